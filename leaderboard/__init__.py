@@ -1,6 +1,6 @@
-"""Score matrix and submission facts to standings and files.
+"""Turn the score matrix and facts about submissions into standings and published files.
 
-``rank`` is the dynamic rank of any table; it is loaded when it is first asked for, because those who score need none.
+``rank`` ranks any table by dynamic rank. It is imported on first use, because scoring does not need it.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,10 +1,10 @@
-"""The organizer-only figures that a board keeps.
+"""The figures of a board that only the organizer may see.
 
-Anything in them may tell how many tasks there are, so nothing of them leaves before the reveal, except what the organizer releases early.
-``intervals``: q_interval, rank_interval, p_first, p_top3 and swap_with_next. ``stable_views``: mean_rank, borda and iqm with their
-ranks, tau and leave_one_out (a mean rank such as 3.25 gives the number of tasks away, which ``doctor`` says).
+Some of them reveal the number of tasks, so they are published only with the reveal, except for what the organizer releases early:
+``intervals`` (q_interval, rank_interval, p_first, p_top3 and swap_with_next) and ``stable_views`` (mean_rank, borda and iqm with their
+ranks, tau and leave_one_out). A mean rank such as 3.25 reveals the number of tasks; ``doctor`` warns of that.
 
-Their JSON is stored with every board and published by the reveal, so its keys are promises: the fields' names, all in one object.
+Their JSON is stored with every board and published by the reveal, so its keys, which are the fields' names, must not change.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ SCHEMA = 1
 
 @dataclass(frozen=True, kw_only=True)
 class RowFigures:
-    """What is known of one row of a board.
+    """The figures of one row of a board.
 
     Attributes:
         q: Task to quality score.
         task_ranks: Task to rank.
-        q_interval: Ends of the 95 % interval of mean Q; None with too few folds to tell.
+        q_interval: Ends of the 95 % interval of mean Q; None if there are too few folds.
         swap_with_next: Share of replicates in which the row below is ahead; None for the last row.
         rank_by: Stable view to rank.
     """
@@ -46,13 +46,13 @@ class RowFigures:
 
     @property
     def key(self) -> tuple[int, str]:
-        """The row's identity through the history."""
+        """The row's identity throughout the history."""
         return (self.team_key, self.method)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Flips:
-    """The pairs (ahead, behind) of submissions that change places when one submission is left out of weights and task ranks."""
+    """The pairs (ahead, behind) of submissions whose order reverses when one submission is left out of weights and task ranks."""
 
     submission: int
     flips: tuple[tuple[int, int], ...]
@@ -60,15 +60,15 @@ class Flips:
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """What is known of a board.
+    """The figures of a board.
 
     Attributes:
         tasks: Sorted identifiers.
         weights: Task to weight.
-        replicates: Of the bootstrap.
+        replicates: Number of bootstrap replicates.
         rows: In board order.
-        tau: Stable view to its agreement with the official order.
-        leave_one_out: Only submissions that flip something.
+        tau: Stable view to its Kendall's tau with the official order.
+        leave_one_out: Only for submissions that reverse a pair.
     """
 
     tasks: tuple[str, ...]
@@ -81,7 +81,7 @@ class Figures:
 
 @dataclass(frozen=True, kw_only=True)
 class KeptRules:
-    """What a board keeps of the rules that it was made by: they may be changed while a challenge runs."""
+    """The rules that a board was made by, kept because they may change while a challenge runs."""
 
     baselines_weigh: bool
     decimals: int
@@ -91,12 +91,12 @@ class KeptRules:
 
 @dataclass(frozen=True, kw_only=True)
 class Private:
-    """What a board keeps for its organizer.
+    """The private part of a board, for its organizer.
 
     Attributes:
         fingerprint: Hash of everything that decided the board.
-        rules: None on boards from before rules were kept.
-        figures: None on boards without rows, and where only the rules were read.
+        rules: None for boards of older versions.
+        figures: None for boards without rows, and if only the rules were read.
     """
 
     fingerprint: str | None = None
@@ -115,7 +115,7 @@ class Private:
 
 
 def to_document(private: Private) -> dict[str, object]:
-    """Return the JSON-ready document of what a board keeps."""
+    """Return the private part of a board as a JSON-ready document."""
     document: dict[str, object] = {} if private.figures is None else {"schema": SCHEMA}
     if private.fingerprint is not None:
         document["fingerprint"] = private.fingerprint
@@ -135,7 +135,7 @@ def from_document(document: Mapping[str, Any]) -> Private:
     """Read what :func:`to_document` made.
 
     Raises:
-        KeyError, TypeError, ValueError: If it is something else.
+        KeyError, TypeError, ValueError: If it is another document.
     """
     rules = document.get("rules")
     return Private(

@@ -1,7 +1,7 @@
-"""What the leaderboard is told and what it remembers: plain values, and what follows from one of them alone.
+"""The leaderboard's input and state as plain values.
 
-The worker builds a :class:`PhaseSnapshot` from its database. ``next_board`` turns it and the boards so far into the next :class:`Board`,
-or into nothing if no row changed; ``render`` turns a :class:`Site` into files. Both are pure: equal values in, equal bytes out.
+The worker builds a :class:`PhaseSnapshot` from its database. ``next_board`` makes the next :class:`Board` from it and the boards so far,
+unless no row changed. ``render`` makes files from a :class:`Site`. Both are pure: equal values give equal results.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from leaderboard.figures import Private
 from scoring.quality import shown
 
 RowKey = tuple[int, str]
-"""Team key and, for baselines only, the method: the identity of a row through the history."""
+"""Team key and, for baselines only, the method: the identity of a row throughout the history."""
 
 
 class Selection(StrEnum):
-    """Which of a team's scored public submissions counts."""
+    """How the one submission that counts is selected from a team's scored public ones."""
 
-    LAST = "last"  # greatest (submitted_at, pk)
-    BEST = "best"  # highest unrounded mean Q, the earlier on a tie
-    CHOSEN = "chosen"  # named by the organizer with a reason
-    LADDER = "ladder"  # the last one that beat the team's standing value by a step (Blum and Hardt, 2015)
+    LAST = "last"  # the greatest (submitted_at, pk)
+    BEST = "best"  # the highest unrounded mean Q, or the earlier one on a tie
+    CHOSEN = "chosen"  # chosen by the organizer, with a reason
+    LADDER = "ladder"  # the last one that beat the team's previous value by a step (Blum and Hardt, 2015)
 
 
 class MoveKind(StrEnum):
-    """Why an entry's rank differs from the board before."""
+    """Why an entry's rank differs from the previous board."""
 
-    NEW = "new"  # was not on the board
-    OWN = "own"  # the team's counted submission changed
-    PASSIVE = "passive"  # others changed; the team's own scores did not
-    NONE = "none"  # same rank
+    NEW = "new"  # it was not on the previous board
+    OWN = "own"  # its own scores changed
+    PASSIVE = "passive"  # others changed, but its own scores did not
+    NONE = "none"  # the rank is the same
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,13 +49,13 @@ class Entry:
         method: Method name; hostile text.
         submitted_at: Aware UTC.
         public: Whether it counts as public under the phase's visibility rule.
-        baseline: EvalAI's flag, or a method that the configuration names, sent by the organizers themselves.
-        eligible: False shows it out of competition.
-        climbed: False if it did not beat its team's standing value, where the Ladder selects.
-        scores: Task identifier to its K fold scores (NaN = failed fold). Every task of the phase, or the row is not complete.
-        content_hash: Of the embeddings, for the private report.
-        seconds: What scoring it cost, for the private report.
-        engines: What trained its probes; empty if that is not known.
+        baseline: Whether EvalAI flags it as a baseline, or the organizers sent a method that the configuration lists as one.
+        eligible: False shows it as out of competition.
+        climbed: False if the Ladder selects and it did not beat its team's previous value.
+        scores: Task identifier to K fold scores, NaN for a failed fold. A complete row has every task of the phase.
+        content_hash: Hash of the embeddings, for the private report.
+        seconds: Time that scoring took, for the private report.
+        engines: Engines that trained its probes; empty if they are not known.
     """
 
     submission: int
@@ -74,12 +74,12 @@ class Entry:
 
     @cached_property
     def scored_tasks(self) -> frozenset[str]:
-        """The tasks of which at least one fold has a score."""
+        """The tasks with a score on at least one fold."""
         return frozenset(task for task, folds in self.scores.items() if any(map(math.isfinite, folds)))
 
     @cached_property
     def qualities(self) -> dict[tuple[str, float], float]:
-        """Task and epsilon to quality score, as far as it was computed: a long history ranks an entry many times."""
+        """A cache from task and epsilon to quality score, because a long history ranks an entry many times."""
         return {}
 
 
@@ -96,8 +96,8 @@ class Rules:
     chosen: Mapping[int, int] = field(default_factory=dict)  # team_key -> submission pk
     visibility: str = "at_submission"
     eligible_if_scored_in: str | None = None
-    ladder_step: float | None = None  # values are shown as multiples of it
-    shown: str = "at_once"  # or "at_end": not before the phase is closed
+    ladder_step: float | None = None  # values are shown as multiples of this step
+    shown: str = "at_once"  # or "at_end", which shows values only once the phase is closed
 
     def value(self, q_mean: float) -> float:
         """Return mean Q as it is shown."""
@@ -106,7 +106,7 @@ class Rules:
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseSnapshot:
-    """Everything that decides one phase's board now.
+    """Everything that decides the current board of a phase.
 
     Attributes:
         codename: EvalAI phase codename; names the files.
@@ -123,27 +123,27 @@ class PhaseSnapshot:
     entries: tuple[Entry, ...]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)  # a daemon keeps those of every board
+@dataclass(frozen=True, kw_only=True, slots=True)  # slots, because a daemon keeps those of every board
 class Standing:
     """One public row of a board.
 
-    Ranked rows (teams in competition) carry the numbers 1, 2, 3 …; a baseline or a row out of competition keeps its position and takes no
-    number away: its ``rank`` and ``rank_by_mean`` are those it would have, for ordering and movement, and are not printed.
+    Ranked rows (teams in competition) have the numbers 1, 2, 3 … A baseline or a row out of competition has a position but takes no number:
+    its ``rank`` and ``rank_by_mean`` are those that it would have. They order the rows and give the movement, but are not printed.
 
     Attributes:
-        rank: By dynamic rank, ties share the better one.
-        rank_by_mean: The second award's standing, by unrounded mean Q.
-        team_key: EvalAI's participant team pk. One host team may own several baseline rows, so rows are told apart by :attr:`key`.
-        team: Name to show; hostile text. A baseline is named by its method.
+        rank: Dynamic rank; ties share the better rank.
+        rank_by_mean: Rank by unrounded mean Q, for the second award.
+        team_key: EvalAI's participant team pk. A host team may have several baseline rows, so :attr:`key` identifies a row.
+        team: Name to show, which is the method for a baseline; hostile text.
         submission: The counted submission's pk.
-        q_mean: Unrounded; rendering rounds to ``rules.decimals``.
-        baseline: Shown without a number.
-        eligible: False shows it out of competition, without a number.
+        q_mean: Mean Q, unrounded; rendering rounds it to ``rules.decimals``.
+        baseline: Whether it is a baseline, which is shown without a number.
+        eligible: False shows it as out of competition, without a number.
         group: 1-based tie group.
-        submissions: The row's scored public submissions.
+        submissions: Number of the row's scored public submissions.
         last_submitted_at: The latest of them, aware UTC.
-        move: Places gained against the board before, positive = up.
-        move_kind: Why.
+        move: Places gained since the previous board; positive is up.
+        move_kind: The reason for the move.
         method: Method name of a baseline row, empty for others; hostile text.
     """
 
@@ -164,26 +164,26 @@ class Standing:
 
     @property
     def key(self) -> RowKey:
-        """What tells this row from the others, on this board and through the history."""
+        """The row's identity, on this board and throughout the history."""
         return (self.team_key, self.method)
 
     @property
     def numbered(self) -> bool:
-        """Whether a rank number is printed: a team in competition."""
+        """Whether a rank number is printed, as for a team in competition."""
         return self.eligible and not self.baseline
 
 
 @dataclass(frozen=True, kw_only=True)
 class Board:
-    """One state of a phase's board; the sequence of them is the published history.
+    """One state of a phase's board; the sequence of boards is the published history.
 
     Attributes:
         phase: Phase codename.
         sequence: 1, 2, 3 … within the phase.
-        made_at: When it was made, aware UTC.
-        triggers: Public submissions that became counted with this board (pks); empty if a rule, name or flag changed.
+        made_at: When it was made, in UTC with a time zone.
+        triggers: Pks of public submissions that count since this board; empty if only a rule, name or flag changed.
         standings: In board order.
-        private: Kept for the organizer, for replay and reveal; never rendered before.
+        private: Kept for the organizer, replays and the reveal; not published before the reveal.
     """
 
     phase: str
@@ -194,17 +194,17 @@ class Board:
     private: Private = field(default_factory=Private)
 
     def rules_then(self, rules: Rules) -> Rules:
-        """Return the rules by which this board was made; today's for what it did not keep."""
+        """Return the rules by which this board was made; values that it did not keep are taken from ``rules``."""
         kept = self.private.rules
         return rules if kept is None else replace(rules, **asdict(kept))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Method:
-    """What a participant says of a submission at EvalAI; hostile text, and no part of what decides a board.
+    """What a participant says on EvalAI about the method of a submission; hostile text, which never decides a board.
 
     Attributes:
-        name: Of the method.
+        name: Name of the method.
         project_url: Address of its code or its page.
         publication_url: Address of the paper.
     """
@@ -216,12 +216,12 @@ class Method:
 
 @dataclass(frozen=True, kw_only=True)
 class WaitingTeam:
-    """A team with a score in a phase that keeps its values back.
+    """A team with a score in a phase that does not show values yet.
 
     Attributes:
-        key: The row's identity, which tells equal names apart.
+        key: The row's identity, which distinguishes equal names.
         team: Name to show; hostile text.
-        submissions: Its scored public submissions.
+        submissions: Number of its scored public submissions.
         last_submitted_at: The latest of them, aware UTC.
     """
 
@@ -233,12 +233,12 @@ class WaitingTeam:
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseSite:
-    """What the site shows of one phase: its rules, its boards so far, and, once revealed, its whole snapshot.
+    """The content of one phase: its rules, its boards so far and, after the reveal, its whole snapshot.
 
     Attributes:
-        waiting: The teams that wait for their values; None if values are shown.
-        methods: Submission pk to what its participant says of it; of the newest board's submissions that may be told.
-        engines: What trained the probes of the newest board's submissions; empty if it was the compiled kernel alone.
+        waiting: The teams whose values are not shown yet; None if values are shown.
+        methods: Submission pk to what its participant says about the method, for submissions on the newest board that may show it.
+        engines: Engines that trained the probes of the newest board's submissions; empty if it was only the compiled kernel.
     """
 
     codename: str
@@ -246,7 +246,7 @@ class PhaseSite:
     rules: Rules
     history: tuple[Board, ...]
     waiting: tuple[WaitingTeam, ...] | None = None
-    snapshot: PhaseSnapshot | None = None  # only if something beyond the boards may be shown
+    snapshot: PhaseSnapshot | None = None  # only if more than the boards may be shown
     revealed: bool = False
     frozen_at: datetime | None = None
     methods: Mapping[int, Method] = field(default_factory=dict)
@@ -255,13 +255,13 @@ class PhaseSite:
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """Everything that is published, in the order of the configuration.
+    """Everything that is published; phases are in the order of the configuration.
 
     Attributes:
-        publish: What is released early: ``intervals``, ``stable_views``.
+        publish: Figures that are released early: ``intervals``, ``stable_views``.
         link: EvalAI's challenge page.
-        repository: Web page of the repository that all of it is published in; empty if it has none that is known.
-        committed: Whether the challenge has committed itself, so that anybody can check it.
+        repository: Web page of the repository with the published files; empty if there is none or it is unknown.
+        committed: Whether the challenge has published its commitment, so that anybody can check it.
     """
 
     title: str

@@ -1,7 +1,7 @@
 """Embeddings and hidden tasks to score cells: a pure function.
 
-From Python these names are enough; ``scoring/README.md`` has an example that runs. They are loaded when they are first asked for, so that
-a tool that only reads tables starts without what trains probes.
+These names are all that a Python caller needs; ``scoring/README.md`` has an example that runs. Each is imported on first use, so a tool
+that only reads tables does not load the modules that train probes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an embedding and its probe cost, besides how well they do: NeuroBench's complexity metrics for this benchmark."""
+"""NeuroBench's complexity metrics for this benchmark: what an embedding and its probe cost."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Complexity:
     """Complexity of one task's probe on one set of embeddings.
 
     Attributes:
-        probe_parameters: Numbers that training sets, None if they depend on the data (support vectors).
+        probe_parameters: Number of trained parameters; None if it depends on the data (support vectors).
         embedding_dim: Dimension N.
         embedding_bytes: Size of one embedding as float32.
         activation_sparsity: Share of the embeddings' values that are exactly zero, padding included.
         multiply_accumulates: Multiply-accumulate operations of one prediction, dense.
-        effective_multiply_accumulates: Those whose factor is not zero: dense ones times (1 - sparsity), rounded; exact on average for a
-            linear probe on embeddings that are not standardized, None for others.
+        effective_multiply_accumulates: Operations whose factor is not zero, estimated as the dense number times (1 - sparsity); None for a
+            probe that is not linear. Sparsity is measured before standardization, which usually leaves no zeros.
         latency_ms: Wall time per fold of training and scoring, in milliseconds; folds trained at the same time share it.
     """
 
@@ -50,14 +50,14 @@ def sparsity(matrix: NDArray[np.float32]) -> float:
 def complexity(
     matrix: NDArray[np.float32], probe: Probe, data: ProbeInput, seconds: float, folds: int
 ) -> Complexity:
-    """Measure one task of a standalone run.
+    """Compute the complexity of one task of a standalone run.
 
     Args:
-        matrix: Embeddings as they were handed in, before standardization.
-        probe: What was trained.
+        matrix: Embeddings before standardization.
+        probe: The trained probe.
         data: The task.
         seconds: Wall time of all folds.
-        folds: Their number.
+        folds: Number of folds.
     """
     return probe_complexity(
         matrix,
@@ -76,7 +76,7 @@ def probe_complexity(
     linear: bool,
     seconds_per_fold: float,
 ) -> Complexity:
-    """Put the figures together; also for a challenge's scorecard, whose probe is linear with N + 1 parameters and N operations."""
+    """Assemble the metrics; a challenge's scorecard uses it too, for a linear probe with N + 1 parameters and N operations."""
     dim, empty = matrix.shape[1], sparsity(matrix)
     effective = None
     if linear and multiply_accumulates is not None:

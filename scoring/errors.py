@@ -1,4 +1,4 @@
-"""The errors of neuco-worker, drawn as a tree.
+"""The error classes of neuco-worker.
 
 ::
 
@@ -8,10 +8,10 @@
     ├── InfrastructureError   network, disk, memory, a crash; trying again may help
     └── Cancelled             somebody asked to stop; nothing is wrong
 
-Only the first family ends a submission as FAILED on EvalAI. The other two keep it waiting, alert the organizer and retry. An exception
-that is not in the tree counts as infrastructure and shows nothing outside.
+Only the first family ends a submission as FAILED on EvalAI. The other two keep it waiting, alert the organizer and retry. Any other
+exception counts as an infrastructure error, and its text is not shown to participants.
 
-This module lies in ``scoring`` because imports go one way: everything may use it.
+This module is in ``scoring`` because every package may import from ``scoring``.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-MESSAGE_LIMIT = 2000  # characters; EvalAI shows stderr as it is, a longer text helps nobody
+MESSAGE_LIMIT = 2000  # characters; EvalAI shows stderr in full
 
 
 class NeucoError(Exception):
-    """Something that has a code, a sentence and a cure.
+    """An error with a code, a sentence that says what is wrong, and a cure.
 
     Args:
-        sentence: What is wrong, for a person. Without it the class's docstring speaks.
-        cure: What that person can do about it; empty if there is nothing to do but wait.
-        code: Stable key for machines and for the documentation; every raise site chooses one, for example ``"config.unknown_key"``,
-            unless its class has a usual one.
+        sentence: What is wrong, for a person. The default is the first line of the class's docstring.
+        cure: What the reader can do about it; empty if they can only wait.
+        code: Stable key for programs and for the documentation, for example ``"config.unknown_key"``. The default is the class's usual
+            code, or else its family.
     """
 
     family: ClassVar[str] = "infrastructure"
@@ -43,7 +43,7 @@ class NeucoError(Exception):
         super().__init__(self.sentence)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Cross a process boundary whole, as from a node of a Ray cluster, whatever the constructor of a class takes."""
+        """Pickle all attributes, whatever the constructor takes, so that errors can cross process boundaries."""
         return (_rebuild, (type(self), self.sentence), vars(self))
 
     @property
@@ -54,7 +54,7 @@ class NeucoError(Exception):
 
 
 def error_document(error: NeucoError) -> dict[str, str]:
-    """Return what :func:`read_error` makes an error of the same family from; JSON."""
+    """Return the JSON document from which :func:`read_error` makes an error of the same family."""
     return {
         "family": error.family,
         "sentence": error.sentence,
@@ -64,7 +64,7 @@ def error_document(error: NeucoError) -> dict[str, str]:
 
 
 def read_error(document: Mapping[str, object]) -> NeucoError:
-    """Return the error that a document tells of; of a family that nobody knows it is infrastructure."""
+    """Return the error that a document describes; an unknown family counts as infrastructure."""
     kinds: dict[str, type[NeucoError]] = {"participant": ParticipantError, "organizer": OrganizerError}
     kind = kinds.get(str(document.get("family")), InfrastructureError)
     return kind(str(document.get("sentence")), cure=str(document.get("cure")), code=str(document.get("code")))

@@ -33,22 +33,22 @@ def score_embeddings(
     progress: Callable[[int], None] = ignore,
     cancelled: Callable[[], bool] = never,
 ) -> Scorecard:
-    """Train and score probes on every task and sum the folds up.
+    """Train and score probes on every task and summarize the folds.
 
     A task's scores depend on the embeddings, its own labels and the protocol only: other tasks, their order and the engine's threads change
     nothing.
 
     Args:
-        embeddings: Of exactly the phase's public ids.
+        embeddings: Embeddings of exactly the phase's public ids.
         tasks: Hidden tasks on some of these ids, in any order; at least one.
         protocol: The phase's protocol.
         phase_key: See :func:`scoring.randomness.seeds.phase_key`.
-        engine: What trains the probes; None for the compiled kernel on all cores.
+        engine: Trains the probes; None for the compiled kernel on all cores.
         progress: Called with the number of probes (a fold of a task) finished since the last call.
-        cancelled: Asked at least once a second whether to stop.
+        cancelled: Asked whether to stop, as often as the engine says (see :meth:`scoring.engines.base.Engine.score`).
 
     Returns:
-        The scorecard, its tasks sorted by name.
+        The scorecard, with the tasks sorted by name.
 
     Raises:
         ParticipantError: If the embeddings do not vary, or more than ``max_failed_folds`` folds of a task are not finite.
@@ -88,7 +88,7 @@ def score_embeddings(
 
 
 def training_labels(labels: NDArray[np.float64], kind: TaskType, *, normalize: bool) -> NDArray[np.float32]:
-    """Return labels as they are trained on: regression labels scaled to [0, 1] if ``normalize`` says so (paper A.1)."""
+    """Return labels as float32; regression labels are scaled to [0, 1] if ``normalize`` is true (paper A.1)."""
     if kind is TaskType.REGRESSION and normalize:
         low, high = labels.min(), labels.max()
         labels = (labels - low) / (high - low)
@@ -109,7 +109,7 @@ def _scale(embeddings: Embeddings, protocol: Protocol) -> Moments:
 
 
 def _row_sets(tasks: Sequence[Task]) -> Iterator[list[Task]]:
-    """Group tasks by row set, so that their rows are gathered and streamed once; in the order of the first name of each group."""
+    """Group tasks by row set, so that their rows are gathered once; groups are in the order of their first task's name."""
     groups: dict[str, list[Task]] = {}
     for task in sorted(tasks, key=lambda task: task.name):
         groups.setdefault(task.row_set, []).append(task)
@@ -125,7 +125,7 @@ def _units(
     *,
     remarks: list[str],
 ) -> Iterator[Unit]:
-    """Make a unit of each group when it is asked for, and note what is to be said of it."""
+    """Yield the unit of each group, and add what the organizer should know about it to ``remarks``."""
     for group in groups:
         unit = _unit(embeddings, scale, group, protocol, phase_key)
         remarks.extend(_remarks(unit, group))
@@ -158,7 +158,7 @@ def _unit(
 def _task_scores(
     groups: Sequence[list[Task]], found: Iterable[NDArray[np.float64]], protocol: Protocol
 ) -> Iterator[TaskScore]:
-    """Sum up each group as soon as it is scored; its tasks share the time since the group before."""
+    """Summarize each group as soon as it is scored; its tasks share the time since the previous group."""
     begun = time.perf_counter()
     for group, folds in zip(groups, found, strict=True):
         ended = time.perf_counter()
@@ -205,7 +205,7 @@ def _check_failed_folds(scores: Sequence[TaskScore], protocol: Protocol) -> None
 
 
 def _remarks(unit: Unit, group: list[Task]) -> Iterator[str]:
-    """Tell the organizer about folds that have no positives in their test part: F1 is 0 there for everybody."""
+    """Tell the organizer about folds without positives in the test part, where every team's F1 is 0."""
     if not unit.classification.any():
         return
     splitter = Splitter()
@@ -216,6 +216,6 @@ def _remarks(unit: Unit, group: list[Task]) -> Iterator[str]:
         empty = sum(not labels[test].any() for test in tests) if classification else 0
         if empty:
             yield (
-                f"{task.name}: {empty} of {len(tests)} folds have no positive sample in their test part and score 0;"
-                " label more positives or use fewer folds."
+                f"{task.name}: {empty} of {len(tests)} folds {'has' if empty == 1 else 'have'} no positive sample to test on and"
+                f" {'scores' if empty == 1 else 'score'} 0; label more positives or use fewer folds."
             )

@@ -1,7 +1,8 @@
-"""Compile with numba, with a cache where there is a place for one.
+"""Compile with numba, and cache the result if a directory is writable.
 
-numba looks for its cache directory when it is imported, and with ``cache=True`` it raises at decoration if it cannot write there, as under
-a dynamic service user. So the directory is probed first, and without one each process compiles everything for itself (a few seconds).
+numba reads its cache directory when it is imported. With ``cache=True`` it raises at decoration if it cannot write there, for example under
+systemd's ``DynamicUser``. So this module looks for a writable directory before the import; without one, each process compiles everything
+for itself (a few seconds).
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def cache_candidates() -> tuple[Path, ...]:
-    """List where compiled code may be kept, best first.
+    """List the directories that may hold compiled code, best first.
 
-    What the operator says (NUMBA_CACHE_DIR), what systemd provides (CacheDirectory=, StateDirectory=), the user's cache directory. Never a
-    shared place such as /tmp: what lies there would be run.
+    The operator's choice (NUMBA_CACHE_DIR), or else systemd's directories (CacheDirectory=, StateDirectory=) and the user's cache
+    directory. Never a shared place such as /tmp, where another user could plant code that we would run.
     """
     told = os.environ.get("NUMBA_CACHE_DIR")
     if told:
@@ -35,7 +36,7 @@ def cache_candidates() -> tuple[Path, ...]:
 
 
 def cache_directory() -> Path | None:
-    """Return the first candidate that can be written, extended by a digest of the compiled sources; None if there is none."""
+    """Return a folder named after a digest of the compiled sources in the first writable candidate; None if none is writable."""
     for candidate in cache_candidates():
         directory = candidate / _digest()
         try:
@@ -48,12 +49,12 @@ def cache_directory() -> Path | None:
 
 
 def sources() -> tuple[Path, ...]:
-    """List the modules whose change must miss the cache: numba's own check covers the file of the outermost function only.
+    """List the modules whose change must invalidate the cache; numba itself checks only the file of the outermost function.
 
     These are the modules that compile something, and those whose functions they compile or call.
     """
     package = Path(__file__).parent
-    called = {package / "kernel" / "simd.py", package / "metrics.py"}
+    called = {package / "inputs" / "digits.py", package / "kernel" / "simd.py", package / "metrics.py"}
     compiling = {path for path in package.rglob("*.py") if b"scoring.jit import" in path.read_bytes()}
     return (*sorted(called | compiling), Path(__file__))
 
@@ -67,7 +68,7 @@ def _digest() -> str:
 
 DIRECTORY = cache_directory()
 
-import numba  # noqa: E402 - only after the probe
+import numba  # noqa: E402 - after the choice of the directory
 from numba.core import config  # noqa: E402
 
 if DIRECTORY is not None:
@@ -77,10 +78,10 @@ _njit: Callable[..., Any] = numba.njit
 
 
 def compiled(function: Function) -> Function:
-    """Compile a function: no GIL, no exceptions, no reassociation.
+    """Compile a function that runs without the GIL, raises nothing and never reorders a sum.
 
-    Without fastmath the compiled code does exactly the operations that are written, in that order, so a result does not depend on how
-    the compiler felt about a loop. Speed comes from :mod:`scoring.kernel.simd`.
+    Without fastmath the compiled code does exactly the operations that are written, in that order, so a result does not depend on how the
+    compiler optimizes a loop. :mod:`scoring.kernel.simd` makes it fast nevertheless.
     """
     options = {"nogil": True, "error_model": "numpy", "boundscheck": False, "cache": DIRECTORY is not None}
     result: Function = _njit(**options)(function)

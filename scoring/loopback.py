@@ -1,6 +1,6 @@
-"""What counts as this machine: nothing but ``http://`` to it is allowed, for tokens and files would travel in the clear.
+"""What counts as this machine: ``http://`` is allowed only to it, because elsewhere tokens and files would travel in the clear.
 
-This module lies in ``scoring`` because imports go one way: everything may use it.
+This module is in ``scoring`` because every package may import from ``scoring``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The held-out metrics, with the edge rules of torchmetrics (R2Score, BinaryF1Score).
 
-Each rule is here once. The functions of sums and counts are plain arithmetic on floats, which the compiled kernel uses as they are;
-the functions of arrays are the reference that the plain loop uses.
+The functions of sums and counts are plain arithmetic on floats, so the compiled kernel calls them too; the plain loop uses the functions of
+arrays, which are the reference.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ SIGMOID_HALF = 1.5 * 2.0**-24  # the greatest logit whose float32 sigmoid still 
 def r2_from_sums(residual: float, total: float) -> float:
     """Return R2 from the residual and the total sum of squares.
 
-    A residual of zero is perfect (1) even where the labels do not vary; labels that do not vary with any other residual give 0. NaN
-    predictions give NaN otherwise, infinite ones minus infinity.
+    A residual of zero gives 1, even if the labels do not vary. Any other residual gives 0 if the labels do not vary; if they do, NaN
+    predictions give NaN and infinite ones minus infinity.
     """
     if abs(residual) <= R2_TOLERANCE:
         return 1.0
@@ -37,7 +37,7 @@ def f1_from_counts(true_positives: int, false_positives: int, false_negatives: i
 
 
 def r2(predictions: NDArray[np.float32], targets: NDArray[np.float32]) -> float:
-    """Score a regression over the whole test part; sums in float64."""
+    """Return the R2 of a whole test part; sums are in float64."""
     observed = targets.astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         residual = float(np.sum((observed - predictions.astype(np.float64)) ** 2))
@@ -46,10 +46,10 @@ def r2(predictions: NDArray[np.float32], targets: NDArray[np.float32]) -> float:
 
 
 def f1(logits: NDArray[np.float32], targets: NDArray[np.float32]) -> float:
-    """Score a binary classification over the whole test part.
+    """Return the F1 of a binary classification over a whole test part.
 
-    The sigmoid is applied only if some value lies outside [0, 1]; otherwise the values count as probabilities. Either way more than one
-    half is a positive.
+    The sigmoid is applied only if some value lies outside [0, 1]; otherwise the values count as probabilities. In both cases, a probability
+    above one half is a positive.
     """
     are_probabilities = bool(np.all((logits >= 0) & (logits <= 1)))
     positive = logits > (0.5 if are_probabilities else SIGMOID_HALF)
@@ -60,6 +60,6 @@ def f1(logits: NDArray[np.float32], targets: NDArray[np.float32]) -> float:
 
 
 def best_score(history: NDArray[np.float64]) -> float:
-    """Return the best score of the epochs: the greatest above minus infinity, NaN if there is none."""
+    """Return the best of the epochs' scores: the greatest that is neither NaN nor minus infinity, and NaN if there is none."""
     usable = history[history > -np.inf]
     return float(usable.max()) if len(usable) else math.nan

@@ -1,4 +1,4 @@
-"""A protocol for tasks of one's own, with splits that are nobody's secret."""
+"""A protocol for your own tasks, with splits that are not secret."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ def practice_protocol(
     phase: str = "practice",
     secret: bytes = SECRET,
 ) -> tuple[Protocol, bytes]:
-    """Return the protocol of a challenge, and the key that its splits follow from.
+    """Return the protocol of a challenge, and the key that its splits are derived from.
 
-    Everybody who uses the same ids, phase and secret has the same splits, so that scores can be compared, also in pairs of folds.
+    The same ids, phase and secret always give the same splits, so scores can be compared, also fold by fold.
 
     Args:
-        embeddings: What is to be scored; ids and dimension come from it.
+        embeddings: The embeddings to score; ids and dimension are taken from them.
         folds: Number K of random splits.
         recipe: The hyper-parameters; None for those of the 2025 challenge.
-        phase: Part of what the splits follow from.
-        secret: The other part; zeros unless you want splits of your own.
+        phase: Phase codename; the splits depend on it.
+        secret: 32 bytes that the splits depend on, too; zeros unless you want your own splits.
     """
     key = phase_key(secret, phase)
     protocol = Protocol(

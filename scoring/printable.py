@@ -1,4 +1,4 @@
-"""Text from outside on a terminal: one line, and nothing that a terminal obeys."""
+"""Make text fit to print: foreign text on one line without control characters, and counts with the right form of a noun."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ _STRANGE = "\ufffd"
 
 
 def printable(text: str) -> str:
-    """Return a text as one line that a terminal only shows: its author cannot move the cursor, change colors or reverse letters.
+    """Return a text as one line without terminal controls, so that its author cannot move the cursor, change colors or reverse letters.
 
-    Ends of lines, tabs and odd spaces become spaces. Every other character that is not printable (C0 and C1 controls, DEL, directions,
-    lone surrogates) becomes the replacement character, so that it is seen that something stood there.
+    Line ends, tabs and unusual spaces become spaces. Every other character that is not printable (C0 and C1 controls, DEL, text direction
+    marks, lone surrogates) becomes the replacement character, so that readers see that something was removed.
     """
     if text.isprintable():
         return text
@@ -20,6 +20,11 @@ def printable(text: str) -> str:
     )
 
 
+def count_of(number: int, one: str, many: str = "") -> str:
+    """Return a number with its noun: ``1 row``, ``1,200 rows``; ``many`` is the plural if it is not ``one`` with an s."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def printable_lines(text: str) -> str:
-    """Make each line of a text printable; for texts that have lines of their own."""
+    """Make each line of a text printable, and keep the line ends."""
     return text if text.isprintable() else "\n".join(printable(line) for line in text.split("\n"))

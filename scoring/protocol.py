@@ -1,7 +1,8 @@
 """The protocol: everything that decides a score, and its hash.
 
-Two scores may be compared only if they were made by the same protocol. Its hash is part of the key of every score cell, so it covers what
-changes a number (phase, ids, secret, folds, every hyper-parameter) and nothing that does not (threads, engine, machine, library versions).
+Two scores may be compared only if they were made with the same protocol. Its hash is part of the key of every score cell, so it covers what
+changes a score (phase, ids, secret, folds, every hyper-parameter) and nothing that changes at most its rounding (threads, engine, machine,
+library versions).
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 
-DERIVATION_VERSION = 1  # of seeds from the secret, see randomness/seeds.py; a change makes new cells
+# How seeds follow from the secret, see randomness/seeds.py; scores of another version get cells of their own.
+DERIVATION_VERSION = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +41,7 @@ class Protocol:
         ids_hash: SHA-256 (hex) of the sorted public id list, see :func:`ids_hash`.
         secret_commitment: SHA-256 (hex) binding the phase key, see :func:`scoring.randomness.seeds.secret_commitment`.
         recipe: The hyper-parameters.
-        derivation: Version of the derivation of seeds from the phase key.
+        derivation: Version of how seeds are derived from the phase key.
     """
 
     phase: str
@@ -58,9 +60,9 @@ class Protocol:
 
 
 def ids_hash(ids: tuple[str, ...]) -> str:
-    """Hash an id list independent of its order.
+    """Hash an id list, independently of its order.
 
-    Ids are sorted by their UTF-8 bytes and length-prefixed, so that no two lists share an input.
+    Ids are sorted by their UTF-8 bytes and length-prefixed, so that no two lists are hashed from the same bytes.
 
     Returns:
         SHA-256 in hex.

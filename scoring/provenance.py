@@ -1,4 +1,4 @@
-"""Where a scorecard was made: library versions, machine and memory. None of it is part of a cell's key."""
+"""The provenance of a scorecard: library versions, machine and memory. None of it is part of a cell's key."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LIBRARIES = {
 
 
 def versions(engine: str) -> dict[str, str]:
-    """Return the versions of Python and of the libraries that an engine's numbers come from."""
+    """Return the versions of Python and of the libraries that an engine computes with."""
     found = {"engine": engine, "python": platform.python_version()}
     for library in _LIBRARIES.get(engine, _LIBRARIES["plain"]):
         try:
@@ -28,7 +28,7 @@ def versions(engine: str) -> dict[str, str]:
 
 
 def machine() -> dict[str, str]:
-    """Describe the machine: architecture, processor, cores, system; no host name, since scorecards travel."""
+    """Describe the machine: architecture, processor, cores, system; without its host name, because scorecards are passed on."""
     return {
         "architecture": platform.machine(),
         "processor": _processor(),
@@ -40,7 +40,7 @@ def machine() -> dict[str, str]:
 def peak_memory_bytes() -> int:
     """Return the largest resident size of this process so far.
 
-    From VmHWM where there is one: ru_maxrss would count what the parent held when it started this process.
+    Read from VmHWM if the system has it, because ru_maxrss includes the parent's memory at the time of the fork.
     """
     try:
         for line in Path("/proc/self/status").read_text().splitlines():

@@ -17,7 +17,7 @@ Moment = TypeVar("Moment", float, NDArray[np.float64])
 
 @dataclass(frozen=True, kw_only=True)
 class Quality:
-    """One task's fold scores, summed up.
+    """The summary of one task's fold scores.
 
     Attributes:
         mean: Mean over the finite folds.
@@ -33,9 +33,9 @@ class Quality:
 
 
 def quality(folds: Sequence[float], epsilon: float = Recipe.epsilon) -> Quality:
-    """Sum up fold scores: Q rewards a high mean and punishes scatter over the splits (paper Eq. 1, A.1).
+    """Summarize fold scores: Q rewards a high mean and penalizes variation over the splits (paper Eq. 1, A.1).
 
-    Exactly rounded sums, so the order of the folds does not matter. Without a finite fold everything is NaN.
+    Sums are rounded exactly, so the order of the folds does not matter. Without a finite fold, mean, std and Q are NaN.
     """
     finite = [score for score in folds if math.isfinite(score)]
     failed = len(folds) - len(finite)
@@ -47,7 +47,7 @@ def quality(folds: Sequence[float], epsilon: float = Recipe.epsilon) -> Quality:
 
 
 def quality_of_moments(mean: Moment, std: Moment, epsilon: float) -> Moment:
-    """Turn mean and population standard deviation into Q (paper Eq. 1); numbers, or arrays of them for the bootstrap."""
+    """Compute Q from mean and population standard deviation (paper Eq. 1); the bootstrap passes arrays."""
     return 100.0 * epsilon * mean / (std + epsilon)
 
 
@@ -57,10 +57,10 @@ def mean_quality(scores: Sequence[float]) -> float:
 
 
 def shown(q_mean: float, decimals: int, step: float | None = None) -> float:
-    """Return mean Q as a participant is told it: rounded, to a multiple of the step if there is one.
+    """Return the mean Q that participants are shown: rounded to ``decimals``, and to a multiple of ``step`` if there is one.
 
     Raises:
-        ValueError: If it is not finite: that is never an answer.
+        ValueError: If it is not finite; a participant is never shown such a value.
     """
     if not math.isfinite(q_mean):
         raise ValueError("mean Q is not finite")

@@ -1,4 +1,4 @@
-"""The scorecard: what scoring one submission leaves behind."""
+"""The scorecard: the result of scoring one submission."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, kw_only=True)
 class TaskScore:
-    """One row of cells: a task's scores over all folds.
+    """A task's scores over all folds.
 
     Attributes:
         task: Task identifier (hidden; never shown before the reveal).
@@ -41,7 +41,7 @@ class TaskScore:
 
 @dataclass(frozen=True, kw_only=True)
 class Scorecard:
-    """All task scores of one submission with their provenance."""
+    """All task scores of one submission, with their provenance."""
 
     content_hash: str
     protocol_hash: str

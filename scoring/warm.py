@@ -1,4 +1,4 @@
-"""Compile everything that scoring needs, so that no submission waits for it."""
+"""Compile everything that scoring needs, so that no submission waits for the compiler."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from scoring.protocol import Recipe
 
 @dataclass(frozen=True, kw_only=True)
 class Warmth:
-    """What warming up did.
+    """The outcome of :func:`warm`.
 
     Attributes:
-        directory: Where the compiled code is kept; None if no place was writable, then each process compiles for itself.
-        seconds: How long it took; a fraction of a second if everything was there already.
+        directory: Where the compiled code is kept; None if no directory is writable, in which case each process compiles for itself.
+        seconds: How long it took; a fraction of a second if everything was cached already.
     """
 
     directory: Path | None
@@ -29,10 +29,10 @@ class Warmth:
 
 
 def warm() -> Warmth:
-    """Read a tiny table and score a tiny unit, which compiles and caches all that these call.
+    """Read a tiny table and score a tiny unit, which compiles and caches everything that they call.
 
-    A loss of power can leave empty files in the cache, at which numba fails. They are removed first, and what was compiled is written to
-    the disk before this returns.
+    A power failure can leave empty files in the cache, and numba fails on them. They are removed first, and the compiled code is flushed to
+    the disk before this function returns.
     """
     started = time.perf_counter()
     from scoring.engines import LocalEngine
@@ -65,7 +65,7 @@ def warm() -> Warmth:
 
 
 def remove_empty(directory: Path | None) -> None:
-    """Remove the empty files of a cache; what another process is writing has another suffix."""
+    """Remove the empty files of a cache; a file that another process is writing has another suffix."""
     for path in _cached(directory):
         with contextlib.suppress(FileNotFoundError):  # another process does the same
             if path.stat().st_size == 0:
@@ -73,7 +73,7 @@ def remove_empty(directory: Path | None) -> None:
 
 
 def write_to_disk(directory: Path | None) -> None:
-    """Have the kernel write the files of a cache to the disk."""
+    """Flush the files of a cache to the disk."""
     for path in _cached(directory):
         with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
             os.fsync(file)
@@ -87,4 +87,4 @@ def _cached(directory: Path | None) -> list[Path]:
 def _read() -> None:
     from scoring.inputs import csv_kernel
 
-    csv_kernel.warm()  # a file as small as one for this purpose would be read without compiled code
+    csv_kernel.warm()  # called directly, because small files are read without compiled code

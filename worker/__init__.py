@@ -1,1 +1,1 @@
-"""neuco-worker: talks to the world."""
+"""neuco-worker: the only package that communicates with anything outside."""

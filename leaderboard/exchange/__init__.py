@@ -1,4 +1,4 @@
-"""Results in other forms: tables, NeuCo-Bench's runs, GEO-Bench and NeuroBench; histories of any board."""
+"""Exchange results with other tools: tables, NeuCo-Bench's runs, GEO-Bench, NeuroBench, and histories of any board."""
 
 from leaderboard.exchange.compared import Compared, compare_runs, comparison_document
 from leaderboard.exchange.geobench import Result, comment, read_submission

@@ -1,4 +1,4 @@
-"""Runs of the standalone benchmark next to each other: what each of them gave, and how far it is from the first."""
+"""Compare runs of the standalone benchmark with the first of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TaskFolds:
 
     Attributes:
         q: Its quality score.
-        folds: K fold scores, NaN where one failed.
+        folds: K fold scores, NaN where a fold failed.
         splits: Hash of the rows that each fold tests.
         labels: Hash of the labels.
     """
@@ -36,15 +36,15 @@ class TaskFolds:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Compared:
-    """Runs on the tasks that all of them have.
+    """A comparison of runs on the tasks that all of them have.
 
     Attributes:
-        names: Of the runs, the one that the others are compared with first.
+        names: Names of the runs; the others are compared with the first.
         tasks: Names of the tasks, in the order of the first run.
-        q: For each run Q by task.
-        comparisons: For each run but the first, how far it is from the first.
-        unpaired: For each run but the first, the tasks whose labels or splits are not those of the first.
-        left_out: Tasks that not all runs have.
+        q: Q by task, for each run.
+        comparisons: Difference from the first run, for each other run.
+        unpaired: Tasks whose labels or splits differ from the first run's, for each other run.
+        left_out: Tasks that some runs do not have.
     """
 
     names: tuple[str, ...]
@@ -56,7 +56,7 @@ class Compared:
 
     @property
     def means(self) -> tuple[float, ...]:
-        """For each run the mean of Q over the tasks."""
+        """Mean Q over the tasks, for each run."""
         return tuple(float(np.mean([scores[task] for task in self.tasks])) for scores in self.q)
 
 
@@ -133,7 +133,7 @@ def _pair(first: TaskFolds, second: TaskFolds) -> TaskPair:
 
 
 def _read(folder: Path) -> dict[str, TaskFolds]:
-    """Read the tasks of a run, in its order; those without any finite score are none."""
+    """Read the tasks of a run, in its order; tasks without a finite score are left out."""
     try:
         tasks = list(json.loads((folder / SUMMARY).read_text("utf-8"))["task_q_scores"])
         documents = {
@@ -165,6 +165,6 @@ def _task(document: Mapping[str, Any], place: Path) -> TaskFolds:
     return TaskFolds(
         q=float("nan") if q is None else float(q),
         folds=folds,
-        splits=str(document.get("splits", place)),  # of a run that does not tell, paired with nothing
+        splits=str(document.get("splits", place)),  # a run without this hash is paired with no other
         labels=str(document.get("labels", place)),
     )

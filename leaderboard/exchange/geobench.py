@@ -1,7 +1,7 @@
-"""GEO-Bench's submission folder: read with every fault named, and written.
+"""Read GEO-Bench's submission folder, and name every fault in it.
 
-``new_submission`` holds ``results_and_parameters.csv``, one line per backbone, dataset and seed, and ``additional_info.json``. Faults are
-sentences for the comment on a pull request, all of them at once.
+``new_submission`` holds ``results_and_parameters.csv``, one line per backbone, dataset and seed, and ``additional_info.json``. All faults
+are reported at once, as sentences for a comment on a pull request.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ COLUMNS = (
 WHOLE = ("early_stop_patience", "n_trials", "Seed", "batch_size")
 NUMBERS = (*WHOLE, "weight_decay", "lr", "test metric")
 METRICS = ("Overall_Accuracy", "Multilabel_F1_Score", "Multiclass_Jaccard_Index")
-OURS = ("R2_Score", "F1_Score", "Macro_F1_Score")  # what our own export writes
-RMSE_DATASET = "biomassters"  # its RMSE is handed in converted to a score
+OURS = ("R2_Score", "F1_Score", "Macro_F1_Score")  # the metrics in our own export
+RMSE_DATASET = "biomassters"  # submissions convert its RMSE to a score
 SELECTIONS = ("fixed", "optimized")
 
 INFO_KEYS = (
     "Paper Link",
-    "Code Repository Link ",  # with the space that the example file has; without it is accepted too
+    "Code Repository Link ",  # the example file has this space; the key without it is accepted, too
     "License",
     "Number of HPO trials",
     "Additional information about submission",
@@ -57,7 +57,7 @@ MODEL_KEYS = ("model_display_name", "model_size", "unique_backbone_key")
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """One line: one backbone on one dataset with one seed."""
+    """One line of the file: the result of one backbone on one dataset with one seed."""
 
     backbone: str
     dataset: str
@@ -72,7 +72,7 @@ class Submission:
 
     Attributes:
         results: Lines in the order of the file.
-        names: Backbone to display name, of new models.
+        names: Backbone to display name, for new models.
     """
 
     results: tuple[Result, ...]
@@ -83,7 +83,7 @@ def read_submission(folder: Path) -> tuple[Submission | None, tuple[str, ...]]:
     """Read a submission folder.
 
     Returns:
-        The submission, or None, and every fault that was found, as sentences in Markdown.
+        The submission, or None if there are faults; and all faults, as sentences in Markdown.
     """
     faults: list[str] = []
     if not folder.is_dir():
@@ -96,7 +96,7 @@ def read_submission(folder: Path) -> tuple[Submission | None, tuple[str, ...]]:
 
 
 def comment(faults: Sequence[str], summary: str = "") -> str:
-    """Return the text for a pull request: what is wrong, or that all is well."""
+    """Return the comment on a pull request: the faults, or that there are none."""
     if not faults:
         return f"### The submission is valid\n\n{summary}".rstrip() + "\n"
     lines = "\n".join(f"- {fault}" for fault in faults)
@@ -210,7 +210,7 @@ def _judge_metrics(results: Iterable[Result]) -> list[str]:
 
 
 def _names(path: Path, faults: list[str], backbones: set[str]) -> dict[str, str]:
-    """Judge ``additional_info.json`` and return the display names of its new models."""
+    """Check ``additional_info.json`` and return the display names of its new models."""
     text = _text(path, faults)
     if text is None:
         return {}
@@ -272,6 +272,6 @@ def _quoted(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return text that cannot leave a code span of a comment."""
+    """Return text that cannot end the code span that it is put into."""
     shown = " ".join(text.replace("`", "'").split())
     return shown if len(shown) <= 60 else shown[:59] + "…"

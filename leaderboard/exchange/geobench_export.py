@@ -1,4 +1,4 @@
-"""Our score matrix in GEO-Bench's form, with folds in the place of seeds."""
+"""Export our score matrix in GEO-Bench's format, with folds in place of seeds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ METRICS = {
     "multiclass": "Macro_F1_Score",
     "multilabel": "Macro_F1_Score",
 }
-WEIGHT_DECAY = 0.01  # AdamW's default, which the protocol keeps
+WEIGHT_DECAY = 0.01  # AdamW's default in PyTorch, which the protocol uses
 STATEMENT = (
     "Each Seed is one of the K random train/test splits (folds) of neuco-worker: a probe on frozen embeddings, trained on 90 % of the"
     " labeled samples and scored on the rest. Folds share samples, so their spread is not that of independent repetitions."
@@ -46,10 +46,10 @@ class Row:
 
 
 def rows_of_runs(output_dir: Path, phase: str) -> tuple[Row, ...]:
-    """Take the runs of a standalone phase.
+    """Return the rows of a standalone phase's runs.
 
     Raises:
-        OrganizerError: If there are none, or a run does not hold its folds.
+        OrganizerError: If there are no runs, or one has no fold scores.
     """
     rows = []
     for path in sorted((output_dir / phase).glob("*/results_summary.json")):
@@ -87,14 +87,14 @@ def rows_of_runs(output_dir: Path, phase: str) -> tuple[Row, ...]:
 def rows_of_phase(
     phase: PhaseSnapshot, kinds: Mapping[str, str], *, epochs: int, batch_size: int, learning_rate: float
 ) -> tuple[Row, ...]:
-    """Take the public scored submissions of a challenge's phase.
+    """Return the rows of the public scored submissions of a challenge's phase.
 
     Args:
         phase: The phase.
         kinds: Task type by task.
-        epochs: The protocol's.
-        batch_size: The protocol's.
-        learning_rate: The protocol's.
+        epochs: From the protocol.
+        batch_size: From the protocol.
+        learning_rate: From the protocol.
     """
     return tuple(
         Row(
@@ -117,12 +117,12 @@ def write_export(folder: Path, rows: Sequence[Row]) -> None:
     """Write ``results_and_parameters.csv`` and ``additional_info.json``; a failed fold has no line.
 
     Args:
-        folder: Made if it is not there.
-        rows: What to write.
+        folder: Created if it does not exist.
+        rows: The rows to write.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / RESULTS).write_text(results_csv(rows), "utf-8")
-    info: dict[str, object] = {key: "N/A" for key in INFO_KEYS}  # noqa: C420 - a literal of one value reads better so
+    info: dict[str, object] = dict.fromkeys(INFO_KEYS, "N/A")
     info["Number of HPO trials"] = "1"
     info["Additional information about submission"] = STATEMENT
     info[MODELS] = [

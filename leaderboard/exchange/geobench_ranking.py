@@ -1,7 +1,7 @@
 """GEO-Bench's aggregation: results normalized by a frozen file, interquartile means with bootstrap intervals, ranks, and a board.
 
-Two orders are shown: GEO-Bench's, by the interquartile mean over all normalized results, and ours, by ranks per dataset weighted with each
-dataset's spread. The board is rendered by the code that renders challenges, with datasets as tasks and seeds as folds.
+The board has two ranks: GEO-Bench's, by the interquartile mean over all normalized results, and ours, by ranks per dataset that are
+weighted with each dataset's spread. It is rendered like a challenge's board, with datasets as tasks and seeds as folds.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from scoring.errors import OrganizerError
 
 Normalizer = Mapping[str, tuple[float, float]]
 REPLICATES = 1000
-SEED = 100  # of the bootstrap; GEO-Bench's own
+SEED = 100  # of the bootstrap; the same as GEO-Bench's
 PHASE = "geobench"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """One backbone.
+    """The results and ranks of one backbone.
 
     Attributes:
         backbone: Its key.
         name: Display name.
-        datasets: Interquartile mean of the normalized results by dataset.
-        iqm: Interquartile mean over all of them; None unless the backbone has every dataset.
-        interval: Ends of the 95 % bootstrap interval of ``iqm``, datasets kept apart.
-        rank: By ``iqm``, ties share the better one.
+        datasets: Interquartile mean of the normalized results, by dataset.
+        iqm: Interquartile mean over all results; None unless the backbone has every dataset.
+        interval: Ends of the 95 % bootstrap interval of ``iqm``, resampled within each dataset.
+        rank: By ``iqm``; ties share the better rank.
         dynamic_rank: By weighted ranks over the datasets.
     """
 
@@ -56,7 +56,7 @@ def read_normalizer(path: Path) -> Normalizer:
     """Read a frozen normalizer: a JSON object from dataset to its lowest and highest result.
 
     Raises:
-        OrganizerError: If it is none.
+        OrganizerError: If it is not such a file.
     """
     try:
         document = json.loads(path.read_text("utf-8"))
@@ -78,7 +78,7 @@ def read_normalizer(path: Path) -> Normalizer:
 
 
 def make_normalizer(results: Sequence[Result]) -> Normalizer:
-    """Return the lowest and highest result of each dataset, to be frozen: later submissions are measured by it.
+    """Return the lowest and highest result of each dataset; once frozen, they normalize all later submissions.
 
     Raises:
         OrganizerError: If all results of a dataset are equal.
@@ -97,7 +97,7 @@ def make_normalizer(results: Sequence[Result]) -> Normalizer:
 
 
 def without_range(results: Sequence[Result], normalizer: Normalizer) -> tuple[str, ...]:
-    """Return a fault for each dataset that the normalizer does not know."""
+    """Return a fault for each dataset that the normalizer lacks."""
     unknown = sorted({result.dataset for result in results} - set(normalizer))
     known = ", ".join(f"`{name}`" for name in sorted(normalizer))
     return tuple(
@@ -111,12 +111,12 @@ def standings(
     normalizer: Normalizer,
     names: Mapping[str, str],
 ) -> tuple[Standing, ...]:
-    """Aggregate results, best backbone first; those without every dataset come last, without a rank.
+    """Aggregate results, best backbone first; backbones that lack a dataset come last, without a rank.
 
     Args:
-        results: Of any number of submissions.
+        results: Results of any number of submissions.
         normalizer: Frozen ranges, one for each dataset.
-        names: Backbone to display name, where there is one.
+        names: Backbone to display name, if there is one.
     """
     values = normalized(results, normalizer)
     datasets = sorted({dataset for by_dataset in values.values() for dataset in by_dataset})
@@ -158,7 +158,7 @@ def standings(
 def normalized(
     results: Sequence[Result], normalizer: Normalizer
 ) -> dict[str, dict[str, NDArray[np.float64]]]:
-    """Return results scaled to their dataset's range, by backbone and dataset, in order of seeds."""
+    """Return results scaled to their dataset's range, by backbone and dataset, ordered by seed."""
     found: dict[str, dict[str, list[tuple[int, float]]]] = {}
     for result in results:
         low, high = normalizer[result.dataset]
@@ -179,7 +179,7 @@ def interquartile_mean(values: NDArray[np.float64]) -> float:
 
 
 def bootstrap_interval(groups: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
-    """Return the 95 % interval of the interquartile mean, seeds drawn again within each dataset."""
+    """Return the 95 % interval of the interquartile mean, with seeds resampled within each dataset."""
     generator = np.random.default_rng(SEED)
     drawn = np.concatenate(
         [group[generator.integers(0, len(group), (REPLICATES, len(group)))] for group in groups], axis=1
@@ -227,10 +227,10 @@ def ranking_document(rows: Sequence[Standing]) -> dict[str, object]:
 def board_files(
     results: Sequence[Result], normalizer: Normalizer, names: Mapping[str, str], *, title: str, at: datetime
 ) -> dict[str, bytes]:
-    """Render a board as for a challenge: README, page, data and figures; datasets are tasks, seeds are folds.
+    """Render the files of a challenge's board (README, page, data and figures), with datasets as tasks and seeds as folds.
 
-    Backbones without every dataset are left out, as submissions without every task are. Where backbones have different numbers of seeds,
-    each dataset takes as many as the fewest have, in order of the seeds.
+    Backbones that lack a dataset are left out, like submissions that lack a task. If backbones have different numbers of seeds for a
+    dataset, the lowest number counts, and further seeds are ignored.
 
     Raises:
         OrganizerError: If no backbone has every dataset.
@@ -241,7 +241,7 @@ def board_files(
     if not complete:
         raise OrganizerError(
             "No backbone has results on every dataset.",
-            cure="Select datasets for which every backbone has results.",
+            cure="Complete the results of at least one backbone: it needs results on every dataset that any backbone has.",
             code="geobench.none_complete",
         )
     fewest = {dataset: min(len(values[backbone][dataset]) for backbone in complete) for dataset in datasets}

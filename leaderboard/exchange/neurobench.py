@@ -1,4 +1,4 @@
-"""Results in NeuroBench's JSON layout: correctness, complexity and system metrics of a task and a model."""
+"""Export results in NeuroBench's JSON layout: correctness, complexity and system metrics of a model on a task."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FRAMEWORK = "neuco-worker"
 
 
 class NeuroBenchDocument(TypedDict):
-    """The results of a model in a task."""
+    """The results of a model on a task."""
 
     task: str
     model: str
@@ -28,7 +28,7 @@ def neurobench_documents(source: Path) -> tuple[NeuroBenchDocument, ...]:
     """Return one document per task of a standalone run's folder or of a challenge's scorecard file.
 
     Raises:
-        OrganizerError: If it is neither.
+        OrganizerError: If ``source`` is neither.
     """
     try:
         if source.is_dir():
@@ -76,9 +76,10 @@ def _scorecard(card: Mapping[str, Any], model: str) -> tuple[NeuroBenchDocument,
 def document(
     task: str, model: str, correctness: Mapping[str, float | None], complexity: Mapping[str, float | None]
 ) -> NeuroBenchDocument:
-    """Return one document. Embeddings do not spike: they are one time step without spikes; energy is not measured, so it is null.
+    """Return the document of one task.
 
-    A synaptic operation is a multiply-accumulate whose embedding value is not zero.
+    Embeddings have one time step and no spikes. A synaptic operation is a multiply-accumulate whose embedding value is not zero. Energy is
+    not measured, so it is null.
     """
     return {
         "task": task,

@@ -1,6 +1,7 @@
-"""The runs of the standalone benchmark, ranked: NeuCo-Bench's ``summarize_runs``.
+"""Rank the runs of the standalone benchmark, as NeuCo-Bench's ``summarize_runs`` does.
 
-Its weights use the sample standard deviation, ours the population's; weights are shares of their sum, so both give the same.
+Its weights use the sample standard deviation, and ours the population's. The factor between them cancels, because weights are divided by
+their sum.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ class PhaseRuns:
     """The runs of one phase.
 
     Attributes:
-        table: Q of the complete runs, entries in order of their names.
+        table: Q of the complete runs, with entries sorted by name.
         ranking: Their dynamic rank.
-        scores: For each entry its mean scores (accuracies) by task.
-        overall: For each entry ``overall_q_score`` and ``overall_acc_score`` as its file has them.
-        left_out: Runs that are not complete or not readable, with the reason.
+        scores: Mean scores (accuracies) by task, for each entry.
+        overall: ``overall_q_score`` and ``overall_acc_score`` from the file of each entry.
+        left_out: Runs that are incomplete or unreadable, with the reason.
     """
 
     table: Table
@@ -43,7 +44,7 @@ class PhaseRuns:
 
 
 def rank_runs(output_dir: Path, phase: str) -> PhaseRuns:
-    """Rank the complete runs of a phase: those with a finite Q in every task that any run of the phase has.
+    """Rank the complete runs of a phase, which have a finite Q on every task of any run of the phase.
 
     Raises:
         OrganizerError: If there is no such phase, or no complete run in it.
@@ -76,9 +77,10 @@ def rank_runs(output_dir: Path, phase: str) -> PhaseRuns:
             complete[name] = document
             rows.append(tuple(scores[task] for task in tasks))
     if not complete or not tasks:
+        reasons = "; ".join(f"{name} {reason}" for name, reason in left_out[:5]) or "no run has a score"
         raise OrganizerError(
-            f"{folder} does not contain a complete run.",
-            cure="; ".join(f"{name} {reason}" for name, reason in left_out[:5]) or "Score something first.",
+            f"{folder} does not contain a complete run: {reasons}.",
+            cure="Score embeddings on all tasks with `neuco-worker score`.",
             code="runs.none_complete",
         )
     table = Table(entries=tuple(complete), tasks=tuple(tasks), scores=tuple(rows))

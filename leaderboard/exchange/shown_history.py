@@ -1,7 +1,7 @@
-"""The history of any board that was shown: who moved, and whether by their own doing.
+"""The published history of any board: which rows moved, and whether their own values had changed.
 
-A history is what was on the board at each moment: rank, team and value. It is read from the ``leaderboard/history.jsonl`` that a challenge
-publishes, or from a table with a line per moment and team, such as the one that ``board replay`` writes.
+A history has rank, team and value of each row at each moment. It is read from the ``leaderboard/history.jsonl`` that a challenge publishes,
+or from a table with a line per moment and team, such as the output of ``board replay``.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from scoring.errors import OrganizerError
 
 MOMENT = ("made_at", "updated_utc", "at", "time")
 VALUE = ("q_mean", "mean_q", "score", "value")
-"""Names that the column of the moment and that of the value may have."""
+"""Accepted names of the columns for the moment and for the value."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShownRow:
-    """A row as it was shown; ``rank`` is None for a row without a number, ``position`` then orders it."""
+    """A published row; ``rank`` is None for a row without a number, which ``position`` puts in order."""
 
     team: str
     position: int
@@ -36,7 +36,7 @@ class ShownRow:
 
 @dataclass(frozen=True, kw_only=True)
 class ShownBoard:
-    """What a phase's board showed from a moment on: team to row."""
+    """The published rows of a phase from a moment on, by team."""
 
     phase: str
     made_at: str
@@ -45,7 +45,7 @@ class ShownBoard:
 
 @dataclass(frozen=True, kw_only=True)
 class ShownMove:
-    """A row of a board with what had happened to it since the board before: places gained, and why."""
+    """A row with its movement since the previous board: places gained, and why."""
 
     row: ShownRow
     places: int
@@ -53,10 +53,10 @@ class ShownMove:
 
 
 def read_history(text: str) -> tuple[ShownBoard, ...]:
-    """Read a history: JSON lines as a challenge publishes them, or a table; boards of a phase in the order of the file.
+    """Read a history, as JSON lines or as a table; boards keep the order of the file.
 
     Raises:
-        OrganizerError: If the text is neither, naming the line.
+        OrganizerError: If the text is neither; the message names the line.
     """
     text = text.removeprefix("\ufeff")
     if text.lstrip().startswith("{"):
@@ -65,7 +65,7 @@ def read_history(text: str) -> tuple[ShownBoard, ...]:
 
 
 def moves(boards: Sequence[ShownBoard]) -> Iterator[tuple[ShownBoard, tuple[ShownMove, ...]]]:
-    """Yield each board with its rows, best first, and how each moved against the phase's board before."""
+    """Yield each board with its rows, best first, and their movement since the phase's previous board."""
     before: dict[str, ShownBoard] = {}
     for board in boards:
         old = before[board.phase].rows if board.phase in before else {}
@@ -75,7 +75,7 @@ def moves(boards: Sequence[ShownBoard]) -> Iterator[tuple[ShownBoard, tuple[Show
 
 
 def tally(boards: Sequence[ShownBoard]) -> dict[str, int]:
-    """Count moves of rows whose own value changed and of rows whose own did not, and swaps of two of the latter."""
+    """Count moves of rows whose own value changed, moves of other rows, and swaps of two rows whose values did not change."""
     kinds = Counter(move.kind for _, rows in moves(boards) for move in rows)
     phases = dict.fromkeys(board.phase for board in boards)
     swaps = sum(
@@ -92,7 +92,7 @@ def tally(boards: Sequence[ShownBoard]) -> dict[str, int]:
 
 
 def history_csv(boards: Sequence[ShownBoard]) -> str:
-    """Write a line per board and row."""
+    """Return the history as CSV, with a line per board and row."""
     lines = [
         (
             board.phase,
@@ -155,7 +155,7 @@ def _swaps(old: ShownBoard, new: ShownBoard) -> int:
 
 
 def _published(text: str) -> Iterator[ShownBoard]:
-    """Follow the lines of a published history, each of which tells what had changed."""
+    """Rebuild the boards from a published history, whose lines hold only changes."""
     shown: dict[str, dict[str, ShownRow]] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
@@ -200,14 +200,14 @@ def _tabled(text: str) -> Iterator[ShownBoard]:
                 value=float(line[value]),
             )
         except (ValueError, TypeError):
-            raise _unreadable(f"Line {number} has no rank or no {value} that is a number") from None
+            raise _unreadable(f"Line {number}: the rank or {value} is not a number") from None
         boards.setdefault((line.get("phase") or "", line[moment]), {})[row.team] = row
     for (phase, made_at), rows in boards.items():
         yield ShownBoard(phase=phase, made_at=made_at, rows=rows)
 
 
 def _column(columns: Sequence[str], names: Sequence[str]) -> str:
-    """Return the column that has one of some names.
+    """Return the column with one of these names.
 
     Raises:
         OrganizerError: If there is none.

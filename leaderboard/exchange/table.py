@@ -1,4 +1,4 @@
-"""A plain table of scores to rank: one line per entry, one column per task."""
+"""Rank a plain table of scores with one line per entry and one column per task."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ import numpy as np
 
 from leaderboard.ranking import LARGEST, Ranking, rank
 from scoring.errors import OrganizerError
+from scoring.printable import count_of
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Scores of named entries in named tasks, higher is better."""
+    """Scores of named entries on named tasks; higher is better."""
 
     entries: tuple[str, ...]
     tasks: tuple[str, ...]
@@ -25,10 +26,10 @@ class Table:
 
 
 def read_table(text: str) -> Table:
-    """Read comma-separated text: a header line, then lines of an entry's name and its score in each task.
+    """Read CSV: a header line, then one line per entry with its name and its score on each task.
 
     Raises:
-        OrganizerError: If the text is not such a table, saying where.
+        OrganizerError: If the text is not such a table; the message says where.
     """
     try:
         lines = [
@@ -58,7 +59,7 @@ def read_table(text: str) -> Table:
         if not name:
             raise _fault(f"Entry {number} has no name.", "Name it in the first column.", "rank.unnamed_entry")
         if len(line) != len(tasks) + 1:
-            sentence = f"Entry {_shown(name)} has {len(line) - 1} scores, but there are {len(tasks)} tasks."
+            sentence = f"Entry {_shown(name)} has {count_of(len(line) - 1, 'score')}, but the table has {count_of(len(tasks), 'task')}."
             raise _fault(sentence, "Write one score per task for every entry.", "rank.ragged")
         entries.append(name)
         scores.append(tuple(_score(value, name, task) for task, value in zip(tasks, line[1:], strict=True)))
@@ -99,7 +100,7 @@ def rank_table(
 
 
 def table_document(table: Table, ranking: Ranking) -> dict[str, object]:
-    """Return the ranking as ``rank --json`` prints it, entries from the top of the board."""
+    """Return the ranking as ``rank --json`` prints it, best entry first."""
     return {
         "weights": dict(zip(table.tasks, ranking.weights, strict=True)),
         "entries": [
@@ -115,7 +116,7 @@ def table_document(table: Table, ranking: Ranking) -> dict[str, object]:
 
 
 def finite_number(text: str) -> float | None:
-    """Return the number that is written; None for what is not one or not finite, and for 1_000, which only Python means as one."""
+    """Return the finite number in a text, or None; 1_000 is refused, because only Python reads it as a number."""
     try:
         value = math.nan if "_" in text else float(text)
     except ValueError:

@@ -1,7 +1,7 @@
-"""A bare clone used as a store: read the tip's files, write a commit on it, without any work tree.
+"""A bare clone that reads files at the branch's tip and writes commits, without a work tree.
 
-Nothing is ever checked out, so a symbolic link, a submodule or a strange file name in the remote cannot lead outside; entries of trees
-are replaced, never followed. A commit is written by one ``git fast-import``, which leaves everything alone that is not named.
+Nothing is ever checked out, so a symbolic link, a submodule or a strange file name in the remote cannot lead outside. Entries of trees are
+replaced, never followed. One ``git fast-import`` writes a commit, and leaves all other files as they are.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from leaderboard.git.faults import CloneDamaged, TipMoved
 from leaderboard.git.process import GitProcess
 from scoring.errors import InfrastructureError, OrganizerError
 
-TIP = "refs/neuco/tip"  # what we last saw or pushed; keeps its objects alive in the clone
-NEXT = "refs/neuco/next"  # what we are about to push
-DEEP = 4096  # commits among which the one that was pushed last is looked for
-NEAR = 16  # of them are fetched whole first, which is cheap and nearly always enough
-LOOSE_OBJECTS = 2000  # then the clone is packed
+TIP = "refs/neuco/tip"  # the last commit that we saw or pushed; keeps its objects in the clone
+NEXT = "refs/neuco/next"  # the commit that is about to be pushed
+DEEP = 4096  # how many commits are searched for our last one
+NEAR = 16  # how many are fetched with their files first, which is cheap and nearly always enough
+LOOSE_OBJECTS = 2000  # with more of them, the clone is packed
 _FETCH = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--end-of-options")
-# So no ".", "..", ".git", and nothing to quote.
+# This excludes ".", "..", ".git", and characters that need quoting.
 _PATH = re.compile(r"[0-9A-Za-z_-][0-9A-Za-z._-]*(/[0-9A-Za-z_-][0-9A-Za-z._-]*)*")
 _LISTED = re.compile(rb"([0-7]{6}) [a-z]+ ([0-9a-f]{40,64})\t")  # git ls-tree: mode, type, object
 _OBJECT = re.compile(rb"([0-9a-f]{40,64}) [a-z]+ ([0-9]{1,15})\n")  # git cat-file: object, type, bytes
@@ -32,24 +32,24 @@ _OBJECT = re.compile(rb"([0-9a-f]{40,64}) [a-z]+ ([0-9]{1,15})\n")  # git cat-fi
 
 @dataclass(frozen=True, kw_only=True)
 class Author:
-    """Who commits."""
+    """The author of a commit."""
 
     name: str
     email: str
 
     @property
     def line(self) -> str:
-        """The identity as git writes it; what would end it early is left out."""
+        """The identity in git's format, without characters that would end it early."""
         name, email = (re.sub(r"[<>\x00-\x1f\x7f]", "", text).strip() for text in (self.name, self.email))
         return f"{name} <{email}>"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Since:
-    """What became of a branch since a commit.
+    """The changes of a branch since a commit.
 
     Attributes:
-        commits: What others put on top of it, newest first, no more than the nearest; none if the branch was rewritten.
+        commits: Commits of others on top of it, newest first, at most ``NEAR``; none if the branch was rewritten.
         contained: Whether the branch still contains it.
     """
 
@@ -58,7 +58,7 @@ class Since:
 
 
 class BareClone:
-    """One branch of a remote, as a rule one commit deep; a cache that may be thrown away at any time."""
+    """One branch of a remote, usually one commit deep; a cache that may be deleted at any time."""
 
     def __init__(self, path: Path, git: GitProcess, *, branch: str) -> None:
         self.path = path
@@ -66,18 +66,18 @@ class BareClone:
         self._ref = f"refs/heads/{branch}"
 
     def discard(self) -> None:
-        """Remove the clone, or whatever is in its place."""
+        """Remove the clone, or anything else in its place."""
         if self.path.is_dir() and not self.path.is_symlink():
             shutil.rmtree(self.path, ignore_errors=True)
         else:
             self.path.unlink(missing_ok=True)
 
     def fetch(self) -> str | None:
-        """Return the branch's tip, its objects present in the clone; None if the branch does not exist yet.
+        """Fetch the branch and return its tip; None if the branch does not exist yet.
 
         Raises:
             TipMoved: The branch moved while it was fetched.
-            CloneDamaged: The tip's objects cannot be read after all.
+            CloneDamaged: The tip's objects cannot be read.
         """
         if not (self.path / "HEAD").is_file():
             self.discard()
@@ -97,7 +97,7 @@ class BareClone:
         raise TipMoved(fetched) if fetched != tip else CloneDamaged(f"{tip} cannot be read")
 
     def since(self, last: str, tip: str) -> Since:
-        """Say what others put on top of a commit that was the tip once, or that the branch no longer contains it.
+        """Return what others committed on top of an earlier tip, or that the branch no longer contains it.
 
         Raises:
             TipMoved: The branch moved meanwhile.
@@ -111,7 +111,7 @@ class BareClone:
         return Since(commits=self._others(tip)) if self._is_far_below(last, tip) else Since(contained=False)
 
     def earlier(self, commit: str, path: str) -> bytes | None:
-        """Return a file as it was in an earlier commit; None if it had none, or neither we nor the remote have that commit any more."""
+        """Return a file from an earlier commit; None if the commit lacks it, or neither we nor the remote have the commit any more."""
         try:
             if not self._holds(commit):
                 self._git.run(
@@ -122,7 +122,7 @@ class BareClone:
             return None
 
     def _is_far_below(self, last: str, tip: str) -> bool:
-        """Look for a commit among very many, without their files where the server can leave them out."""
+        """Return whether a commit is among the last ``DEEP``, which are fetched without files if the server supports that."""
         scratch = self.path.with_suffix(".history")
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir(parents=True)
@@ -138,10 +138,10 @@ class BareClone:
 
     @staticmethod
     def _listed(git: GitProcess, clone: Path, tip: str) -> list[str]:
-        """Return the commits up to a tip, as far as a clone has them.
+        """Return the commits below a tip that a clone has.
 
         Raises:
-            TipMoved: It does not have the tip.
+            TipMoved: The clone does not have the tip.
         """
         try:
             return git.run("rev-list", tip, "--", clone=clone).decode().split()
@@ -184,7 +184,7 @@ class BareClone:
     def commit(
         self, parent: str | None, files: Mapping[str, bytes], *, message: str, author: Author, at: datetime
     ) -> str:
-        """Write a commit with these files in place of whatever stood at their paths; everything else stays.
+        """Write a commit that replaces everything at these files' paths; all other files stay.
 
         Raises:
             ValueError: A path is not a plain path inside the repository.
@@ -202,12 +202,12 @@ class BareClone:
         for path, content in sorted(files.items()):
             parts += [f"M 100644 inline {path}\n".encode(), _data(content)]
         stream = b"feature done\n" + b"".join(parts) + b"done\n"
-        # This forces our own local reference only.
+        # This forces only our own local reference.
         self._git.run("fast-import", "--quiet", "--force", clone=self.path, stdin=stream)
         return self._git.run("rev-parse", "--verify", NEXT, clone=self.path).decode().strip()
 
     def push(self, commit: str, *, dry_run: bool = False) -> None:
-        """Push a commit to the branch, never forced.
+        """Push a commit to the branch, without force.
 
         Raises:
             TipMoved: The branch has moved on.
@@ -218,13 +218,13 @@ class BareClone:
             self._git.run("update-ref", TIP, commit, clone=self.path)
 
     def tidy(self) -> None:
-        """Pack the clone when it holds many loose objects; one of git's 256 folders tells the number."""
+        """Pack the clone if it holds many loose objects, estimated from one of git's 256 folders."""
         sample = self.path / "objects" / "17"
         if sample.is_dir() and sum(1 for _ in sample.iterdir()) > LOOSE_OBJECTS // 256:
             self._git.run("gc", "--quiet", "--prune=now", clone=self.path)
 
     def _remotely(self, *arguments: str) -> bytes:
-        """Run a command that talks to the remote; if it fails, first ask whether the clone itself is sound."""
+        """Run a command that talks to the remote; if it fails, first check whether the clone is damaged."""
         try:
             return self._git.run(*arguments, clone=self.path, network=True)
         except (OrganizerError, InfrastructureError):

@@ -1,20 +1,20 @@
-"""Commits of others, as git's log tells of them."""
+"""Read the commits of others from git's log."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 LOG_OPTIONS = ("--topo-order", "--format=%x01%H%x00%an", "--name-only")
-"""What git is to write for :func:`read_log`."""
+"""Options of ``git log`` for :func:`read_log`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OtherCommit:
-    """A commit of somebody else.
+    """A commit that we did not make.
 
     Attributes:
-        hash: Its name.
-        author: Who made it, as it says itself; text of others.
+        hash: Its hash.
+        author: Its author, as the commit says; untrusted text.
         paths: The files that it changed.
     """
 
@@ -24,7 +24,7 @@ class OtherCommit:
 
 
 def read_log(said: str) -> tuple[OtherCommit, ...]:
-    """Read what ``git log`` has written with :data:`LOG_OPTIONS`."""
+    """Parse the output of ``git log`` with :data:`LOG_OPTIONS`."""
     found = []
     for told in said.split("\x01")[1:]:
         head, *paths = told.split("\n")

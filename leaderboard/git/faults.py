@@ -1,4 +1,4 @@
-"""What git says on stderr, sorted into the errors of the tree: who can fix it, and how."""
+"""Turn git's messages on stderr into our errors, which say who can fix the fault, and how."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ _NOT_FOUND = (
     r"repository .*not found|not found: did you run|does not appear to be a git repository|returned error: 404|no such file or directory|"
     r"project you were looking for could not be found|repository .* does not exist|not a git repository"
 )
-# The first pattern found decides; the order goes from what is surest to what is vaguest.
+# The first pattern that matches decides, so they go from the most specific to the vaguest.
 _REFUSALS = (
     (
         _HOST_KEY,
         "leaderboard.host_key",
-        "The host key of the leaderboard's server is not the pinned one.",
-        "Compare the server's published key with the file in leaderboard.known_hosts.",
+        "The host key of the leaderboard's server is unknown, or differs from the known one.",
+        "Compare the server's published key with the file in leaderboard.known_hosts. If that is not set, write the published key into a"
+        " file, and name the file there.",
     ),
     (
         _REFUSED,
@@ -51,15 +52,15 @@ _DAMAGED = re.compile(
 
 
 class TipMoved(Exception):
-    """The branch moved between reading and pushing; build on the new tip."""
+    """The branch moved between reading and pushing; the caller must build on the new tip."""
 
 
 class CloneDamaged(Exception):
-    """The local clone cannot be read or written; make a new one."""
+    """The local clone cannot be read or written; the caller must make a new one."""
 
 
 def sort_fault(remote: Remote, verb: str, said: str) -> Exception:
-    """Return the error for what git said when ``git <verb>`` failed on the way to a remote."""
+    """Return the error for git's message when ``git <verb>`` failed with a remote."""
     if verb == "push":
         if _PUSH_REFUSED.search(said):
             return OrganizerError(
@@ -77,7 +78,7 @@ def sort_fault(remote: Remote, verb: str, said: str) -> Exception:
     if _DAMAGED.search(said):
         return CloneDamaged(said)
     return InfrastructureError(
-        "The leaderboard's repository cannot be reached.",
+        f"git {verb} failed at the leaderboard's repository, probably because the server cannot be reached.",
         cure="The worker tries again. If this continues, check the network and the server's status page.",
         code="leaderboard.unreachable",
     )

@@ -1,9 +1,9 @@
-"""Run one git process at a time: no configuration but ours, no prompt, no hook, a time limit, and killable as a group.
+"""Run one git process at a time, with only our configuration, without prompts or hooks, with a time limit, and killable as a group.
 
-This is not left to GitPython, because it starts git with a copy of the whole environment, the daemon's secrets among it, from which
-nothing can be taken away. Its calls that wait for git hand back no process, so that a stop could not kill git with its helpers.
+GitPython is not used, because it starts git with a copy of the whole environment, including the daemon's secrets, and nothing can be
+removed from that copy. Its calls that wait for git return no process, so a stop could not kill git with its helpers.
 
-The token reaches git only through GIT_ASKPASS and the environment of that one process; it is in no argument, URL, configuration or
+The token reaches git only through GIT_ASKPASS and the environment of that one process. It is never in an argument, URL, configuration or
 message.
 """
 
@@ -31,14 +31,14 @@ _SETTINGS = {
     "core.pager": "cat",
     "credential.helper": "",
     "protocol.ext.allow": "never",
-    "http.lowSpeedLimit": "100",  # bytes a second over http.lowSpeedTime: a connection that died without saying so
+    "http.lowSpeedLimit": "100",  # bytes per second over http.lowSpeedTime; a slower connection counts as dead
     "http.lowSpeedTime": "30",
-    "gc.auto": "0",  # the clone is tidied when the publisher says so
+    "gc.auto": "0",  # BareClone.tidy packs the clone
     "transfer.fsckObjects": "false",
     "advice.pushUpdateRejected": "true",
 }
-# Read by all git processes on this machine, also by the one that receives a push to a repository of its own. What it has accepted must
-# survive a loss of power; by default git leaves it to the kernel when objects are written.
+# Our git processes read this, and so does the one that receives a push to a local repository. A push that was accepted must survive a power
+# failure; by default git does not flush objects to the disk.
 _CONFIGURATION = "[safe]\n\tdirectory = *\n[core]\n\tfsync = all\n"
 _ASKPASS = """#!/bin/sh
 # Answers git's question for a user name or password, for the configured server only.
@@ -51,7 +51,7 @@ esac
 
 
 class GitProcess:
-    """Starts git for one remote and one clone; at most one process at a time, stoppable from another thread."""
+    """Runs git for one remote and its clones, one process at a time; another thread can stop it."""
 
     def __init__(
         self,
@@ -75,14 +75,14 @@ class GitProcess:
 
     @property
     def url(self) -> str:
-        """The remote's address, as it may be used in an argument."""
+        """The remote's address, safe to use as an argument."""
         return self._remote.url
 
     def run(self, *arguments: str, clone: Path, network: bool = False, stdin: bytes = b"") -> bytes:
         """Return what ``git <arguments>`` prints, run in the bare clone.
 
         Raises:
-            OrganizerError: The remote refused us, or there is no such repository.
+            OrganizerError: The remote refused access, or there is no such repository.
             InfrastructureError: The remote cannot be reached, or the time limit passed.
             TipMoved: A push came too late.
             CloneDamaged: git cannot work with the local clone.
@@ -101,14 +101,16 @@ class GitProcess:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
-                    start_new_session=True,  # its helpers (ssh, git-remote-https) die with it
+                    start_new_session=True,  # so that its helpers (ssh, git-remote-https) are killed with it
                 )
             except OSError as error:
                 if not clone.is_dir():
                     raise CloneDamaged(str(error)) from error
                 if not isinstance(error, FileNotFoundError):
                     raise InfrastructureError(
-                        "git could not be started.", code="leaderboard.no_process"
+                        f"git could not be started ({error.strerror}).",
+                        cure="The worker tries again. If this continues, check the memory and the number of processes of this machine.",
+                        code="leaderboard.no_process",
                     ) from error
                 raise OrganizerError(
                     "git is not installed.", cure="Install git 2.31 or newer.", code="leaderboard.no_git"
@@ -172,10 +174,10 @@ class GitProcess:
         return environment
 
     def _configuration(self) -> Path:
-        """Return a global configuration of two settings, in place of the account's own.
+        """Return the path of a global configuration with two settings, which replaces the account's own.
 
-        A repository on this machine may belong to somebody else (a mounted folder, another account); git asks the global configuration,
-        and only it, whether the process at the other end may open it. The organizer has named it, so it may.
+        A repository on this machine may belong to another account, for example in a mounted folder. The receiving git process opens it only
+        if the global configuration lists it as safe. The organizer has chosen it, so all folders are listed.
         """
         path = self._home / "gitconfig"
         if not path.is_file() or path.read_text(encoding="ascii", errors="replace") != _CONFIGURATION:
@@ -216,12 +218,12 @@ class GitProcess:
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """End what is left of the process and its helpers, and wait for it."""
+    """Kill the process and its helpers, if they still run, and wait for it."""
     _signal_group(process)
     process.wait()
     for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe is not None:
-            with contextlib.suppress(BrokenPipeError):  # it died before it read everything
+            with contextlib.suppress(BrokenPipeError):  # it ended before it read everything
                 pipe.close()
 
 

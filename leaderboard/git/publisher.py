@@ -1,8 +1,8 @@
-"""Push the published files to any git repository: a tree built on the remote's tip, a commit, a push that is never forced.
+"""Push the published files to a git repository, as a commit on the remote's tip, never with force.
 
-The bare clone in the state directory is a cache: one commit deep, and made again whenever it is in doubt. No content changed, no commit.
-It goes deeper only when the tip is not the commit that was pushed last, to say whose commits came between, or that it is gone.
-If somebody else pushed meanwhile, the files are rendered again on the new tip.
+The bare clone in the state directory is a cache that is made again whenever it seems damaged. If no content changed, there is no commit.
+The clone is one commit deep, unless the tip is not our last commit: then it fetches more, to name the commits of others or to detect that
+ours is gone. If somebody pushes meanwhile, the files are rendered again on the new tip.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ Files = Mapping[str, bytes]
 """Path to content."""
 Render = Callable[[Files], Files]
 Message = Callable[[Files, Files], str]
-"""Words a commit, from the files as they are in the branch and as they will be."""
+"""Returns a commit's message, from the files in the branch and the new files."""
 
-# What a render may want to see.
+# The files that are passed to ``render``.
 RELEVANT_FILES = ("README.md", "commitment.json", "index.html", "receipts.jsonl", "seal.json")
 RELEVANT_FOLDERS = ("leaderboard", "leaderboard/schema")
-ATTEMPTS = 6  # builds on a moving tip before the push waits for its next turn
+ATTEMPTS = 6  # how often a push that came too late is tried again at once
 
 
 @dataclass(frozen=True, kw_only=True)
 class PublisherSettings:
-    """Where and as whom to push.
+    """The repository, branch and identity to push with.
 
     Attributes:
         repository: Any git URL or a local path; ``http://`` on loopback only, never with a password inside.
-        branch: Created with the first push if it does not exist.
+        branch: Created by the first push if it does not exist.
         state_dir: Folder for the clone; may be deleted at any time.
         token: For https; masked in ``repr``.
-        ssh_key: Private key file; only it is offered.
-        known_hosts: Pinned host keys; without it the user's own file decides. Unknown hosts are always refused.
-        timeout_s: For one git process; publishing takes two to four of them.
+        ssh_key: Private key file; no other key is offered.
+        known_hosts: File of pinned host keys; None uses the account's own file. Unknown hosts are always refused.
+        timeout_s: Time limit of one git process; publishing runs two to four of them.
     """
 
     repository: str
@@ -60,12 +60,12 @@ class PublisherSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """What the branch shows now.
+    """The state of the branch after publishing.
 
     Attributes:
         commit: Its tip.
-        changed: Whether that was pushed here.
-        between: What others had pushed since our last commit, newest first; at most a few.
+        changed: Whether this call pushed it.
+        between: Commits that others pushed since our last one, newest first; at most a few.
         rewritten: Whether the branch no longer contained our last commit.
     """
 
@@ -76,14 +76,14 @@ class Published:
 
 
 class Publisher:
-    """Keeps one branch of one repository in step with what is rendered.
+    """Keeps one branch of one repository equal to the rendered files.
 
-    Only who leads a challenge publishes, so nobody else is at work in the clone.
+    Only the challenge's leading worker publishes, so no other process uses the clone.
 
     Args:
-        settings: Where and as whom to push.
-        clock: Gives the time of a commit.
-        git: Runs git for a publisher of another branch too; by default its own.
+        settings: The repository, branch and identity to push with.
+        clock: Returns the time of a commit.
+        git: The process runner of another branch's publisher, to share; None makes a new one.
 
     Raises:
         OrganizerError: The address or the branch name cannot be used.
@@ -117,20 +117,19 @@ class Publisher:
             known_hosts=settings.known_hosts,
         )
         self._clone = BareClone(settings.state_dir / f"{key}.git", self._git, branch=settings.branch)
-        self._seen: tuple[str, str | None, Since] | None = (
-            None  # what was looked for, on which tip, and found
-        )
+        # The last result of _since, with its two arguments.
+        self._seen: tuple[str, str | None, Since] | None = None
 
     def publish(self, render: Render, message: str | Message, *, last: str | None = None) -> Published:
-        """Push what ``render`` makes of the files that are in the branch.
+        """Render the files from those in the branch, and push them if they changed.
 
-        ``render`` gets what the tip holds of ``RELEVANT_FILES`` and leaderboard/, and returns path → content of what should be there;
-        files it does not name stay. It may be called again when the tip moves, so it must be pure. What it raises ends the attempt.
-        ``last`` is the commit that was pushed last; without it nothing is said of what others did since.
+        ``render`` gets the tip's ``RELEVANT_FILES`` and leaderboard/, and returns path → content of the new files; all other files stay. It
+        is called again if the tip moves, so it must be pure. An exception from it ends the attempt. ``last`` is the commit that was pushed
+        last; without it, changes of others are not reported.
 
         Raises:
-            OrganizerError: Credentials refused, repository not found, branch protected.
-            InfrastructureError: Remote unreachable, too slow, or its branch moves faster than we can follow.
+            OrganizerError: The credentials were refused, the repository was not found, or the branch is protected.
+            InfrastructureError: The remote is unreachable or too slow, or others push during every attempt.
             Cancelled: :meth:`stop` was called.
         """
         renewed = False
@@ -151,10 +150,10 @@ class Publisher:
         )
 
     def check(self) -> None:
-        """Try a push without sending anything; for the checks before a launch.
+        """Try a push without sending anything, for the checks before a launch.
 
         Raises:
-            OrganizerError, InfrastructureError: As :meth:`publish`. A protected branch shows only at a real push.
+            OrganizerError, InfrastructureError: As :meth:`publish`; but only a real push detects a protected branch.
         """
         self._clone.discard()
         try:
@@ -162,12 +161,12 @@ class Publisher:
         except CloneDamaged as error:
             raise _clone_unusable() from error
         except TipMoved:
-            pass  # somebody pushed between the two steps: the branch is there and takes pushes
+            pass  # somebody pushed between the two steps, so the branch exists and accepts pushes
         if reason := self._remote.fault():
             raise reason
 
     def existing(self) -> dict[str, bytes]:
-        """Read the branch's files that :meth:`publish` hands to ``render``; none if there is no branch yet.
+        """Return the branch's files that :meth:`publish` passes to ``render``; none if there is no branch yet.
 
         Raises:
             OrganizerError, InfrastructureError: As :meth:`publish`.
@@ -184,11 +183,11 @@ class Publisher:
             ) from error
 
     def earlier(self, commit: str, path: str) -> bytes | None:
-        """Return a file as it was in a commit that was pushed here, for a render; None if that cannot be had any more."""
+        """Return a file from an earlier commit of ours, for a render; None if it is no longer available."""
         return self._clone.earlier(commit, path)
 
-    def beside(self, branch: str) -> Publisher:
-        """Return a publisher of another branch of the repository, with a history of its own; :meth:`stop` stops both."""
+    def for_branch(self, branch: str) -> Publisher:
+        """Return a publisher of another branch of the repository, which has its own history; :meth:`stop` stops both."""
         return Publisher(replace(self._settings, branch=branch), clock=self._clock, git=self._git)
 
     def discard(self) -> None:
@@ -196,7 +195,7 @@ class Publisher:
         self._clone.discard()
 
     def stop(self) -> None:
-        """Kill the git process that runs, from another thread; :meth:`publish` then raises Cancelled."""
+        """Kill the running git process, from another thread; :meth:`publish` then raises Cancelled."""
         self._git.stop()
 
     def _publish_once(self, render: Render, message: str | Message, last: str | None) -> Published:
@@ -216,7 +215,7 @@ class Publisher:
         return Published(commit=commit, changed=True, between=since.commits, rewritten=rewritten)
 
     def _since(self, last: str | None, tip: str | None) -> Since:
-        """Say what others did since our last commit; looked up once for a tip."""
+        """Return what others did since our last commit; the result for a tip is kept."""
         if last is None or last == tip:
             return Since()
         if tip is None:

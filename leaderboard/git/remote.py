@@ -1,7 +1,7 @@
-"""Where the board is pushed to: an address that was checked, and what keeps this process from a folder of its own machine.
+"""The address that the board is pushed to, and a check of a repository in a local folder.
 
-For a repository on this machine git names neither a read-only file system, nor a missing right, nor a full disk: each of them is an
-"unpacker error" of the other end, and a trial push writes nothing and so finds none of them.
+For a local repository git does not tell a read-only file system, a missing permission and a full disk apart: each is an "unpacker error" of
+the receiving process. A trial push writes nothing, so it finds none of them.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from urllib.parse import unquote, urlsplit
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from scoring.loopback import is_loopback
 
-ROOM_BYTES = 100_000  # less than a push of a board may take
-ABANDONED_S = 30.0  # git holds the lock of a branch for milliseconds
+ROOM_BYTES = 100_000  # with less free space, even the push of a small board may fail
+ABANDONED_S = 30.0  # git itself holds the lock of a branch for milliseconds
 
 
 @dataclass(frozen=True, kw_only=True)
 class Remote:
-    """Where the board is pushed to, checked.
+    """A checked address of a repository.
 
     Raises:
         OrganizerError: The address carries a password, uses a protocol that is not allowed, or could be taken for an option.
@@ -33,10 +33,10 @@ class Remote:
     url: str
     protocol: str = field(init=False)
     origin: str = field(init=False, default="")
-    folder: Path | None = field(init=False, default=None)  # of a repository of this machine
+    folder: Path | None = field(init=False, default=None)  # of a local repository
 
     def __post_init__(self) -> None:
-        """Refuse addresses that git would read as something else than a repository."""
+        """Refuse addresses that git would not read as a repository."""
         url = self.url
         if not url or url.startswith("-") or any(ord(char) < 32 or ord(char) == 127 for char in url):
             raise _bad_url("is empty, or contains characters that an address cannot have")
@@ -68,11 +68,11 @@ class Remote:
             object.__setattr__(self, "folder", Path(unquote(urlsplit(url).path) if "://" in url else url))
 
     def fault(self) -> NeucoError | None:
-        """Say why this process cannot push to a repository of this machine, if its folder keeps it from that."""
+        """Return why this process cannot write to a local repository; None if it can, or if the repository is remote."""
         return None if self.folder is None else folder_fault(self.folder)
 
     def remove_abandoned_lock(self, branch: str) -> None:
-        """Remove the lock that a killed push left on a branch of a repository of this machine; git itself would refuse every later push."""
+        """Remove the lock that a killed push left on a branch of a local repository, because git would refuse every later push."""
         if self.folder is None:
             return
         for root in (self.folder, self.folder / ".git"):
@@ -87,8 +87,8 @@ def _bad_url(what: str, cure: str = "Use https://, ssh://, git@host:path or a lo
 
 
 def folder_fault(repository: Path) -> NeucoError | None:
-    """Say why this process cannot push to a folder, if anything of the folder keeps it from that."""
-    if not os.path.isdir(repository):  # noqa: PTH112 - false also where this process may not even look
+    """Return why this process cannot push to a folder; None if nothing prevents it."""
+    if not os.path.isdir(repository):  # noqa: PTH112 - False also for a folder that may not be read
         return OrganizerError(
             f"There is no folder {repository} that this process can see.",
             cure="Create the repository with `git init --bare`, or correct leaderboard.repository. A service sees home folders only"
@@ -97,7 +97,7 @@ def folder_fault(repository: Path) -> NeucoError | None:
         )
     objects = repository / "objects" if (repository / "objects").is_dir() else repository / ".git" / "objects"
     if not objects.is_dir():
-        return None  # git knows better what this is
+        return None  # git's own message will be better
     if os.statvfs(objects).f_flag & os.ST_RDONLY:
         return OrganizerError(
             f"The leaderboard's repository {repository} is on a file system that is read-only for this process.",

@@ -1,4 +1,4 @@
-"""Which submission counts, the dynamic rank, how sure it is, and the board that follows."""
+"""Rank a phase: select the submissions that count, compute the dynamic rank and its uncertainty, and make the board."""
 
 from leaderboard.ranking import board
 from leaderboard.ranking.assessment import Assessment, assess, figures, fold_table

@@ -1,4 +1,4 @@
-"""Everything that can be said about one phase now: who contends, how they rank and how sure that is."""
+"""Assess a phase: its contenders, their ranks, and the uncertainty of these."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from leaderboard.ranking.uncertainty import REPLICATES, FoldTable, Uncertainty, 
 from leaderboard.snapshot import PhaseSnapshot
 from scoring.errors import OrganizerError
 
-DIGITS = 6  # of resampled figures; more would be noise of the resampling
+DIGITS = 6  # of bootstrap figures; further digits would be noise
 
 
 @dataclass(frozen=True, kw_only=True)
 class Assessment:
-    """One phase's contenders in board order, with every figure about them.
+    """One phase's contenders in board order, with all their figures.
 
     Attributes:
         tasks: T task identifiers, sorted.
-        contenders: P of them, from the top of the board to its bottom.
+        contenders: P contenders, from the top of the board to its bottom.
         quality: P x T quality scores.
         ranking: The official standings.
-        uncertainty: Of the same contenders.
-        groups: P tie groups.
+        uncertainty: Bootstrap figures of the same contenders.
+        groups: Tie group of each of the P contenders.
         views: Stable views.
-        left_out: Sensitivity to single contenders.
+        left_out: What changes when single contenders are left out.
     """
 
     tasks: tuple[str, ...]
@@ -45,17 +45,17 @@ class Assessment:
 
 
 def assess(phase: PhaseSnapshot, *, replicates: int = REPLICATES) -> Assessment | None:
-    """Select, rank and resample a phase; None while nobody contends.
+    """Select, rank and resample a phase; None if it has no contenders.
 
     Raises:
-        OrganizerError: If contenders were scored over different numbers of folds, so that they cannot be compared.
+        OrganizerError: If contenders were scored on different numbers of folds, and so cannot be compared.
     """
     contenders = counted(phase)
     if not contenders:
         return None
     tasks = tuple(sorted(phase.row_sets))
     _, ranking = _ranked(phase, tasks, contenders)
-    # Ranked once more in board order: it is cheap, and every array then has the same rows.
+    # Ranked again in board order, which is cheap, so that all arrays have the same order of rows.
     contenders = tuple(contenders[index] for index in ranking.order)
     quality, ranking = _ranked(phase, tasks, contenders)
     weighs = np.array([contender.weighs(phase.rules) for contender in contenders])
@@ -83,7 +83,7 @@ def assess(phase: PhaseSnapshot, *, replicates: int = REPLICATES) -> Assessment 
 
 
 def figures(assessment: Assessment) -> Figures:
-    """Return what a board keeps for its organizer."""
+    """Return the figures that a board keeps for its organizer."""
     pks = [contender.entry.submission for contender in assessment.contenders]
     return Figures(
         tasks=assessment.tasks,
@@ -132,7 +132,7 @@ def fold_table(phase: PhaseSnapshot, tasks: Sequence[str], contenders: Sequence[
     """Arrange the contenders' fold scores for the bootstrap.
 
     Raises:
-        OrganizerError: If the numbers of folds differ where they must not.
+        OrganizerError: If contenders have different numbers of folds.
     """
     columns = []
     folds_of: dict[str, int] = {}

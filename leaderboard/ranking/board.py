@@ -1,8 +1,8 @@
-"""The next state of a phase's board, if there is one.
+"""Make the next board of a phase, if anything visible has changed.
 
-A board is made only when something a reader can see has changed: a rank, a name, mean Q to the printed digit, a tie group, a count or date
-of public submissions, a flag, the order of rows. Private submissions, failures and re-sends change none of it. Movement compares with the
-board before and does not count as content: otherwise each change would be followed by another that takes the arrows off.
+A new board is made only if a reader can see a change: a rank, a name, mean Q in its printed digits, a tie group, a count or date of public
+submissions, a flag, or the order of rows. Private submissions, failures and repeated messages change none of these. Movement is relative to
+the previous board and does not count as a change; if it did, every new board would need another one without the arrows.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ def next_board(
 ) -> Board | None:
     """Return the board that follows ``history``, or None if no public row changed.
 
-    Pure: equal arguments give equal boards, whatever the order of the entries. Cheap when nothing changed.
+    The function is pure: equal arguments give equal boards, in any order of the entries. It is cheap if nothing changed.
 
     Args:
         phase: Everything that decides the board now.
         history: The phase's boards so far, oldest first; only the last one is read.
-        at: Time of making, aware.
-        replicates: Of the bootstrap that makes intervals and tie groups.
+        at: Time of the new board, with a time zone.
+        replicates: Number of bootstrap replicates for intervals and tie groups.
 
     Raises:
         OrganizerError: If the entries cannot be compared, see :func:`leaderboard.ranking.assessment.assess`.
-        ValueError: If ``at`` is naive.
+        ValueError: If ``at`` has no time zone.
     """
     if at.tzinfo is None:
         raise ValueError("a board is made at an aware time")
@@ -117,9 +117,9 @@ def movement(
     before: Standing | None,
     quality_before: Mapping[str, float] | None,
 ) -> tuple[int, MoveKind]:
-    """Say how far a row moved and why: own if its scores changed in a task that both boards know, else passive.
+    """Return how far a row moved and why: own if its score changed on a task that both boards have, and otherwise passive.
 
-    A team that sends the same embeddings again has not moved itself, and neither has one whose phase got another task.
+    Sending the same embeddings again, or a new task in the phase, does not make a move the team's own.
     """
     if before is None:
         return 0, MoveKind.NEW
@@ -133,7 +133,7 @@ def movement(
 
 
 def _content(standings: Sequence[Standing], rules: Rules) -> tuple[object, ...]:
-    """Return what a reader can see of the rows, without movement."""
+    """Return everything that a reader can see of the rows, except for movement."""
     return tuple(
         (
             standing.key,
@@ -158,7 +158,7 @@ def _has_names(board: Board, contenders: tuple[Contender, ...]) -> bool:
 
 
 def fingerprint(phase: PhaseSnapshot, contenders: tuple[Contender, ...], replicates: int) -> str:
-    """Hash everything that decides a board but the names, which may be taken off it later."""
+    """Hash everything that decides a board, except for names, which may be removed from it later."""
     digest = hashlib.sha256()
 
     def add(*values: object) -> None:
@@ -189,10 +189,10 @@ def fingerprint(phase: PhaseSnapshot, contenders: tuple[Contender, ...], replica
 
 
 def append_board(history: list[Board], board: Board) -> None:
-    """Append a board to those before it so that the history takes little memory.
+    """Append a board to the history, sharing what did not change, to save memory.
 
-    A row that is equal in consecutive boards is kept once. Private figures, the larger part of a board, are kept of the last board alone
-    (but for its rules).
+    Equal rows of consecutive boards are stored once. Private figures, which are the larger part of a board, are kept only for the last
+    board; earlier ones keep only their rules.
     """
     if history:
         rows = {standing.key: standing for standing in history[-1].standings}
@@ -208,7 +208,7 @@ def append_board(history: list[Board], board: Board) -> None:
 
 
 def to_json(board: Board) -> str:
-    """Write a board as one line of JSON with sorted keys; floats come back exactly."""
+    """Return a board as one line of JSON with sorted keys; floats are restored exactly."""
     document = {
         "schema": SCHEMA,
         "phase": board.phase,
@@ -257,7 +257,7 @@ def _standing_from_json(document: Mapping[str, Any]) -> Standing:
     return Standing(
         **{
             **document,
-            "team": sys.intern(document["team"]),  # many boards hold the same names and moments
+            "team": sys.intern(document["team"]),  # many boards have the same names
             "last_submitted_at": _moment(document["last_submitted_at"]),
             "move_kind": MoveKind(document["move_kind"]),
         }

@@ -1,9 +1,9 @@
-"""How far two runs differ, and how much of that is luck of the splits: a bootstrap over folds, paired where both had the same.
+"""Compare two runs by a bootstrap over folds, which is paired if both have the same splits.
 
-A fold in which the test part is hard is hard for both runs. Where labels and splits agree, the same folds are drawn for both, so that this
-luck cancels; where they do not, each run's folds are drawn independently, and the interval is wider. Tasks on the same splits are drawn
-together. Intervals are studentised with Q's influence function, for the reasons that :mod:`leaderboard.ranking.uncertainty` gives, and
-cover what it says: the random splits, not fresh data.
+A fold with a hard test part is hard for both runs. If labels and splits agree, the same folds are drawn for both, so this effect cancels.
+If they do not, each run's folds are drawn independently, and the interval is wider. Tasks on the same splits are drawn together. Intervals
+are studentized with Q's influence function, for the reasons in :mod:`leaderboard.ranking.uncertainty`. They cover the variation over random
+splits, not over fresh data.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class TaskPair:
     """One task's fold scores in two runs.
 
     Attributes:
-        first: K scores of the run that is compared with, NaN where a fold failed.
-        second: Those of the other run; as many if they are paired.
-        splits: What names the splits of each of the two; tasks with equal names share them.
-        paired: Whether fold k tested the same rows with the same labels in both.
+        first: K fold scores of the first run, NaN where a fold failed.
+        second: Fold scores of the second run; also K if they are paired.
+        splits: A name for the splits of each run; tasks with equal names share their splits.
+        paired: Whether fold k tests the same rows with the same labels in both runs.
     """
 
     first: Floats
@@ -40,27 +40,27 @@ class TaskPair:
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """The second run's Q less the first's, with the ends of its 95 % interval; None with too few folds to tell."""
+    """The second run's Q minus the first's, with the ends of its 95 % interval; None if there are too few folds."""
 
     value: float
     interval: tuple[float, float] | None
 
     @property
     def is_certain(self) -> bool:
-        """Whether the interval has zero on one side."""
+        """Whether the interval excludes zero."""
         return self.interval is not None and (self.interval[0] > 0 or self.interval[1] < 0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Differences in Q: of each task, in the order of the input, and of their mean."""
+    """Differences in Q for each task, in the order of the input, and for their mean."""
 
     tasks: tuple[Difference, ...]
     overall: Difference
 
 
 def compare(tasks: Sequence[TaskPair], *, epsilon: float, replicates: int = REPLICATES) -> Comparison:
-    """Compare two runs on the tasks that both have.
+    """Compare two runs on their common tasks.
 
     Raises:
         ValueError: If there is no task, or one has no finite score in a run.
@@ -97,7 +97,7 @@ class _Sum:
         return cls(value=np.zeros(replicates), squared_error=np.zeros(replicates))
 
     def plus(self, other: _Sum) -> _Sum:
-        """Add what was drawn independently."""
+        """Add differences that were drawn independently."""
         return _Sum(value=self.value + other.value, squared_error=self.squared_error + other.squared_error)
 
     def over(self, number: int) -> _Sum:
@@ -106,14 +106,14 @@ class _Sum:
 
 @dataclass(frozen=True, kw_only=True)
 class _Group:
-    """Tasks on the same splits, each by itself and their sum."""
+    """Tasks on the same splits, each alone and all together."""
 
     tasks: tuple[_Sum, ...]
     whole: _Sum
 
 
 def _draws(task: TaskPair, replicates: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return which folds each replicate has of each run, R x K; the same ones of both if they are paired."""
+    """Return the folds that each replicate draws from each run, R x K; they are the same if the runs are paired."""
     first = _drawn(f"first\0{task.splits[0]}", len(task.first), replicates)
     if task.paired:
         return first, first
@@ -122,7 +122,7 @@ def _draws(task: TaskPair, replicates: int) -> tuple[NDArray[np.intp], NDArray[n
 
 def _drawn(name: str, folds: int, replicates: int) -> NDArray[np.intp]:
     digest = hashlib.sha256(f"comparison 1\0{name}\0{folds}".encode()).digest()
-    # RandomState, because its stream is frozen; Generator's may change with NumPy.
+    # RandomState, because its stream never changes; Generator's may change with NumPy.
     random = np.random.RandomState(np.frombuffer(digest, np.uint32))
     return random.randint(0, folds, size=(replicates, folds)).astype(np.intp)
 
@@ -148,23 +148,23 @@ def _squared(parts: Sequence[Floats]) -> Floats:
 
 
 def _quality(scores: Floats, epsilon: float) -> tuple[Floats, Floats]:
-    """Return Q of R x K scores, and how much each fold moves it (see ``uncertainty._squared_error``)."""
+    """Return Q of R x K scores, and the influence of each fold on it (see ``uncertainty._squared_error``)."""
     finite = np.isfinite(scores)
     number = finite.sum(axis=-1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = np.where(finite, scores, 0.0).sum(axis=-1, keepdims=True) / number
-        centred = np.where(finite, scores - mean, 0.0)
-        variance = (centred**2).sum(axis=-1, keepdims=True) / number
+        centered = np.where(finite, scores - mean, 0.0)
+        variance = (centered**2).sum(axis=-1, keepdims=True) / number
         std = np.sqrt(variance)
         slope = 100.0 * epsilon / (std + epsilon)
         bend = np.where(std > 0, 50.0 * epsilon * mean / (std * (std + epsilon) ** 2), 0.0)
-        influence = np.where(finite, slope * centred - bend * (centred**2 - variance), 0.0) / number
+        influence = np.where(finite, slope * centered - bend * (centered**2 - variance), 0.0) / number
         quality = quality_of_moments(mean, std, epsilon)
     return quality[..., 0], influence
 
 
 def _fewest(tasks: Sequence[TaskPair]) -> int:
-    """Return the least number of finite folds."""
+    """Return the smallest number of finite folds."""
     return min(int(np.isfinite(run).sum()) for task in tasks for run in (task.first, task.second))
 
 

@@ -1,11 +1,11 @@
-"""The dynamic rank: per-task ranks, weighted by how much each task tells the entries apart.
+"""The dynamic rank: per-task ranks, weighted by how far each task spreads the entries.
 
-Everything works on arrays whose last two axes are entries x tasks, so the bootstrap ranks thousands of replicates with the code that ranks
-the one official table (paper Eq. 2, 4 and 8).
+All functions work on arrays whose last two axes are entries x tasks, so the bootstrap ranks thousands of replicates with the code that
+ranks the official table (paper Eq. 2, 4 and 8).
 
-Three kinds of entries share one rule. *Weighing* entries make the weights and the per-task ranks; *numbered* entries make the final rank
-numbers. A team in competition is both. A baseline is never numbered, and weighs unless the organizer switched that off; a team out of
-competition is neither. An entry that is outside gets the number it would have, one plus the insiders that are better, so it moves nobody.
+*Weighing* entries decide the weights and the per-task ranks; *numbered* entries decide the final rank numbers. A team in competition is
+both. A baseline is never numbered, and weighs unless the organizer switched that off. A team out of competition is neither. All other
+entries get the rank that they would have, which is one plus the number of better numbered entries, so they move nobody.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-# Weighted ranks are compared after rounding to 1e-9: what is smaller depends on the order of a summation.
+# Weighted ranks are compared after rounding to 1e-9, because smaller differences depend on the order of summation.
 DIGITS = 9
-LARGEST = 1e100  # of a score: its square is still a number
+LARGEST = 1e100  # largest score; its square is still finite
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +29,10 @@ class Ranking:
     Attributes:
         weights: T task weights; they sum to one, or to less with a ghost task.
         task_ranks: P x T per-task ranks.
-        weighted_ranks: P weighted ranks as compared, lower is better.
-        ranks: P final ranks, ties share the better one.
+        weighted_ranks: P weighted ranks, rounded for comparison; lower is better.
+        ranks: P final ranks; ties share the better rank.
         means: P mean quality scores.
-        ranks_by_mean: P ranks by mean quality score, the second award.
+        ranks_by_mean: P ranks by mean quality score, which decide the second award.
         order: Entry indices from the top of the board to its bottom.
     """
 
@@ -55,14 +55,14 @@ def rank(
 ) -> Ranking:
     """Rank entries by weighted per-task ranks (paper Eq. 2).
 
-    Weighted ranks are summed exactly (fsum), so that neither the order of the tasks nor the order of the entries can decide a rank.
+    Weighted ranks are summed exactly (fsum), so that the order of the tasks or entries cannot decide a rank.
 
     Args:
         quality: P x T finite quality scores.
-        weighs: P booleans, see the module; all by default.
-        numbered: P booleans, see the module; all by default.
+        weighs: P booleans, see the module; all True by default.
+        numbered: P booleans, see the module; all True by default.
         ghost_task: δ0 of Eq. 8; 0 is off.
-        tie_breaks: P comparable values that order the board between entries equal in rank and mean; never change a rank.
+        tie_breaks: P comparable values that order entries of equal rank and mean on the board; they never change a rank.
 
     Raises:
         ValueError: If the table has no tasks, or a score is not finite or beyond ``LARGEST``.
@@ -94,9 +94,9 @@ def rank(
 def task_weights(
     quality: NDArray[np.float64], weighs: NDArray[np.bool_], ghost_task: float = 0.0
 ) -> NDArray[np.float64]:
-    """Weigh tasks by how far they spread the entries: population standard deviation over its sum (paper Eq. 2, 8).
+    """Return task weights: each population standard deviation over the entries, divided by the sum over all tasks (paper Eq. 2, 8).
 
-    Without a ghost task, weights are uniform where no task tells any two entries apart (or nobody weighs).
+    Without a ghost task, weights are uniform if every task scores all entries the same, or if no entry weighs.
 
     Args:
         quality: ... x P x T.
@@ -107,12 +107,12 @@ def task_weights(
         ... x T.
     """
     tasks = quality.shape[-1]
-    # Sorted, because a sum of floats depends on its order and the order of teams must not matter.
+    # Sorted, because the result must not depend on the order of teams, but a sum of floats depends on its order.
     weighing = np.sort(quality[..., weighs, :], axis=-2)
     if weighing.shape[-2] == 0:
         spread = np.zeros((*quality.shape[:-2], tasks))
     else:
-        # Equal scores have no spread at all; the rounding of their mean would leave some.
+        # Equal scores have no spread, but the rounding of their mean could leave some.
         equal = weighing[..., 0, :] == weighing[..., -1, :]
         spread = np.where(equal, 0.0, weighing.std(axis=-2))
     total = ghost_task + np.sort(spread, axis=-1).sum(axis=-1, keepdims=True)
@@ -121,7 +121,7 @@ def task_weights(
 
 
 def task_ranks(quality: NDArray[np.float64], weighs: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """Rank entries within each task: one plus the weighing entries with a higher quality score.
+    """Rank entries within each task: one plus the number of weighing entries with a higher quality score.
 
     Args:
         quality: ... x P x T.
@@ -134,7 +134,7 @@ def task_ranks(quality: NDArray[np.float64], weighs: NDArray[np.bool_]) -> NDArr
 
 
 def weighted_ranks(ranks: NDArray[np.int32], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum weight times rank over tasks and round for comparison (paper Eq. 2): ... x P x T and ... x T to ... x P."""
+    """Sum weight times rank over tasks, rounded for comparison (paper Eq. 2). Maps ... x P x T and ... x T to ... x P."""
     total = np.zeros(ranks.shape[:-1])
     for task in range(ranks.shape[-1]):
         total += ranks[..., task] * weights[..., None, task]
@@ -142,13 +142,13 @@ def weighted_ranks(ranks: NDArray[np.int32], weights: NDArray[np.float64]) -> ND
 
 
 def final_ranks(scores: NDArray[np.float64], numbered: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """Rank by a score of which less is better: one plus the numbered entries with less; ... x P to ... x P."""
+    """Rank by scores, lower is better: one plus the number of numbered entries with a lower score. Maps ... x P to ... x P."""
     order = np.argsort(scores, axis=-1)
     ordered = np.take_along_axis(scores, order, axis=-1)
     counts = numbered[order].astype(np.int32)
     before = np.cumsum(counts, axis=-1, dtype=np.int32) - counts
     tied = ordered[..., 1:] == ordered[..., :-1]
-    before[..., 1:][tied] = 0  # equals share the place of the first of them
+    before[..., 1:][tied] = 0  # equal scores share the rank of the first
     ahead = np.empty(scores.shape, np.int32)
     np.put_along_axis(ahead, order, np.maximum.accumulate(before, axis=-1), axis=-1)
     return 1 + ahead

@@ -1,7 +1,7 @@
-"""Which submissions make the rows of a board.
+"""Select the submissions that are the rows of a board.
 
 A row belongs to a team, or to one method of a team if it is a baseline, because a host team submits several. Private submissions, hidden
-teams and rows of the score matrix with a missing cell never count: unscored is a state, not a value.
+teams and incomplete rows of the score matrix never count; a missing score is not a value.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from leaderboard.snapshot import Entry, PhaseSnapshot, RowKey, Rules, Selection,
 
 @dataclass(frozen=True, kw_only=True)
 class Contender:
-    """A team's (or baseline's) counted submission, and how many it was chosen from.
+    """The submission that counts for a team or a baseline, with facts about the row's other submissions.
 
     Attributes:
         entry: The submission that counts.
-        name: Name to show; a baseline's method, which tells more than the name of the hosts' team.
-        submissions: Scored public submissions of the row.
-        last_submitted_at: The latest of them.
+        name: Name to show; for a baseline its method, which says more than the name of the hosts' team.
+        submissions: Number of scored public submissions of the row.
+        last_submitted_at: Time of the latest of them.
     """
 
     entry: Entry
@@ -33,16 +33,16 @@ class Contender:
 
     @property
     def key(self) -> RowKey:
-        """The row's identity through the history."""
+        """The row's identity throughout the history."""
         return row_key(self.entry)
 
     @property
     def numbered(self) -> bool:
-        """Whether it competes: an eligible team."""
+        """Whether it competes, as an eligible team."""
         return self.entry.eligible and not self.entry.baseline
 
     def weighs(self, rules: Rules) -> bool:
-        """Whether it takes part in weights and per-task ranks: teams in competition, and baselines if the rules say so."""
+        """Return whether it counts in weights and per-task ranks, like teams in competition, and baselines if the rules say so."""
         return rules.baselines_weigh if self.entry.baseline else self.entry.eligible
 
 
@@ -52,17 +52,17 @@ def row_key(entry: Entry) -> RowKey:
 
 
 def counts(entry: Entry, phase: PhaseSnapshot) -> bool:
-    """Whether an entry is a candidate for the board: public, not hidden, every cell scored."""
+    """Return whether an entry may be on the board: it is public, not hidden, and has every score."""
     return entry.public and entry.team not in phase.rules.hidden_teams and complete(entry, phase)
 
 
 def complete(entry: Entry, phase: PhaseSnapshot) -> bool:
-    """Whether an entry has a finite score in every task of the phase."""
+    """Return whether an entry has a finite score on every task of the phase."""
     return bool(phase.row_sets) and entry.scored_tasks.issuperset(phase.row_sets)
 
 
 def quality_scores(entry: Entry, tasks: Sequence[str], epsilon: float) -> list[float]:
-    """Return an entry's quality score in each task (paper Eq. 1)."""
+    """Return an entry's quality score on each task (paper Eq. 1)."""
     known = entry.qualities
     for task in tasks:
         if (task, epsilon) not in known:
@@ -76,9 +76,9 @@ def mean_quality(entry: Entry, tasks: Sequence[str], epsilon: float) -> float:
 
 
 def counted(phase: PhaseSnapshot) -> tuple[Contender, ...]:
-    """Select the counted submission of every row of the board, sorted by submission pk.
+    """Return the submission that counts for each row, sorted by submission pk.
 
-    With ``chosen``, a row that the organizer said nothing about falls back on its last submission.
+    With ``chosen``, the last submission counts for rows that the organizer did not choose for.
     """
     candidates: defaultdict[RowKey, list[Entry]] = defaultdict(list)
     for entry in phase.entries:
@@ -101,7 +101,7 @@ def counted(phase: PhaseSnapshot) -> tuple[Contender, ...]:
 
 
 def waiting_teams(phase: PhaseSnapshot) -> tuple[WaitingTeam, ...]:
-    """Return who has a score, by name: nothing of it may follow from the scores."""
+    """Return the teams that have a score, sorted by name; the result must not depend on the scores."""
     rows = (
         WaitingTeam(
             key=row.key, team=row.name, submissions=row.submissions, last_submitted_at=row.last_submitted_at
@@ -112,7 +112,7 @@ def waiting_teams(phase: PhaseSnapshot) -> tuple[WaitingTeam, ...]:
 
 
 def _select(entries: Sequence[Entry], phase: PhaseSnapshot) -> Entry | None:
-    """Return the entry that counts; None only where the Ladder selects, and no entry that is left climbed it."""
+    """Return the entry that counts; None if the Ladder selects and none of the entries climbed it."""
     rules = phase.rules
     by_time = sorted(
         (entry for entry in entries if entry.climbed),
@@ -121,7 +121,7 @@ def _select(entries: Sequence[Entry], phase: PhaseSnapshot) -> Entry | None:
     if not by_time:
         return None
     if rules.selection in (Selection.BEST, Selection.LADDER):
-        # max() keeps the first of equals: the earlier submission on a tie.
+        # On a tie, max() keeps the first, which is the earlier submission.
         return max(by_time, key=lambda entry: mean_quality(entry, tuple(phase.row_sets), rules.epsilon))
     if rules.selection is Selection.CHOSEN:
         named = [entry for entry in by_time if entry.submission == rules.chosen.get(entry.team_key)]

@@ -1,7 +1,7 @@
-"""Stable views: standings that no third party can turn over, next to the official one.
+"""Stable views: alternative standings that do not use the task weights.
 
-The dynamic rank depends on everybody: a team's submission changes the task weights and may swap two others (paper A.3). Mean rank, Borda
-count and the interquartile mean of Q do without those weights; leaving teams out one at a time shows on whom a pair's order hangs.
+The dynamic rank depends on all entries: a team's submission changes the task weights and may swap two others (paper A.3). Mean rank, Borda
+count and the interquartile mean of Q do not use these weights. Leaving teams out one at a time shows which pairs depend on them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class View:
 
     Attributes:
         name: ``"mean_rank"``, ``"borda"`` or ``"iqm"``.
-        scores: P figures.
-        ranks: P ranks among the numbered entries, ties share the better one.
-        tau: Kendall's tau-b to the official order of the numbered entries; None if one of the two orders nobody.
+        scores: P scores of this view.
+        ranks: P ranks among the numbered entries; ties share the better rank.
+        tau: Kendall's tau-b with the official order of the numbered entries; None if one of the orders is a single tie.
     """
 
     name: str
@@ -38,11 +38,11 @@ class View:
 
 @dataclass(frozen=True, kw_only=True)
 class LeftOut:
-    """What changes when one entry is taken out of the weights and the per-task ranks.
+    """The effect of leaving one entry out of the weights and the per-task ranks.
 
     Attributes:
         entry: Index of the entry left out.
-        flips: Pairs (ahead, behind) of the official order, of numbered entries, that are the other way round without it.
+        flips: Pairs (ahead, behind) of numbered entries in the official order that reverse without it.
     """
 
     entry: int
@@ -50,7 +50,7 @@ class LeftOut:
 
 
 def views(quality: Floats, *, weighs: Flags, numbered: Flags, official: Sequence[int]) -> tuple[View, ...]:
-    """Return the stable views of P x T quality scores, with their agreement with the official ranks."""
+    """Return the stable views of P x T quality scores, and how well each agrees with the official ranks."""
     figures = (
         ("mean_rank", mean_rank(quality, weighs), 1.0),
         ("borda", borda(quality, weighs), -1.0),
@@ -73,21 +73,21 @@ def mean_rank(quality: Floats, weighs: Flags) -> Floats:
 
 
 def borda(quality: Floats, weighs: Flags) -> Floats:
-    """Count, over all tasks, the weighing entries that an entry beats; a tie with another counts one half."""
+    """Count, over all tasks, the weighing entries that an entry beats; a tie counts one half."""
     points = np.zeros(len(quality))
     for index in np.flatnonzero(weighs):
         points += (quality > quality[index]).sum(axis=1) + 0.5 * (quality == quality[index]).sum(axis=1)
-        points[index] -= 0.5 * quality.shape[1]  # not a tie with oneself
+        points[index] -= 0.5 * quality.shape[1]  # removes the tie with itself
     return points
 
 
 def iqm(quality: Floats) -> Floats:
-    """Average the middle half of an entry's quality scores."""
+    """Return the mean of the middle half of each entry's quality scores."""
     return np.array([math.fsum(row) / len(row) for row in middle_half(quality).tolist()])
 
 
 def middle_half(values: Floats) -> Floats:
-    """Return what an interquartile mean averages: the sorted last axis, a quarter of it (rounded down) cut off at either end.
+    """Return the values of an interquartile mean: the sorted last axis, without a quarter (rounded down) at either end.
 
     Source: Agarwal et al. 2021, "Deep reinforcement learning at the edge of the statistical precipice".
     """
@@ -110,7 +110,7 @@ def kendall_tau(first: Sequence[float], second: Sequence[float]) -> float | None
 def leave_one_out(
     quality: Floats, *, weighs: Flags, numbered: Flags, ghost_task: float = 0.0
 ) -> tuple[LeftOut, ...]:
-    """Recompute the ranking without each weighing entry and list the pairs of numbered entries that turn over."""
+    """Recompute the ranking without each weighing entry, and list the pairs of numbered entries that reverse."""
     ranks = task_ranks(quality, weighs)
     base = weighted_ranks(ranks, task_weights(quality, weighs, ghost_task))
     ahead = _ahead(base) & numbered[:, None] & numbered[None, :]

@@ -1,15 +1,17 @@
-"""How much of a board is luck of the splits: one seeded bootstrap over folds.
+"""Estimate how far a board depends on the random splits, by a seeded bootstrap over folds.
 
-Fold indices are resampled once per row set. Its tasks and all entries share them, because they share the splits; different row sets are
-resampled independently. A failed fold travels with its index: wherever it is drawn, that cell goes without it. Each replicate recomputes
-quality scores, weights and ranks with the code of the official ranking.
+Fold indices are resampled once per row set. All tasks and entries of a row set share them, because they share the splits; different row
+sets are resampled independently. If a failed fold is drawn, its cell uses the other drawn folds. Each replicate recomputes quality scores,
+weights and ranks with the code of the official ranking.
 
-What it covers: the random splits (and the training noise within them). What it does not: the K training sets overlap, so the real spread
-over fresh data is wider than any resampling of folds can show, and picking the best of several submissions favours lucky ones.
+The bootstrap covers the variation over random splits, and the training noise within them. It does not cover two things. The K training sets
+overlap, so the variation over fresh data is larger than resampling of folds can show. And choosing the best of several submissions favors
+lucky ones.
 
-The interval of mean Q is studentised (bootstrap-t). The plain percentile interval is not honest here: the population standard deviation
-in Q is biased low in every resample once more, and in simulations with known truth it covered 82-90 % instead of 95 % at K = 200 and next
-to nothing at K = 4. Dividing each replicate's error by its own standard error (from Q's influence function) repairs it.
+The interval of mean Q is studentized (bootstrap-t), because the plain percentile interval is too narrow. The population standard deviation
+in Q is biased low, and in every resample a second time; in simulations with known truth, the percentile interval covered 82-90 % instead of
+95 % at K = 200, and almost nothing at K = 4. Dividing each replicate's error by its own standard error (from Q's influence function)
+corrects this.
 """
 
 from __future__ import annotations
@@ -28,12 +30,12 @@ from scoring.quality import quality_of_moments
 Floats = NDArray[np.float64]
 
 REPLICATES = 2000
-CHUNK = 100  # replicates at a time, at most: 100 teams x 20 tasks x 200 folds then stay below 200 MB
-# OpenBLAS multiplies on several threads from here on. Boards are made while scoring keeps every core busy, and waiting for a thread that
-# gets no core cost ten times what it saved, so products are cut to stay below.
+CHUNK = 100  # most replicates at a time; 100 teams x 20 tasks x 200 folds then take less than 200 MB
+# OpenBLAS uses several threads for products of at least this size. Boards are made while scoring keeps every core busy, and waiting for a
+# thread without a core cost ten times what it saved, so products are cut to stay below.
 SERIAL_PRODUCT = 2**18  # multiply-adds
 BLOCK = 8  # columns of a product
-GROUP = 10  # entries whose influences are in memory at a time: with 50 replicates of 200 folds they stay in a core's own cache
+GROUP = 10  # entries whose influences are computed at a time; 50 replicates of 200 folds then fit into a core's cache
 CONFIDENCE = 0.95
 
 
@@ -44,8 +46,8 @@ class FoldTable:
     Attributes:
         row_sets: T row-set hashes; tasks with equal ones share splits.
         folds: T arrays of P x K scores, NaN where a fold failed; K is the same within a row set.
-        seed: Text that decides the resampling together with the row-set hash. It names the phase, not the contents, so that two boards of
-            a phase are compared on the same replicates and an untouched pair of teams keeps its figures as far as the weights allow.
+        seed: Text that, with the row-set hash, seeds the resampling. It is made from the phase, not the scores, so that all boards of a
+            phase use the same replicates, and the figures of unchanged teams change only with the weights.
     """
 
     row_sets: tuple[str, ...]
@@ -55,15 +57,15 @@ class FoldTable:
 
 @dataclass(frozen=True, kw_only=True)
 class Uncertainty:
-    """What the replicates say, entries in the order of the table.
+    """The results of the bootstrap, with entries in the order of the table.
 
     Attributes:
-        replicates: Their number.
-        q_intervals: 95 % interval of mean Q; None where there are too few folds to tell.
+        replicates: Number of replicates.
+        q_intervals: 95 % interval of mean Q; None if there are too few folds.
         rank_intervals: Smallest and largest rank after cutting 2.5 % of the replicates off each end.
         p_first: Share of replicates in which the entry has rank 1 (ties count for each).
-        p_top3: The same for ranks 1 to 3.
-        beats: P x P shares of replicates in which the row's entry has the strictly better weighted rank than the column's.
+        p_top3: Share of replicates in which it has a rank from 1 to 3.
+        beats: P x P shares of replicates in which the row's entry has a strictly better weighted rank than the column's.
     """
 
     replicates: int
@@ -133,11 +135,10 @@ def standard_errors(table: FoldTable, epsilon: float) -> Floats:
 
 
 def tie_groups(order: Sequence[int], numbered: Sequence[bool], beats: Floats) -> dict[int, int]:
-    """Put neighbours that cannot be told apart into groups.
+    """Put adjacent entries that cannot be told apart into groups.
 
-    Going down the board an entry joins the group above unless the group's first beats it in at least 95 % of the replicates. Entries
-    without a number open no group that a team could join: such a one belongs to the group above it, or, if that is clearly better, to
-    what comes below.
+    From the top of the board down, an entry joins the group above it unless that group's first entry beats it in at least 95 % of the
+    replicates. An entry without a number never begins a group: if it does not join the group above, it belongs to the next one below.
 
     Args:
         order: Entry indices from the top of the board.
@@ -160,16 +161,16 @@ def tie_groups(order: Sequence[int], numbered: Sequence[bool], beats: Floats) ->
 
 @dataclass(frozen=True, kw_only=True)
 class _RowSet:
-    """The scores of one row set's tasks centred and cut to a grid on which sums are exact.
+    """The scores of one row set's tasks, centered and rounded to a grid on which sums are exact.
 
-    Sums of grid values times small counts need no rounding, so replicates come out equal to the last bit whatever the order in which a
-    linear-algebra library adds, and two entries with equal fold scores tie in every replicate.
+    Sums of grid values times small counts need no rounding, so replicates have the same bits in whatever order a linear-algebra library
+    adds, and two entries with equal fold scores tie in every replicate.
     """
 
     name: str
     columns: tuple[int, ...]
-    centre: Floats  # P x T
-    scores: Floats  # P x T x K, 0 where failed
+    center: Floats  # P x T
+    scores: Floats  # P x T x K, 0 for failed folds
     finite: Floats  # P x T x K, 1 or 0
     first: Floats  # blocks of the scores
     second: Floats  # blocks of their squares
@@ -182,13 +183,13 @@ class _RowSet:
 
     @property
     def fewest(self) -> int:
-        """The least number of finite folds in a cell."""
+        """The smallest number of finite folds of a cell."""
         return int(self.finite.sum(axis=-1).min())
 
     def draw(self, seed: str, replicates: int) -> NDArray[np.uint16]:
         """Return how often each fold is drawn in each replicate: R x K counts."""
         digest = hashlib.sha256(f"bootstrap 1\0{seed}\0{self.name}\0{self.folds}".encode()).digest()
-        # RandomState, because its stream is frozen; Generator's may change with NumPy.
+        # RandomState, because its stream never changes; Generator's may change with NumPy.
         random = np.random.RandomState(np.frombuffer(digest, np.uint32))
         index = random.randint(0, self.folds, size=(replicates, self.folds))
         index += self.folds * np.arange(replicates)[:, None]
@@ -215,13 +216,13 @@ def _row_set(name: str, columns: Sequence[int], folds: Sequence[Floats]) -> _Row
     number = finite.sum(axis=-1)
     if not number.all():
         raise ValueError("a cell has no finite fold score")
-    centre = np.where(finite, scores, 0.0).sum(axis=-1) / number
-    centred = np.where(finite, scores - centre[..., None], 0.0)
-    first = _on_grid(centred)
+    center = np.where(finite, scores, 0.0).sum(axis=-1) / number
+    centered = np.where(finite, scores - center[..., None], 0.0)
+    first = _on_grid(centered)
     return _RowSet(
         name=name,
         columns=tuple(columns),
-        centre=centre,
+        center=center,
         scores=first,
         finite=finite.astype(np.float64),
         first=_blocks(first),
@@ -232,21 +233,21 @@ def _row_set(name: str, columns: Sequence[int], folds: Sequence[Floats]) -> _Row
 
 
 def _on_grid(values: Floats) -> Floats:
-    """Round to multiples of a power of two so coarse that K counted summands fit into a double's 53 bits."""
+    """Round to multiples of a power of two that is large enough for sums of K counted values to fit into 53 bits."""
     largest = np.abs(values).max(axis=-1, keepdims=True) * values.shape[-1]
     _, exponent = np.frexp(largest)
     return np.asarray(np.ldexp(np.rint(np.ldexp(values, 52 - exponent)), exponent - 52))
 
 
 def _blocks(values: Floats) -> Floats:
-    """Lay P x T x K values out as B blocks of K x BLOCK, the last one filled up with zeros."""
+    """Rearrange P x T x K values into B blocks of K x BLOCK; the last one is padded with zeros."""
     rows = values.reshape(-1, values.shape[-1])
     filled = np.pad(rows, ((0, -len(rows) % BLOCK), (0, 0)))
     return np.ascontiguousarray(filled.reshape(-1, BLOCK, rows.shape[1]).transpose(0, 2, 1))
 
 
 def _totals(counts: Floats, blocks: Floats, shape: tuple[int, ...]) -> Floats:
-    """Sum values over folds as often as they were drawn: R x K counts and blocks to R x P x T."""
+    """Sum values over folds, times how often each was drawn. Maps R x K counts and the blocks to R x P x T."""
     products = np.matmul(counts, blocks).transpose(1, 0, 2).reshape(len(counts), -1)
     return np.asarray(products[:, : math.prod(shape)].reshape(len(counts), *shape))
 
@@ -254,14 +255,14 @@ def _totals(counts: Floats, blocks: Floats, shape: tuple[int, ...]) -> Floats:
 def _evaluate(
     row_sets: Sequence[_RowSet], drawn: Sequence[NDArray[np.uint16]] | None, epsilon: float, tasks: int
 ) -> tuple[Floats, Floats]:
-    """Return quality scores R x P x T and squared standard errors of mean Q, R x P; without ``drawn`` those observed (R = 1)."""
-    entries = len(row_sets[0].centre)
+    """Return quality scores, R x P x T, and squared standard errors of mean Q, R x P; without ``drawn``, the observed ones (R = 1)."""
+    entries = len(row_sets[0].center)
     replicates = 1 if drawn is None else len(drawn[0])
     quality, squared_error = np.empty((replicates, entries, tasks)), np.zeros((replicates, entries))
     for position, row_set in enumerate(row_sets):
         counts = np.ones((1, row_set.folds)) if drawn is None else drawn[position].astype(np.float64)
         moments = _moments(row_set, counts)
-        mean, std = row_set.centre + moments.shift, np.sqrt(moments.variance)
+        mean, std = row_set.center + moments.shift, np.sqrt(moments.variance)
         quality[..., list(row_set.columns)] = quality_of_moments(mean, std, epsilon)
         squared_error += _squared_error(row_set, counts, moments, epsilon) / tasks**2
     return quality, squared_error
@@ -269,7 +270,7 @@ def _evaluate(
 
 @dataclass(frozen=True, kw_only=True)
 class _Moments:
-    """Of each cell's drawn finite folds, R x P x T: their number, mean (of centred scores) and population variance."""
+    """Number, mean (of centered scores) and population variance of each cell's drawn finite folds, R x P x T."""
 
     number: Floats
     shift: Floats
@@ -277,8 +278,8 @@ class _Moments:
 
 
 def _moments(row_set: _RowSet, counts: Floats) -> _Moments:
-    """Average over drawn folds; a cell of which every drawn fold had failed keeps its observed mean and spread in that replicate."""
-    shape = row_set.centre.shape
+    """Return the moments over drawn folds; if all drawn folds of a cell have failed, it keeps its observed moments in that replicate."""
+    shape = row_set.center.shape
     number = _totals(counts, row_set.present, shape)
     lost = number == 0
     number[lost] = 1
@@ -293,21 +294,21 @@ def _moments(row_set: _RowSet, counts: Floats) -> _Moments:
 def _squared_error(row_set: _RowSet, counts: Floats, moments: _Moments, epsilon: float) -> Floats:
     """Return the squared standard error of the row set's sum of Q, R x P, from Q's influence function.
 
-    With x a fold's score less the mean, v the variance and s its root, a fold moves Q by slope * x - bend * (x**2 - v), where
-    slope = 100 e / (s + e) and bend = 50 e * mean / (s (s + e)**2). Tasks on one row set are summed within each fold first, so that
-    their correlation counts.
+    With x a fold's score minus the mean, v the variance and s its root, a fold moves Q by slope * x - bend * (x**2 - v), where slope = 100
+    e / (s + e) and bend = 50 e * mean / (s (s + e)**2). Tasks on one row set are summed within each fold first, so that their correlation
+    counts.
     """
     number, shift, variance = moments.number, moments.shift, moments.variance
-    mean, std = row_set.centre + shift, np.sqrt(variance)
+    mean, std = row_set.center + shift, np.sqrt(variance)
     slope = 100.0 * epsilon / (std + epsilon)
     bend = np.divide(50.0 * epsilon * mean, std * (std + epsilon) ** 2, out=np.zeros_like(std), where=std > 0)
-    # As a polynomial of the centred scores: bent * x**2 + sloped * x + constant, each over the number of folds.
+    # As a polynomial of the centered scores: bent * x**2 + sloped * x + constant, each over the number of folds.
     bent = -bend / number
     sloped = (slope + 2.0 * bend * shift) / number
     constant = (-slope * shift - bend * shift**2 + bend * variance) / number
     coefficients = np.concatenate([bent, sloped, constant], axis=-1).transpose(1, 0, 2)  # P x R x 3T
     roots = np.sqrt(counts)
-    entries = len(row_set.centre)
+    entries = len(row_set.center)
     errors = np.empty((len(counts), entries))
     for start in range(0, entries, GROUP):
         some = slice(start, start + GROUP)

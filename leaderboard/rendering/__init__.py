@@ -1,4 +1,4 @@
-"""Everything that is published: a site in, the bytes of its files out."""
+"""Render the published files: from a site to the bytes of its files."""
 
 from leaderboard.rendering.assets import templates
 from leaderboard.rendering.commit_message import commit_message, plain

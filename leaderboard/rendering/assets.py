@@ -1,4 +1,4 @@
-"""What is shipped with us to render by: templates, style and script of the page, and the schema of ``leaderboard/<phase>.json``."""
+"""Files of this package for rendering: templates, the page's style and script, and the schema of ``leaderboard/<phase>.json``."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from leaderboard.rendering.names import display_name
 from leaderboard.rendering.rows import minute
 
-SCHEMA_VERSION = 1  # raised when a reader of the old files would misread the new ones
+SCHEMA_VERSION = 1  # increased when readers of old files would misread new ones
 SCHEMA_NAME = f"phase-v{SCHEMA_VERSION}.json"
 
 
 @cache
 def templates() -> Environment:
-    """Return the environment of all templates: everything is escaped, nothing may be undefined."""
+    """Return the environment of all templates, which escapes all values and refuses undefined ones."""
     environment = Environment(
         loader=PackageLoader("leaderboard.rendering"),
         autoescape=True,
@@ -37,5 +37,5 @@ def asset(name: str) -> str:
 
 
 def schema_bytes() -> bytes:
-    """Return the schema of this version as it is published next to the files."""
+    """Return the schema of this version, which is published with the files."""
     return files("leaderboard.rendering").joinpath("schema", SCHEMA_NAME).read_bytes()

@@ -1,8 +1,8 @@
-"""The two figures below every board: how the ranks came about, and when submissions arrived.
+"""The two figures below every board: the history of the ranks, and the number of submissions over time.
 
-They are written as SVG by a template instead of through Vega: they are redrawn with every publication, where starting a chart engine
-would cost a second each time; the same shapes serve README.md (two files with fixed colors) and the page (one figure that follows the
-reader's color scheme and can be reached by keyboard); and their bytes depend on nothing but the boards.
+A template writes them as SVG, without Vega, for three reasons. They are drawn with every publication, and starting a chart engine would
+take a second each time. The same shapes are used in README.md (two files with fixed colors) and in the page (one figure that follows the
+reader's color scheme and can be reached by keyboard). And their bytes depend only on the boards.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from leaderboard.rendering.assets import templates
 from leaderboard.rendering.rows import Row
 from leaderboard.snapshot import Board, MoveKind, RowKey
 
-LANES = 20  # entries drawn; more lines cannot be told apart
-COLUMNS = 90  # states drawn; a longer history is thinned, and its moves kept
-# Entries from the top that have a color of their own; the others are grey, and every line is labeled.
+LANES = 20  # entries in the chart; more lines could not be told apart
+COLUMNS = 90  # boards in the chart; in a longer history several share a column
+# How many entries from the top have their own color; the others are gray, and every line is labeled.
 COLORS = 7
-LABEL = 23  # half-width characters of a name next to its line
+LABEL = 23  # half-width characters of the name next to a line
 
-# Whole numbers: short paths, figures that compress well.
+# Whole numbers make paths short, and the figures compress well.
 _WIDTH, _LEFT, _RIGHT, _TOP, _STEP_Y = 960, 34, 226, 27, 26
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lane:
-    """One entry's way through the ranks, as SVG path data.
+    """One entry's line in the bump chart, as SVG path data.
 
     Attributes:
-        number: The entry's place on the newest board, from 0; links the line to its table row.
-        color: Index of its color, or -1 for grey.
-        run: Stretches without a move.
-        own: Moves with a new submission of its own.
+        number: The entry's place on the newest board, from 0, which links the line to its table row.
+        color: Index of its color, or -1 for gray.
+        run: Parts without a move.
+        own: Moves by the entry's own new submission.
         passive: Moves that others caused.
-        dots: Own submissions.
+        dots: The entry's own submissions.
     """
 
     number: int
@@ -69,7 +69,7 @@ class Evolution:
 
     @property
     def summary(self) -> str:
-        """What the figure says, for those who do not see it."""
+        """The figure's text for readers who cannot see it."""
         top = ", ".join(f"{lane.rank} {lane.team}" for lane in self.lanes if lane.rank)
         kept = "" if self.shown == self.total else f", the first {self.shown} of {self.total} entries"
         return f"Rank of the entries after each of {self.updates} updates of the board{kept}. Newest order: {top}."
@@ -77,7 +77,7 @@ class Evolution:
 
 @dataclass(frozen=True, kw_only=True)
 class Bar:
-    """Submissions that came to count in one span of days."""
+    """The number of submissions in one span of days."""
 
     x: float
     y: float
@@ -110,13 +110,13 @@ def evolution_figures(title: str, chart: Evolution) -> tuple[bytes, bytes]:
 def evolution(history: Sequence[Board], rows: Sequence[Row]) -> Evolution:
     """Return the bump chart of a phase's boards, the last of which has these rows.
 
-    Lanes are places on the board, so entries that share a rank do not hide each other.
+    Lanes are places on the board, so lines of entries that share a rank do not overlap.
     """
     columns = _thinned(history)
     width = _WIDTH - _LEFT - _RIGHT
     xs = [_LEFT + round(width * place / max(len(columns) - 1, 1)) for place in range(len(columns))]
     deepest = max(column.places.get(row.key, 1) for column in columns for row in rows[:LANES])
-    lowest = min(deepest, LANES + 1)  # who came from further down rises from the last lane
+    lowest = min(deepest, LANES + 1)  # all places further down share the last lane
     competing = [number for number, row in enumerate(rows[:LANES]) if not row.baseline][:COLORS]
     lanes = tuple(
         _lane(
@@ -144,7 +144,7 @@ def evolution(history: Sequence[Board], rows: Sequence[Row]) -> Evolution:
 
 @dataclass(frozen=True)
 class _Column:
-    """A drawn state: the last board of a stretch, with what happened in the whole stretch."""
+    """One column of the chart: the last of its boards, with the moves and submissions of all of them."""
 
     board: Board
     places: dict[RowKey, int]
@@ -154,7 +154,7 @@ class _Column:
 
 def _thinned(history: Sequence[Board]) -> list[_Column]:
     stretch = -(-len(history) // COLUMNS)
-    first = len(history) % stretch or stretch  # the newest stretch is whole
+    first = len(history) % stretch or stretch  # only the oldest column may have fewer boards
     ends = range(first, len(history) + 1, stretch)
     columns, start = [], 0
     for end in ends:
@@ -178,13 +178,13 @@ def _thinned(history: Sequence[Board]) -> list[_Column]:
 def _lane(
     number: int, row: Row, columns: Sequence[_Column], xs: list[int], *, lowest: int, color: int
 ) -> Lane:
-    """Draw one row's way; places below the lowest lane are drawn on it."""
+    """Draw one row's line; places below the lowest lane are drawn on that lane."""
     track = [min(column.places[row.key], lowest) if row.key in column.places else None for column in columns]
     run: list[str] = []
     own: list[str] = []
     passive: list[str] = []
     dots: list[str] = []
-    start: int | None = None  # column where the stretch without a move began
+    start: int | None = None  # column since which the row has not moved
     for place, here in enumerate(track):
         if here is None:
             start = None
@@ -220,7 +220,7 @@ def _lane(
 
 
 def _label(name: str) -> str:
-    """Cut a name to the room next to its line; wide characters take the room of two."""
+    """Cut a name to the space next to its line; wide characters count twice."""
     room, shown = LABEL, ""
     for char in name:
         room -= 2 if east_asian_width(char) in "WF" else 1
@@ -235,7 +235,7 @@ def _y(place: int) -> int:
 
 
 def _day_ticks(days: Sequence[tuple[float, date]]) -> tuple[tuple[float, str], ...]:
-    """Return the positions where a day begins, as many as can be read side by side."""
+    """Return the positions where a day begins, thinned so that their labels do not overlap."""
     starts = [days[0]] + [after for before, after in pairwise(days) if after[1] != before[1]]
     ticks: list[tuple[float, str]] = []
     for x, day in starts:
@@ -245,18 +245,18 @@ def _day_ticks(days: Sequence[tuple[float, date]]) -> tuple[tuple[float, str], .
 
 
 def submissions(history: Sequence[Board]) -> Submissions | None:
-    """Return how many scored public submissions each day (or week) brought; None if that is one day."""
+    """Return the number of scored public submissions per day (or week); None if there is only one bar."""
     per_day: Counter[date] = Counter()
     known: dict[RowKey, int] = {}
     for board in history:
         for standing in board.standings:
             more = standing.submissions - known.get(standing.key, 0)
             if more > 0:
-                # Several may have come between two boards; the last one's date is the best that is public.
+                # If several came between two boards, only the date of the last one is public.
                 per_day[min(standing.last_submitted_at, board.made_at).date()] += more
             known[standing.key] = standing.submissions
     if len(per_day) < 2:
-        return None  # one bar compares nothing
+        return None  # a single bar shows nothing
     first, last = min(per_day), max(per_day)
     days = (last - first).days + 1
     size = 1 if days <= 70 else 7 if days <= 490 else 28

@@ -1,4 +1,4 @@
-"""What a commit of the leaderboard changes, in words."""
+"""The messages of the leaderboard's commits."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ def commit_message(
     decisions: Sequence[str] = (),
     attestations: Sequence[str] = (),
 ) -> str:
-    """Say in words what a commit changes, with the public submissions that caused its boards as trailers.
+    """Return the message of a commit, with the public submissions that caused its boards as trailers.
 
-    Only numbers and the organizer's own phase codenames are used: no name, no score, nothing a participant wrote.
+    It uses only numbers and the organizer's phase codenames: no names, no scores, and no text of participants.
 
     Args:
-        site: What is published.
+        site: The published site.
         new_boards: Boards that the commit adds.
-        decisions: What the organizers decided, a sentence each: the news of the commit.
-        attestations: What it adds besides, a sentence each.
+        decisions: One sentence for each decision of the organizers; they come first.
+        attestations: One sentence for everything else that the commit adds.
     """
     lines, submissions = _board_lines(site, new_boards)
     facts = [*decisions, *lines, *attestations]
@@ -74,5 +74,5 @@ def _count(number: int, noun: str, plural: str = "") -> str:
 
 
 def plain(codename: str) -> str:
-    """Write a phase's codename so that it cannot be taken for anything else in a message."""
+    """Return a phase's codename in a form that cannot be mistaken for another part of the message."""
     return re.sub(r"[^\w.-]+", "-", codename)

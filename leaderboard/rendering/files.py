@@ -1,4 +1,4 @@
-"""Everything that is published, as one pure function: a site in, the bytes of its files out."""
+"""Render all published files with one pure function, from a site to the bytes of its files."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from leaderboard.rendering.shown import ShownPhase, shown_phases
 from leaderboard.rendering.unlocked import unlocked_json
 from leaderboard.snapshot import Site, WaitingTeam
 
-# Of the CSV: the entries of the JSON, two under other names.
+# Columns of the CSV: the entries' keys in the JSON, two of them renamed.
 CSV_COLUMNS = (
     "position", "rank", "rank_by_mean", "team", "mean_q", "reliable", "group", "movement", "move_kind", "baseline", "eligible",
     "submission", "submissions", "last_submission",
 )  # fmt: skip
 METHOD_COLUMNS = ("method", "project_url", "publication_url")
-"""The last columns of the CSV, if anybody gave one of them."""
+"""The last columns of the CSV, if any participant gave one of these values."""
 
 
 def render(site: Site, *, readme: bytes | None, history: bytes | None = None) -> dict[str, bytes]:
-    """Return path → content of every published file, paths relative to the root of the branch.
+    """Return path → content of every published file; paths are relative to the root of the branch.
 
-    Pure and byte-stable: equal values give equal bytes, in any process. Before the reveal nothing in them depends on how many hidden
-    tasks there are; what ``site.publish`` or a revealed phase unlocks is added to ``index.html`` and the phase's JSON.
+    The function is pure: equal values give equal bytes, in any process. Before the reveal nothing in the files depends on the number of
+    hidden tasks. What ``site.publish`` or a reveal unlocks is added to ``index.html`` and the phase's JSON.
 
     Args:
-        site: What to show.
-        readme: README.md as it is in the branch, so that the text around our block stays; None if there is none.
-        history: leaderboard/history.jsonl as it is in the branch, so that it is only appended to; None starts a new one.
+        site: The site to render.
+        readme: README.md from the branch, so that the text around our block stays; None if there is none.
+        history: leaderboard/history.jsonl from the branch, which is only appended to; None starts a new one.
     """
     phases = shown_phases(site)
     files = {
@@ -115,7 +115,7 @@ def _waiting(team: WaitingTeam) -> dict[str, object]:
 
 
 def _method(row: Row) -> dict[str, str]:
-    """Return what is told of a row's method, as far as anything is."""
+    """Return what a row's participant says about the method; empty values are left out."""
     method = row.method
     told = zip(METHOD_COLUMNS, (method.name, method.project_url, method.publication_url), strict=True)
     return {column: text for column, text in told if text}
@@ -133,7 +133,7 @@ def _csv(rows: tuple[Row, ...]) -> bytes:
 
 
 def _badge(phases: Sequence[ShownPhase]) -> bytes:
-    """Return what shields.io's endpoint badge reads: who leads the last phase that has begun."""
+    """Return the JSON of shields.io's endpoint badge, which names the leader of the last phase that has begun."""
     message, color = "no entries yet", "lightgrey"
     for phase in phases:
         title = display_name(phase.site.title)

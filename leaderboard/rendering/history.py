@@ -1,9 +1,8 @@
-"""``leaderboard/history.jsonl``: one line per board, only ever appended to.
+"""``leaderboard/history.jsonl``: one line per board, in a file that is only appended to.
 
-A line holds the rows that changed since the board before it (all rows on the first), so the file grows with what happened and not with
-the number of teams; replaying the lines of a phase in order, with the team's name as the key, gives every board that was ever shown.
-Only a name that was removed from all boards is in no later line: its row goes on under a pseudonym, with the same submission, and no line
-says that the name left.
+A line has the rows that changed since the previous board (on the first board, all rows), so the file grows with the number of changes, not
+of teams. Replaying the lines of a phase in order, with the team's name as the key, gives every published board. There is one exception: if
+a name is removed from all boards, its row goes on under a pseudonym, with the same submission, and no line records the removal.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ _OURS = re.compile(
 def update_history(existing: bytes | None, site: Site) -> bytes:
     """Return the history with the lines of new boards appended.
 
-    What is in the file is kept byte for byte; a board is known by phase, sequence and time, so a worker that starts with a new
-    database goes on below the old lines.
+    Existing lines are kept byte for byte. A board is identified by phase, sequence and time, so a worker with a new database continues
+    after the old lines.
     """
     kept = existing or b""
     if kept and not kept.endswith(b"\n"):
@@ -42,7 +41,7 @@ def update_history(existing: bytes | None, site: Site) -> bytes:
 
 
 def unrecorded(existing: bytes | None, site: Site) -> tuple[Board, ...]:
-    """Return the boards of a site that a history does not have yet: those that the next push publishes."""
+    """Return the boards of a site that are not in a history yet, and which the next push publishes."""
     known, stems = _known(existing or b""), file_stems(site)
     return tuple(
         board

@@ -1,7 +1,7 @@
-"""What participants say of their methods, made fit to be shown: a name, and links to a paper and to code.
+"""Check what participants say about their methods before it is shown: a name, and links to a paper and to code.
 
-All of it is hostile text. A name gets the form of any other text of a participant; an address is taken only if a browser can do nothing
-with it but open a web page.
+All of it is hostile text. A name is treated like any other text of a participant. An address is accepted only if all that a browser can do
+with it is to open a web page.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from urllib.parse import urlsplit
 from leaderboard.rendering.names import display_text
 from leaderboard.snapshot import Method
 
-ADDRESS_LIMIT = 500  # characters; a longer one is left out, because an address that is cut leads elsewhere
+ADDRESS_LIMIT = 500  # characters; longer addresses are left out, because a shortened one would lead elsewhere
 _ADDRESS = re.compile(r"https?://[\w.~:/?#\[\]!$&'()*+,;=%@-]+", re.ASCII | re.IGNORECASE)
 
 
 def shown_method(method: Method, *, known_as: str = "") -> Method:
-    """Return what is shown of a method; showing that again changes nothing.
+    """Return a method in the form in which it is shown; applying this twice changes nothing.
 
     Args:
         method: What the participant wrote.
-        known_as: A name that the row has already: a baseline is called by its method.
+        known_as: The row's name, so that a baseline, which is named by its method, does not show it twice.
     """
     name = display_text(method.name)
     return Method(
@@ -32,17 +32,17 @@ def shown_method(method: Method, *, known_as: str = "") -> Method:
 
 
 def web_address(text: str) -> str:
-    """Return an address of the web, or nothing if the text is anything else.
+    """Return a web address, or an empty text if it is not one.
 
-    Only ``http`` and ``https`` with a host and without a user or password, in the characters that RFC 3986 allows; so there is no script,
-    no file, no blank and no quotation mark in it.
+    Only ``http`` and ``https`` with a host, without user or password, and in the characters of RFC 3986 are accepted. This excludes
+    scripts, files, blanks and quotation marks.
     """
     address = text.strip()
     if len(address) > ADDRESS_LIMIT or not _ADDRESS.fullmatch(address):
         return ""
     try:
         parts = urlsplit(address)
-        named = parts.hostname and parts.port != 0  # a port that is not a number raises
+        named = parts.hostname and parts.port != 0  # parts.port raises ValueError if it is not a number
     except ValueError:
         return ""
     return address if named and "@" not in parts.netloc else ""

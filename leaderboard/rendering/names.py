@@ -1,8 +1,8 @@
-"""Participants' text: one display form, then an escape for every renderer.
+"""Texts of participants: one display form, and an escape for each renderer.
 
-Team names are hostile: Markdown, HTML, formulas for spreadsheets, our own markers, invisible and direction-changing characters, 300
-characters of them. :func:`display_name` decides once what a person sees; :func:`markdown`, :func:`csv_cell` and, for HTML and SVG,
-Jinja2's autoescape carry exactly that text through their format. Nothing else in the package touches a name.
+Team names are hostile: they may have Markdown, HTML, spreadsheet formulas, our own markers, invisible characters, characters that change
+the writing direction, or hundreds of characters. :func:`display_name` decides what a person sees. :func:`markdown`, :func:`csv_cell` and,
+for HTML and SVG, Jinja2's autoescape preserve exactly that text in their format. No other code in the package changes a name.
 """
 
 from __future__ import annotations
@@ -17,40 +17,40 @@ from functools import lru_cache
 from leaderboard.snapshot import RowKey
 
 NAME_LIMIT = 64  # characters shown; EvalAI accepts 100, older servers any number
-_SOURCE_LIMIT = 1000  # characters looked at; the cut comes long before
-MARKS_LIMIT = 4  # combining marks on one character; more is a drawing, not a name
+_SOURCE_LIMIT = 1000  # characters of the source that are read, which is more than NAME_LIMIT needs
+MARKS_LIMIT = 4  # combining marks on one character; no real name has more
 UNNAMED = "(unnamed team)"
 
-_JOINERS = "\u200c\u200d"  # join emoji, separate Persian letters: kept between such characters only
-_EMOJI_STYLES = "\ufe0e\ufe0f"  # text or picture form of the symbol before
+_JOINERS = "\u200c\u200d"  # join emoji and separate Persian letters; kept only between such characters
+_EMOJI_STYLES = "\ufe0e\ufe0f"  # choose the text or picture form of the symbol before them
 _KEYCAP = "\u20e3"
 _BLANKS = "\u115f\u1160\u2800\u3164\uffa0"  # print nothing, although Unicode calls them letters or symbols
 _JOINABLE = frozenset({"So", "Sk", "Lo", "Mn", "Mc", "Me"})
 _MARKS = frozenset({"Mn", "Mc", "Me"})
 _FORMULA_STARTS = tuple("=+-@\t\r\n＝＋－＠'")
 
-# Punctuation that means nothing anywhere inside a cell of a GitHub table.
+# Punctuation that has no meaning anywhere in a cell of a GitHub table.
 _MARKDOWN_PLAIN = frozenset(" -.,()+/'\"!?%=;:#")
-# GitHub rewrites these in the finished text, where neither a backslash nor an entity protects them: mentions and mail addresses,
-# issue references, emoji shortcodes, formulas, bare links. An element around the sign does, as GitHub's own manual says of "$".
+# GitHub rewrites these after rendering, so neither a backslash nor an entity protects them: mentions and mail addresses, issue references,
+# emoji shortcodes, formulas, bare links. An element around the character does, as GitHub's manual says about "$".
 _REWRITTEN = re.compile(r"@|\$|#(?=\w)|:(?=[\w+-]+:)|:(?=//)|(?<=(?i:www))\.")
 _INTRAWORD = re.compile(r"(?<=[0-9A-Za-z])_(?=[0-9A-Za-z])")
 
 
 def display_name(text: str) -> str:
-    """Return the one form in which a name is shown: :func:`display_text`, and never empty."""
+    """Return the form in which a name is shown: :func:`display_text`, but never empty."""
     return display_text(text) or UNNAMED
 
 
 @lru_cache(maxsize=4096)
 def display_text(text: str) -> str:
-    """Return the one form in which a participant's text is shown.
+    """Return the form in which a participant's text is shown.
 
-    Canonical composition, one line, single spaces, no control, direction or invisible characters, at most ``NAME_LIMIT`` characters
-    (an ellipsis says where it was cut). Applying it twice changes nothing.
+    It is composed canonically, on one line, with single spaces, without control, direction or invisible characters, and has at most
+    ``NAME_LIMIT`` characters (a text that was cut ends with an ellipsis). Applying this twice changes nothing.
     """
     name = text[:_SOURCE_LIMIT]
-    # Dropping one character may strand or join its neighbours; two rounds settled every name seen.
+    # Removing a character can make its neighbors removable or join them; two rounds were enough for every name that we have seen.
     for _ in range(4):
         before, name = name, _clean(name)
         if name == before:
@@ -58,7 +58,7 @@ def display_text(text: str) -> str:
     if len(name) > NAME_LIMIT:
         cut = name[: NAME_LIMIT - 1]
         while cut and (name[len(cut)] in _JOINERS or unicodedata.category(name[len(cut)]) in _MARKS):
-            cut = cut[:-1]  # an accent or half an emoji cut off would change the character before it
+            cut = cut[:-1]  # without its accent or the rest of an emoji, the last character would be another
         name = cut.rstrip(" " + _JOINERS) + "…"
     return name
 
@@ -83,10 +83,10 @@ def _clean(text: str) -> str:
             if before and before != [" "]:
                 shown.append(" ")
         elif category in ("Cs", "Co") or ord(char) & 0xFFFE == 0xFFFE or 0xFDD0 <= ord(char) <= 0xFDEF:
-            shown.append("\ufffd")  # means nothing to anybody else, and XML forbids some of them
+            shown.append("\ufffd")  # these have no public meaning, and XML forbids some of them
         elif category not in ("Cc", "Cf"):
             if category in _MARKS and (not before or before == [" "]):
-                shown.append("\u25cc")  # nothing to sit on: it would sit on the table's border
+                shown.append("\u25cc")  # a mark without a letter would be drawn over the table's border
             shown.append(char)
     return unicodedata.normalize("NFC", "".join(shown)).strip(" ")
 
@@ -96,7 +96,7 @@ def _joinable(char: str) -> bool:
 
 
 def _ignorable(char: str) -> bool:
-    """Say whether Unicode asks to print nothing for a character that is not of the format category."""
+    """Return whether Unicode says that a character is invisible although it is not in the format category."""
     code = ord(char)
     return (
         char in "\u034f\u17b4\u17b5\u180b\u180c\u180d\u180f\u2065"
@@ -107,10 +107,10 @@ def _ignorable(char: str) -> bool:
 
 
 def distinct_names(teams: Iterable[tuple[RowKey, str]]) -> dict[RowKey, str]:
-    """Return row key → display name, all different.
+    """Return row key → display name, and make all names different.
 
-    Names that differ on the server only in characters that are not shown would look the same here; the team that registered first
-    keeps the plain name, later ones carry a number.
+    Names that differ only in characters that are not shown would look the same. The team that registered first keeps the plain name; the
+    others get a number.
     """
     names: dict[RowKey, str] = {}
     taken: set[str] = set()
@@ -126,10 +126,10 @@ def distinct_names(teams: Iterable[tuple[RowKey, str]]) -> dict[RowKey, str]:
 
 
 def markdown(text: str) -> str:
-    """Escape display text for a cell of a table in GitHub-flavoured Markdown.
+    """Escape display text for a cell of a table in GitHub-flavored Markdown.
 
-    Signs become numeric character references, which never start markup, not even for the splitter of table cells; those which GitHub
-    rewrites after rendering get an element of their own. An underscore between letters stays as it is, so ordinary names do.
+    Special characters become numeric character references, which never start markup and never split a table cell. Characters that GitHub
+    rewrites after rendering are put into an element. An underscore between letters stays, so ordinary names do not change.
     """
     out: list[str] = []
     inside = {match.start() for match in _INTRAWORD.finditer(text)}
@@ -145,16 +145,16 @@ def markdown(text: str) -> str:
 
 
 def csv_cell(text: str) -> str:
-    """Return display text that no spreadsheet takes for a formula.
+    """Return display text that no spreadsheet reads as a formula.
 
-    A leading apostrophe, which spreadsheets show as "text follows", is put before everything that starts like a formula, and before an
-    apostrophe, so that dropping one leading apostrophe always gives the text back.
+    An apostrophe, which marks text in spreadsheets, is put before everything that starts like a formula, and before a leading apostrophe,
+    so that removing one leading apostrophe always restores the text.
     """
     return "'" + text if text.startswith(_FORMULA_STARTS) else text
 
 
 def csv_text(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
-    """Return a table as CSV, with the same ends of lines on every system."""
+    """Return a table as CSV, with the same line ends on every system."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)

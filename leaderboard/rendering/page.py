@@ -1,4 +1,4 @@
-"""``index.html``: one file without any outside resource, complete without JavaScript, better with it."""
+"""``index.html``: a single file without external resources, which shows everything without JavaScript and is easier to use with it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from leaderboard.rendering.unlocked import Interval, Unlocked
 from leaderboard.rendering.updates import Update, updates
 from leaderboard.snapshot import Site
 
-CHANGES = 5  # newest updates that are shown at once; older ones unfold
+CHANGES = 5  # newest updates that are always shown; older ones can be unfolded
 
 _HEAT_STEPS = 6
 
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One row of the page's table, with what only the page shows."""
+    """One row of the page's table, with values that only the page shows."""
 
     row: Row
     movement: str
@@ -54,10 +54,10 @@ class Section:
     made_at: str
     frozen_at: str
     lines: tuple[Line, ...]
-    has_methods: bool  # whether anything is told of anybody's method
-    waiting: tuple[tuple[str, int, str], ...]  # team, submissions, last one: those whose values are kept back
+    has_methods: bool  # whether any row has information about its method
+    waiting: tuple[tuple[str, int, str], ...]  # team, submissions, time of the last one; values are not shown
     waits: str
-    changes: tuple[Update, ...]  # the newest first
+    changes: tuple[Update, ...]  # newest first
     older: tuple[Update, ...]
     evolution: Evolution | None
     submissions: Submissions | None
@@ -95,7 +95,7 @@ def render_page(site: Site, phases: Sequence[ShownPhase]) -> bytes:
 
 
 def _summary(phases: Sequence[ShownPhase]) -> str:
-    """Say in a sentence what stands on the page, for anyone who is sent its link; who leads is shown on the page."""
+    """Return one sentence about the page for link previews; it does not name the leader."""
     told = []
     for phase in phases:
         title = display_name(phase.site.title)
@@ -174,7 +174,7 @@ def _whiskers(intervals: tuple[Interval, ...]) -> tuple[Whisker, ...]:
 
 
 def _heat(shown: Unlocked) -> tuple[tuple[int, ...], ...]:
-    """Return the color step of every row and task, on one scale from zero to the highest Q of all tasks (paper, Fig. 3)."""
+    """Return the color step of every row and task, on a scale from zero to the highest Q of all tasks (paper, Fig. 3)."""
     top = max((max(task.quality, default=0.0) for task in shown.tasks), default=0.0)
     return tuple(
         tuple(

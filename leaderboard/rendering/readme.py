@@ -1,7 +1,7 @@
-"""The block of README.md that belongs to us, and nothing around it.
+"""Rewrite our block of README.md, and nothing around it.
 
-The text between the two markers is rewritten; every other byte of the file stays as its authors left it. The block is plain
-GitHub-flavoured Markdown, with a ``<picture>`` for the light and the dark figure.
+Only the text between the two markers changes; every other byte of the file stays. The block is plain GitHub-flavored Markdown, with a
+``<picture>`` for the light and the dark figure.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _MARKER = re.compile(rb"^[ \t]*<!-- neuco-worker:(begin|end) -->[ \t]*\r?$", re.
 
 
 def update_readme(existing: bytes | None, title: str, phases: Sequence[ShownPhase]) -> bytes:
-    """Return README.md with our block in its place.
+    """Return README.md with our block.
 
-    Without a file one is made with the challenge's title; without markers the block is appended; the first closed pair of markers is
-    ours. A marker counts only on a line of its own, and an opening one without its end is left alone.
+    If there is no file, a new one has the challenge's title. If there are no markers, the block is appended. The first complete pair of
+    markers is ours. A marker counts only alone on its line, and an opening marker without an end is ignored.
     """
     block = render_block(phases)
     if existing is None or not existing.strip():
@@ -117,7 +117,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def team_cell(row: Row) -> str:
-    """Return a team's name with what a reader must know to read its line right."""
+    """Return a team's name with the notes on its row."""
     notes = f" *({', '.join(row.notes)})*" if row.notes else ""
     return f"{markdown(row.team)}{notes}"
 

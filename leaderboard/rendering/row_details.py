@@ -1,4 +1,4 @@
-"""What a row of the page opens: why the entry is where it is, how sure that is, and the submissions that have counted for it."""
+"""The details of a row of the page: the reasons for its rank, its uncertainty, and the submissions that have counted for it."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from leaderboard.snapshot import PhaseSite, RowKey
 class Past:
     """A submission of a team that has counted."""
 
-    at: str  # when the board first had it
+    at: str  # time of the first board with it
     q_text: str
     rank: int | None  # on that board
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowDetails:
-    """What one row opens.
+    """The details of one row.
 
     Attributes:
-        sentences: The answer to a question, after the words that it begins with.
+        sentences: Pairs of a sentence's first words and the rest of it.
         past: Submissions that have counted, newest first.
     """
 
@@ -36,13 +36,13 @@ class RowDetails:
 def row_details(
     site: PhaseSite, rows: Sequence[Row], intervals: Sequence[Interval], replicates: int
 ) -> tuple[RowDetails, ...]:
-    """Return what each row of the newest board opens.
+    """Return the details of each row of the newest board.
 
     Args:
         site: The phase.
-        rows: Of its newest board.
-        intervals: Of the same rows; empty as long as they are locked.
-        replicates: How many resamplings they come from.
+        rows: Rows of its newest board.
+        intervals: Intervals of the same rows; empty if they are locked.
+        replicates: Number of bootstrap replicates behind them.
     """
     pasts = _pasts(site)
     members = Counter(row.group for row in rows)
@@ -62,7 +62,7 @@ def row_details(
 
 
 def _pasts(site: PhaseSite) -> Mapping[RowKey, Sequence[Past]]:
-    """Return what has counted for each row through the history, oldest first."""
+    """Return the submissions that have counted for each row, oldest first."""
     pasts: dict[RowKey, list[Past]] = {}
     known: set[int] = set()
     for board in site.history:

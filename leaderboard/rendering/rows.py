@@ -1,7 +1,7 @@
-"""What may be shown of a board: the allow-list between a Board and every renderer.
+"""The public part of a board, and the only part that renderers see.
 
-Renderers see rows, never standings: what is not in a :class:`Row` cannot reach a file by accident. A board's ``private`` figures are not
-read here at all.
+Renderers get rows, never standings, so that a value which is not in a :class:`Row` cannot reach a file by accident. A board's ``private``
+figures are never read here.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ NO_METHOD = Method()
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One line of a board as everybody may see it.
+    """One public line of a board.
 
     Attributes:
         team: Display name, not yet escaped.
         position: Line on the board, from 1.
-        rank: Rank number; None for baselines and entries out of competition, which keep their position and take no number away.
-        rank_by_mean: The same for the standing by mean Q.
+        rank: Rank number; None for baselines and entries out of competition, which have a position but take no number.
+        rank_by_mean: Rank number by mean Q; None for the same rows.
         q_text: Mean Q rounded to the phase's decimals.
         reliable: False for a negative mean Q (paper, Section 3).
-        why: Why the rank moved, one sentence of plain text; empty if it did not.
-        method: What its participant says of the submission, not yet escaped.
+        why: One sentence that says why the rank moved; empty if it did not.
+        method: What the participant says about the method, not yet escaped.
     """
 
     position: int
     rank: int | None
     rank_by_mean: int | None
     team: str
-    key: RowKey  # tells rows apart between boards; never printed
+    key: RowKey  # identifies the row on all boards; never printed
     q_text: str
     reliable: bool
     group: int
@@ -52,12 +52,12 @@ class Row:
 
     @property
     def has_method(self) -> bool:
-        """Whether anything is told of its method."""
+        """Whether it has information about its method."""
         return self.method != NO_METHOD
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know to read the line right."""
+        """Notes that a reader needs to understand the row."""
         notes = []
         if self.baseline:
             notes.append("baseline")
@@ -69,13 +69,13 @@ class Row:
 
 
 def rounded(q_mean: float, decimals: int) -> str:
-    """Return mean Q as it is printed everywhere; a rounded zero has no sign."""
+    """Return mean Q as it is printed everywhere, without a sign if it rounds to zero."""
     text = f"{q_mean:.{decimals}f}"
     return text.lstrip("-") if float(text) == 0 else text
 
 
 def public_rows(board: Board, rules: Rules, methods: Mapping[int, Method] | None = None) -> tuple[Row, ...]:
-    """Return a board's rows in its order; ``methods`` are those of its submissions, by their numbers."""
+    """Return a board's rows in its order; ``methods`` maps submission pks to methods."""
     told = methods or {}
     names = distinct_names((standing.key, standing.team) for standing in board.standings)
     triggers = frozenset(board.triggers)
@@ -108,7 +108,7 @@ def public_rows(board: Board, rules: Rules, methods: Mapping[int, Method] | None
 
 
 def _why(move: int, kind: MoveKind, causes: list[str]) -> str:
-    """Say in one sentence why an entry is where it is now."""
+    """Return one sentence that says why an entry moved."""
     if kind is MoveKind.NEW:
         return "New on the board."
     if move == 0:
@@ -125,17 +125,17 @@ def _why(move: int, kind: MoveKind, causes: list[str]) -> str:
 
 
 def minute(moment: datetime) -> str:
-    """Return a moment for people: UTC, to the minute."""
+    """Return a time for people: UTC, to the minute."""
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def stamp(moment: datetime) -> str:
-    """Return a moment for machines: RFC 3339, UTC, to the second."""
+    """Return a time for programs: RFC 3339, UTC, to the second."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def waiting_sentence(teams: int) -> str:
-    """Say that values are kept back."""
+    """Return the sentence that says that values are not shown yet."""
     have = "1 team has" if teams == 1 else f"{teams} teams have"
     return (
         f"{have} a scored submission. Values and ranks are shown when the organizers close this phase; until then, teams are"
@@ -144,7 +144,7 @@ def waiting_sentence(teams: int) -> str:
 
 
 def movement(row: Row) -> str:
-    """Return a row's movement in a few characters and one word."""
+    """Return a row's movement as a short text and as one word."""
     if row.kind is MoveKind.NEW:
         return "new"
     if row.move == 0:

@@ -1,4 +1,4 @@
-"""The phases of a site as every renderer sees them: made once, then rendered as Markdown, HTML, SVG, JSON and CSV."""
+"""The content of a site's phases, made once for all renderers (Markdown, HTML, SVG, JSON and CSV)."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from leaderboard.rendering.rows import Row, public_rows
 from leaderboard.rendering.unlocked import Unlocked, unlocked
 from leaderboard.snapshot import Board, PhaseSite, Selection, Site, WaitingTeam
 
-# Files of the folder that belong to no phase.
+# File names in the folder that no phase may have.
 RESERVED_STEMS = frozenset({"badge", "history", "schema", "index"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShownPhase:
-    """One phase.
+    """The content of one phase.
 
     Attributes:
-        stem: Of its files' names.
-        board: The newest one; None if nobody is on it.
-        rows: Of that board.
+        stem: Stem of its files' names.
+        board: The newest board; None if it has no rows.
+        rows: Rows of that board.
         rules: Sentences that say how boards are made.
-        evolution: The bump chart; None without a board.
+        evolution: The bump chart; None if there is no board.
         unlocked: What may be shown beyond the board.
-        waiting: The teams that wait for their values, by name; None where values are shown.
+        waiting: The teams whose values are not shown yet, by name; None if values are shown.
     """
 
     site: PhaseSite
@@ -40,7 +40,7 @@ class ShownPhase:
 
 
 def shown_phases(site: Site) -> tuple[ShownPhase, ...]:
-    """Return everything that renderers show of a site's phases."""
+    """Return the content of a site's phases."""
     stems = file_stems(site)
     return tuple(_shown(phase, stems[phase.codename], site.publish) for phase in site.phases)
 
@@ -66,7 +66,7 @@ def _named(teams: tuple[WaitingTeam, ...]) -> tuple[WaitingTeam, ...]:
 
 
 def file_stems(site: Site) -> dict[str, str]:
-    """Return phase codename → the stem of its file names, all different even where case does not count."""
+    """Return phase codename → stem of its file names, which differ even if upper and lower case are the same."""
     stems: dict[str, str] = {}
     taken: set[str] = set()
     for phase in site.phases:

@@ -1,8 +1,8 @@
-"""What is shown beyond the board once the organizers allow it: intervals, stable views, and the tasks themselves.
+"""Figures that are shown once the organizers release them: intervals, stable views, and the tasks themselves.
 
-The gate is here and nowhere else: renderers get an :class:`Unlocked`, whose parts are empty as long as they are locked. ``revealed``
-opens everything; an early release opens intervals or stable views, of the latter only ranks and agreement, because a mean rank such as
-3.25 tells how many tasks there are.
+Only this module decides what is released: renderers get an :class:`Unlocked`, whose locked parts are empty. ``revealed`` unlocks
+everything. An early release unlocks intervals or stable views, but of the latter only ranks and agreement, because a mean rank such as 3.25
+reveals the number of tasks.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from leaderboard.ranking import assess, figures
 from leaderboard.rendering.rows import Row, rounded
 from leaderboard.snapshot import Board, PhaseSite, Rules
 
-INTERVALS, STABLE_VIEWS = "intervals", "stable_views"  # what ``leaderboard.publish`` may name
+INTERVALS, STABLE_VIEWS = "intervals", "stable_views"  # possible items of ``leaderboard.publish``
 VIEW_TITLES = {"mean_rank": "Mean rank", "borda": "Borda count", "iqm": "Interquartile mean of Q"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """How sure one row's figures are.
+    """The uncertainty of one row's figures.
 
     Attributes:
-        q: Ends of the 95 % interval of mean Q, rounded as mean Q is; None with too few folds to tell.
+        q: Ends of the 95 % interval of mean Q, rounded like mean Q; None if there are too few folds.
         rank: Ends of the rank interval.
         p_first: Share of replicates with rank 1.
         p_top3: Share of replicates with rank 1 to 3.
@@ -41,7 +41,7 @@ class Interval:
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """One alternative standing; ranks (None where no number is printed) and, once revealed, figures in board order."""
+    """One alternative standing, in board order: ranks (None if no number is printed) and, after the reveal, scores."""
 
     name: str
     title: str
@@ -61,11 +61,11 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Unlocked:
-    """What may be shown of one phase beyond its board; empty parts are locked or unknown.
+    """The released figures of one phase; empty parts are locked or unknown.
 
     Attributes:
-        flips: (left out, ahead, behind): leaving the first row out of the weights turns the order of the other two round.
-        weighted_ranks: What the official order sorts by, in board order.
+        flips: Triples (left out, ahead, behind): leaving the first row out of the weights reverses the order of the other two.
+        weighted_ranks: The values that decide the official order, in board order.
     """
 
     rows: tuple[Row, ...] = ()
@@ -78,14 +78,14 @@ class Unlocked:
 
 
 def unlocked(phase: PhaseSite, board: Board, rows: tuple[Row, ...], publish: frozenset[str]) -> Unlocked:
-    """Return what may be shown of a phase beyond its newest board and that board's rows."""
+    """Return the released figures for a phase's newest board and its rows."""
     wanted = {INTERVALS, STABLE_VIEWS} if phase.revealed else publish & {INTERVALS, STABLE_VIEWS}
     if not wanted:
         return Unlocked()
     figured = _figures(phase, board)
     known = {row.key: row for row in figured.rows} if figured else {}
     if figured is None or any(row.key not in known for row in rows):
-        return Unlocked(rows=rows)  # a board from before these figures were kept
+        return Unlocked(rows=rows)  # a board of an older version, without figures
     ordered = [known[row.key] for row in rows]
     views = STABLE_VIEWS in wanted
     return Unlocked(
@@ -104,7 +104,7 @@ def unlocked(phase: PhaseSite, board: Board, rows: tuple[Row, ...], publish: fro
 
 
 def _figures(phase: PhaseSite, board: Board) -> Figures | None:
-    """Return the board's figures, made again from the snapshot if the board does not carry them."""
+    """Return the board's figures, computed from the snapshot if the board does not have them."""
     if board.private.figures is not None or phase.snapshot is None:
         return board.private.figures
     assessment = assess(phase.snapshot)
@@ -162,7 +162,7 @@ def _tasks(figured: Figures, ordered: Sequence[RowFigures]) -> tuple[Task, ...]:
 
 
 def unlocked_json(shown: Unlocked) -> dict[str, object]:
-    """Return the parts of the phase's JSON that are open."""
+    """Return the unlocked parts of the phase's JSON."""
     document: dict[str, object] = {}
     if shown.intervals:
         document["intervals"] = {

@@ -1,6 +1,6 @@
-"""Every update of a board in words: whose submissions came to count, and who moved.
+"""List every update of a board: the teams with new submissions, and the rows that moved.
 
-Of a row only its name, its movement and the reason for it are taken; a long history of many teams is told in time proportional to its rows.
+An update has only names, movements and their reasons. The time taken is proportional to the number of rows in the history.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from leaderboard.rendering.names import distinct_names
 from leaderboard.rendering.rows import minute
 from leaderboard.snapshot import Board, MoveKind, RowKey
 
-MOVES = 12  # that are named of each update
+MOVES = 12  # how many moves each update names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +29,10 @@ class Update:
     """One update of the board.
 
     Attributes:
-        at: When it was made, for people.
-        who: Teams whose submissions came to count.
-        moves: The first of the rows that moved or are new, in board order.
-        more: How many others did.
+        at: Its time, for people.
+        who: Teams with a new submission that counts.
+        moves: The first ``MOVES`` rows that moved or are new, in board order.
+        more: Number of further rows that did.
     """
 
     at: str

@@ -1,4 +1,4 @@
-"""What only the organizer sees: the private report, diagnostics, awards, and the replayed history."""
+"""Reports for the organizer only: the private report, diagnostics, awards, and the replayed history."""
 
 from leaderboard.report.awards import awards
 from leaderboard.report.near_copies import similarities_of_rows

@@ -1,4 +1,4 @@
-"""The two awards of a phase, in words: the dynamic rank decides one, mean Q the other."""
+"""The two awards of a phase: the dynamic rank decides one, mean Q the other."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from leaderboard.snapshot import Board, Standing
 
 
 def awards(board: Board, *, decimals: int = 3) -> str:
-    """Say who wins by dynamic rank and who by mean Q, and who could not.
+    """Return the winners by dynamic rank and by mean Q, and the entries that could not win, as text.
 
-    Only teams in competition can win; teams that share the first rank share the award. Plain text, one fact per line.
+    Only teams in competition can win, and teams that share the first rank share the award. The text is plain, with one fact per line.
     """
     teams = [standing for standing in board.standings if standing.numbered]
     lines = [

@@ -1,6 +1,6 @@
-"""What an organizer should look at: tasks that do not do their work, and teams whose submissions need a question.
+"""Find what an organizer should look at: tasks that do not separate teams, and unusual submissions.
 
-Signs, not verdicts: each finding says what was seen and leaves the judgment to people.
+A finding only describes what was observed; people must judge it.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from leaderboard.ranking import (
 )
 from leaderboard.snapshot import Entry, PhaseSnapshot
 
-APART = 1.96  # combined standard errors between two quality scores that count as different
-INFLATED = 1.5  # times the weight that a task would have without one baseline
-TINY = 0.5  # standard errors; a smaller step of mean Q is finer than the splits can tell
-PROBING_STEPS = 5  # tiny steps, and at least half of all steps, that are worth a question
+APART = 1.96  # two quality scores differ if they are this many combined standard errors apart
+INFLATED = 1.5  # a baseline inflates a weight that is this many times the weight without it
+TINY = 0.5  # a step of mean Q is tiny below this many standard errors
+PROBING_STEPS = 5  # this many tiny steps suggest probing, if they are at least half of all steps
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskDiagnosis:
-    """How a task does its work.
+    """How well a task separates teams.
 
     Attributes:
         task: Identifier.
-        weight: In the official ranking.
-        lowest: Q among the teams in competition; 0 if there are none.
-        highest: The same.
+        weight: Its weight in the official ranking.
+        lowest: Lowest Q of the teams in competition; 0 if there are none.
+        highest: Highest Q of the same teams.
         error: Median standard error of Q.
         separated: Share of pairs of teams in competition that differ by more than their combined error.
-        inflated_by: The baseline without which the task's weight would fall most, if it would fall by a third or more.
+        inflated_by: The baseline without which the task's weight would fall most, if by a third or more.
         weight_without: The weight without that baseline.
     """
 
@@ -56,7 +56,7 @@ class TaskDiagnosis:
 
     @property
     def separates_nobody(self) -> bool:
-        """Whether no two teams can be told apart by it."""
+        """Whether it cannot tell any two teams apart."""
         return self.separated == 0.0
 
 
@@ -70,15 +70,15 @@ class Duplicate:
 
 @dataclass(frozen=True, kw_only=True)
 class Activity:
-    """How a team submitted, private submissions included.
+    """A team's submissions in figures, including private ones.
 
     Attributes:
-        submissions: Scored ones.
-        busiest_day: Most of them within 24 hours.
-        repeats: Sent again with the same embeddings as one before.
-        tiny_steps: Steps to other embeddings that moved mean Q by less than half its standard error.
-        steps: Steps to other embeddings.
-        seconds: Total cost of scoring.
+        submissions: Number of scored submissions.
+        busiest_day: Largest number of them within 24 hours.
+        repeats: Number with the same embeddings as an earlier one.
+        tiny_steps: Number of steps to other embeddings that changed mean Q by less than half its standard error.
+        steps: Number of steps to other embeddings.
+        seconds: Total time of scoring.
     """
 
     team_key: int
@@ -92,12 +92,12 @@ class Activity:
 
     @property
     def probing(self) -> bool:
-        """Whether many small steps suggest that the hidden tasks are being felt for."""
+        """Whether many tiny steps suggest that the team probes the hidden tasks."""
         return self.tiny_steps >= PROBING_STEPS and 2 * self.tiny_steps >= self.steps
 
 
 def diagnose_tasks(phase: PhaseSnapshot, assessment: Assessment) -> tuple[TaskDiagnosis, ...]:
-    """Look at each task: whom it separates, and whether one baseline makes its weight (paper A.3)."""
+    """Return for each task how many teams it separates, and whether a single baseline inflates its weight (paper A.3)."""
     table = fold_table(phase, assessment.tasks, assessment.contenders)
     errors = standard_errors(table, phase.rules.epsilon)
     teams = [index for index, contender in enumerate(assessment.contenders) if contender.numbered]
@@ -124,7 +124,7 @@ def diagnose_tasks(phase: PhaseSnapshot, assessment: Assessment) -> tuple[TaskDi
 
 
 def _inflation(phase: PhaseSnapshot, assessment: Assessment) -> list[tuple[str | None, float | None]]:
-    """Return, per task, the baseline that inflates its weight most and the weight without it."""
+    """Return, for each task, the baseline that inflates its weight most, and the weight without it."""
     weighs = np.array([contender.weighs(phase.rules) for contender in assessment.contenders])
     found: list[tuple[str | None, float | None]] = [(None, None)] * len(assessment.tasks)
     for index, contender in enumerate(assessment.contenders):
@@ -144,7 +144,7 @@ def _inflation(phase: PhaseSnapshot, assessment: Assessment) -> list[tuple[str |
 
 
 def find_duplicates(entries: Sequence[Entry]) -> tuple[Duplicate, ...]:
-    """Find equal embeddings sent by different teams."""
+    """Find equal embeddings from different teams."""
     by_content: defaultdict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
         if entry.content_hash:
@@ -161,7 +161,7 @@ def find_duplicates(entries: Sequence[Entry]) -> tuple[Duplicate, ...]:
 
 
 def activity(phase: PhaseSnapshot) -> tuple[Activity, ...]:
-    """Describe how each team submitted, the most active first."""
+    """Return the activity of each team, most active first."""
     by_team: defaultdict[int, list[Entry]] = defaultdict(list)
     for entry in sorted(phase.entries, key=_moment):
         if complete(entry, phase):
@@ -201,7 +201,7 @@ def _activity(phase: PhaseSnapshot, entries: Sequence[Entry]) -> Activity:
 
 
 def _error_of_mean(phase: PhaseSnapshot, entry: Entry, tasks: Sequence[str]) -> float:
-    """Return the standard error of an entry's mean Q as if its tasks were independent: rough, and enough for a sign."""
+    """Return the standard error of an entry's mean Q as if tasks were independent, which is accurate enough here."""
     table = FoldTable(
         row_sets=tuple(phase.row_sets[task] for task in tasks),
         folds=tuple(np.array([entry.scores[task]], np.float64) for task in tasks),

@@ -1,4 +1,4 @@
-"""Team names that look alike: one written with letters of another alphabet, or with a digit for a letter."""
+"""Find team names that look alike, for example with letters of another alphabet, or a digit for a letter."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from leaderboard.rendering import display_name
 
 
 def names_alike(teams: Mapping[int, str]) -> tuple[tuple[int, ...], ...]:
-    """Find teams whose names a reader can take for each other.
+    """Find teams whose names a reader can confuse.
 
     Args:
         teams: Team key to name.
@@ -25,10 +25,10 @@ def names_alike(teams: Mapping[int, str]) -> tuple[tuple[int, ...], ...]:
 
 
 def skeleton(name: str) -> str:
-    """Return what is left of a name once everything is gone that a reader overlooks.
+    """Return a form of a name that is equal for names that look alike.
 
-    Characters that look alike become one (Unicode Technical Standard 39, the table of confusables), then case, accents, spaces and
-    punctuation go. It is for comparing alone, never for showing.
+    Characters that look alike become one (by the confusables of Unicode Technical Standard 39), then case, accents, spaces and punctuation
+    are removed. The result is for comparisons only, never shown.
     """
     alike = "".join(map(_prototype, unicodedata.normalize("NFKC", name)))
     letters = [char for char in unicodedata.normalize("NFKD", alike.casefold()) if char.isalnum()]
@@ -36,12 +36,12 @@ def skeleton(name: str) -> str:
 
 
 def _prototype(char: str) -> str:
-    """Return the character, or the characters, that represent all that look like one."""
-    # Loaded when a report is made: the table is large, and the worker does not need it.
+    """Return the prototype of a character, which all characters that look like it share."""
+    # Imported only here, because the table is large and only reports need it.
     from confusable_homoglyphs.confusables import confusables_data
 
     alike = [str(other["c"]) for other in confusables_data.get(char, ())]
-    # The table names for each character its prototype, and for a prototype everything that looks like it.
+    # The table maps a character to its prototype, and a prototype to all characters that look like it.
     if len(alike) != 1:
         return char
     [other] = alike

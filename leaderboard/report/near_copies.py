@@ -1,4 +1,4 @@
-"""Near copies: embeddings of different teams that are the same but for noise, scale or a rotation."""
+"""Find near copies: embeddings of different teams that differ only by noise, scale or a rotation."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-SAMPLE = 1000  # rows that are compared; with more of them the similarity changes in its third digit
-NEAR = 0.97  # noise of a quarter of the spread leaves more; of honest methods on the same images the most similar two have 0.92
-FEWEST = 4  # rows; fewer cannot be centred
+SAMPLE = 1000  # most rows that are compared; more would change the similarity in its third digit
+# A copy with noise of a quarter of the spread is above this; the most similar honest methods on the same images reach 0.92.
+NEAR = 0.97
+FEWEST = 4  # rows that the unbiased centering needs
 
 
 @dataclass(frozen=True, kw_only=True)
 class NearCopy:
-    """Two submissions that say nearly the same about the same samples.
+    """Two submissions with nearly the same embeddings.
 
     Attributes:
         first: The submission with the lower number.
@@ -30,17 +31,17 @@ class NearCopy:
 
 
 def similarities_of_rows(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return how alike the rows of some embeddings are to each other: what is left of them whatever the axes mean.
+    """Return the similarities between the rows of an embedding, which do not depend on its axes.
 
-    Columns are standardized first, as before scoring; constant ones say nothing. Of more than ``SAMPLE`` rows evenly spaced ones are
-    taken, the same of every submission.
+    Columns are standardized first, and constant columns are left out. If there are more than ``SAMPLE`` rows, the same evenly spaced ones
+    are taken from every submission.
 
     Args:
         rows: n x N, in the order of the sorted ids.
 
     Returns:
-        The Gram matrix, centred without bias (Song et al. 2012) and of unit length, so that the inner product of two is their linear CKA
-        (Kornblith et al. 2019); all zero if there is nothing to compare.
+        The Gram matrix with unbiased centering (Song et al. 2012) and unit norm, so that the inner product of two is their linear CKA
+        (Kornblith et al. 2019); all zeros if there is nothing to compare.
     """
     taken = rows[np.linspace(0, len(rows) - 1, min(len(rows), SAMPLE)).astype(int)].astype(np.float64)
     number = len(taken)
@@ -64,7 +65,7 @@ def near_copies(
     """Find near copies between teams, the most similar first.
 
     Args:
-        submissions: Submission to what :func:`similarities_of_rows` gives for it.
+        submissions: Submission to its :func:`similarities_of_rows`.
         teams: Submission to team key.
     """
     found = []

@@ -1,4 +1,4 @@
-"""The organizer's private report on a phase: everything the figures say, as one JSON document and one self-contained page."""
+"""The organizer's private report on a phase: all figures, as a JSON document and a self-contained page."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Report:
     """One phase's report.
 
     Attributes:
-        document: JSON-ready; holds hidden-task figures, so it never leaves the organizer's hands before the reveal.
-        html: The same as a self-contained page.
+        document: JSON-ready; it has figures of hidden tasks, so the organizer must not pass it on before the reveal.
+        html: The same report as a self-contained page.
     """
 
     document: ReportDocument
@@ -45,17 +45,15 @@ def report(
     alike: Mapping[int, NDArray[np.float32]] | None = None,
     replicates: int = REPLICATES,
 ) -> Report:
-    """Write the private report of a phase.
+    """Make the private report of a phase.
 
     Args:
-        phase: The phase now.
-        boards: Its history, for weights over time and moves.
-        made_at: Time of making, aware.
-        places: Where task packages are in the tree of groups, with the ceilings of their mean scores; those of other phases do not
-            count.
-        alike: Submission to how alike its rows are, see :func:`leaderboard.report.near_copies.similarities_of_rows`, of those to be
-            compared; None if nothing was compared.
-        replicates: Of the bootstrap.
+        phase: The current state of the phase.
+        boards: Its boards so far, for weights over time and moves.
+        made_at: Time of the report, with a time zone.
+        places: Places of task packages in the tree of groups, with the ceilings of their mean scores; those of other phases are ignored.
+        alike: Submission to its :func:`leaderboard.report.near_copies.similarities_of_rows`, for those that are compared; None if none are.
+        replicates: Number of bootstrap replicates.
     """
     assessment, private = assess(phase, replicates=replicates), Private()
     if assessment is not None:
@@ -83,7 +81,7 @@ def _html(document: ReportDocument, rows: Sequence[RowFigures], boards: Sequence
 
 
 def _heat(quality: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
-    """Return, per row and task, a shade from -1 to 1: Q over the task's largest absolute Q, so that each column uses its whole scale."""
+    """Return, for each row and task, Q over the task's largest absolute Q, so that each column uses the whole scale from -1 to 1."""
     if not quality:
         return []
     scale = {task: max(abs(row[task]) for row in quality) or 1.0 for task in quality[0]}
@@ -91,7 +89,7 @@ def _heat(quality: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
 
 
 def _boxes(cells: Sequence[Spread], width: float = 560.0) -> dict[str, object]:
-    """Place box plots on a common axis; scores below -1 are cut at the axis so that one failure does not flatten the rest."""
+    """Place box plots on a common axis, with scores cut at -1, so that a single failure does not compress all others."""
     low = max(-1.0, min([0.0, *(cell["min"] for cell in cells)]))
     high = max([1.0 if not cells else 0.0, *(cell["max"] for cell in cells), low + 0.1])
 
@@ -121,7 +119,7 @@ def _boxes(cells: Sequence[Spread], width: float = 560.0) -> dict[str, object]:
 def _sparks(
     weights: Sequence[Mapping[str, float]], width: float = 360.0, height: float = 36.0
 ) -> list[dict[str, object]]:
-    """Draw each task's weight over the boards as the points of a line, on one scale for all tasks."""
+    """Return each task's weights over the boards as the points of a line, with the same scale for all tasks."""
     tasks = sorted({task for board in weights for task in board})
     top = max((weight for board in weights for weight in board.values()), default=0.0) or 1.0
     step = width / max(len(weights) - 1, 1)

@@ -1,7 +1,7 @@
-"""The history of a phase rebuilt from its score matrix, update by update (paper Fig. 7, A.3).
+"""Rebuild the history of a phase from its score matrix, update by update (paper Fig. 7, A.3).
 
-What the boards would have been had each public submission been published on its own: bursts that the publisher batched are taken apart, and
-a corrected or added task is applied to the whole past.
+The boards are those that would have been published if each public submission had got its own. So submissions that were published together
+are separated, and a corrected or new task applies from the beginning.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from leaderboard.snapshot import Board, MoveKind, PhaseSnapshot, RowKey
 
 @dataclass(frozen=True, kw_only=True)
 class Tally:
-    """How often rows moved, and by whose doing.
+    """Counts of moves, by cause.
 
     Attributes:
         own: Moves of rows whose own scores changed.
         passive: Moves of rows whose own scores did not.
-        swaps: Times that two rows changed places although neither's scores changed.
+        swaps: Swaps of two rows whose scores did not change.
     """
 
     own: int
@@ -38,9 +38,9 @@ def replay(
     """Rebuild the phase's boards, one public scored submission after the other.
 
     Args:
-        phase: The phase now, with all its entries.
-        scored_at: Submission pk to the moment at which its score was known; the moment of submission for pks that it lacks.
-        replicates: Of the bootstrap behind each board.
+        phase: The current state of the phase, with all its entries.
+        scored_at: Submission pk to the time at which its score was known; for other pks, the time of submission is used.
+        replicates: Number of bootstrap replicates for each board.
     """
     moments = {entry.submission: entry.submitted_at for entry in phase.entries} | dict(scored_at or {})
     entries = sorted(
@@ -57,7 +57,7 @@ def replay(
 
 
 def tally(boards: Sequence[Board]) -> Tally:
-    """Count moves by kind, and swaps of rows neither of which had changed."""
+    """Count moves by kind, and swaps of two rows whose scores did not change."""
     kinds = [standing.move_kind for board in boards for standing in board.standings]
     return Tally(
         own=kinds.count(MoveKind.OWN),
@@ -67,7 +67,7 @@ def tally(boards: Sequence[Board]) -> Tally:
 
 
 def moves_csv(boards: Sequence[Board]) -> str:
-    """Write one line per board and row; names as the published files show them."""
+    """Return the moves as CSV, one line per board and row, with names as in the published files."""
     header = "sequence,made_at,triggers,rank,rank_by_mean,team,team_key,submission,q_mean,group,move,move_kind,weighted_rank"
     lines = []
     for board in boards:
@@ -94,7 +94,7 @@ def moves_csv(boards: Sequence[Board]) -> str:
 
 
 def replay_json(boards: Sequence[Board]) -> str:
-    """Write the replay as one JSON document: the tally, then each board's moves and weights."""
+    """Return the replay as a JSON document: the tally, then each board's moves and weights."""
     counted = tally(boards)
     document = {
         "schema": 1,
@@ -135,7 +135,7 @@ def _swaps(before: Board, after: Board) -> int:
 
 
 def _scores(board: Board) -> dict[RowKey, object]:
-    """Return what shows whether a row's scores changed: its Q per task, or its submission if the board has no private figures."""
+    """Return a value per row that changes with its scores: Q per task, or the submission if the board has no private figures."""
     quality = board.private.quality
     return {
         standing.key: tuple(sorted(quality[standing.key].items()))

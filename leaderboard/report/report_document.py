@@ -1,4 +1,4 @@
-"""The private report as one JSON document: what is said of a phase, its rows typed where they are read again."""
+"""The private report as a JSON document, typed as far as other code reads it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCHEMA = 1
 
 
 class Spread(TypedDict):
-    """The finite fold scores of a cell: extremes, quartiles, moments, and how many folds there are and failed."""
+    """Statistics of a cell's finite fold scores, and the numbers of all and of failed folds."""
 
     min: float
     q1: float
@@ -40,7 +40,7 @@ class Spread(TypedDict):
 
 
 class ReportDocument(TypedDict):
-    """A report as JSON; what lies deeper is described where it is made."""
+    """The top level of the document; the functions below describe its parts."""
 
     schema: int
     phase: str
@@ -74,16 +74,16 @@ def report_document(
     alike: Mapping[int, NDArray[np.float32]] | None,
     made_at: datetime,
 ) -> ReportDocument:
-    """Return the report on a phase; without an assessment there are no standings, tasks and figures in it.
+    """Return the report on a phase; without an assessment it has no standings, tasks and figures.
 
     Args:
-        phase: The phase now.
-        boards: Its history.
-        places: Of the phase's tasks in the tree of groups, with the ceilings of their mean scores.
-        assessment: Of the phase now.
+        phase: The current state of the phase.
+        boards: Its boards so far.
+        places: Places of the phase's tasks in the tree of groups, with the ceilings of their mean scores.
+        assessment: Assessment of the phase.
         private: Its figures.
-        alike: Of the submissions that were compared, None if none were.
-        made_at: Time of making, aware.
+        alike: Similarities of rows for each submission that was compared; None if none were.
+        made_at: Time of the report, with a time zone.
     """
     ceilings = {place.identifier: place.ceiling for place in places if place.ceiling is not None}
     document: ReportDocument = {
@@ -95,7 +95,8 @@ def report_document(
         "awards": awards(boards[-1], decimals=phase.rules.decimals) if boards else "",
         "standings": [],
         "tasks": [],
-        "ceilings": {task: 100.0 * best for task, best in sorted(ceilings.items())},  # Q without spread
+        # The Q of a perfect model with equal scores on all folds.
+        "ceilings": {task: 100.0 * best for task, best in sorted(ceilings.items())},
         "ceiled": {},
         "figures": {},
         "folds": {},
@@ -144,7 +145,7 @@ def _standings(assessment: Assessment) -> list[dict[str, object]]:
 
 
 def _groups(cells: Mapping[str, Sequence[Spread]], places: Sequence[TaskPlace]) -> list[dict[str, object]]:
-    """Sum mean scores up by group of tasks, as they are and as shares of their ceilings, one list over the teams in board order each."""
+    """Return mean scores by group of tasks, plain and as shares of their ceilings, each as a list over the teams in board order."""
     if not places:
         return []
     scores = [
@@ -167,7 +168,7 @@ def _groups(cells: Mapping[str, Sequence[Spread]], places: Sequence[TaskPlace]) 
 def _ceiled(
     cells: Mapping[str, Sequence[Spread]], ceilings: Mapping[str, float]
 ) -> dict[str, list[dict[str, float | None]]]:
-    """Return the mean scores of the tasks that have a ceiling, as they are and as shares of it."""
+    """Return the mean scores of tasks with a ceiling, plain and as shares of it."""
     return {
         task: [
             {"score": cell["mean"], "ceiled": ceiled(cell["mean"], ceilings[task])} for cell in cells[task]
@@ -257,7 +258,7 @@ def _near_copies(phase: PhaseSnapshot, alike: Mapping[int, NDArray[np.float32]])
             ],
         }
         for copy in near_copies(alike, teams)
-        if entries[copy.first].content_hash != entries[copy.second].content_hash  # else they are duplicates
+        if entries[copy.first].content_hash != entries[copy.second].content_hash  # these are duplicates
     ]
 
 

@@ -1,7 +1,7 @@
-"""Reading and judging what comes from outside: submitted files, lists of ids, documents of YAML.
+"""Read and check files from outside: submissions, lists of ids and YAML documents.
 
-Its public modules: ``submission`` is the only code that touches what participants send, and runs in the limited child. None of them is
-imported with the room, and none loads a training kernel, torch or polars: a tool that only validates a file needs this room alone.
+``submission`` reads what participants send; the worker runs it only in the limited child process. No module is imported with this package,
+and none loads a training kernel, torch or polars, because a tool that only validates a file needs nothing else.
 """
 
 __all__ = [

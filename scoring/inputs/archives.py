@@ -1,4 +1,4 @@
-"""Compressed files as streams. Nothing is unpacked to disk, and no name inside an archive is ever used."""
+"""Compressed files as streams. Nothing is unpacked to disk, and names inside an archive are never used as paths."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from scoring.inputs.faults import Faults, shown
 from scoring.inputs.sniffing import first_member, kind_of_members
 
 INPUT_BYTES = 256 << 10
-MOST_MEMBERS = 100_000  # of a gzip file; bgzip makes one per 64 KB
-RATIO = 200  # embeddings compress two- to tenfold; all zeros in Deflate a thousandfold
-RATIO_FROM_BYTES = 32 << 20  # a small file may compress as it likes
-DIRECTORY_BYTES = 1 << 20  # of a zip: room for thousands of names where one is allowed
+MOST_MEMBERS = 100_000  # in a gzip file; bgzip writes one per 64 KB
+RATIO = 200  # highest expansion; embeddings reach 2 to 10, zeros in Deflate about 1000
+RATIO_FROM_BYTES = 32 << 20  # no limit to the ratio below this size
+DIRECTORY_BYTES = 1 << 20  # longest directory of a zip; it would hold thousands of names
 
 
 class Readable(Protocol):
-    """Anything that hands out bytes."""
+    """A source of bytes."""
 
     def read(self, size: int, /) -> bytes:
         """Return up to ``size`` bytes; none at the end."""
 
 
 class Capped:
-    """A stream that stops at bombs and tells how far it is.
+    """A stream that refuses to expand too far and reports its progress.
 
     Args:
         source: The expanded bytes.
-        file: The file below, whose position tells how much was used up.
-        faults: Where a fault goes.
-        max_expanded_bytes: Most bytes to hand out.
-        progress: Called with the share of the file below that was used up.
+        file: The underlying file; its position tells how much was read.
+        faults: Receives the faults.
+        max_expanded_bytes: Most bytes to return in all.
+        progress: Called with the share of the underlying file that was read.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Capped:
         self._peeked = b""
 
     def peek(self, size: int) -> bytes:
-        """Return the first bytes without using them up."""
+        """Return the first bytes without consuming them."""
         while len(self._peeked) < size:
             more = self._read(size - len(self._peeked))
             if not more:
@@ -67,7 +67,7 @@ class Capped:
         return self._peeked
 
     def read(self, size: int, /) -> bytes:
-        """Return ``size`` bytes, fewer only at the end: streams of many small pieces cost the same as others.
+        """Return ``size`` bytes, or fewer at the end of the stream.
 
         Raises:
             Unreadable: If the stream is broken or expands too far.
@@ -96,7 +96,7 @@ class Capped:
 
 
 class GzipStream:
-    """The content of a gzip file, all its members one after the other; zlib checks their sums."""
+    """The content of a gzip file: all members one after the other, with checksums verified by zlib."""
 
     def __init__(self, file: BinaryIO, faults: Faults) -> None:
         self._file = file
@@ -138,7 +138,7 @@ class GzipStream:
         return out
 
     def _at_end(self) -> bool:
-        """Return whether no further member follows; padding with zeros is usual on tapes and block devices."""
+        """Return whether no member follows; zeros at the end are allowed, because tapes and block devices pad with them."""
         self._members += 1
         if self._members > MOST_MEMBERS:
             raise self._faults.fatal("archive.damaged", "it consists of too many pieces")
@@ -165,10 +165,10 @@ def open_zip(file: BinaryIO, faults: Faults) -> Readable:
     """Open the one file in a zip as a stream.
 
     Raises:
-        Unreadable: If the zip is damaged, encrypted, or holds another number of files.
+        Unreadable: If the zip is damaged or encrypted, or does not hold exactly one file.
     """
     archive = open_directory(file, faults)
-    members = [member for member in archive.infolist() if not _is_by_the_way(member)]
+    members = [member for member in archive.infolist() if not _is_ignorable_entry(member)]
     if len(members) != 1:
         if (kind := kind_of_members(archive.namelist())) is not None:
             raise faults.fatal("file.kind", f"it is {kind}")
@@ -199,7 +199,7 @@ def open_directory(file: BinaryIO, faults: Faults) -> zipfile.ZipFile:
 
 
 def open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, faults: Faults) -> Readable:
-    """Open one file of a zip as a stream that ends with a check of its sum.
+    """Open one file of a zip as a stream, whose checksum is verified at its end.
 
     Raises:
         Unreadable: If it is encrypted, a link, damaged, or compressed in an uncommon way.
@@ -209,7 +209,8 @@ def open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, faults: Fault
     if stat.S_ISLNK(member.external_attr >> 16):
         raise faults.fatal("archive.symlink")
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise faults.fatal("archive.method")  # LZMA may ask for gigabytes before the first byte
+        # LZMA, for example, may allocate gigabytes before the first byte.
+        raise faults.fatal("archive.method")
     try:
         return MemberStream(archive.open(member), faults)
     except (
@@ -245,29 +246,29 @@ class MemberStream:
             raise self._faults.fatal("archive.damaged") from None
 
 
-def _is_by_the_way(member: zipfile.ZipInfo) -> bool:
-    """Return whether an entry is a folder or what macOS adds to every zip."""
+def _is_ignorable_entry(member: zipfile.ZipInfo) -> bool:
+    """Return whether an entry is a folder or one of the files that macOS adds to every zip."""
     name = member.filename
     return name.endswith("/") or name.startswith("__MACOSX/") or name.rpartition("/")[2] == ".DS_Store"
 
 
 class _DirectoryTooLong(Exception):
-    """More is asked for in one piece than a directory for one file can need."""
+    """The directory of a zip is longer than ``DIRECTORY_BYTES``."""
 
 
 class _Bounded(io.RawIOBase):
-    """A file that refuses to hand out large pieces: zipfile reads the directory in one piece, as long as the file says it is."""
+    """A file that refuses large reads, because zipfile reads the whole directory at once, with the length that the file claims."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._below = file
         self.limit: int | None = DIRECTORY_BYTES
 
     def readable(self) -> bool:
-        """Say that it can be read."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Say that it can be read in any order."""
+        """Return True."""
         return True
 
     def tell(self) -> int:
@@ -275,13 +276,13 @@ class _Bounded(io.RawIOBase):
         return self._below.tell()
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Go to a position; one that a damaged directory invents is the archive's fault, not the disk's."""
+        """Go to a position; a negative one comes from a damaged directory, so it is reported as a bad zip."""
         if whence == io.SEEK_SET and offset < 0:
             raise zipfile.BadZipFile
         return self._below.seek(offset, whence)
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Return up to ``size`` bytes, all that is left without it."""
+        """Return up to ``size`` bytes, or all that are left if it is negative or None."""
         wanted = -1 if size is None else size
         if self.limit is None:
             return self._below.read(wanted)

@@ -1,4 +1,4 @@
-"""Which column of a table is which dimension."""
+"""Map the columns of a table to dimensions."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from scoring.inputs.faults import Faults, shown
 
 ID = -2  # the column with the ids
 IGNORED = -1  # a named column that is not part of the embedding
-EXTRA_COLUMNS = 10_000  # more named columns than this besides the embedding are not a table of embeddings
+EXTRA_COLUMNS = 10_000  # a table with more extra named columns than this is not a table of embeddings
 NUMBER_NAME = re.compile(r"[0-9]+\Z")
-NAMED = 3  # columns that a fault or a note names
+NAMED = 3  # how many columns a fault or a note names
 LOOKS_LIKE_VALUE = re.compile(r"[+-]?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?\Z")
 
 
@@ -40,7 +40,7 @@ class Columns:
 
     @property
     def extra_names(self) -> tuple[str, ...]:
-        """The first few columns that are ignored, in words for the participant."""
+        """The first few ignored columns, described for the participant."""
         return tuple(
             shown(self.names[position]) if self.names[position] else f"column {position + 1}, without a name"
             for position in self.extra[:NAMED]
@@ -48,10 +48,11 @@ class Columns:
 
 
 def resolve_columns(names: Sequence[str], embedding_dim: int, faults: Faults) -> Columns:
-    """Give each column its meaning. Digit-named columns count by number, in any order; faults of the dimension do not stop the reading.
+    """Return the meaning of each column; columns named by digits may be in any order.
 
     Raises:
-        Unreadable: If rows could not be told apart: no id column, or two, or no names at all.
+        Unreadable: If there is not exactly one id column. A wrong dimension is only added to ``faults``, so that reading goes on and finds
+            the rest.
     """
     stripped = [name.strip() for name in names]
     _require_id(stripped, faults)
@@ -96,14 +97,14 @@ def _require_id(names: list[str], faults: Faults) -> None:
 def _judge_dimension(
     taken: set[int], beyond: list[str], others: list[str], embedding_dim: int, faults: Faults
 ) -> None:
-    """Say in as few faults as possible what is wrong with the names.
+    """Add as few faults as possible that say what is wrong with the names.
 
     Args:
         taken: Dimensions that have a column.
-        beyond: Names that are numbers, but not of a dimension.
-        others: Columns whose names are not numbers, in words.
+        beyond: Names that are numbers, but too large for a dimension.
+        others: Descriptions of the columns whose names are not numbers.
         embedding_dim: Number of dimensions.
-        faults: Where faults go.
+        faults: Receives the faults.
     """
     missing = [number for number in range(embedding_dim) if number not in taken]
     wanted = f"columns must be called 0 to {embedding_dim - 1}"

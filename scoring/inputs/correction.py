@@ -1,6 +1,6 @@
-"""Corrections of a submission that change nothing of what it says: names of columns, and rows that are there twice.
+"""Correct a submission where its meaning is clear: names of columns, and repeated rows.
 
-What only its author knows (an id that is missing, a value that is not a number) is refused as it is everywhere else.
+Faults that only the author can correct (a missing id, a value that is not a number) are still refused.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from scoring.inputs.faults import Faults, Unreadable, shown
 from scoring.inputs.sniffing import sniff
 from scoring.inputs.submission import open_text, read_submission
 from scoring.inputs.tabular import Block, blocks, read_header, record_end
+from scoring.printable import count_of
 
 __all__ = ["Corrected", "corrected"]
 ENDS_WITH_NUMBER = re.compile(r"(.*?)([0-9]{1,9})\Z", re.DOTALL)
@@ -31,11 +32,11 @@ ENDS_WITH_NUMBER = re.compile(r"(.*?)([0-9]{1,9})\Z", re.DOTALL)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Corrected:
-    """A submission that can be scored.
+    """A submission that can be scored, and what was changed.
 
     Attributes:
-        embeddings: What it says.
-        changes: What was changed to read it, and what of the file is left out, a sentence each.
+        embeddings: Its embeddings.
+        changes: One sentence for each change, and for each part of the file that was left out.
     """
 
     embeddings: Embeddings
@@ -45,16 +46,16 @@ class Corrected:
 def corrected(
     path: Path, public_ids: Sequence[str], embedding_dim: int, *, max_expanded_bytes: int
 ) -> Corrected:
-    """Read a submission, if need be with its columns renamed and repeated rows left out.
+    """Read a submission; if it is refused, rename its columns, leave out repeated rows, and try again.
 
     Args:
-        path: The file; of a file that is not CSV nothing is changed.
-        public_ids: As :func:`scoring.inputs.submission.read_submission`, like the others.
-        embedding_dim: N.
+        path: The file; only CSV is corrected.
+        public_ids: Ids that must be embedded, in any order.
+        embedding_dim: Number N of values per id.
         max_expanded_bytes: Most bytes that are read out of the file.
 
     Raises:
-        ParticipantError: If that is not enough; it says what is left to fix.
+        ParticipantError: If the corrected file is refused, too; the message says what is left to fix.
         InfrastructureError: If a file cannot be read.
     """
     try:
@@ -83,7 +84,7 @@ def _sentences(notes: Sequence[str]) -> tuple[str, ...]:
 
 
 def _left(error: ParticipantError) -> ParticipantError:
-    """Say what nobody but its author can fix."""
+    """Return a refusal that says what only the author can fix."""
     return ParticipantError(
         f"No file was written, because only you can correct this:\n{error.sentence}",
         cure=error.cure,
@@ -92,7 +93,10 @@ def _left(error: ParticipantError) -> ParticipantError:
 
 
 def _rewrite(path: Path, target: BinaryIO, embedding_dim: int, *, max_expanded_bytes: int) -> tuple[str, ...]:
-    """Copy a table with better names and each row once; every row keeps its line. Return the changes; none if it is not CSV."""
+    """Copy a table with better names and without repeated rows, and return the changes; none if it is not CSV.
+
+    Every row keeps its line number, so that error messages fit the author's file.
+    """
     faults = Faults()
     try:
         with path.open("rb") as file:
@@ -113,8 +117,8 @@ def _rewrite(path: Path, target: BinaryIO, embedding_dim: int, *, max_expanded_b
     except Unreadable:
         return ()
     if repeated:
-        told = "row that repeats another" if repeated == 1 else "rows that repeat another"
-        changes = (*changes, f"Left out {repeated:,} {told}.")
+        rows = count_of(repeated, "row that repeats another", "rows that repeat another")
+        changes = (*changes, f"Left out {rows}.")
     return changes
 
 
@@ -125,7 +129,7 @@ def _line(cells: Sequence[str]) -> bytes:
 
 
 def _copy(stream: Iterator[Block], target: BinaryIO) -> int:
-    """Copy records; blank lines take the place of one that was there before, byte for byte. Return how many."""
+    """Copy records; replace each one that repeats an earlier record with blank lines. Return the number of repeats."""
     seen: set[bytes] = set()
     repeated = 0
     for block in stream:
@@ -144,10 +148,10 @@ def _copy(stream: Iterator[Block], target: BinaryIO) -> int:
 
 
 def better_names(names: Sequence[str], embedding_dim: int) -> tuple[list[str], tuple[str, ...]]:
-    """Name the columns as they must be called, where it is certain which is which.
+    """Return the required names of the columns, as far as it is certain which column is which.
 
     Returns:
-        The names, and what was changed.
+        The names, and one sentence for each change.
     """
     better = [name.strip() for name in names]
     changes = []
@@ -160,14 +164,16 @@ def better_names(names: Sequence[str], embedding_dim: int) -> tuple[list[str], t
     if len(runs) == 1:
         [places] = runs
         ends = shown(better[places[0]]), shown(better[places[-1]])
-        changes.append(f"Renamed the columns {ends[0]} to {ends[1]} to 0 to {embedding_dim - 1}.")
+        changes.append(
+            f"Renamed {count_of(embedding_dim, 'column')}: {ends[0]} to {ends[1]} are now 0 to {embedding_dim - 1}."
+        )
         for number, place in enumerate(places):
             better[place] = str(number)
     return better, tuple(changes)
 
 
 def _runs(names: Sequence[str], embedding_dim: int) -> Iterator[list[int]]:
-    """Yield the places of columns, in the order of their numbers, that share a beginning and count from 0 or 1 to the dimension."""
+    """Yield the positions of columns that share a prefix and are numbered without gaps from 0 or 1, one for each dimension."""
     groups: dict[str, dict[int, int]] = {}
     counts: dict[str, int] = {}
     for place, name in enumerate(names):

@@ -1,7 +1,7 @@
-"""Documents: YAML that somebody wrote by hand, or that came from somewhere else.
+"""Read YAML documents that people wrote or that came from elsewhere.
 
-Every such text goes through here, so that whatever is wrong with it is one kind of error: YAML's own library also lets a date that does not
-exist and a nesting without end out as errors of other kinds.
+All such texts are read here, so that every fault is a ``yaml.YAMLError``; PyYAML itself raises other errors for an impossible date and for
+very deep nesting.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def read_yaml(text: str | bytes) -> Any:
-    """Return what a YAML text says, in plain values; nothing in it can make objects of other kinds.
+    """Return the content of a YAML text as plain values; a text cannot create other objects.
 
     Raises:
-        yaml.YAMLError: If it is not YAML; ``problem_mark`` says where, if it is known.
+        yaml.YAMLError: If it is not YAML; ``problem_mark`` has the position, if it is known.
     """
     import yaml
 
@@ -30,13 +30,14 @@ def read_yaml(text: str | bytes) -> Any:
 
 
 def with_values(text: str, values: Mapping[tuple[str, ...], str]) -> str:
-    """Return a YAML text with some texts in it replaced; comments, order and quotes of all else stay.
+    """Return a YAML text with some values replaced; the comments, order and quotes of everything else stay.
 
-    A section that is written once and used twice cannot be edited so; then the values are right and the comments are lost.
+    A section that is written once and used twice (by an anchor) cannot be edited in place; the result then has the right values, but no
+    comments.
 
     Args:
         text: A mapping.
-        values: By the keys that lead to each from the top. What has that value already is left as it is written.
+        values: New values by their path of keys. A value that does not change keeps its spelling.
     """
     import yaml
 
@@ -62,14 +63,14 @@ def with_values(text: str, values: Mapping[tuple[str, ...], str]) -> str:
 
 
 def _unshared(value: Any) -> Any:
-    """Copy a document so that what it uses twice is there twice."""
+    """Copy a document without shared parts, so that each of them can be changed alone."""
     if isinstance(value, dict):
         return {key: _unshared(one) for key, one in value.items()}
     return [_unshared(one) for one in value] if isinstance(value, list) else value
 
 
 def _place(node: Node | None, path: tuple[str, ...]) -> tuple[int, int]:
-    """Return where the value that keys lead to begins and ends in the text; nowhere for one that is not written."""
+    """Return where the value at a path of keys begins and ends in the text; (0, 0) if it is not there."""
     import yaml
 
     for key in path:

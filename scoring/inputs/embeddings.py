@@ -1,4 +1,4 @@
-"""Embeddings as they are scored: one row per public id, in one order, with a name for their content."""
+"""Embeddings in canonical form: one row per public id, in a fixed order, with a hash of the content."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Embeddings:
     Attributes:
         ids: The public ids, sorted by their UTF-8 bytes.
         matrix: float32, n x N, C-contiguous; row i belongs to ``ids[i]``, column j to dimension j. Zeros are positive, all values finite.
-        content_hash: SHA-256 (hex) of ids and matrix, see :func:`content_hash`. Equal hashes, equal scores.
-        notes: What was ignored or corrected, in words for the participant.
-        zarr_suffix_removed: Whether ids carried ``.zarr`` or ``.zarr.zip``.
+        content_hash: SHA-256 (hex) of ids and matrix, see :func:`content_hash`. Equal hashes mean equal scores.
+        notes: What was ignored or corrected, in sentences for the participant.
+        zarr_suffix_removed: Whether ids ended with ``.zarr`` or ``.zarr.zip``.
     """
 
     ids: tuple[str, ...]
@@ -40,11 +40,11 @@ class Embeddings:
         *,
         notes: tuple[str, ...] = (),
     ) -> Embeddings:
-        """Bring rows in any order into canonical form.
+        """Return the canonical form of rows in any order.
 
         Args:
             ids: n distinct ids.
-            matrix: n x N, any floating type; copied only where order or type differ.
+            matrix: n x N, any floating type; copied only if order or type differ.
             notes: See the class.
 
         Raises:
@@ -72,12 +72,12 @@ class Embeddings:
         """Read what :func:`canonical_parts` writes.
 
         Args:
-            content: All of it.
+            content: The bytes.
             ids: The public ids, in any order.
-            columns: N.
+            columns: Number N of values per id.
 
         Raises:
-            ValueError: If it does not hold exactly these ids and so many finite numbers for each.
+            ValueError: If it does not hold exactly these ids, with N finite numbers for each.
         """
         names = tuple(sorted(ids, key=str.encode))
         header = _header(names, (len(names), columns))
@@ -91,10 +91,10 @@ class Embeddings:
 
 
 def content_hash(ids: Sequence[str], matrix: NDArray[np.float32]) -> str:
-    """Hash sorted ids and their float32 rows, so that the order of rows and columns and the packing of the file do not matter.
+    """Hash sorted ids and their float32 rows, so that the file's format and its order of rows and columns do not matter.
 
     Returns:
-        SHA-256 in hex, of what :func:`canonical_parts` writes.
+        SHA-256 (hex) of the bytes of :func:`canonical_parts`.
     """
     digest = hashlib.sha256()
     for part in canonical_parts(ids, matrix):
@@ -103,17 +103,17 @@ def content_hash(ids: Sequence[str], matrix: NDArray[np.float32]) -> str:
 
 
 def canonical_parts(ids: Sequence[str], matrix: NDArray[np.float32]) -> Iterator[bytes | memoryview]:
-    """Write a content in two parts: so it is hashed, and so it is published.
+    """Return the bytes of a content, as they are hashed and published, in two parts.
 
-    First a domain, both dimensions as 64-bit big-endian numbers, and every id with its length before it; then the matrix as little-endian
-    float32, row by row.
+    The first part has a domain separator, both dimensions as 64-bit big-endian numbers, and every id after its length; the second is the
+    matrix as little-endian float32, row by row.
     """
     yield _header(ids, matrix.shape)
     yield np.ascontiguousarray(matrix, dtype="<f4").data.cast("B")
 
 
 def canonical_bytes(ids: Sequence[str], columns: int) -> int:
-    """Return the size of a content of these ids and so many numbers for each."""
+    """Return the size of a content with these ids and this number of columns."""
     return len(_header(ids, (len(ids), columns))) + 4 * len(ids) * columns
 
 
@@ -124,5 +124,5 @@ def _header(ids: Sequence[str], shape: tuple[int, ...]) -> bytes:
 
 
 def without_suffix(identifier: str) -> str:
-    """Return the id without the ``.zarr`` or ``.zarr.zip`` that comes from naming a sample by its file (SSL4EO-S12 does)."""
+    """Return the id without ``.zarr`` or ``.zarr.zip``, which it has if samples are named after their files (as in SSL4EO-S12)."""
     return SUFFIX.sub("", identifier) if identifier.endswith((".zarr", ".zip")) else identifier

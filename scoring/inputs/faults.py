@@ -1,7 +1,7 @@
-"""What can be wrong with a submitted file, and how it is said.
+"""The catalogue of faults in submitted files, and their messages.
 
-Every text that reaches a participant is put together here: fixed words from the catalogue, counts, and pieces of their own file or of
-the public id list that went through :func:`shown`. Nothing from other exceptions, no paths, nothing about labels.
+Every text about what is inside a submitted file is put together here: fixed words from the catalogue, counts, and quotes from the file or
+the public id list that went through :func:`shown`. Texts of other exceptions, paths and facts about labels never get in.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import string
 from dataclasses import dataclass, field
 
 from scoring.errors import MESSAGE_LIMIT, ParticipantError
+from scoring.printable import count_of
 
 SHOWN = 3  # examples per fault
 PIECE_LIMIT = 48  # characters of one quoted piece of the file
@@ -18,7 +19,7 @@ PLAIN = frozenset(string.ascii_letters + string.digits + " _-+.,:;/=%?~^")
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """The words for one kind of fault, and for many of it; ``{count}`` is filled in, examples follow after a colon."""
+    """The message for one fault of a kind and for many; ``{count}`` is filled in, and examples follow after a colon."""
 
     one: str
     many: str = ""
@@ -26,11 +27,11 @@ class Kind:
     cure_many: str = ""
 
     def said(self, count: int) -> str:
-        """Return the words for so many."""
+        """Return the message for this number of faults."""
         return self.one if count == 1 or not self.many else self.many.format(count=f"{count:,}")
 
     def cure_of(self, count: int) -> str:
-        """Return what to do about so many."""
+        """Return the cure for this number of faults."""
         return self.cure if count == 1 or not self.cure_many else self.cure_many
 
 
@@ -236,12 +237,12 @@ CATALOGUE: dict[str, Kind] = {
 
 
 class Unreadable(Exception):
-    """Reading cannot go on; the faults hold the reason."""
+    """Reading cannot go on; the reason is in the faults."""
 
 
 @dataclass(kw_only=True)
 class Faults:
-    """All faults found in one file: per kind a count, the first examples and perhaps a hint."""
+    """All faults of one file: for each kind a count, the first examples and an optional hint."""
 
     counts: dict[str, int] = field(default_factory=dict)
     examples: dict[str, list[str]] = field(default_factory=dict)
@@ -251,7 +252,7 @@ class Faults:
         return bool(self.counts)
 
     def add(self, code: str, *examples: str, count: int = 1) -> None:
-        """Count a fault and keep the first few examples. Pieces of the file in them must have gone through :func:`shown`."""
+        """Count a fault and keep the first few examples, in which quotes from the file must have gone through :func:`shown`."""
         self.counts[code] = self.counts.get(code, 0) + count
         kept = self.examples.setdefault(code, [])
         kept.extend(examples[: SHOWN - len(kept)])
@@ -267,21 +268,21 @@ class Faults:
         self.hints |= later.hints
 
     def fatal(self, code: str, example: str = "") -> Unreadable:
-        """Count a fault after which reading cannot go on; the caller raises what is returned."""
+        """Count a fault that ends the reading, and return the exception for the caller to raise."""
         self.add(code, *([example] if example else []))
         return Unreadable(code)
 
     def verdict(self) -> ParticipantError:
-        """Say everything in one message of at most ``MESSAGE_LIMIT`` characters, one fault a line."""
+        """Return one error with all faults, one per line, in at most ``MESSAGE_LIMIT`` characters."""
         codes = list(self.counts)
         if len(codes) == 1:
             return ParticipantError(self._said(codes[0]) + ".", cure=self._cure(codes[0]), code=codes[0])
         lines = [f"The file has {len(codes)} problems:"]
-        room = MESSAGE_LIMIT - len(lines[0]) - 40  # for the closing words
+        room = MESSAGE_LIMIT - len(lines[0]) - 40  # keeps 40 characters for the last line
         for told, code in enumerate(codes):
             line = f"- {self._said(code)}. {self._cure(code)}"
             if len(line) + 1 > room:
-                lines.append(f"- And {len(codes) - told} more problems.")
+                lines.append(f"- And {count_of(len(codes) - told, 'more problem')}.")
                 break
             lines.append(line)
             room -= len(line) + 1
@@ -300,9 +301,9 @@ class Faults:
 
 
 def shown(text: str) -> str:
-    """Quote a piece of the file so that it can be shown on a web page and in a log.
+    """Quote a piece of the file so that it is safe on a web page and in a log.
 
-    Letters, digits and a few signs stay; everything else (control and bidirectional characters, quotes, markup) becomes its code
+    Letters, digits and a few signs stay; every other character (controls, bidirectional marks, quotes, markup) is replaced by its code
     point, and a long piece is shortened.
     """
     out: list[str] = []

@@ -1,4 +1,4 @@
-"""Binary tables: numbers that are numbers already, judged block by block."""
+"""Check the values of binary tables (NPZ and Parquet) block by block."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from scoring.inputs.matrix_builder import SubmissionMatrixBuilder
 
 
 def narrow(values: NDArray[np.generic]) -> NDArray[np.float32]:
-    """Convert numbers of any type to float32; what does not fit becomes infinite."""
+    """Convert numbers of any type to float32; numbers that are too large become infinite."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         return values.astype(np.float32)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cells:
-    """A rectangle of values as they were in the file.
+    """A rectangle of values from the file.
 
     Attributes:
         identifiers: Ids of its rows, as written.
         values: float32, rows x columns.
         first_row: Number of its first row, from 1.
         first_column: Dimension of its first column.
-        empty: Which cells have no value; None if all have.
-        too_large: Which were finite before they became float32; None if that makes no difference.
+        empty: Which cells have no value; None if all of them have one.
+        too_large: Which cells were finite before the conversion to float32 and are infinite now; None if there can be none.
     """
 
     identifiers: Sequence[str]
@@ -40,14 +40,14 @@ class Cells:
 
 
 def place_cells(builder: SubmissionMatrixBuilder, cells: Cells) -> None:
-    """Judge whole rows and hand them to the builder."""
+    """Check whole rows and pass them to the builder."""
     judge_cells(builder, cells)
     numbers = range(cells.first_row, cells.first_row + len(cells.identifiers))
     builder.place(cells.identifiers, cells.values, numbers)
 
 
 def judge_cells(builder: SubmissionMatrixBuilder, cells: Cells) -> None:
-    """Name what is not a finite number, in rows that are asked for."""
+    """Add a fault for each value that is not a finite number, in rows of public ids."""
     bad = ~np.isfinite(cells.values)
     if cells.empty is not None:
         bad |= cells.empty

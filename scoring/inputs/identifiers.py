@@ -1,4 +1,4 @@
-"""The public id list of a phase: which samples a submission must embed."""
+"""Read the public id list of a phase, which names the samples that a submission must embed."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from pathlib import Path
 
 from scoring.errors import OrganizerError
 from scoring.inputs.embeddings import without_suffix
+from scoring.printable import count_of
 
 SHOWN = 3
 
 
 def read_ids(path: Path) -> tuple[str, ...]:
-    """Read a public id list, one id per line, in the order of the file.
+    """Return the ids of a public list, one per line, in the order of the file.
 
-    UTF-8 with or without byte order mark, any line ending, spaces around an id do not count, ``.zarr`` and ``.zarr.zip`` are
-    taken off as they are in submissions.
+    The file is UTF-8, with or without byte order mark, with any line ends. Spaces around an id, and the suffixes ``.zarr`` and
+    ``.zarr.zip``, are removed as in submissions.
 
     Raises:
-        OrganizerError: If the file is missing, unreadable, empty, or has blank, duplicate or impossible lines.
+        OrganizerError: If the file is missing, unreadable or empty, or has blank, duplicate or invalid lines.
     """
     lines = _lines(path)
     if not lines:
@@ -66,14 +67,14 @@ def _refuse_blank(path: Path, lines: list[str]) -> None:
     blank = [number for number, line in enumerate(lines, start=1) if not line]
     if blank:
         raise OrganizerError(
-            f"The id list {path} has {len(blank)} blank lines (first: {_listed(blank)}).",
+            f"The id list {path} has {count_of(len(blank), 'blank line')} (first: {_listed(blank)}).",
             cure="Remove them.",
             code="ids.blank",
         )
     odd = [number for number, line in enumerate(lines, start=1) if not line.isprintable()]
     if odd:
         raise OrganizerError(
-            f"The id list {path} has control or invisible characters in {len(odd)} lines (first: {_listed(odd)}).",
+            f"The id list {path} has control or invisible characters in {count_of(len(odd), 'line')} (first: {_listed(odd)}).",
             cure="Write plain text, one public id per line.",
             code="ids.characters",
         )
@@ -87,7 +88,7 @@ def _refuse_duplicates(path: Path, ids: tuple[str, ...]) -> None:
             again.append(f"{identifier} on lines {first[identifier]} and {number}")
     if again:
         raise OrganizerError(
-            f"The id list {path} names {len(again)} ids twice (first: {_listed(again)}).",
+            f"The id list {path} repeats an id on {count_of(len(again), 'line')} (first: {_listed(again)}).",
             cure="Keep each id once.",
             code="ids.duplicate",
         )

@@ -1,7 +1,7 @@
-"""From a CSV file to ids and values as they are there, if nothing in it needs a judgment.
+"""Read a faultless CSV file into ids and values, in the order of the file.
 
-Who forgives what a challenge refuses reads other files with a slower library; a faultless one is read by the code that reads submissions,
-in less time and memory.
+The standalone benchmark, which accepts what a challenge refuses, reads faulty files with a slower library. A faultless file is read by the
+code that reads submissions, in less time and memory.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from scoring.inputs.sniffing import sniff, sniff_text
 from scoring.inputs.submission import HEAD_BYTES, open_text
 from scoring.inputs.tabular import SMALL_FILE, BlockReader, blocks, read_header
 
-ANY_SIZE = 1 << 62  # the file is the reader's own
+ANY_SIZE = 1 << 62  # no limit, because users run this on their own files
 
 
 def read_in_order(path: Path, wanted: Callable[[str], bool]) -> tuple[list[str], NDArray[np.float32]] | None:
     """Return the wanted ids as written and their values, n x N float32, in the order of the file.
 
     Args:
-        path: CSV, as it is or in .gz or .zip, with the column id and one per dimension named 0 to N - 1 in any order.
-        wanted: Tells of an id, without the spaces around it, whether its row is wanted; values of other rows are not judged.
+        path: CSV, plain or in .gz or .zip, with a column id and columns named 0 to N - 1, in any order.
+        wanted: Returns whether the row of an id (without spaces around it) is wanted; values of other rows are not checked.
 
     Returns:
-        None if the file is of another form, or anything in it would be a fault in a submission: text, gaps, ragged lines, infinite values.
-        Repeated ids are none here.
+        None if the file is not CSV, or has anything that would be a fault in a submission: text, gaps, ragged lines, infinite values.
+        Repeated ids are allowed here.
 
     Raises:
         OSError: If the file cannot be read.

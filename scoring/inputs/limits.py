@@ -1,15 +1,15 @@
-"""How large a submission may be, for all who look: the download, the child that reads it, and a participant's own check."""
+"""The size limits of a submission, for the download, the child that reads it, and a participant's own check."""
 
 from __future__ import annotations
 
 from scoring.errors import ParticipantError
 
 MEGABYTE = 1_000_000
-EXPANSION = 4  # a file may expand to so many times submission.max_megabytes
+EXPANSION = 4  # a file may expand to this many times submission.max_megabytes
 
 
 def largest_file(max_megabytes: float) -> int:
-    """Return the most bytes that a file may have."""
+    """Return the largest allowed size of a file, in bytes."""
     return int(max_megabytes * MEGABYTE)
 
 
@@ -19,7 +19,7 @@ def largest_expanded(max_megabytes: float) -> int:
 
 
 def too_large(max_bytes: int) -> ParticipantError:
-    """Refuse a file with more bytes than are accepted."""
+    """Return the error for a file that is too large."""
     return ParticipantError(
         f"The file is larger than {max_bytes / MEGABYTE:g} MB, the limit of this challenge.",
         cure="Compress it with gzip, write fewer digits, or use Parquet or NPZ with float32.",

@@ -1,4 +1,4 @@
-"""The careful reader: judge one record of a CSV file and say what is wrong with it."""
+"""The careful reader: read one record of a CSV file and say what is wrong with it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scoring.inputs.columns import IGNORED, NUMBER_NAME, Columns
 from scoring.inputs.faults import Faults, shown
 
 NUMBER = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,6})?[ \t]*\Z")
-LONGEST_FIELD = 131_072  # of the csv module, which bounds what one cell can cost
+LONGEST_FIELD = 131_072  # the csv module's limit
 FIELD_ENDS = re.compile(r'[",\r\n]')
 LONGEST_NUMBER = 400  # characters; float64 needs 25, an exact decimal of float32 about 160
 NOT_A_NUMBER = frozenset({"nan", "na", "n/a", "<na>", "null", "none", "-nan", "+nan", "nil", "#n/a"})
@@ -30,17 +30,17 @@ class CarefulReader:
 
     Args:
         columns: Meaning of the columns.
-        knows: Returns whether an id is asked for; values of other rows are not judged.
+        knows: Returns whether an id is a public one; values of other rows are not checked.
     """
 
     columns: Columns
     knows: Callable[[str], bool]
 
     def read(self, record: bytes, line: int, values: NDArray[np.float32], faults: Faults) -> str | None:
-        """Return the id of a record as written and fill in its values; None for a blank line and for one whose id nobody can tell.
+        """Fill in the values of a record and return its id as written; None if the line is blank or its id cannot be determined.
 
-        Values that are at fault stay as they are; the faults say that the file cannot be used. A line at fault still counts for its id,
-        so that the id is not called missing too. ``faults`` are those of this record, empty at first.
+        Faults go to ``faults``, which must be empty at first; what ``values`` then holds does not matter, because the file is refused. A
+        faulty line still counts for its id, so that the id is not reported as missing, too.
         """
         if self._is_comment(record, line):
             faults.add("rows.comment", f"line {line} begins with #")
@@ -68,7 +68,7 @@ class CarefulReader:
         return identifier if self.knows(identifier) else None
 
     def _is_comment(self, record: bytes, line: int) -> bool:
-        """Return whether a line that begins with # cannot be a row: it has other fields than a row, and no id that is asked for."""
+        """Return whether a line that begins with # is a comment: it has not as many fields as a row, and no public id."""
         if not record.lstrip(b" \t").startswith(b"#"):
             return False
         if len(fields_of(record, line, Faults())) == len(self.columns.names):
@@ -77,7 +77,7 @@ class CarefulReader:
         return position >= len(fields) or not self.knows(fields[position].strip(" \t\r\n"))
 
     def _looks_split(self, fields: list[str]) -> bool:
-        """Return whether commas within numbers may be why there are more fields than names."""
+        """Return whether decimal commas may be the reason for too many fields."""
         position = self.columns.id_column
         values = fields[:position] + fields[position + 1 :]
         return len(fields) * 2 > len(self.columns.names) * 3 and not any("." in value for value in values)
@@ -100,7 +100,7 @@ class CarefulReader:
             values[:] = exact
         for code, target, text in odd:
             if code == "cells.range" and np.isfinite(values[target]):
-                continue  # the largest float32, or what rounds to it
+                continue  # it is the largest float32, or rounds to it
             if not faults.wants(code):
                 faults.add(code)
             elif code in ("cells.text", "cells.comma", "cells.range"):
@@ -112,24 +112,24 @@ class CarefulReader:
 
 
 def _as_written(identifier: str, record: bytes, position: int) -> str:
-    """Return an id with the spaces that its author put around it; those after a comma are a way to write CSV."""
+    """Return an id with the spaces around it, except for those after a comma, which are a common style of CSV."""
     if position:
         return identifier.lstrip(" ")
     return f" {identifier}" if record.startswith(b" ") else identifier
 
 
 def judge_lists(names: Sequence[str], record: bytes, line: int, embedding_dim: int, faults: Faults) -> None:
-    """Refuse a table that has a whole embedding in one cell, so that it is not told of missing columns or of too many fields.
+    """Refuse a table with whole embeddings in single cells, so that the author is not told of missing columns or too many fields instead.
 
     Args:
         names: Names of the columns.
         record: The first row.
-        line: The line that it begins on.
-        embedding_dim: Number of dimensions; with as many numbered columns, every cell is judged by itself.
-        faults: Where the fault goes.
+        line: Number of the line on which the record begins.
+        embedding_dim: Number of dimensions; a table with this many numbered columns is not refused here.
+        faults: Receives the fault.
 
     Raises:
-        Unreadable: If a numbered column holds a list, or, where no column is numbered, any other than the id.
+        Unreadable: If a numbered column holds a list; or, if no column is numbered, any column but the id.
     """
     stripped = [name.strip() for name in names]
     numbered = [position for position, name in enumerate(stripped) if NUMBER_NAME.match(name)]
@@ -145,12 +145,12 @@ def judge_lists(names: Sequence[str], record: bytes, line: int, embedding_dim: i
 
 
 def _split_anyhow(record: bytes) -> list[str]:
-    """Split a record that may be at fault, as far as commas tell."""
+    """Split a record at its commas, although it may be faulty."""
     return record[:LONGEST_FIELD].decode("utf-8", "replace").replace("\0", "").split(",")
 
 
 def fields_of(record: bytes, line: int, faults: Faults) -> list[str]:
-    """Split a record into fields; none if it is blank or at fault."""
+    """Return the fields of a record; none if it is blank or faulty."""
     if b"\0" in record:
         faults.add("file.nul", f"line {line}")
         return []

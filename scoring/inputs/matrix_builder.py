@@ -1,4 +1,4 @@
-"""Where rows of any file format come together: the matrix of the public ids."""
+"""Build the matrix of the public ids from the rows of any file format."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from numpy.typing import NDArray
 
 from scoring.inputs.embeddings import Embeddings, content_hash, without_suffix
 from scoring.inputs.faults import Faults, shown
+from scoring.printable import count_of
 
 STRANGERS_KEPT = 3
-MOST_ROWS = 1_000_000  # of a table, unless the public list is longer; it bounds time, and memory for ids
+MOST_ROWS = 1_000_000  # in a table, unless the public list is longer; limits time, and memory for ids
 
 
 def most_rows(public: int) -> int:
-    """Return how many rows (or lines) a file may have in which ``public`` ids are asked for."""
+    """Return how many rows (or lines) a file may have if there are ``public`` ids."""
     return max(MOST_ROWS, 4 * public)
 
 
 class SubmissionMatrixBuilder:
-    """Collect the rows of one submission and judge them as a whole.
+    """Collect the rows of one submission, and check it as a whole at the end.
 
     Args:
         public_ids: The ids that must be there, in any order.
         embedding_dim: Number N of values per id.
-        faults: Where faults go.
-        row_name: What the format calls a row, ``"line"`` or ``"row"``.
+        faults: Receives the faults.
+        row_name: The format's word for a row, ``"line"`` or ``"row"``.
     """
 
     def __init__(
@@ -45,15 +46,15 @@ class SubmissionMatrixBuilder:
         self.spaces_removed = False
         self.extra_columns = 0
         self.extra_arrays = 0
-        self.extra_names: tuple[str, ...] = ()  # of the first extra columns or arrays, ready to be shown
+        self.extra_names: tuple[str, ...] = ()  # of the first extra columns or arrays, already quoted
         self.faulty_lines = 0
 
     def knows(self, identifier: str) -> bool:
-        """Return whether the id, as written in the file, is asked for; rows of other ids are ignored whatever their values are."""
+        """Return whether an id, as written in the file, is a public one; rows of other ids are ignored, whatever their values are."""
         return without_suffix(identifier.strip(" \t")) in self.index
 
     def place(self, identifiers: Sequence[str], rows: NDArray[np.float32], numbers: Sequence[int]) -> None:
-        """Put rows where they belong.
+        """Copy rows to their places in the matrix.
 
         Args:
             identifiers: Ids as written in the file.
@@ -63,14 +64,14 @@ class SubmissionMatrixBuilder:
         self.assign(self.claim(identifiers, numbers), slice(None), rows)
 
     def claim(self, identifiers: Sequence[str], numbers: Sequence[int]) -> NDArray[np.intp]:
-        """Note that ids were seen, and return the matrix row of each; -1 where values are not wanted."""
+        """Record that ids occurred, and return the matrix row of each; -1 if its values are not wanted."""
         targets = np.empty(len(identifiers), dtype=np.intp)
         for position, written in enumerate(identifiers):
             targets[position] = self._target(written, numbers[position])
         return targets
 
     def assign(self, targets: NDArray[np.intp], columns: slice, values: NDArray[np.float32]) -> None:
-        """Put values into some columns of claimed rows."""
+        """Write values into some columns of claimed rows."""
         wanted = targets >= 0
         if wanted.all():
             self.matrix[targets, columns] = values
@@ -101,7 +102,7 @@ class SubmissionMatrixBuilder:
         return row
 
     def finish(self) -> Embeddings:
-        """Judge the whole and hand it over; call only after everything was read.
+        """Check the submission as a whole and return its embeddings; call it after everything was read.
 
         Raises:
             ParticipantError: If there are faults.
@@ -140,13 +141,11 @@ class SubmissionMatrixBuilder:
         if self.spaces_removed:
             notes.append("spaces around ids were removed")
         if self.strangers:
-            plural = "ids that are" if self.strangers > 1 else "id that is"
-            notes.append(
-                f"{self.strangers:,} {plural} not in the public list {_were(self.strangers)} ignored"
-            )
+            ids_are = count_of(self.strangers, "id that is", "ids that are")
+            notes.append(f"{ids_are} not in the public list {_were(self.strangers)} ignored")
         for count, word in ((self.extra_columns, "column"), (self.extra_arrays, "array")):
             if count:
-                note = f"{count:,} extra {word}{'s' if count > 1 else ''} {_were(count)} ignored"
+                note = f"{count_of(count, f'extra {word}')} {_were(count)} ignored"
                 more = "; and so on" if count > len(self.extra_names) else ""
                 notes.append(f"{note}: {'; '.join(self.extra_names)}{more}")
         return tuple(notes)

@@ -1,4 +1,4 @@
-"""NPZ: the arrays ``ids`` and ``embeddings`` of ``numpy.savez``, without pickle, with the shape judged before the values."""
+"""Read NPZ: the arrays ``ids`` and ``embeddings`` of ``numpy.savez``, without pickle; the shape is checked before any value is read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from scoring.inputs.grid import Cells, judge_cells, narrow, place_cells
 from scoring.inputs.matrix_builder import SubmissionMatrixBuilder, most_rows
 
 BLOCK_BYTES = 4 << 20
-LONGEST_ID = 4096  # bytes in the array: 1,024 characters
+LONGEST_ID = 4096  # bytes of an array's item, which are 1,024 characters
 ID_BYTES = 512 << 20
 HEADER_BYTES = 4096
 HEADER = re.compile(
@@ -31,7 +31,7 @@ HEADER = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Header:
-    """What an array's header says."""
+    """The header of an array."""
 
     shape: tuple[int, ...]
     column_major: bool
@@ -89,7 +89,7 @@ def _read_ids(source: Capped, public: int, faults: Faults) -> list[str]:
         return [""] * count
     if header.dtype.kind == "U":
         points = np.frombuffer(data, dtype=np.dtype("u4").newbyteorder(header.dtype.byteorder))
-        if points.max(initial=0) > sys.maxunicode:  # numpy would make text of it that breaks the interpreter
+        if points.max(initial=0) > sys.maxunicode:  # numpy would make an invalid str of it
             raise faults.fatal("file.encoding", "an id is not text")
     try:
         written = np.frombuffer(data, dtype=header.dtype).tolist()
@@ -131,7 +131,7 @@ def _read_rows(
 def _read_columns(
     source: Readable, header: Header, identifiers: list[str], builder: SubmissionMatrixBuilder
 ) -> None:
-    """Read an array that was written column by column, as those are that come out of a pandas table."""
+    """Read an array that was written column by column, as pandas does."""
     targets = builder.claim(identifiers, range(1, len(identifiers) + 1))
     height = len(identifiers) * header.dtype.itemsize
     step = max(1, BLOCK_BYTES // max(1, height))
@@ -153,7 +153,7 @@ def _cells(names: list[str], block: NDArray[np.generic], *, first_row: int, firs
 
 
 def _read_header(source: Readable, name: str, faults: Faults) -> Header:
-    """Read an array's header by its grammar; numpy's own reader evaluates it, whatever its length."""
+    """Parse an array's header with a regular expression; numpy's own reader would evaluate it as a Python literal."""
     start = _exactly(source, 8, name, faults)
     width = {b"\x01\x00": 2, b"\x02\x00": 4, b"\x03\x00": 4}.get(start[6:])
     if start[:6] != b"\x93NUMPY" or width is None:

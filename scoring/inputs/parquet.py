@@ -1,4 +1,4 @@
-"""Parquet: the shape is judged from the metadata before a value is read; values come in groups of columns."""
+"""Read Parquet: the shape is checked in the metadata before any value is read, and values are read in groups of columns."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from scoring.inputs.faults import Faults, Unreadable, shown
 from scoring.inputs.grid import Cells, judge_cells, narrow
 from scoring.inputs.matrix_builder import SubmissionMatrixBuilder, most_rows
 
-GROUP_BYTES = 32 << 20  # of values that are decoded at a time
+GROUP_BYTES = 32 << 20  # values that are decoded at a time
 FOOTER_BYTES = 32 << 20  # 1,025 columns take about 100 KB per row group
-MOST_ID_BYTES = 64 << 20  # of the distinct ids of a batch's dictionary
+MOST_ID_BYTES = 64 << 20  # distinct ids in a batch's dictionary
 MAGIC = b"PAR1"
 
 
@@ -40,14 +40,14 @@ def read_parquet(
     with _arrow_errors(faults):
         table = pyarrow.parquet.ParquetFile(
             file,
-            read_dictionary=["id"],  # one long id repeated a million times then stays one
+            read_dictionary=["id"],  # a long id that is repeated a million times is kept once
             pre_buffer=False,
             thrift_string_size_limit=FOOTER_BYTES,
             thrift_container_size_limit=max(100_000, 2 * (builder.dim + EXTRA_COLUMNS)),
         )
         columns = _judge_schema(table, builder, max_expanded_bytes)
         if "columns.type" in faults.counts:
-            raise Unreadable  # values of such a type cannot be judged
+            raise Unreadable  # values of such a type cannot be checked
         _read_groups(table, columns, builder, progress)
 
 
@@ -72,7 +72,7 @@ def _arrow_errors(faults: Faults) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno is not None:  # the disk; what Arrow itself raises has no number
+        if error.errno is not None:  # an error of the disk; Arrow's own errors have no number
             raise
         raise faults.fatal("parquet.damaged") from None
     except (pyarrow.ArrowException, ValueError, TypeError, LookupError, OverflowError, MemoryError):
@@ -93,7 +93,7 @@ def _judge_schema(table: Any, builder: SubmissionMatrixBuilder, max_expanded_byt
         # Arrow reserves the memory that they claim.
         raise faults.fatal("parquet.damaged", "its row groups do not add up")
     claimed = max(
-        metadata.num_rows * builder.dim * 4,  # runs of equal values take next to nothing in the file
+        metadata.num_rows * builder.dim * 4,  # runs of equal values take almost no space in the file
         sum(max(0, group.total_byte_size) for group in groups),
     )
     if metadata.num_rows > most_rows(len(builder.ids)):
@@ -130,9 +130,9 @@ def _is_text(kind: Any) -> bool:
 def _read_groups(
     table: Any, columns: Columns, builder: SubmissionMatrixBuilder, progress: Callable[[float], None] | None
 ) -> None:
-    """Read row group by row group, and in each first the ids, then some columns at a time.
+    """Read each row group: first its ids, then some columns at a time.
 
-    Writers commonly put a whole table into one row group, so batches of rows would hold all of it.
+    Many writers put a whole table into one row group, which would have to be in memory to read it in batches of rows.
     """
     names = table.schema_arrow.names
     wanted = [
@@ -180,7 +180,7 @@ def _cells(column: Any, identifiers: list[str], first_row: int, target: int) -> 
 
 
 def _identifiers(column: Any, faults: Faults) -> list[str]:
-    """Return the ids of a row group as text, "" for null."""
+    """Return the ids of a row group as text; null becomes ""."""
     identifiers: list[str] = []
     for chunk in column.chunks:
         encoded = chunk if hasattr(chunk, "dictionary") else chunk.dictionary_encode()

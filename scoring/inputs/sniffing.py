@@ -1,4 +1,4 @@
-"""What a file is, by its content."""
+"""Detect the kind of a file from its content."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ MEMBERS = {
     re.compile(r"META-INF/manifest\.xml"): "an OpenDocument file",
     re.compile(r"[^/]*/data\.pkl"): "a PyTorch file",
 }
-"""Names inside a zip that tell what it is."""
+"""Names inside a zip that reveal its kind."""
 WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
 JSON = re.compile(rb"\s*[\[{]\s*[\"\[{\]}\d-]")
 HTML = re.compile(rb"\s*<[!?A-Za-z]")
 
 
 class FileKind(StrEnum):
-    """Forms that a submission may have."""
+    """The accepted kinds of submitted files."""
 
-    TEXT = "text"  # CSV, as far as one can tell from the first bytes
+    TEXT = "text"  # probably CSV
     GZIP = "gzip"
     ZIP = "zip"  # one compressed file
     NPZ = "npz"  # a zip of NumPy arrays
@@ -60,12 +60,12 @@ class FileKind(StrEnum):
 
     @property
     def is_csv(self) -> bool:
-        """Return whether the table inside is CSV."""
+        """Return whether the file is CSV, compressed or not."""
         return self in (FileKind.TEXT, FileKind.GZIP, FileKind.ZIP)
 
 
 def sniff(file: BinaryIO, faults: Faults) -> FileKind:
-    """Tell what a file is; it is left at its beginning.
+    """Return the kind of a file, and leave the file at its beginning.
 
     Raises:
         Unreadable: If it is empty or an encrypted Parquet file.
@@ -86,12 +86,12 @@ def sniff(file: BinaryIO, faults: Faults) -> FileKind:
 
 
 def _kind_of_zip(file: BinaryIO) -> FileKind:
-    # numpy.savez writes its arrays one after the other. What else is in there is judged later.
+    # numpy.savez writes its arrays one after the other. Other entries are checked later.
     return FileKind.NPZ if first_member(file).endswith(".npy") else FileKind.ZIP
 
 
 def first_member(file: BinaryIO) -> str:
-    """Return the name that the first local header of a zip gives; the file is left at its beginning."""
+    """Return the name in the first local header of a zip, and leave the file at its beginning."""
     file.seek(0)
     head = file.read(30 + 256)
     file.seek(0)
@@ -100,28 +100,28 @@ def first_member(file: BinaryIO) -> str:
 
 
 def kind_of_members(names: Iterable[str]) -> str | None:
-    """Tell what a zip is by the names inside; None for one that just holds files."""
+    """Return what a zip is, judged by the names inside; None if it is an ordinary archive."""
     return next(
         (kind for name in names for pattern, kind in MEMBERS.items() if pattern.fullmatch(name)), None
     )
 
 
 def kind_of_folder(folder: Path) -> str:
-    """Tell what a folder is by the names inside."""
+    """Return what a folder is, judged by the names inside."""
     kind = kind_of_members(entry.name for entry in folder.iterdir())
     return "a folder" if kind is None else f"a folder that holds {kind}"
 
 
 def sniff_text(head: bytes, faults: Faults, *, nested: bool) -> None:
-    """Refuse what only pretends to be a table.
+    """Refuse a text that is certainly not a table.
 
     Args:
         head: The first bytes after decompression.
-        faults: Where the fault goes.
-        nested: Whether the bytes come out of an archive.
+        faults: Receives the fault.
+        nested: Whether the bytes come from an archive.
 
     Raises:
-        Unreadable: If it is not text, or text of another kind.
+        Unreadable: If it is not text, or text of another kind, such as HTML.
     """
     if not head:
         raise faults.fatal("file.empty")
@@ -133,7 +133,7 @@ def sniff_text(head: bytes, faults: Faults, *, nested: bool) -> None:
                 raise faults.fatal("archive.nested", f"inside is {name}")
             raise faults.fatal("file.kind", f"it is {name}")
     text = head.removeprefix(b"\xef\xbb\xbf")
-    if text.count(b"\0") * 4 > len(text):  # every second byte of Western text in UTF-16
+    if text.count(b"\0") * 4 > len(text):  # in UTF-16, every second byte of Western text is zero
         raise faults.fatal("file.utf16")
     if HTML.match(text):
         raise faults.fatal("file.html")

@@ -1,4 +1,4 @@
-"""From a submitted file of any accepted form to embeddings, or to one message that says what is wrong."""
+"""Read a submitted file of any accepted kind into embeddings, or refuse it with one message that says what is wrong."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ def read_submission(
     max_expanded_bytes: int = 4_096_000_000,
     progress: Callable[[float], None] | None = None,
 ) -> Embeddings:
-    """Read and judge a submission.
+    """Read and check a submission.
 
-    What the file is follows from its content, because its name is lost on the way through EvalAI. Memory is bounded by the public
-    matrix (n x N float32) and a few blocks, whatever the file holds.
+    The kind of the file is detected from its content, because EvalAI does not keep its name. Memory is limited to the public matrix (n x N
+    float32) and a few blocks, whatever the file holds.
 
     Args:
         path: The file.
         public_ids: Ids that must be embedded, in any order.
         embedding_dim: Number N of values per id.
-        max_expanded_bytes: Most bytes that are read out of the file, after decompression; as a rule four times the download cap.
+        max_expanded_bytes: Most bytes that are read from the file, after decompression; usually four times the download limit.
         progress: Called with the share of the file read so far, from 0 to 1.
 
     Raises:
-        ParticipantError: If the file is wrong; one message says everything that was found.
+        ParticipantError: If the file is wrong; its message lists all faults.
         InfrastructureError: If the file cannot be opened or the disk fails.
     """
     faults = Faults()
@@ -58,6 +58,7 @@ def read_submission(
     except OSError as error:
         raise InfrastructureError(
             f"The submitted file cannot be read: {error.strerror or 'input/output error'}.",
+            cure="Check the disk, and try again.",
             code="submission.unreadable",
         ) from error
     if progress is not None:
@@ -90,7 +91,7 @@ def _read(
 
 
 def open_text(file: BinaryIO, kind: FileKind, faults: Faults) -> Readable:
-    """Open the table inside a file of CSV, compressed or not.
+    """Open the text of a CSV file, compressed or not.
 
     Raises:
         Unreadable: If an archive is broken, or holds more than one file.

@@ -18,7 +18,7 @@ from scoring.inputs.faults import Faults, Unreadable
 from scoring.inputs.lines import CarefulReader, fields_of, judge_lists
 from scoring.inputs.matrix_builder import MOST_ROWS, SubmissionMatrixBuilder, most_rows
 
-BLOCK_BYTES = 2 << 20  # a block, its rows and the matrix rows they go to then stay in the second-level cache
+BLOCK_BYTES = 1 << 20  # a block, its rows and the matrix rows they go to then stay in the second-level cache
 LONGEST_LINE = 16 << 20  # bytes; more than a million columns
 SMALL_FILE = 256 << 10  # bytes; below, loading the compiled reader takes longer than doing without
 ROWS_AT_ONCE = 16_384
@@ -26,6 +26,7 @@ MOST_FAULTY_LINES = 20_000  # more need not be counted; it bounds the time that 
 THREADS = 2
 HEAD_BYTES = 64 << 10  # of the rows, to see how numbers are written
 DECIMAL_COMMA = re.compile(rb"[;\t|][ ]*[+-]?[0-9]+,[0-9]")
+LINE_FEED = ord("\n")
 BLANK_LINES = re.compile(rb"(?:[ \t]*\r?\n)+")
 MARK = b"\xef\xbb\xbf"  # the UTF-8 byte order mark
 
@@ -116,7 +117,8 @@ def blocks(source: Readable, faults: Faults, *, most_lines: int = MOST_ROWS) -> 
         left = text[end:]
         block = text[:end]
         yield Block(text=block, line=line)
-        line += block.count(b"\n")
+        # Faster than bytes.count, and other threads run meanwhile.
+        line += int(np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == LINE_FEED))
         if line > most_lines:
             raise faults.fatal("rows.too_many", f"more than {most_lines:,} lines")
     if left:

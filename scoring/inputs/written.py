@@ -1,4 +1,4 @@
-"""Tables of embeddings as they are written: a corrected submission, and the empty table to begin with."""
+"""Write tables of embeddings: a corrected submission, and an empty template."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scoring.inputs.embeddings import Embeddings
 
 
 def write_embeddings(path: Path, embeddings: Embeddings) -> None:
-    """Write embeddings as CSV: one row per id in their order, numbers with as few digits as float32 needs.
+    """Write embeddings as CSV: one row per id in their order, each number with the fewest digits that give the same float32.
 
     Raises:
         OrganizerError: If the file exists, or cannot be written.
@@ -23,7 +23,7 @@ def write_embeddings(path: Path, embeddings: Embeddings) -> None:
 
 
 def write_template(path: Path, ids: Sequence[str], embedding_dim: int) -> None:
-    """Write the table that a submission fills in: the ids in their order, the columns, and empty cells.
+    """Write an empty table for a submission: all columns, the ids in their order, and empty cells.
 
     Raises:
         OrganizerError: As :func:`write_embeddings`.

@@ -1,6 +1,6 @@
-"""The compiled kernel: rows as it likes them, and the training of linear probes (``train``), written in lanes (``simd``).
+"""The compiled kernel: preparation of rows, and training of linear probes (``train``) with SIMD lanes (``simd``).
 
-The modules that compile something are imported where they are used: numba costs a third of a second.
+Modules that compile something are imported where they are used, because importing numba takes a third of a second.
 """
 
 from scoring.kernel.rows import (

@@ -1,4 +1,4 @@
-"""AdamW as torch has it (betas 0.9 and 0.999, weight decay 0.01), in one pass over weights, gradients and moments."""
+"""AdamW with torch's defaults (betas 0.9 and 0.999, weight decay 0.01), in one pass over weights, gradients and moments."""
 
 # ruff: noqa: PLR0917 - compiled functions take plain positional arguments
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scoring.jit import compiled
 from scoring.kernel.simd import LANES, difference, fused, load, product, quotient, root, spread, store
 
-# 1 - beta as torch has it; float32(1) - float32(0.999) is off by 5e-5
+# 1 - beta in float64, as torch computes it; float32(1) - float32(0.999) is off by 5e-5
 _BETA_1_REST = np.float32(0.1)
 _BETA_2 = np.float32(0.999)
 _BETA_2_REST = np.float32(0.001)
@@ -29,7 +29,7 @@ def adamw_step(
     step: int,
     learning_rate: float,
 ) -> None:
-    """Make one AdamW step of all tasks in one pass and clear the gradients."""
+    """Take one AdamW step on all tasks and clear the gradients."""
     correction = math.sqrt(1.0 - 0.999**step)
     decay = spread(np.float32(1.0 - learning_rate * _WEIGHT_DECAY))
     rate = spread(np.float32(-learning_rate / (1.0 - 0.9**step)))

@@ -1,12 +1,13 @@
-"""The linear layers of one or two tasks on one fold: starting weights, outputs and gradients, four rows at a time.
+"""The linear layers of one or two tasks on one fold: initial weights, outputs and gradients, four rows at a time.
 
-Two tasks on the same ids share each pass over the rows, because at challenge size the rows come from the outer caches, and waiting for them
-costs as much as one task's arithmetic. A task goes through the same operations in the same order whether it is alone, first or second, so
-its outputs have the same bits.
+Two tasks on the same ids share each pass over the rows, because at challenge size the rows come from the outer caches, and loading them
+takes as long as one task's arithmetic. A task's operations and their order are the same whether it is alone, first or second, so its
+outputs have the same bits.
 
-Layout: rows are padded with zeros to whole ``LANES``; weights, gradients and moments hold the tasks one after the other, each ``width``
-values followed by one more group of lanes whose first is the bias. Rows are taken in blocks of four while they are in the first cache:
-dot products, residuals, gradient; the next four are fetched meanwhile. A block that is not full repeats its last row with coefficient zero.
+Layout: rows are padded with zeros to a multiple of ``LANES``. Weights, gradients and moments hold one task after the other: ``width``
+values, then one more group of lanes whose first value is the bias. Each block of four rows is used for dot products, residuals and gradient
+while it is in the first-level cache, and the next block is prefetched meanwhile. A block that is not full repeats its last row with
+coefficient zero.
 """
 
 # ruff: noqa: PLR0917 - compiled functions take plain positional arguments
@@ -27,7 +28,7 @@ BLOCK = 4  # rows at a time
 
 @compiled
 def start_weights(stream: NDArray[np.uint32], dim: int, width: int, weights: NDArray[np.float32]) -> None:
-    """Draw the weights that ``torch.nn.Linear(dim, 1)`` starts with; all tasks start with the same."""
+    """Draw the initial weights of ``torch.nn.Linear(dim, 1)``; all tasks start with the same ones."""
     per_task = width + LANES
     bound = 1.0 / math.sqrt(dim)
     for j in range(dim):
@@ -41,7 +42,7 @@ def start_weights(stream: NDArray[np.uint32], dim: int, width: int, weights: NDA
 def block_starts(
     order: NDArray[np.int32], begin: int, end: int, width: int, block: NDArray[np.int64]
 ) -> None:
-    """Write where the four rows from ``begin`` on start; the last one before ``end`` is repeated."""
+    """Write the start offsets of the four rows that begin at row ``begin``; past ``end``, the last row is repeated."""
     for row in range(BLOCK):
         block[row] = np.int64(order[min(begin + row, end - 1)]) * width
 
@@ -55,7 +56,7 @@ def predict_one(
     weights: NDArray[np.float32],
     outputs: NDArray[np.float32],
 ) -> None:
-    """Write one task's outputs for the four rows that start at ``block``; fetch half of those that start at ``following``."""
+    """Write one task's outputs for the four rows at ``block``, and prefetch half of the rows at ``following``."""
     a, b, c, d = block[0], block[1], block[2], block[3]
     e, f = following[0], following[1]
     a0 = spread(np.float32(0.0))
@@ -128,7 +129,7 @@ def accumulate_one(
     coefficients: NDArray[np.float32],
     gradients: NDArray[np.float32],
 ) -> None:
-    """Add four rows times their coefficients to one task's gradient; fetch the other half of the following rows."""
+    """Add four rows times their coefficients to one task's gradient, and prefetch the other half of the following rows."""
     a, b, c, d = block[0], block[1], block[2], block[3]
     g, h = following[2], following[3]
     a0, b0 = spread(coefficients[0]), spread(coefficients[1])

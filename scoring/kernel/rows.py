@@ -1,4 +1,4 @@
-"""Rows of embeddings as engines like them: standardized, gathered per row set, aligned to cache lines."""
+"""Rows of embeddings for the engines: standardized, gathered per row set, aligned to cache lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 ALIGNMENT = 64  # bytes; one cache line, one AVX-512 register
 LARGE_PAGE = 2 << 20  # bytes
-_CHUNK = 512  # rows that are widened to float64 at a time
+_CHUNK = 512  # rows that are converted to float64 at a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,10 +27,10 @@ NEUTRAL = Moments(mean=0.0, std=1.0)
 
 
 def moments(matrix: NDArray[np.float32]) -> Moments:
-    """Take mean and population standard deviation over all values, accumulated in float64 in row order.
+    """Return mean and population standard deviation over all values, accumulated in float64 in row order.
 
-    Two passes, because the difference of large sums would lose a small deviation. Compiled, because numpy would widen the whole matrix or
-    take five times as long.
+    It takes two passes, because a difference of large sums would lose a small deviation. It is compiled, because numpy would convert the
+    whole matrix to float64 or take five times as long.
     """
     from scoring.kernel.sums import add_rows, add_squares
 
@@ -44,7 +44,7 @@ def moments(matrix: NDArray[np.float32]) -> Moments:
 
 
 def reference_moments(matrix: NDArray[np.float32]) -> Moments:
-    """Take moments as NeuCo-Bench standardizes: embeddings that are all equal are moved to zero and not divided by nothing."""
+    """Return the moments as NeuCo-Bench uses them: if all values are equal, they are moved to zero and not divided by a zero deviation."""
     scale = moments(matrix)
     return scale if scale.std != 0 else Moments(mean=scale.mean, std=1.0)
 
@@ -52,7 +52,7 @@ def reference_moments(matrix: NDArray[np.float32]) -> Moments:
 def gather(
     matrix: NDArray[np.float32], index: NDArray[np.intp], scale: Moments = NEUTRAL
 ) -> NDArray[np.float32]:
-    """Copy rows into a new aligned matrix, standardized with ``scale``; computed in float64, kept in float32."""
+    """Copy rows into a new aligned matrix and standardize them with ``scale``, computed in float64 and stored as float32."""
     rows = aligned((len(index), matrix.shape[1]))
     for start in range(0, len(index), _CHUNK):
         part = index[start : start + _CHUNK]
@@ -66,8 +66,8 @@ def gather(
 def aligned(shape: tuple[int, int]) -> NDArray[np.float32]:
     """Return an uninitialized float32 matrix whose first byte starts a cache line.
 
-    A large one lies on large pages where the system has them: the kernel jumps from row to row, and on small pages it takes a tenth longer.
-    It is mapped for itself, because the heap hands out again what has small pages already.
+    A large matrix is on large memory pages if the system has them: the kernel jumps from row to row, and takes a tenth longer on small
+    pages. It gets its own mapping, because the heap would reuse memory that already has small pages.
     """
     size = shape[0] * shape[1] * 4
     if size >= LARGE_PAGE:
@@ -79,7 +79,7 @@ def aligned(shape: tuple[int, int]) -> NDArray[np.float32]:
 
 
 def _mapped(size: int) -> NDArray[np.uint8]:
-    """Map memory in which ``size`` bytes fit behind the start of a large page."""
+    """Map memory that holds ``size`` bytes from the start of a large page on."""
     memory = mmap.mmap(-1, size + LARGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         with contextlib.suppress(OSError):  # a kernel without large pages
@@ -88,7 +88,7 @@ def _mapped(size: int) -> NDArray[np.uint8]:
 
 
 def padded(rows: NDArray[np.float32], lanes: int) -> tuple[NDArray[np.float32], int]:
-    """Return the rows flat, padded to whole lanes and aligned, and their width; without a copy where they are so already."""
+    """Return the rows as a flat, aligned array padded to whole lanes, and their width; rows that already have this form are not copied."""
     samples, dim = rows.shape
     width = -(-dim // lanes) * lanes
     if width == dim and rows.flags.c_contiguous and rows.ctypes.data % ALIGNMENT == 0:

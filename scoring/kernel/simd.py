@@ -1,13 +1,13 @@
 """Sixteen float32 lanes as one value inside compiled functions.
 
 numba has no vector type, so a fast reduction usually needs ``fastmath``, which lets the compiler choose the order of a sum, and with it the
-last bits. Here the order is written down: a sum runs in 16 lanes that are folded in halves at the end. Sixteen lanes are one AVX-512
-register, two AVX2 registers or four NEON registers; the same operations happen in the same order on all of them.
+last bits. Here the order is fixed: a sum runs in 16 lanes, whose upper half is added to the lower half until one is left. Sixteen lanes are
+one AVX-512 register, two AVX2 registers or four NEON registers; all of them do the same operations in the same order.
 
-A product and a sum are fused into one rounding where the processor has such an instruction (every x86-64 since 2013, every ARM64).
+A product and a sum are rounded once if the processor has a fused instruction (most x86-64 since 2013, every ARM64).
 """
 
-# ruff: noqa: ARG001 - what numba and llvmlite call must take all that they hand over
+# ruff: noqa: ARG001 - numba and llvmlite call these functions with arguments that some do not need
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _external(builder: Any, kind: Any, name: str) -> Any:
 
 
 def _load(typing: Any, array: Any, index: Any) -> Any:
-    """Read 16 values of a flat float32 array from ``index`` on."""
+    """Read 16 values of a flat float32 array, starting at ``index``."""
     if not _is_flat_float32(array):
         return None
 
@@ -78,7 +78,7 @@ def _load(typing: Any, array: Any, index: Any) -> Any:
 
 
 def _store(typing: Any, array: Any, index: Any, value: Any) -> Any:
-    """Write 16 values to a flat float32 array from ``index`` on."""
+    """Write 16 values to a flat float32 array, starting at ``index``."""
     if not _is_flat_float32(array):
         return None
 
@@ -91,7 +91,7 @@ def _store(typing: Any, array: Any, index: Any, value: Any) -> Any:
 
 
 def _prefetch(typing: Any, array: Any, index: Any) -> Any:
-    """Ask for the cache line of ``array[index]``, which may lie anywhere; a hint without effect on results."""
+    """Prefetch the cache line of ``array[index]``; the index may be out of bounds, because a prefetch has no effect on results."""
     if not _is_flat_float32(array):
         return None
 

@@ -1,4 +1,4 @@
-"""Sums over a large float32 matrix in float64, compiled, in one written order: down each column, row by row."""
+"""Compiled sums over a large float32 matrix, in float64 and in a fixed order: down each column, row by row."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def add_rows(matrix: NDArray[np.float32], sums: NDArray[np.float64]) -> None:
 
 @compiled
 def add_squares(matrix: NDArray[np.float32], center: float, sums: NDArray[np.float64]) -> None:
-    """Add the squared differences of every row from ``center`` to ``sums``."""
+    """Add every row's squared differences from ``center`` to ``sums``."""
     for i in range(matrix.shape[0]):
         for j in range(matrix.shape[1]):
             difference = np.float64(matrix[i, j]) - center

@@ -1,8 +1,8 @@
 """The kernel: train and score the probes of one or two tasks on one fold.
 
-Its parts are compiled into it: the layers (:mod:`scoring.kernel.layer`, which has the layout of rows and weights), the optimizer
-(:mod:`scoring.kernel.adamw`) and torch's random stream. A task goes through the same operations in the same order whether it is alone,
-first or second, so its score has the same bits.
+The layers (:mod:`scoring.kernel.layer`, which describes the layout of rows and weights), the optimizer (:mod:`scoring.kernel.adamw`) and
+torch's random stream are compiled into it. A task's operations and their order are the same whether it is alone, first or second, so its
+score has the same bits.
 """
 
 # ruff: noqa: PLR0917 - compiled functions take plain positional arguments
@@ -58,7 +58,7 @@ def train_epoch(
 ) -> int:
     """Go once through the training rows in ``order``; return the number of AdamW steps so far, or -1 if stopped.
 
-    ``losses`` receives each task's mean over the batches' losses as they were trained on; it is empty if nobody wants them.
+    ``losses`` receives each task's mean training loss over the batches; pass an empty array to skip it.
     """
     tasks = len(classification)
     per_task = width + LANES
@@ -135,7 +135,7 @@ def _validation_losses(
     batch_size: int,
     losses: NDArray[np.float64],
 ) -> None:
-    """Write each task's mean over the batches' losses, the test part being taken in ``order``."""
+    """Write each task's mean loss over the batches of the test part, taken in ``order``."""
     for task in range(len(losses)):
         total = 0.0
         batches = 0
@@ -224,7 +224,7 @@ def train_fold(
     kept: NDArray[np.float32],
     kept_predictions: NDArray[np.float32],
 ) -> bool:
-    """Train and score one or two tasks on one fold, and write down how it went.
+    """Train and score one or two tasks on one fold, and record each epoch.
 
     Args:
         rows: Flat, n x width; ``width`` is a multiple of ``LANES``, values from ``dim`` on are zero.
@@ -234,19 +234,20 @@ def train_fold(
         classification: Per task.
         split: Permutation of the n rows; the first ``tested`` are held out.
         tested: Number of test rows.
-        stream: State of torch's generator at the start of the fold; left at its end.
+        stream: State of torch's generator at the start of the fold; advanced to its end.
         epochs: Passes over the training rows.
         batch_size: Rows per AdamW step.
         learning_rate: AdamW's.
-        stop: One byte; anything but zero asks to stop.
+        stop: One byte; any other value than zero stops the training.
         history: Receives the metric after each epoch, epochs x T.
-        train_losses: Receives the mean over the batches' losses, epochs x T; epochs x 0 if nobody wants losses.
-        test_losses: Receives the same of the test part.
-        kept: Receives the weights of each task's best epoch, the bias at ``width``, T x (width + ``LANES``); 0 rows if nobody wants them.
-        kept_predictions: Receives their outputs on the test part, in the order of ``split``, T x ``tested``; likewise.
+        train_losses: Receives the mean loss over the training batches, epochs x T; epochs x 0 skips it.
+        test_losses: Receives the same for the test part.
+        kept: Receives the weights of each task's best epoch, the bias at ``width``, T x (width + ``LANES``); an array of 0 rows skips it.
+        kept_predictions: Receives the outputs of these weights on the test part, in the order of ``split``, T x ``tested``; 0 rows if
+            ``kept`` has none.
 
     Returns:
-        False if it was stopped; then what was written says nothing.
+        False if it was stopped; the arrays are then incomplete.
     """
     tasks = len(classification)
     per_task = width + LANES
@@ -290,11 +291,11 @@ def train_fold(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FoldTrace:
-    """How the training of one or two tasks on a fold went; E epochs, T tasks.
+    """A record of the training of one or two tasks on a fold; E epochs, T tasks.
 
     Attributes:
         history: E x T, the metric after each epoch.
-        train_losses: E x T, or E x 0 if nobody wanted them.
+        train_losses: E x T, or E x 0 if they were not asked for.
         test_losses: Likewise.
         weights: T x N of each task's best epoch, or 0 x N.
         biases: T, likewise.
@@ -310,7 +311,7 @@ class FoldTrace:
 
 
 class FoldTrainer:
-    """The kernel with what all folds of some tasks share.
+    """The kernel, with the data that all folds share.
 
     Args:
         rows: float32, n x N.
@@ -318,7 +319,7 @@ class FoldTrainer:
     """
 
     def __init__(self, rows: NDArray[np.float32], recipe: Recipe) -> None:
-        self.stop = np.zeros(1, dtype=np.uint8)  # anything but zero stops all folds
+        self.stop = np.zeros(1, dtype=np.uint8)  # any other value stops all folds
         self.tested = held_out(len(rows), recipe.test_size)
         self._flat, self._width = padded(rows, LANES)
         self._dim = rows.shape[1]
@@ -334,7 +335,7 @@ class FoldTrainer:
         losses: bool = False,
         best_state: bool = False,
     ) -> FoldTrace | None:
-        """Train one or two tasks on a fold, see :func:`train_fold`; None if it was stopped."""
+        """Train one or two tasks on a fold, see :func:`train_fold`. Return None if it was stopped."""
         epochs, tasks = self._recipe.epochs, len(targets)
         noted, kept_tasks = tasks if losses else 0, tasks if best_state else 0
         history = np.empty((epochs, tasks))
@@ -359,5 +360,5 @@ class FoldTrainer:
 
 
 def draws_per_fold(dim: int, rows: int, epochs: int) -> int:
-    """Return how far one fold moves torch's stream: N + 1 for the layer, then per epoch 2 + (train - 1) + 2 + (test - 1)."""
+    """Return how many numbers a fold draws from torch's stream: N + 1 for the layer, then per epoch 2 + (train - 1) + 2 + (test - 1)."""
     return dim + 1 + epochs * (rows + 2)

@@ -1,7 +1,7 @@
-"""NeuCo-Bench, standalone: the same files in, the same folders and numbers out.
+"""The standalone benchmark: it reads NeuCo-Bench's files and writes the same folders and scores.
 
-Like NeuCo-Bench, it accepts narrow embeddings, missing ids and values that are not numbers, each with a warning. A challenge refuses such
-files.
+Like NeuCo-Bench, it accepts embeddings with fewer dimensions, missing ids and values that are not numbers, with a warning. A challenge
+refuses such files.
 """
 
 __all__ = [

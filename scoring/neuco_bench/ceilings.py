@@ -1,4 +1,4 @@
-"""Ceilings: how well a perfect model can do in view of the labels' noise."""
+"""Ceilings: the score that a perfect model can reach, given the noise of the labels."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def task_places(packages: Sequence[TaskPackage], tasks: Sequence[LabeledTask]) -
 
 
 def places_of(folder: Path) -> tuple[TaskPlace, ...]:
-    """Return the places of a tasks folder's packages; plain label files have none.
+    """Return the places of the packages in a tasks folder; plain label files have none.
 
     Raises:
-        OrganizerError: If a package cannot be read or its ceiling not be estimated.
+        OrganizerError: If a package cannot be read, or its ceiling cannot be estimated.
     """
     packages = find_packages(folder)
     tasks = [read_labels(package.labels, package.identifier, package.type)[0] for package in packages]
@@ -50,9 +50,9 @@ def places_of(folder: Path) -> tuple[TaskPlace, ...]:
 def estimate_ceiling(package: TaskPackage, task: LabeledTask) -> float:
     """Estimate the score of a perfect model from repeated measurements of the labels.
 
-    Regression: R2 cannot exceed one minus the share of the labels' variance that is noise. The noise of one measurement is the variance
-    within the samples; a sample's label is taken as the mean of its measurements, whose noise is as many times smaller.
-    Classification: the F1 of one annotator against the majority of a sample's others (a tie counts for the label), in the mean over turns.
+    Regression: R2 cannot exceed one minus the share of noise in the labels' variance. The noise of one measurement is the variance within
+    the samples. A sample's label is the mean of its measurements, so its noise is divided by their number. Classification: the mean F1 of
+    each annotator in turn against the majority of the others (the task's own label decides a tie).
 
     Raises:
         OrganizerError: If the file cannot be read or holds no repeated label.
@@ -71,7 +71,7 @@ def estimate_ceiling(package: TaskPackage, task: LabeledTask) -> float:
     repeated = {identifier: labels for identifier, labels in repeated.items() if len(labels) > 1}
     if len(repeated) < 2:
         raise OrganizerError(
-            f"{package.repeats} has repeated measurements of only {len(repeated)} samples.",
+            f"{package.repeats} has repeated measurements of fewer than two samples.",
             cure="Add at least two measurements of at least two samples.",
             code="package.no_repeats",
         )

@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar
 
-SCALE = 2.0  # of the pixels; 144 dots per inch
+SCALE = 2.0  # pixels per unit; 144 dots per inch
 WIDTH, HEIGHT = 420, 320
-POINTS = 1500  # of a series drawn at most; more are one blot
+POINTS = 1500  # most points of a series; more would only overlap
 T = TypeVar("T")
 
 Spec = dict[str, Any]
 
 
 class SeriesPoint(TypedDict):
-    """The score of a series at a size of the embedding."""
+    """The score of one series at one size of the embedding."""
 
     series: str
     size: int
@@ -24,7 +24,7 @@ class SeriesPoint(TypedDict):
 
 
 class Difference(TypedDict):
-    """How far a run is from another one in a task: Q, and the ends of its interval."""
+    """The difference in Q between two runs on one task, with the ends of its interval."""
 
     run: str
     task: str
@@ -48,7 +48,7 @@ def draw(spec: Spec, path: Path) -> None:
 
 
 def lines(title: str, curves: Sequence[Sequence[float]], *, x: str, y: str) -> Spec:
-    """Return one thin line per curve, over 1, 2, 3 and so on."""
+    """Return a chart of curves over 1, 2, 3 and so on, each as a thin line."""
     values = [
         {"curve": number, "x": place, "y": value}
         for number, curve in enumerate(curves, 1)
@@ -66,7 +66,7 @@ def lines(title: str, curves: Sequence[Sequence[float]], *, x: str, y: str) -> S
 
 
 def parity(title: str, series: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Spec:
-    """Return predicted against true values, with the line on which they would be equal."""
+    """Return a chart of predicted against true values, with the diagonal."""
     shown = {part: thinned(list(zip(*values, strict=True))) for part, values in series.items()}
     values = [
         {"part": part, "x": true, "y": predicted}
@@ -99,7 +99,7 @@ def parity(title: str, series: Mapping[str, tuple[Sequence[float], Sequence[floa
 
 
 def matrix(title: str, counts: Sequence[Sequence[int]], names: Sequence[str]) -> Spec:
-    """Return a confusion matrix, true class by row."""
+    """Return a chart of a confusion matrix, with true classes as rows."""
     values = [
         {"true": names[row], "predicted": names[column], "count": int(count)}
         for row, line in enumerate(counts)
@@ -146,7 +146,7 @@ def matrix(title: str, counts: Sequence[Sequence[int]], names: Sequence[str]) ->
 
 
 def roc(title: str, curves: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Spec:
-    """Return ROC curves with the diagonal of chance."""
+    """Return a chart of ROC curves, with the diagonal of random guessing."""
     values = [
         {"curve": name, "x": false, "y": true, "order": number}
         for name, (false_rates, true_rates) in curves.items()
@@ -182,7 +182,7 @@ def roc(title: str, curves: Mapping[str, tuple[Sequence[float], Sequence[float]]
 
 
 def sizes(title: str, points: Sequence[SeriesPoint], *, y: str) -> Spec:
-    """Return scores against the size of the embedding on a logarithmic axis, one line per series (paper Fig. 5a, 14)."""
+    """Return a chart of scores against the size of the embedding on a logarithmic axis, one line per series (paper Fig. 5a, 14)."""
     ticks = sorted({point["size"] for point in points})
     return {
         **_frame(title, list(points)),
@@ -208,7 +208,7 @@ def sizes(title: str, points: Sequence[SeriesPoint], *, y: str) -> Spec:
 
 
 def differences(title: str, found: Sequence[Difference], *, x: str) -> Spec:
-    """Return a point and an interval for each task and run, in their order, with a line at no difference."""
+    """Return a chart with a point and an interval for each task and run, in their order, and a line at zero."""
     tasks, runs = (list(dict.fromkeys(one[key] for one in found)) for key in ("task", "run"))
     task = {"field": "task", "type": "nominal", "title": None, "sort": tasks}
     run = {"field": "run", "type": "nominal", "title": None, "sort": runs}
@@ -235,7 +235,7 @@ def differences(title: str, found: Sequence[Difference], *, x: str) -> Spec:
 
 
 def thinned(values: list[T]) -> list[T]:
-    """Return at most ``POINTS`` values, evenly taken."""
+    """Return at most ``POINTS`` values, at even distances."""
     step = -(-len(values) // POINTS)
     return values[::step] if step > 1 else values
 

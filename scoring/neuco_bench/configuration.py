@@ -1,4 +1,4 @@
-"""NeuCo-Bench's configuration: its keys, in its nested form or in the flat one of the paper's Appendix B.2."""
+"""NeuCo-Bench's configuration, in its nested form or in the flat form of the paper's Appendix B.2."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from scoring.errors import OrganizerError
 from scoring.inputs.documents import read_yaml
 
-FLAT = ("batch_size", "epochs", "learning_rate", "device")  # probe parameters that may be given at the top
+FLAT = ("batch_size", "epochs", "learning_rate", "device")  # probe parameters that may be at the top level
 WHOLE = "a whole number of at least 1"
 Switch = Annotated[bool, Field(description="true or false")]
 
@@ -20,11 +20,11 @@ Switch = Annotated[bool, Field(description="true or false")]
 class StandaloneSettings(BaseModel):
     """A checked configuration.
 
-    A key's description says what its value must be; of several wrong values the first in this order is named.
+    A field's description says what its value must be. If several values are wrong, the error names the first in this order.
 
     Attributes:
         k_folds: Number K of random splits.
-        embedding_dim: Dimension N; narrower embeddings are padded with zeros. None takes what the file has.
+        embedding_dim: Dimension N; narrower embeddings are padded with zeros. None takes the file's.
         task_filter: Tasks to score; None for all.
         standardize_embeddings: Whether embeddings are scaled by one global mean and standard deviation.
         normalize_labels: Whether labels are scaled to [0, 1].
@@ -34,8 +34,8 @@ class StandaloneSettings(BaseModel):
         store_probes: Whether a probe trained on all samples is stored per task.
         probe_type: Name of the probe, see :mod:`scoring.probes.registry`.
         probe_params: Its parameters, checked by the probe.
-        raw: The configuration as it was read; the results carry it.
-        warnings: What was odd about it.
+        raw: The configuration as it was read, for the results.
+        warnings: What was ignored or renamed.
     """
 
     model_config = ConfigDict(frozen=True, strict=True)
@@ -99,7 +99,7 @@ def read_settings(path: Path) -> StandaloneSettings:
 
 
 def parse_settings(document: object) -> StandaloneSettings:
-    """Check a configuration. Keys that nobody knows are passed over, as NeuCo-Bench does, and warned about.
+    """Check a configuration. Unknown keys are ignored, as NeuCo-Bench does, with a warning.
 
     Raises:
         OrganizerError: If a value is wrong or ``k_folds`` is missing.

@@ -1,4 +1,4 @@
-"""What a task package expects of itself, tested: data, splits, ceiling, and the score of its baseline."""
+"""Test a task package's expectations: its data, splits, ceiling, and the score of its baseline."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ FINGERPRINT = 16  # hexadecimal digits
 
 @dataclass(frozen=True, kw_only=True)
 class Expectation:
-    """One thing that a package promises, and whether it holds.
+    """One expectation of a package, and whether it holds.
 
     Attributes:
         check: ``data``, ``splits``, ``ceiling`` or ``baseline``.
-        passed: Whether it is as it should be.
+        passed: Whether it holds.
         sentence: What was found.
     """
 
@@ -39,14 +39,14 @@ class Expectation:
 
 @dataclass(frozen=True, kw_only=True)
 class PackageCheck:
-    """What checking a task found.
+    """The result of checking a task.
 
     Attributes:
         identifier: The task.
-        findings: In the order in which they were made; a finding that is not passed ends the list if the rest makes no sense without it.
+        findings: In the order of the checks; only one if the labels cannot be used.
         ceiling: The ceiling, given or estimated, or None.
         baseline_score: The measured mean score of the baseline, or None.
-        fingerprint: Of the labels as they are.
+        fingerprint: Fingerprint of the current labels.
     """
 
     identifier: str
@@ -57,7 +57,7 @@ class PackageCheck:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether all expectations hold."""
         return all(finding.passed for finding in self.findings)
 
 
@@ -71,8 +71,8 @@ def check_package(
 
     Args:
         package: The package.
-        public_ids: Ids that may be labeled, where they are known.
-        folds: Number of random splits that it must bear.
+        public_ids: Ids that may have labels, if they are known.
+        folds: Number of random splits that must be possible.
     """
     findings: list[Expectation] = []
     try:
@@ -112,7 +112,7 @@ def check_package(
 
 
 def check_file(path: Path, public_ids: Sequence[str] | None = None, *, folds: int = 40) -> PackageCheck:
-    """Check a plain label file: data and splits are all that it promises."""
+    """Check a plain label file, which has only data and splits to check."""
     name, _, kind = path.stem.rpartition("__")
     plain = TaskPackage(identifier=name or path.stem, version=1, type=kind, labels=path)
     checked = check_package(plain, public_ids, folds=folds)
@@ -121,7 +121,7 @@ def check_file(path: Path, public_ids: Sequence[str] | None = None, *, folds: in
 
 
 def fingerprint(task: LabeledTask) -> str:
-    """Return 16 hexadecimal digits that name the labels, whatever their order or spelling."""
+    """Return 16 hexadecimal digits that identify the labels, whatever their order or formatting."""
     digest = hashlib.sha256(f"neuco-worker labels 1\0{task.kind.value}\0{';'.join(task.classes)}\0".encode())
     for identifier, label in sorted(
         zip(task.ids, task.labels.tolist(), strict=True), key=lambda pair: pair[0]
@@ -131,7 +131,7 @@ def fingerprint(task: LabeledTask) -> str:
 
 
 def check_splits(task: LabeledTask, folds: int) -> Expectation:
-    """Return whether random splits of the labels can be scored: labels that vary, positives in every test part."""
+    """Check that random splits can be scored: in every test part, regression labels must vary, and every class must occur."""
     if len(task.ids) < MINIMUM_ROWS:
         sentence = f"{len(task.ids)} labels are too few for splits; at least {MINIMUM_ROWS} are needed."
         return Expectation(check="splits", passed=False, sentence=sentence)
@@ -161,7 +161,7 @@ def check_splits(task: LabeledTask, folds: int) -> Expectation:
 
 
 def check_ceiling(package: TaskPackage, task: LabeledTask) -> tuple[float | None, Expectation]:
-    """Return the ceiling, given or estimated, and what is to be said of it."""
+    """Return the ceiling, given or estimated, and a finding about it."""
     if package.ceiling is None:
         return None, Expectation(check="ceiling", passed=True, sentence="No ceiling is given.")
     if isinstance(package.ceiling, float):
@@ -181,7 +181,7 @@ def check_ceiling(package: TaskPackage, task: LabeledTask) -> tuple[float | None
 
 
 def check_baseline(package: TaskPackage, task: LabeledTask) -> tuple[float | None, Expectation]:
-    """Score the shipped baseline and compare: the same embeddings give the same score, or something has changed."""
+    """Score the package's baseline embeddings and compare with the expected score; a difference shows that something has changed."""
     baseline = package.baseline
     if baseline is None:
         return None, Expectation(check="baseline", passed=True, sentence="No baseline is shipped.")
@@ -214,7 +214,7 @@ def check_baseline(package: TaskPackage, task: LabeledTask) -> tuple[float | Non
 
 
 def _labels(package: TaskPackage, public_ids: Sequence[str] | None) -> LabeledTask:
-    """Read labels, by the challenge's rules where its tasks could hold them."""
+    """Read labels, by the challenge's rules if a challenge supports their type."""
     task, _ = read_labels(package.labels, package.identifier, package.type)
     if package.type in {member.value for member in TaskType}:
         allowed = frozenset(task.ids if public_ids is None else public_ids)

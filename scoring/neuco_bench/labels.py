@@ -1,4 +1,4 @@
-"""Label files as NeuCo-Bench reads them, and those of several classes or labels."""
+"""Read label files as NeuCo-Bench does, and label files of several classes or labels."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from scoring.errors import OrganizerError
 from scoring.inputs.embeddings import without_suffix
+from scoring.printable import count_of
 from scoring.probes.probe import TaskKind
 
 KINDS = {
@@ -25,7 +26,7 @@ KINDS = {
     "multiclass": TaskKind.MULTICLASS,
     "multilabel": TaskKind.MULTILABEL,
 }
-SEPARATOR = ";"  # between the labels of one sample
+SEPARATOR = ";"  # separates the labels of one sample
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -36,7 +37,8 @@ class LabeledTask:
         name: The part of the file's name before ``__``.
         kind: What is predicted.
         ids: One per labeled row.
-        labels: float64 numbers for a regression and for two classes; class numbers (int64) for several; n x C zeros and ones for labels.
+        labels: float64 n for a regression and for two classes, int64 n (class numbers) for several classes, n x C zeros and ones for
+            several labels.
         classes: Names of the C classes or labels, sorted.
     """
 
@@ -54,7 +56,7 @@ def read_annotations(folder: Path) -> tuple[tuple[LabeledTask, ...], tuple[str, 
         The tasks, sorted by name, and warnings.
 
     Raises:
-        OrganizerError: If there are none, or one cannot be used.
+        OrganizerError: If there are no label files, or one cannot be used.
     """
     if not folder.is_dir():
         raise OrganizerError(
@@ -106,8 +108,8 @@ def _sources(folder: Path) -> list[tuple[str, str, Path]]:
 def read_labels(path: Path, name: str, kind: str) -> tuple[LabeledTask, tuple[str, ...]]:
     """Read one label file.
 
-    A row without a label is left out, as NeuCo-Bench does. A classification with more than two whole-numbered labels counts as one of
-    several classes, where NeuCo-Bench would stop.
+    A row without a label is left out, as in NeuCo-Bench. A classification with more than two different whole numbers counts as multiclass;
+    NeuCo-Bench would stop.
 
     Raises:
         OrganizerError: If the type is unknown or the file cannot be used.
@@ -124,12 +126,14 @@ def read_labels(path: Path, name: str, kind: str) -> tuple[LabeledTask, tuple[st
     if chosen is not TaskKind.MULTILABEL:
         labeled = [(identifier, text) for identifier, text in rows if text and text.lower() != "nan"]
         if len(labeled) < len(rows):
-            warnings.append(f"{name}: {len(rows) - len(labeled)} rows without a label were left out.")
+            warnings.append(
+                f"{name}: {count_of(len(rows) - len(labeled), 'row without a label was', 'rows without a label were')} left out."
+            )
         rows = labeled
     if len(rows) < 2:
         raise OrganizerError(
-            f"{path} has {len(rows)} labeled rows.",
-            cure="Label more samples.",
+            f"{path} has fewer than two labeled rows.",
+            cure="Label more samples, or remove the file.",
             code="standalone.too_few_rows",
         )
     ids = tuple(without_suffix(identifier) for identifier, _ in rows)
@@ -137,7 +141,7 @@ def read_labels(path: Path, name: str, kind: str) -> tuple[LabeledTask, tuple[st
     repeated = sum(count - 1 for count in Counter(ids).values())
     if repeated:
         warnings.append(
-            f"{name}: {repeated} ids are labeled again; a sample in both parts of a split leaks its label."
+            f"{name}: {count_of(repeated, 'row repeats', 'rows repeat')} an id; a sample in both parts of a split leaks its label."
         )
     if chosen is TaskKind.BINARY and len(values := set(_numbers(texts, path))) > 2:
         if not all(value.is_integer() for value in values):
@@ -164,7 +168,9 @@ def _encoded(texts: list[str], kind: TaskKind, path: Path) -> tuple[NDArray[Any]
     classes = tuple(sorted({name for names in sets for name in names}, key=_natural))
     if len(classes) < 2:
         raise OrganizerError(
-            f"{path} names {len(classes)} classes.", cure="Give at least two.", code="standalone.one_class"
+            f"{path} has fewer than two classes.",
+            cure="Add samples of another class, or remove the file.",
+            code="standalone.one_class",
         )
     number = {name: index for index, name in enumerate(classes)}
     if kind is TaskKind.MULTICLASS:

@@ -1,7 +1,7 @@
-"""Which plots a task gets, and where NeuCo-Bench's users look for them.
+"""Draw a task's plots under the file names of NeuCo-Bench.
 
-Loss curves of all folds; parity plots, confusion matrices and ROC curves of the first folds, and of all folds together. NeuCo-Bench draws
-every fold; beyond the first few nobody looks, and drawing takes longer than scoring.
+There are loss curves of all folds, and parity plots, confusion matrices and ROC curves of the first folds and of all folds together.
+NeuCo-Bench draws every fold; that would take longer than scoring.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def draw_plots(folder: Path, task: TaskReport, *, stem: str) -> None:
     Args:
         folder: The run's folder.
         task: The task, trained with details.
-        stem: Name of the submission file, with which NeuCo-Bench's file names begin.
+        stem: Name of the submission file; the plots' names begin with it.
     """
     for path, spec in specifications(task, stem):
         draw(spec, folder / task.data.name / path)
 
 
 def specifications(task: TaskReport, stem: str) -> Iterator[tuple[Path, Spec]]:
-    """Yield each plot with its place in the task's folder."""
+    """Yield each plot's path in the task's folder, and its specification."""
     name, training = task.data.name, task.training
     for part, curves in (
         ("train", [fold.train_losses for fold in training.folds]),
@@ -104,7 +104,7 @@ def _curves(
 
 
 def _together(folds: list[FoldResult]) -> FoldResult:
-    """Join the test parts of all folds; a sample occurs as often as it was tested."""
+    """Join the test parts of all folds; a sample occurs once for each test part that has it."""
     return FoldResult(
         score=math.nan,
         test=np.concatenate([fold.test for fold in folds]),

@@ -1,7 +1,7 @@
-"""The lenient reader: embeddings as NeuCo-Bench reads them, every leniency with a warning.
+"""The lenient reader: read embeddings as NeuCo-Bench does, with a warning for everything that a challenge would refuse.
 
-It accepts what a challenge refuses: cells that are not numbers become 0, missing ids shrink the tasks, repeated ids stay. All of this
-happens before the standardization, as in NeuCo-Bench.
+Cells that are not numbers become 0, samples without an embedding drop out of their tasks, and repeated ids stay. All of this happens before
+the standardization, as in NeuCo-Bench.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scoring.errors import OrganizerError, ParticipantError
 from scoring.inputs.embeddings import without_suffix
 from scoring.inputs.in_order import read_in_order
+from scoring.printable import count_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LenientEmbeddings:
-    """Embeddings of the ids that any label file asks for.
+    """Embeddings of the ids that any label file names.
 
     Attributes:
-        ids: One per row, in the order of the file; an id may occur again.
+        ids: One per row, in the order of the file; an id may occur more than once.
         matrix: float32, n x N, finite, not standardized.
-        warnings: What was forgiven.
+        warnings: What a challenge would have refused.
     """
 
     ids: tuple[str, ...]
@@ -45,7 +46,7 @@ def read_embeddings(
     Args:
         path: The file.
         wanted: Ids that a label file names; others are left out.
-        embedding_dim: Dimension N; narrower embeddings are padded with zeros. None takes what the file has.
+        embedding_dim: Dimension N; narrower embeddings are padded with zeros. None takes the file's.
         exclude: Ids to leave out, from NeuCo-Bench's ``--exclude_file``.
 
     Raises:
@@ -69,17 +70,18 @@ def read_embeddings(
         )
     if blanks:
         warnings.append(
-            f"{blanks:,} cells are not numbers and count as 0 (before the embeddings are standardized)."
+            f"{count_of(blanks, 'cell without a number counts', 'cells without a number count')} as 0 (before the embeddings are"
+            " standardized)."
         )
     missing = len(expected) - len(set(kept))
     if missing:
         warnings.append(
-            f"{missing:,} labeled ids have no embedding; their tasks are scored on fewer samples."
+            f"{count_of(missing, 'labeled id has', 'labeled ids have')} no embedding; some tasks are scored on fewer samples."
         )
     repeated = len(kept) - len(set(kept))
     if repeated:
         warnings.append(
-            f"{repeated:,} ids have more than one embedding; a sample in both parts of a split leaks."
+            f"{count_of(repeated, 'row repeats', 'rows repeat')} an id; a sample in both parts of a split leaks."
         )
     matrix = _padded(matrix, embedding_dim, warnings)
     return LenientEmbeddings(ids=tuple(kept), matrix=matrix, warnings=tuple(warnings))
@@ -110,22 +112,22 @@ def _padded(
         return matrix
     if found > embedding_dim:
         raise ParticipantError(
-            f"The embeddings have {found:,} dimensions, but the configuration says embedding_dim: {embedding_dim}.",
+            f"The embeddings have {count_of(found, 'dimension')}, but the configuration says embedding_dim: {embedding_dim}.",
             cure="Correct embedding_dim, or remove it from the configuration.",
             code="standalone.too_wide",
         )
     warnings.append(
-        f"The embeddings have {found:,} dimensions and are padded with zeros to {embedding_dim:,}."
+        f"The embeddings have {count_of(found, 'dimension')} and are padded with zeros to {embedding_dim:,}."
     )
     return np.pad(matrix, ((0, 0), (0, embedding_dim - found)))
 
 
 def _rows(path: Path, expected: frozenset[str]) -> tuple[list[str], NDArray[np.float32], int]:
-    """Return ids and values of the rows that are expected, in the order of the file, and how many cells are not numbers (0 then)."""
+    """Return ids and values of the expected rows, in the order of the file, and the number of cells that were not numbers and became 0."""
     try:
         faultless = read_in_order(path, lambda written: without_suffix(written) in expected)
     except OSError:
-        faultless = None  # the other reader says so
+        faultless = None  # _table raises the error
     if faultless is not None:
         written, matrix = faultless
         return [without_suffix(identifier) for identifier in written], matrix, 0
@@ -137,7 +139,7 @@ def _rows(path: Path, expected: frozenset[str]) -> tuple[list[str], NDArray[np.f
 
 
 def _table(path: Path) -> tuple[list[str], NDArray[np.float32], NDArray[np.bool_] | None]:
-    """Return ids, values (0 if not a number) and where they are not numbers (None if nowhere)."""
+    """Return ids, values (0 for cells that are not numbers) and a mask of these cells (None if there are none)."""
     import pandas as pd
 
     try:
@@ -174,7 +176,7 @@ def _table(path: Path) -> tuple[list[str], NDArray[np.float32], NDArray[np.bool_
 
 
 def _dimensions(names: Sequence[str], path: Path) -> list[int]:
-    """Return the positions of the columns that are dimensions: those named by digits in numeric order, or else all but the id."""
+    """Return the positions of the dimensions: the columns named by digits, in numeric order, or if there are none, all but the id."""
     digits = [position for position, name in enumerate(names) if name.isdecimal()]
     chosen = sorted(digits, key=lambda position: int(names[position])) or [
         position for position, name in enumerate(names) if name != "id"

@@ -1,4 +1,4 @@
-"""The results of a run as NeuCo-Bench lays them out: the same folders, the same JSON keys, and a few more."""
+"""Write the results of a run in NeuCo-Bench's layout: the same folders and JSON keys, and a few more keys."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SUMMARY = "results_summary.json"
 
 
 class RunSummary(TypedDict):
-    """What ``results_summary.json`` holds: NeuCo-Bench's six keys first, then ours; the last three where tasks are packages."""
+    """The content of ``results_summary.json``: NeuCo-Bench's six keys first, then ours; the last three only if there are task packages."""
 
     experiment: str
     overall_q_score: float | None
@@ -43,7 +43,7 @@ class RunSummary(TypedDict):
 
 
 class MetricSummary(TypedDict):
-    """A metric over the folds; the folds themselves where the configuration asks for them."""
+    """A metric over the folds; each fold's value only if the configuration asks for it."""
 
     mean: float | None
     std: float | None
@@ -51,9 +51,11 @@ class MetricSummary(TypedDict):
 
 
 class OptionalResults(TypedDict, total=False):
-    """Each fold's score where the configuration asks for it, with what tells which runs may be paired; and what only classifications have.
+    """The optional keys of a task's result.
 
-    ``splits`` is a hash of the rows that each fold tests, ``labels`` one of the labels of all rows.
+    ``q_t`` has the scores of all folds, if the configuration asks for them. It comes with two hashes that show which runs may be compared
+    fold by fold: ``splits``, of the rows that each fold tests, and ``labels``, of the labels of all rows. Only classifications have the
+    other keys.
     """
 
     q_t: list[float | None]
@@ -64,7 +66,7 @@ class OptionalResults(TypedDict, total=False):
 
 
 class TaskResult(OptionalResults):
-    """What ``<task>_result.json`` holds: NeuCo-Bench's keys first, its spelling of ``hyperparamters`` included, then ours."""
+    """The content of ``<task>_result.json``: NeuCo-Bench's keys first, with its spelling of ``hyperparamters``, then ours."""
 
     q_stat: float | None
     mean_score: float | None
@@ -80,7 +82,7 @@ class TaskResult(OptionalResults):
 
 
 def make_run_folder(output_dir: Path, *, phase: str, method: str, now: datetime) -> Path:
-    """Make ``<output_dir>/<phase>/<method>_<YYYYMMDD_HHmmSS>``, with a number behind it if two runs share a second.
+    """Make ``<output_dir>/<phase>/<method>_<YYYYMMDD_HHmmSS>``, with a number appended if two runs share a second.
 
     Raises:
         OrganizerError: If a name is not a valid folder name, or the folder cannot be made.
@@ -89,7 +91,7 @@ def make_run_folder(output_dir: Path, *, phase: str, method: str, now: datetime)
         if not name or name in {".", ".."} or "/" in name or "\\" in name or "\0" in name:
             raise OrganizerError(
                 f"{option} {name!r} cannot be used as the name of a folder.",
-                cure="Remove the slashes.",
+                cure="Use a name without slashes, such as mine_v2.",
                 code="standalone.bad_name",
             )
     stem = f"{method}_{now:%Y%m%d_%H%M%S}"
@@ -107,7 +109,9 @@ def make_run_folder(output_dir: Path, *, phase: str, method: str, now: datetime)
             ) from error
         return folder
     raise OrganizerError(
-        f"{output_dir / phase} already contains 99 runs with this time.", code="standalone.no_folder"
+        f"{output_dir / phase} already contains 99 runs with this name and time stamp.",
+        cure="Run the command again.",
+        code="standalone.no_folder",
     )
 
 
@@ -127,7 +131,7 @@ def write_results(folder: Path, report: RunReport, settings: StandaloneSettings,
 
 
 def summary_document(report: RunReport, settings: StandaloneSettings, *, experiment: str) -> RunSummary:
-    """Return a run's summary, its numbers as they are."""
+    """Return a run's summary; numbers may be NaN."""
     from scoring.provenance import machine, versions
 
     scores = {task.data.name: task.quality.mean for task in report.tasks}
@@ -159,7 +163,7 @@ def summary_document(report: RunReport, settings: StandaloneSettings, *, experim
 
 
 def task_document(task: TaskReport, settings: StandaloneSettings, *, fold_results: bool) -> TaskResult:
-    """Return a task's result, its numbers as they are."""
+    """Return a task's result; numbers may be NaN."""
     scores: OptionalResults = {}
     if fold_results:
         scores = {
@@ -189,14 +193,14 @@ def task_document(task: TaskReport, settings: StandaloneSettings, *, fold_result
 
 
 def write_json(path: Path, document: Mapping[str, object]) -> None:
-    """Write a document, with ``null`` for numbers that are not finite."""
+    """Write a document as JSON, with ``null`` for numbers that are not finite."""
     path.write_text(
         json.dumps(finite(document), indent=2, allow_nan=False, ensure_ascii=False) + "\n", "utf-8"
     )
 
 
 def finite(value: Any) -> Any:
-    """Return a document with None for every number that is not finite, and text for what JSON does not know (dates in a configuration)."""
+    """Return a document with None for numbers that are not finite, and text for values that JSON lacks (dates in a configuration)."""
     if isinstance(value, Mapping):
         return {str(key): finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""One run of the standalone benchmark: files in, a report of every task out."""
+"""One run of the standalone benchmark: read files, and score and report every task."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from scoring.neuco_bench.ceilings import task_places
 from scoring.neuco_bench.configuration import StandaloneSettings
 from scoring.neuco_bench.labels import LabeledTask, read_annotations
 from scoring.neuco_bench.reading import LenientEmbeddings, read_embeddings, read_excluded
+from scoring.printable import count_of
 from scoring.probes.measures import confusion, measures
 from scoring.probes.probe import ProbeInput, ProbeSettings, TaskKind, Training
 from scoring.probes.registry import make_probe
@@ -31,7 +32,7 @@ SEED = 42  # NeuCo-Bench's
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """What a run reads.
+    """The files that a run reads.
 
     Attributes:
         submission: Table of embeddings.
@@ -46,7 +47,7 @@ class Inputs:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Material:
-    """What was read: tasks, the embeddings of all ids that any of them names, and the places of those that are packages."""
+    """The content of these files: tasks, the embeddings of all their ids, and the places of task packages."""
 
     tasks: tuple[LabeledTask, ...]
     embeddings: LenientEmbeddings
@@ -56,14 +57,14 @@ class Material:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TaskReport:
-    """One task's outcome.
+    """The results of one task.
 
     Attributes:
-        data: What was trained on.
+        data: The data that was trained on.
         training: Every fold's result.
-        quality: Mean, spread and Q of the fold scores.
-        metrics: For each metric of the paper its values over the folds.
-        confusion: Confusion matrix summed over the folds, where there is one.
+        quality: Mean, standard deviation and Q of the fold scores.
+        metrics: Values over the folds for each metric of the paper.
+        confusion: Confusion matrix, summed over the folds; None if the task has none.
         complexity: What the probe costs.
         seconds: Wall time.
     """
@@ -79,17 +80,17 @@ class TaskReport:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RunReport:
-    """A whole run's outcome.
+    """The results of a run.
 
     Attributes:
         tasks: In order of their names.
         overall_q: Mean Q, NaN unless every task has one.
-        overall_score: Mean of the mean scores likewise.
-        seed: Of splits and training.
-        embedding_dim: Dimension N as trained on.
-        warnings: What was forgiven, and what went wrong.
-        places: Of task packages in the tree of groups, with their ceilings.
-        scale: Of the standardization.
+        overall_score: Mean of the tasks' mean scores, NaN unless every task has one.
+        seed: Seed of splits and training.
+        embedding_dim: Dimension N of the trained embeddings.
+        warnings: What a challenge would have refused, and what went wrong.
+        places: Places of task packages in the tree of groups, with their ceilings.
+        scale: Mean and standard deviation of the standardization.
     """
 
     tasks: tuple[TaskReport, ...]
@@ -103,16 +104,16 @@ class RunReport:
 
 
 class Watcher:
-    """What a run tells while it works; this one is silent."""
+    """Callbacks for a run's progress; these do nothing."""
 
     def task(self, name: str, *, samples: int, folds: int) -> None:
-        """A task begins."""
+        """Called when a task begins."""
 
     def folds(self, finished: int) -> None:
-        """So many folds more are finished."""
+        """Called with the number of folds finished since the last call."""
 
     def done(self, name: str, result: Quality) -> None:
-        """A task is finished."""
+        """Called when a task is finished."""
 
 
 def read_material(inputs: Inputs, settings: StandaloneSettings) -> Material:
@@ -120,7 +121,7 @@ def read_material(inputs: Inputs, settings: StandaloneSettings) -> Material:
 
     Raises:
         ParticipantError: If the embeddings cannot be used.
-        OrganizerError: If the labels cannot, or ``task_filter`` names tasks that are not there.
+        OrganizerError: If the labels cannot be used, or ``task_filter`` names unknown tasks.
     """
     tasks, label_warnings = read_annotations(inputs.annotations)
     names = {task.name for task in tasks}
@@ -160,7 +161,7 @@ def score_run(
 ) -> RunReport:
     """Score all tasks that the configuration asks for, in order of their names.
 
-    Embeddings are standardized over the union of the ids of all label files, those of other tasks too, as NeuCo-Bench does.
+    As in NeuCo-Bench, embeddings are standardized over the ids of all label files together, even those of tasks that are not scored.
 
     Raises:
         OrganizerError: If the probe or its parameters are wrong.
@@ -173,7 +174,7 @@ def score_run(
         settings.probe_type, ProbeSettings(params=settings.probe_params, seed=seed, threads=threads)
     )
     rows = _rows_by_id(material.embeddings.ids)
-    # All are checked before the first is trained.
+    # All tasks are checked before the first is trained.
     chosen = [
         _join(task, rows, normalize=settings.normalize_labels)
         for task in material.tasks
@@ -212,7 +213,7 @@ def score_run(
 def _probe_inputs(
     joins: Sequence[_Join], matrix: NDArray[np.float32], scale: Moments
 ) -> Iterator[ProbeInput]:
-    """Gather the rows of one task after the other; neighbours are often labels of the same samples."""
+    """Yield the inputs of one task after the other; consecutive tasks with the same samples share their rows."""
     index, rows = np.empty(0, dtype=np.intp), matrix[:0]
     for join in joins:
         if not np.array_equal(index, join.index):
@@ -224,15 +225,15 @@ def _probe_inputs(
 
 
 def narrowed(material: Material, dim: int) -> Material:
-    """Return the material with the first ``dim`` dimensions of the embeddings.
+    """Return the material with only the first ``dim`` dimensions of the embeddings.
 
     Raises:
-        OrganizerError: If there are not so many.
+        OrganizerError: If the embeddings have fewer.
     """
     found = material.embeddings.matrix.shape[1]
     if not 1 <= dim <= found:
         raise OrganizerError(
-            f"The embeddings have {found:,} dimensions, but --dims asks for {dim:,}.",
+            f"The embeddings have {count_of(found, 'dimension')}, but --dims asks for {dim:,}.",
             cure="With --dims, use sizes from 1 to the dimension of the embeddings.",
             code="standalone.bad_size",
         )
@@ -243,7 +244,7 @@ def narrowed(material: Material, dim: int) -> Material:
 def _union_warning(
     tasks: Sequence[LabeledTask], embeddings: LenientEmbeddings, settings: StandaloneSettings
 ) -> tuple[str, ...]:
-    """Tell that tasks are standardized together with samples that are not theirs."""
+    """Warn that embeddings are standardized together with samples of other tasks."""
     if not settings.standardize_embeddings:
         return ()
     union = set(embeddings.ids)
@@ -278,11 +279,11 @@ class _Join:
 
 
 def _join(task: LabeledTask, rows: Mapping[str, list[int]], *, normalize: bool) -> _Join:
-    """Join labels and embeddings; an id without an embedding drops out, one with two stays twice."""
+    """Join labels and embeddings; an id without an embedding drops out, and one with two embeddings stays twice."""
     pairs = [(label, row) for label, identifier in enumerate(task.ids) for row in rows.get(identifier, ())]
     if len(pairs) < MINIMUM_ROWS:
         raise OrganizerError(
-            f"The task {task.name} has {len(pairs)} samples with an embedding, but at least {MINIMUM_ROWS} are needed.",
+            f"The task {task.name} has {count_of(len(pairs), 'sample')} with an embedding, but at least {MINIMUM_ROWS} are needed.",
             cure="A tenth of them is held out for testing, and R2 needs two. Embed more of its ids, or exclude the task with task_filter.",
             code="standalone.too_few_samples",
         )
@@ -295,7 +296,7 @@ def _join(task: LabeledTask, rows: Mapping[str, list[int]], *, normalize: bool) 
 
 
 def _targets(task: LabeledTask, labels: NDArray[Any], *, normalize: bool) -> NDArray[Any]:
-    """Scale labels to [0, 1], those of two classes too, so that -1 and 1 become 0 and 1."""
+    """Scale labels to [0, 1], also those of two classes, so that -1 and 1 become 0 and 1."""
     if task.kind in {TaskKind.MULTICLASS, TaskKind.MULTILABEL}:
         return labels
     if labels.min() == labels.max():
@@ -336,11 +337,17 @@ def _report(data: ProbeInput, training: Training, seconds: float, cost: Complexi
 
 def _remarks(report: TaskReport) -> list[str]:
     name, failed = report.data.name, report.quality.failed_folds
-    remarks = [f"{name}: {failed} folds gave no finite score and are left out."] if failed else []
+    remarks = (
+        [
+            f"{name}: {count_of(failed, 'fold')} gave no finite score and {'is' if failed == 1 else 'are'} left out."
+        ]
+        if failed
+        else []
+    )
     if report.data.kind is TaskKind.BINARY:
         empty = sum(not report.data.targets[fold.test].any() for fold in report.training.folds)
         if empty:
             remarks.append(
-                f"{name}: {empty} folds have no positive sample in their test part; their F1 is 0."
+                f"{name}: {count_of(empty, 'fold has', 'folds have')} no positive sample to test on, which makes an F1 of 0."
             )
     return remarks

@@ -1,4 +1,4 @@
-"""Size studies: how the score depends on the size of the embedding (paper Fig. 5a and 14)."""
+"""Studies of how the score depends on the size of the embedding (paper Fig. 5a and 14)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scoring.neuco_bench.run import RunReport
 
 @dataclass(frozen=True, kw_only=True)
 class SizePoint:
-    """One size of a study.
+    """The results for one size of a study.
 
     Attributes:
         dim: Dimension N.
@@ -37,7 +37,7 @@ class SizePoint:
 
     @classmethod
     def from_report(cls, report: RunReport, run: str) -> SizePoint:
-        """Take what a study needs from a run."""
+        """Extract a study's values from a run's report."""
         return cls(
             dim=report.embedding_dim,
             run=run,
@@ -49,7 +49,7 @@ class SizePoint:
 
 
 class SizeDocument(TypedDict):
-    """One size as ``size_study.json`` has it."""
+    """One entry of ``size_study.json``."""
 
     embedding_dim: int
     bytes_per_sample: int
@@ -62,7 +62,7 @@ class SizeDocument(TypedDict):
 
 
 def point_document(point: SizePoint, sample_values: int) -> SizeDocument:
-    """Return one size as JSON; the compression ratio counts values, as the paper's "about 7,000" does."""
+    """Return the JSON entry of one size; the compression ratio counts values, like the paper's "about 7,000"."""
     return {
         "embedding_dim": point.dim,
         "bytes_per_sample": point.dim * FLOAT32_BYTES,

@@ -1,7 +1,7 @@
-"""Probes to keep: trained on all samples of a task, in a file that needs no code of ours to be read.
+"""Train probes on all samples of a task and store them in a file that can be read without our code.
 
-Stored probes are trained after the scores are known, from seeds of their own, so storing them changes no score. (In NeuCo-Bench it moves
-the random stream of all later tasks.)
+Stored probes are trained after scoring, from their own seeds, so storing them changes no score. (In NeuCo-Bench it advances the random
+stream of all later tasks.)
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ STORABLE = ("linear", "mlp", "ridge")
 def store_probes(folder: Path, report: RunReport, settings: StandaloneSettings) -> None:
     """Write ``<task>/probe/probe.npz`` (``weight_0``, ``bias_0`` and so on, one pair per layer) and ``metadata.json``.
 
-    A probe predicts ``standardized embedding @ weight_0.T + bias_0``, with ReLU between layers if there are more. Of a support vector
-    machine nothing is stored: its library keeps it as a pickle, which runs code when it is read.
+    A probe predicts ``standardized embedding @ weight_0.T + bias_0``, with ReLU between layers if there are more. Support vector machines
+    are not stored: their library would save a pickle, which can run code when it is loaded.
     """
     if settings.probe_type not in STORABLE:
         return
@@ -72,7 +72,7 @@ def _layers(
 
 
 def _ridge(data: ProbeInput, alphas: tuple[float, ...]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Fit to all rows, with the penalty that generalised cross-validation prefers."""
+    """Fit all rows, with the penalty that generalized cross-validation selects."""
     rows = data.rows.astype(np.float64)
     targets = signed_targets(data)
     parts = decompose(data.rows)
@@ -86,11 +86,11 @@ def _ridge(data: ProbeInput, alphas: tuple[float, ...]) -> tuple[NDArray[np.floa
 
     alpha = min(alphas, key=criterion)
     mean, middle = rows.mean(axis=0), targets.mean(axis=0)
-    centred = rows - mean
+    centered = rows - mean
     if rows.shape[1] <= len(rows):
-        gram = centred.T @ centred + alpha * np.eye(rows.shape[1])
-        weights = np.linalg.solve(gram, centred.T @ (targets - middle)).T
+        gram = centered.T @ centered + alpha * np.eye(rows.shape[1])
+        weights = np.linalg.solve(gram, centered.T @ (targets - middle)).T
     else:
-        gram = centred @ centred.T + alpha * np.eye(len(rows))
-        weights = (centred.T @ np.linalg.solve(gram, targets - middle)).T
+        gram = centered @ centered.T + alpha * np.eye(len(rows))
+        weights = (centered.T @ np.linalg.solve(gram, targets - middle)).T
     return weights.astype(np.float32), (middle - weights @ mean).astype(np.float32)

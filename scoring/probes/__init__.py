@@ -1,3 +1,3 @@
-"""Probes: what is trained on frozen embeddings to see what they hold. One registry, see :mod:`scoring.probes.registry`."""
+"""Probes: small models that are trained on frozen embeddings to measure what these encode; see :mod:`scoring.probes.registry`."""
 
 __all__ = ["linear", "measures", "mlp", "probe", "registry", "ridge", "torch_loop"]

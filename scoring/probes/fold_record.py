@@ -1,4 +1,4 @@
-"""What is kept of a fold while a probe goes through its states: epochs, or settings that are tried. The best one counts; NaN loses."""
+"""Record the scores of a fold over a probe's states, which are epochs or tried settings. The best state counts; NaN is never the best."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from scoring.probes.probe import FoldResult, ProbeInput, parted
 
 
 class FoldRecord:
-    """The history of one fold, and what the best state so far says.
+    """The history of one fold, and the predictions of the best state so far.
 
     Args:
         data: The task.
-        split: Permutation of its rows, the test part first.
+        split: Permutation of its rows, with the test part first.
     """
 
     def __init__(self, data: ProbeInput, split: NDArray[np.int32]) -> None:
@@ -28,11 +28,11 @@ class FoldRecord:
         self._losses: list[tuple[float, float]] = []
 
     def add(self, outputs: NDArray[np.floating], losses: tuple[float, float] | None = None) -> bool:
-        """Note a state by its outputs on the test part; return whether it is the best so far.
+        """Score a state's outputs on the test part; return whether it is the best so far.
 
         Args:
             outputs: n_test x C, or n_test.
-            losses: Of the training and of the test part, if somebody wants them.
+            losses: Losses of the training and the test part, if they are wanted.
         """
         predictions = outputs.astype(np.float64).reshape(self._predictions.shape)
         reached = score(self._data.kind, self._shaped(predictions), self._data.targets[self.test])
@@ -45,7 +45,7 @@ class FoldRecord:
         return True
 
     def result(self, train_outputs: NDArray[np.floating] | None) -> FoldResult:
-        """Return what the fold gave; ``train_outputs`` are those of the best state on the training part, if somebody wants them."""
+        """Return the fold's result; ``train_outputs`` are the best state's outputs on the training part, if they are wanted."""
         fitted = np.empty((0, self._data.outputs)) if train_outputs is None else train_outputs
         return FoldResult(
             score=self._best if self._best > -math.inf else math.nan,

@@ -1,8 +1,8 @@
-"""The linear probe: NeuCo-Bench's, with its numbers (paper Section 3.2, A.1).
+"""The linear probe of NeuCo-Bench, with the same scores (paper Section 3.2, A.1).
 
-For regressions and binary classifications one random stream runs through all tasks and folds, as in NeuCo-Bench: with seed 42 the
-scores are NeuCo-Bench's own to about 1e-5. Several classes or labels are not part of NeuCo-Bench; they are trained by the same recipe with
-one output per class, each fold from a seed of its own, so they leave the stream of the others alone.
+For regressions and binary classifications, one random stream runs through all tasks and folds, as in NeuCo-Bench: with seed 42 the scores
+agree with NeuCo-Bench's to about 1e-5. NeuCo-Bench has no tasks with several classes or labels. They are trained by the same recipe, with
+one output per class and a seed for each fold, so they do not advance the stream of the other tasks.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from scoring.probes.probe import (
     ProbeSettings,
     TaskKind,
     Training,
+    checked_parameters,
     number,
     shuffle_splits,
-    taken,
 )
 from scoring.protocol import Recipe
 
@@ -34,7 +34,7 @@ EPOCHS = 10  # NeuCo-Bench's default; challenges and the paper use 20
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingParameters:
-    """How a probe is trained by gradient steps."""
+    """Hyper-parameters of training by gradient steps."""
 
     epochs: int
     batch_size: int
@@ -42,7 +42,7 @@ class TrainingParameters:
 
     @classmethod
     def from_params(cls, params: dict[str, object]) -> TrainingParameters:
-        """Read them from the configuration's ``probe_params``, with NeuCo-Bench's defaults.
+        """Read the parameters from the configuration's ``probe_params``, with NeuCo-Bench's defaults.
 
         Raises:
             OrganizerError: If one is not a positive number.
@@ -61,11 +61,11 @@ class _Job:
 
 
 class LinearProbe:
-    """One linear layer, AdamW, the best epoch kept.
+    """One linear layer, trained with AdamW; the best epoch counts.
 
     Args:
-        settings: ``epochs`` (10), ``batch_size`` (64), ``learning_rate`` (0.001); ``device`` is accepted and has no effect: the compiled
-            kernel runs on processors.
+        settings: ``epochs`` (10), ``batch_size`` (64), ``learning_rate`` (0.001); ``device`` is accepted and has no effect, because the
+            compiled kernel runs on the CPU.
     """
 
     name = "linear"
@@ -74,7 +74,9 @@ class LinearProbe:
         from scoring.randomness.torch_stream import STATE_SIZE, start
 
         self._settings = settings
-        self._parameters = TrainingParameters.from_params(taken(settings.params, self.name, PARAMETERS))
+        self._parameters = TrainingParameters.from_params(
+            checked_parameters(settings.params, self.name, PARAMETERS)
+        )
         self._stream = np.empty(STATE_SIZE, dtype=np.uint32)
         start(self._stream, settings.seed)
 
@@ -109,7 +111,7 @@ class LinearProbe:
         return (dim + 1) * outputs
 
     def multiply_accumulates(self, dim: int, outputs: int) -> int:
-        """Count one per weight."""
+        """Count one operation per weight."""
         return dim * outputs
 
     def _train(
@@ -136,7 +138,7 @@ class LinearProbe:
                 test=job.split[: trainer.tested],
                 predictions=trace.predictions[0].astype(np.float64),
                 train=trained,
-                # not by @: OpenBLAS's AVX-512 kernel for five columns can raise FE_INVALID over what lies on its stack
+                # Without @, because OpenBLAS's AVX-512 kernel for five columns can raise FE_INVALID over values outside the matrix.
                 train_predictions=np.einsum("nd,d->n", data.rows[trained], trace.weights[0], dtype=np.float64)
                 + trace.biases[0],
                 history=tuple(trace.history.ravel().tolist()),
@@ -154,7 +156,7 @@ class LinearProbe:
         )
 
     def _jobs(self, rows: NDArray[np.float32], folds: int) -> Iterator[_Job]:
-        """Hand out each fold with a copy of the stream and move the stream past it."""
+        """Yield each fold with a copy of the stream, and advance the stream past the fold."""
         from scoring.kernel.train import draws_per_fold
         from scoring.randomness.torch_stream import skip
 

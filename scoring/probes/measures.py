@@ -1,4 +1,4 @@
-"""All metrics of the paper for one fold (Appendix B.2), and the macro F1 that several classes and labels are scored by."""
+"""All metrics of the paper for one fold (Appendix B.2), and macro F1, the score of tasks with several classes or labels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def measures(kind: TaskKind, predictions: NDArray[np.float64], targets: NDArray[
     """Return every metric of a task's kind for one test part.
 
     For several classes or labels, F1, precision and recall are macro means, and ROC-AUC is the mean over the classes, each against the
-    rest. A metric that is not defined (ROC-AUC of one class) is NaN; 0/0 counts as 0 elsewhere, as in NeuCo-Bench.
+    rest. ROC-AUC of a single class is NaN; in the other metrics 0/0 is 0, as in NeuCo-Bench.
 
     Args:
         kind: What is predicted.
@@ -23,7 +23,7 @@ def measures(kind: TaskKind, predictions: NDArray[np.float64], targets: NDArray[
         targets: As in :class:`scoring.probes.probe.ProbeInput`.
     """
     if kind is TaskKind.REGRESSION:
-        with np.errstate(over="ignore", invalid="ignore"):  # a fold that failed
+        with np.errstate(over="ignore", invalid="ignore"):  # outputs of a failed fold
             errors = targets.astype(np.float64) - predictions
             return {
                 "r2": _r2(errors, targets),
@@ -56,9 +56,9 @@ def measures(kind: TaskKind, predictions: NDArray[np.float64], targets: NDArray[
 
 
 def score(kind: TaskKind, predictions: NDArray[np.float64], targets: NDArray[Any]) -> float:
-    """Return the metric that counts: R2, F1 or macro F1; NaN if a prediction is not finite.
+    """Return the score: R2, F1 or macro F1; NaN if a prediction is not finite.
 
-    Macro F1 has torchmetrics' edge rules: a class that neither occurs nor is predicted does not count; a label counts always.
+    Macro F1 follows torchmetrics' edge rules: a class that neither occurs nor is predicted does not count, but a label always counts.
     """
     if not np.isfinite(predictions).all():
         return float("nan")
@@ -77,8 +77,8 @@ def score(kind: TaskKind, predictions: NDArray[np.float64], targets: NDArray[Any
 def decisions(kind: TaskKind, predictions: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Return which classes are predicted, n x C (C is 1 for a binary task).
 
-    Of several classes the one with the greatest output. Otherwise those with a probability above one half, where outputs that all lie in
-    [0, 1] are probabilities already (torchmetrics' rule).
+    Of several classes, this is the one with the greatest output. In other tasks it is each one with a probability above one half; outputs
+    that are all in [0, 1] count as probabilities (torchmetrics' rule).
     """
     outputs = predictions.reshape(len(predictions), -1)
     if kind is TaskKind.MULTICLASS:
@@ -97,7 +97,7 @@ def indicators(kind: TaskKind, targets: NDArray[Any], predictions: NDArray[np.fl
 def confusion(
     kind: TaskKind, predictions: NDArray[np.float64], targets: NDArray[Any]
 ) -> NDArray[np.int64] | None:
-    """Count true class (row) against predicted class (column); None for regressions and for several labels."""
+    """Return the confusion matrix, with true classes as rows and predicted ones as columns; None for regressions and several labels."""
     if kind in {TaskKind.REGRESSION, TaskKind.MULTILABEL}:
         return None
     decided = decisions(kind, predictions)

@@ -1,7 +1,7 @@
 """Non-linear probes: one or two hidden layers (paper Appendix B.3.3).
 
-The paper gives the size of its decoders as about 170 and 464 times the linear probe's parameters, not their widths; the default widths give
-these ratios for embeddings of 1,024 dimensions.
+The paper does not give the widths of its decoders, only their sizes: about 170 and 464 times the linear probe's parameters. The default
+widths give these ratios for embeddings of 1,024 dimensions.
 """
 
 from __future__ import annotations
@@ -12,23 +12,25 @@ from itertools import pairwise
 from scoring.engines import ignore, never
 from scoring.errors import OrganizerError
 from scoring.probes.linear import PARAMETERS, TrainingParameters
-from scoring.probes.probe import ProbeInput, ProbeSettings, Training, taken
+from scoring.probes.probe import ProbeInput, ProbeSettings, Training, checked_parameters
 
 WIDTHS = {1: (170,), 2: (400, 162)}
 
 
 class MlpProbe:
-    """Hidden layers with ReLU, trained like the linear probe; PyTorch is imported when training begins.
+    """A network with hidden layers and ReLU, trained like the linear probe; PyTorch is imported when training begins.
 
     Args:
-        settings: Besides the linear probe's parameters ``hidden_layers`` (1 or 2; 1) or ``hidden_widths`` (a list), and ``device``, which
-            may be a graphics processor here.
+        settings: The linear probe's parameters, and ``hidden_layers`` (1 or 2; default 1) or ``hidden_widths`` (a list); ``device`` may be
+            a GPU.
     """
 
     name = "mlp"
 
     def __init__(self, settings: ProbeSettings) -> None:
-        params = taken(settings.params, self.name, (*PARAMETERS, "hidden_layers", "hidden_widths"))
+        params = checked_parameters(
+            settings.params, self.name, (*PARAMETERS, "hidden_layers", "hidden_widths")
+        )
         self._settings = settings
         self._parameters = TrainingParameters.from_params(params)
         self._hidden = _widths(params)
@@ -71,7 +73,7 @@ class MlpProbe:
         return sum((inputs + 1) * width for inputs, width in pairwise((dim, *self._hidden, outputs)))
 
     def multiply_accumulates(self, dim: int, outputs: int) -> int:
-        """Count one per weight."""
+        """Count one operation per weight."""
         return sum(inputs * width for inputs, width in pairwise((dim, *self._hidden, outputs)))
 
 
@@ -106,7 +108,7 @@ def _usable(device: str) -> str:
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
         torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:  # torch built without CUDA asserts
+    except (RuntimeError, AssertionError) as error:  # a torch without CUDA raises AssertionError
         raise OrganizerError(
             f"probe_params.device {device!r} cannot be used here.",
             cure="Set it to cpu or auto.",

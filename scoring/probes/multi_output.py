@@ -1,7 +1,7 @@
-"""Linear probes with several outputs, for several classes or labels: the linear probe's recipe in numpy, without torch.
+"""Linear probes with several outputs, for several classes or labels, in numpy, without torch.
 
-AdamW as torch has it (betas 0.9 and 0.999, weight decay 0.01), cross entropy for classes, binary cross entropy for labels. Each fold starts
-from a seed of its own, drawn from the run's seed, the task's name and the fold.
+The recipe is the linear probe's: AdamW with torch's defaults (betas 0.9 and 0.999, weight decay 0.01), cross entropy for classes, binary
+cross entropy for labels. Each fold has its own seed, derived from the run's seed, the task's name and the fold.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def train_multi_output(
 
 
 class _Layer:
-    """Weights of all outputs, the bias as their last column, and AdamW's memory of them."""
+    """Weights of all outputs, with the bias as the last column, and AdamW's moments of them."""
 
     def __init__(self, dim: int, outputs: int, generator: np.random.RandomState) -> None:
         bound = dim**-0.5

@@ -1,4 +1,4 @@
-"""The probe interface: one task in, the result of every fold out."""
+"""The probe interface: a probe takes one task and returns the result of every fold."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from scoring.engines import available_cores, ignore, never
 from scoring.errors import OrganizerError
 from scoring.randomness import held_out
 
-TEST_SIZE = 0.1  # NeuCo-Bench's, for every probe
+TEST_SIZE = 0.1  # NeuCo-Bench's value, for every probe
 
 
 class TaskKind(StrEnum):
-    """What a probe predicts; the value is what follows ``__`` in the name of a label file."""
+    """What a probe predicts; the value is the part after ``__`` in the name of a label file."""
 
     REGRESSION = "regr"  # a number, scored by R2
     BINARY = "cls"  # one of two classes, scored by F1
@@ -35,8 +35,8 @@ class ProbeInput:
         name: Task identifier.
         kind: What is predicted.
         rows: float32, n x N, standardized.
-        targets: float32 n for regression (as trained on) and binary classification (0 and 1), int64 n (class numbers) for several classes,
-            float32 n x C (0 and 1) for several labels.
+        targets: float32 n for regression (normalized, if so configured) and binary classification (0 and 1), int64 n (class numbers) for
+            several classes, float32 n x C (0 and 1) for several labels.
         classes: Names of the C classes or labels; empty for a regression.
     """
 
@@ -48,28 +48,28 @@ class ProbeInput:
 
     @property
     def outputs(self) -> int:
-        """How many numbers a probe says about a sample."""
+        """How many numbers a probe predicts for a sample."""
         return len(self.classes) if self.has_columns else 1
 
     @property
     def has_columns(self) -> bool:
-        """Whether what a probe says about samples is a matrix, with a column for each class or label."""
+        """Whether the predictions are a matrix, with a column for each class or label."""
         return self.kind in {TaskKind.MULTICLASS, TaskKind.MULTILABEL}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FoldResult:
-    """What one fold gave.
+    """The result of one fold.
 
     Attributes:
         score: The held-out metric, NaN if the fold failed.
         test: Row numbers of the test part.
-        predictions: float64 per test row; outputs of the kept state of the probe (a number or a logit), n_test or n_test x C.
-        train: Row numbers of the training part; empty if nobody asked for details.
+        predictions: Outputs of the probe's best state (numbers or logits) on the test part, float64, n_test or n_test x C.
+        train: Row numbers of the training part; empty if details were not asked for.
         train_predictions: The same for the training part.
-        history: The metric after each epoch or for each setting tried.
-        train_losses: The training loss likewise, if asked for.
-        test_losses: The held-out loss likewise, if asked for.
+        history: The metric after each epoch, or for each setting that was tried.
+        train_losses: The training loss of the same states, if asked for.
+        test_losses: The held-out loss of the same states, if asked for.
     """
 
     score: float
@@ -84,12 +84,12 @@ class FoldResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """What one task's training gave.
+    """The result of training on one task.
 
     Attributes:
         folds: K results.
-        hyperparameters: What the probes were trained with, for the report.
-        axis: What the histories run over.
+        hyperparameters: The values that the probes were trained with, for the report.
+        axis: Name of the histories' axis.
     """
 
     folds: Sequence[FoldResult]
@@ -98,14 +98,15 @@ class Training:
 
 
 class Probe(Interface):
-    """A probe, made for one run.
+    """The interface of a probe, which is made for one run.
 
-    It may carry a random stream from task to task (NeuCo-Bench's does), so :meth:`train` is called once for each task, in order of names.
+    A probe may carry a random stream from task to task, as NeuCo-Bench's does, so :meth:`train` is called once for each task, in the order
+    of names.
     """
 
     @property
     def name(self) -> str:
-        """What the configuration calls it."""
+        """The probe's name in the configuration."""
         ...
 
     def train(
@@ -127,28 +128,28 @@ class Probe(Interface):
             cancelled: Asked about once a second whether to stop.
 
         Raises:
-            OrganizerError: If the probe cannot do such a task.
+            OrganizerError: If the probe does not support this kind of task.
             Cancelled: If ``cancelled`` said so.
         """
         ...
 
     def parameters(self, dim: int, outputs: int) -> int | None:
-        """Count the numbers that training sets, None if they depend on the data."""
+        """Count the trained parameters; None if their number depends on the data."""
         ...
 
     def multiply_accumulates(self, dim: int, outputs: int) -> int | None:
-        """Count the multiply-accumulate operations of one prediction, None if they depend on the data."""
+        """Count the multiply-accumulate operations of one prediction; None if their number depends on the data."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeSettings:
-    """What a probe is made with.
+    """The arguments that every probe is made with.
 
     Attributes:
         params: The configuration's ``probe_params``.
-        seed: Of splits and training; NeuCo-Bench's is 42.
-        threads: Folds trained at once; None takes all cores that this process may use.
+        seed: Seed of splits and training; NeuCo-Bench's is 42.
+        threads: Number of folds trained at once; None takes all cores that this process may use.
     """
 
     params: Mapping[str, Any]
@@ -174,8 +175,8 @@ def parted(split: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int3
     return split[tested:], split[:tested]
 
 
-def taken(params: Mapping[str, Any], probe: str, known: Sequence[str]) -> dict[str, object]:
-    """Return the parameters, after a look at their names.
+def checked_parameters(params: Mapping[str, Any], probe: str, known: Sequence[str]) -> dict[str, object]:
+    """Return the parameters, if all their names are known.
 
     Raises:
         OrganizerError: If one is unknown.
@@ -198,10 +199,10 @@ def number(
 ) -> float:
     """Return a parameter that must be a number above ``low``.
 
-    YAML reads ``1e-3`` as text, which NeuCo-Bench's users write, so text that is a number counts.
+    A text that is a number is accepted, because YAML reads ``1e-3``, as NeuCo-Bench's users write it, as text.
 
     Raises:
-        OrganizerError: If it is not.
+        OrganizerError: If it is not such a number.
     """
     value = params.get(key, default)
     try:

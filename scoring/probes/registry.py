@@ -1,7 +1,7 @@
-"""Probes by name: those that come along, and those that other packages offer.
+"""Probes by name: the built-in ones, and those that other packages provide.
 
-A package adds a probe with an entry point in the group ``neuco_worker.probes``: its name is what ``probe_type`` says, its object takes a
-:class:`~scoring.probes.probe.ProbeSettings` and gives a :class:`~scoring.probes.probe.Probe`::
+A package adds a probe with an entry point in the group ``neuco_worker.probes``. The entry point's name is the value for ``probe_type``; its
+object takes a :class:`~scoring.probes.probe.ProbeSettings` and returns a :class:`~scoring.probes.probe.Probe`::
 
     [project.entry-points."neuco_worker.probes"]
     forest = "our_package:ForestProbe"
@@ -30,15 +30,15 @@ OWN: Mapping[str, str] = MappingProxyType(
 
 
 def probe_names() -> tuple[str, ...]:
-    """List the probes there are, without loading any."""
+    """List the names of all probes, without loading any."""
     return tuple(sorted({*OWN, *(entry.name for entry in entry_points(group=GROUP))}))
 
 
 def make_probe(name: str, settings: ProbeSettings) -> Probe:
-    """Make a probe; only its own module and what that needs is imported.
+    """Make a probe; only its own module and its dependencies are imported.
 
     Raises:
-        OrganizerError: If there is no such probe, a library is missing for it, or it refuses its parameters.
+        OrganizerError: If there is no such probe, its library is missing, or it refuses its parameters.
     """
     try:
         return _load(name)(settings)
@@ -51,7 +51,7 @@ def make_probe(name: str, settings: ProbeSettings) -> Probe:
 
 
 def _load(name: str) -> Callable[[ProbeSettings], Probe]:
-    if name in OWN:  # the protocol's names cannot be taken over by what happens to be installed
+    if name in OWN:  # an installed package cannot replace a built-in probe
         module, _, attribute = OWN[name].partition(":")
         return cast("Callable[[ProbeSettings], Probe]", getattr(importlib.import_module(module), attribute))
     found: tuple[EntryPoint, ...] = tuple(entry_points(group=GROUP, name=name))

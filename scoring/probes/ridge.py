@@ -1,11 +1,11 @@
-"""The ridge probe: closed form over all folds from one decomposition of one Gram matrix, nothing refitted.
+"""The ridge probe: a closed form for all folds from one decomposition of one Gram matrix, without a fit per fold.
 
-Leaving out a test part T of a least-squares fit is exact algebra. With the hat matrix H of the fit to all rows, the prediction for T by
-the fit without T is ``y_T - (I - H_TT)^-1 (y_T - (H y)_T)``, and that fit is the one to all rows with these predictions in the place of
-``y_T``. Centred rows decompose as ``U S V'``, so for any penalty ``H = 1/n + U diag(s^2 / (s^2 + alpha)) U'`` with an intercept that is not
-penalised. U comes from the smaller Gram matrix, N x N or n x n; a fold costs a solve of the size of its test part.
+The fit without a test part T follows exactly from the fit to all rows. With the hat matrix H of the latter, the prediction for T by the fit
+without T is ``y_T - (I - H_TT)^-1 (y_T - (H y)_T)``, and a fit to all rows with these predictions in place of ``y_T`` equals the fit
+without T. Centered rows decompose as ``U S V'``, so for any penalty ``H = 1/n + U diag(s^2 / (s^2 + alpha)) U'``, with an intercept that is
+not penalized. U comes from the smaller Gram matrix, N x N or n x n; each fold needs one solve of the size of its test part.
 
-The penalty is chosen per fold on the training part alone, by generalised cross-validation (Golub, Heath and Wahba, 1979).
+The penalty is chosen per fold on the training part alone, by generalized cross-validation (Golub, Heath and Wahba, 1979).
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from scoring.probes.probe import (
     ProbeSettings,
     TaskKind,
     Training,
+    checked_parameters,
     number,
     parted,
     shuffle_splits,
-    taken,
 )
 
 ALPHAS = tuple(10.0**exponent for exponent in range(-1, 6))
-SMALLEST = 1e-11  # of the greatest eigenvalue; less is rounding
+SMALLEST = 1e-11  # relative to the greatest eigenvalue; anything less is rounding
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Decomposition:
-    """Rows as ridge regression needs them.
+    """The decomposition of the rows, for all folds and penalties.
 
     Attributes:
-        basis: float64, n x (r + 1), orthonormal columns: the constant, then the left singular vectors of the centred rows.
-        spectrum: float64, r + 1 eigenvalues of the Gram matrix; that of the constant is infinite, because the intercept is not penalised.
+        basis: float64, n x (r + 1), orthonormal columns: the constant, then the left singular vectors of the centered rows.
+        spectrum: float64, r + 1 eigenvalues of the Gram matrix; that of the constant is infinite, because the intercept is not penalized.
     """
 
     basis: NDArray[np.float64]
@@ -57,17 +57,17 @@ class Decomposition:
 
 
 class RidgeProbe:
-    """Ridge regression; for classifications on targets of -1 and 1, one per class.
+    """Ridge regression; classifications use one target of -1 and 1 per class.
 
     Args:
-        settings: ``alphas``, a list of penalties to choose from, or ``alpha``, one penalty. Training parameters of the linear probe are
-            accepted and have no effect, so that one configuration serves both.
+        settings: ``alphas``, a list of penalties to choose from, or ``alpha``, a single penalty. The linear probe's training parameters are
+            accepted and have no effect, so that one configuration works for both.
     """
 
     name = "ridge"
 
     def __init__(self, settings: ProbeSettings) -> None:
-        params = taken(
+        params = checked_parameters(
             settings.params, self.name, ("alpha", "alphas", "batch_size", "epochs", "learning_rate", "device")
         )
         self._settings = settings
@@ -75,7 +75,7 @@ class RidgeProbe:
 
     @property
     def alphas(self) -> tuple[float, ...]:
-        """Penalties to choose from, least first."""
+        """Penalties to choose from, in increasing order."""
         return self._alphas
 
     def train(
@@ -87,7 +87,7 @@ class RidgeProbe:
         progress: Callable[[int], None] = ignore,
         cancelled: Callable[[], bool] = never,
     ) -> Training:
-        """See :meth:`scoring.probes.probe.Probe.train`; losses are mean squared errors by penalty, least first."""
+        """See :meth:`scoring.probes.probe.Probe.train`; losses are mean squared errors, one for each penalty in increasing order."""
         with single_threaded_blas():
             return self._train(data, folds, details, progress, cancelled)
 
@@ -132,13 +132,13 @@ class RidgeProbe:
         return (dim + 1) * outputs
 
     def multiply_accumulates(self, dim: int, outputs: int) -> int:
-        """Count one per weight."""
+        """Count one operation per weight."""
         return dim * outputs
 
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Keep matrix products to one thread: folds have threads already, and BLAS's own would wait for theirs (ten times slower, measured).
+    """Keep matrix products to one thread; folds already run in threads, and BLAS's own threads would make them ten times slower (measured).
 
     Without threadpoolctl, which comes with scikit-learn, OPENBLAS_NUM_THREADS=1 does the same.
     """
@@ -153,20 +153,20 @@ def single_threaded_blas() -> Iterator[None]:
 
 def decompose(rows: NDArray[np.float32]) -> Decomposition:
     """Decompose rows once for all folds and penalties."""
-    centred = rows.astype(np.float64)
-    centred -= centred.mean(axis=0)
-    samples, dim = centred.shape
+    centered = rows.astype(np.float64)
+    centered -= centered.mean(axis=0)
+    samples, dim = centered.shape
     wide = dim >= samples
-    spectrum, vectors = np.linalg.eigh(centred @ centred.T if wide else centred.T @ centred)
+    spectrum, vectors = np.linalg.eigh(centered @ centered.T if wide else centered.T @ centered)
     kept = spectrum > SMALLEST * max(float(spectrum[-1]), np.finfo(np.float64).tiny)
     spectrum = spectrum[kept]
-    basis = vectors[:, kept] if wide else (centred @ vectors[:, kept]) / np.sqrt(spectrum)
+    basis = vectors[:, kept] if wide else (centered @ vectors[:, kept]) / np.sqrt(spectrum)
     constant = np.full((samples, 1), samples**-0.5)
     return Decomposition(basis=np.hstack([constant, basis]), spectrum=np.concatenate([[np.inf], spectrum]))
 
 
 def signed_targets(data: ProbeInput) -> NDArray[np.float64]:
-    """Return what is fitted, n x C: the labels of a regression, -1 and 1 for classes."""
+    """Return the targets of the fit, n x C: the labels of a regression, or -1 and 1 for classes."""
     if data.kind is TaskKind.REGRESSION:
         return data.targets.astype(np.float64).reshape(-1, 1)
     if data.kind is TaskKind.MULTICLASS:
@@ -227,7 +227,7 @@ def _trial(
     total: float,
     count: int,
 ) -> _Trial:
-    """Fit without the test part at one penalty, in coordinates of the basis: nothing here is as long as the training part."""
+    """Fit without the test part at one penalty, in coordinates of the basis, so that no array is as long as the training part."""
     scaled = basis * shrinkage
     hat = scaled @ basis.T
     rest = np.eye(len(basis)) - hat
@@ -253,7 +253,7 @@ def _trial(
 def _outputs(data: ProbeInput, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
     if data.kind is TaskKind.REGRESSION:
         return predictions[:, 0]
-    # Logits decide at zero but count as probabilities where all lie in [0, 1]; the sign of ±1 targets must decide in any case.
+    # Outputs that are all in [0, 1] would count as probabilities, with the threshold at one half; with targets of ±1 the sign must decide.
     logits = np.where(predictions > 0, predictions + 1.0, predictions - 1.0)
     return logits[:, 0] if data.kind is TaskKind.BINARY else logits
 

@@ -1,8 +1,7 @@
-"""The support vector probe: polynomial kernels, with a search over settings, for those who know NeuCo-Bench's.
+"""The support vector probe: polynomial kernels with a search over settings, like NeuCo-Bench's.
 
-The settings are NeuCo-Bench's, the search's engine is not: NeuCo-Bench searches with scikit-optimize's BayesSearchCV, this draws ``n_iter``
-settings at random from the same ranges, so scores are alike and not equal. As there, each fold keeps the best score that any setting
-reached on its test part.
+NeuCo-Bench searches with scikit-optimize's BayesSearchCV; this probe draws ``n_iter`` settings at random from the same ranges, so its
+scores are similar, not equal. As in NeuCo-Bench, each fold keeps the best score that any setting reached on its test part.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from scoring.probes.probe import (
     ProbeSettings,
     TaskKind,
     Training,
+    checked_parameters,
     shuffle_splits,
-    taken,
 )
 
 PARAMETERS = (
@@ -44,7 +43,7 @@ class SvmProbe:
     Args:
         settings: ``C_start_end`` ([1e-6, 10]) and ``kernel_gamma_start_end``: ranges, drawn log-uniformly; ``kernel_coef0_start_end``:
             range, drawn uniformly; ``kernel_degree_list`` ([1]) and, for regressions, ``epsilon_list``: choices;
-            ``opt_params``: ``n_iter`` (50) and ``random_state`` (the run's seed); others of BayesSearchCV's are accepted and ignored.
+            ``opt_params``: ``n_iter`` (50) and ``random_state`` (the run's seed); BayesSearchCV's other options are accepted and ignored.
 
     Raises:
         ImportError: If scikit-learn is not installed.
@@ -54,13 +53,13 @@ class SvmProbe:
     name = "svm"
 
     def __init__(self, settings: ProbeSettings) -> None:
-        import sklearn  # noqa: F401 - now rather than after the first task
+        import sklearn  # noqa: F401 - fails now, not after the first task
 
-        params = taken(settings.params, self.name, PARAMETERS)
+        params = checked_parameters(settings.params, self.name, PARAMETERS)
         options = params.get("opt_params") or {}
         if not isinstance(options, Mapping):
             raise _wrong("opt_params", options, "keys with values, such as n_iter: 50")
-        options = taken(options, "svm (opt_params)", OPTIONS)
+        options = checked_parameters(options, "svm (opt_params)", OPTIONS)
         self._settings = settings
         self._degrees = _choices(params, "kernel_degree_list", [1], whole=True)
         self._epsilons = _choices(params, "epsilon_list", None)
@@ -89,7 +88,7 @@ class SvmProbe:
         progress: Callable[[int], None] = ignore,
         cancelled: Callable[[], bool] = never,
     ) -> Training:
-        """See :meth:`scoring.probes.probe.Probe.train`; losses are mean squared errors, or shares of wrong classes, by setting."""
+        """See :meth:`scoring.probes.probe.Probe.train`; losses are mean squared errors or shares of wrong classes, one for each setting."""
         tried = self._draw(data.kind)
         rows = data.rows.astype(np.float64)
         stop = np.zeros(1, dtype=np.uint8)
@@ -112,10 +111,10 @@ class SvmProbe:
         )
 
     def parameters(self, dim: int, outputs: int) -> None:
-        """Return None: support vectors are as many as the data need."""
+        """Return None, because the number of support vectors depends on the data."""
 
     def multiply_accumulates(self, dim: int, outputs: int) -> None:
-        """Return None, as :meth:`parameters`."""
+        """Return None, for the same reason as :meth:`parameters`."""
 
     def _draw(self, kind: TaskKind) -> list[dict[str, float]]:
         generator = np.random.RandomState(self._random_state)
@@ -163,7 +162,7 @@ def _fold(
 def _fitted(
     data: ProbeInput, rows: NDArray[np.float64], targets: NDArray[Any], setting: Mapping[str, float]
 ) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
-    """Fit and return what predicts: numbers for a regression, else values that are positive for a class."""
+    """Fit, and return a function that predicts numbers for a regression, or values that are positive for a class."""
     from sklearn.svm import SVC, SVR
 
     if data.kind is TaskKind.REGRESSION:
@@ -173,7 +172,7 @@ def _fitted(
         wanted = targets[:, np.newaxis] == np.arange(data.outputs)
     else:
         wanted = targets.reshape(len(targets), -1) > 0.5
-    # One against the rest. A class that all or no training samples have is predicted accordingly.
+    # One classifier per class, against the rest. A class that all or none of the training samples have gets a constant.
     machines = [
         float(column[0]) * 2 - 1
         if column.all() or not column.any()

@@ -1,6 +1,6 @@
-"""Probes that PyTorch trains: hidden layers. The recipe is the linear probe's: AdamW, mini-batches, the best epoch kept.
+"""Train networks with hidden layers in PyTorch. The recipe is the linear probe's: AdamW and mini-batches; the best epoch counts.
 
-Each fold starts from a seed of its own, drawn from the run's seed, the task's name and the fold, so no task changes another's numbers.
+Each fold has its own seed, derived from the run's seed, the task's name and the fold, so no task changes another's scores.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def train_folds(
 def train_on_all(
     data: ProbeInput, parameters: TrainingParameters, *, hidden: Sequence[int], seed: int
 ) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
-    """Train on all samples for all epochs and return weight and bias of each layer; nothing is held out that could choose an epoch."""
+    """Train on all samples for all epochs, and return weight and bias of each layer; without a test part there is no best epoch."""
     import torch
 
     generator = torch.Generator().manual_seed(fold_seed(seed, data.name, -1))
@@ -89,7 +89,7 @@ def train_on_all(
 
 
 def _tensors(data: ProbeInput) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return rows, and targets in the type that the loss wants."""
+    """Return rows, and targets in the type that the loss needs."""
     import torch
 
     kind = torch.int64 if data.kind is TaskKind.MULTICLASS else torch.float32
@@ -98,7 +98,7 @@ def _tensors(data: ProbeInput) -> tuple[torch.Tensor, torch.Tensor]:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Keep torch to one thread: for mini-batches its threads wait for each other longer than they work, and results depend on them."""
+    """Keep torch to one thread; mini-batches are too small for several, and results would depend on their number."""
     import torch
 
     before = torch.get_num_threads()
@@ -110,7 +110,7 @@ def _one_thread() -> Iterator[None]:
 
 
 def network(dim: int, hidden: Sequence[int], outputs: int, generator: torch.Generator) -> torch.nn.Sequential:
-    """Make linear layers with ReLU between them, started as ``torch.nn.Linear`` starts: uniform in ±1/sqrt(inputs)."""
+    """Make linear layers with ReLU between them and the initial weights of ``torch.nn.Linear``: uniform in ±1/sqrt(inputs)."""
     import torch
 
     widths = (dim, *hidden, outputs)
@@ -176,7 +176,7 @@ def _epochs(
     parameters: TrainingParameters,
     generator: torch.Generator,
 ) -> Iterator[list[torch.Tensor]]:
-    """Train on these rows; yield the losses of an epoch's batches after each."""
+    """Train on these rows; yield the losses of the batches after each epoch."""
     import torch
 
     optimizer = torch.optim.AdamW(net.parameters(), lr=parameters.learning_rate)

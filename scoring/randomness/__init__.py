@@ -1,6 +1,6 @@
 """Randomness: from the secret to seeds, from seeds to splits.
 
-Compiled are torch's random stream (``torch_stream``) and all that folds draw from it (``fold_draws``).
+torch's random stream (``torch_stream``) and the draws of whole folds (``fold_draws``) are compiled.
 """
 
 from scoring.randomness.seeds import fold_seeds, phase_key, secret_commitment

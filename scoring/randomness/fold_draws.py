@@ -1,6 +1,6 @@
-"""Everything that is random about some folds, drawn before they are trained: splits, initial weights, and the orders of all epochs.
+"""All random numbers of a block of folds, drawn before training: splits, initial weights, and the orders of all epochs.
 
-An engine that trains many folds at once takes its random numbers from here. They are those that the plain loop draws as it goes along.
+An engine that trains many folds at once takes its random numbers from here. They are the ones that the plain loop draws during training.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scoring.randomness.torch_stream import STATE_SIZE, shuffle, skip, start, un
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FoldDraws:
-    """What is random about F folds of n rows, of which t are held out.
+    """The random numbers of F folds of n rows, with t rows held out.
 
     Attributes:
         tests: Row numbers of the test parts, int32, F x t.
@@ -51,7 +51,7 @@ def draw_folds(
         tested: Number t of rows that are held out.
         dim: Dimension N of the embeddings.
         epochs: Number E of epochs.
-        threads: Folds drawn at once.
+        threads: Number of folds drawn at once.
     """
     folds = len(split_seeds)
     splitter = Splitter()
@@ -80,7 +80,7 @@ def _draw_fold(
     weights: NDArray[np.float32],
     orders: NDArray[np.int32],
 ) -> None:
-    """Draw what ``torch.nn.Linear`` and then each epoch's two DataLoaders draw; the order of validation does not matter."""
+    """Draw what ``torch.nn.Linear`` and then each epoch's two DataLoaders draw; validation orders do not matter and are skipped."""
     state = np.empty(STATE_SIZE, np.uint32)
     start(state, seed)
     bound = 1.0 / math.sqrt(len(weights) - 1)

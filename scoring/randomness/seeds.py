@@ -1,8 +1,8 @@
 """From the challenge secret to the seeds of every fold.
 
-The secret gives one key per phase; the key gives two 32-bit seeds per (row set, fold). All teams and all resubmissions share them, tasks
-on the same ids share their splits, and nobody without the secret can predict one. Inputs are domain-separated and length-prefixed, so that
-no two uses of the key ever hash the same bytes. Test vectors are in ``docs/protocol.md``.
+The secret gives one key per phase; the key gives two 32-bit seeds per (row set, fold). All teams and all resubmissions share them, tasks on
+the same ids share their splits, and without the secret no split can be predicted. Inputs are domain-separated and length-prefixed, so that
+no two uses of the key hash the same bytes. Test vectors are in ``docs/protocol.md``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _COMMITMENT_DOMAIN = b"neuco-worker/phase-key-commitment"
 def phase_key(secret: bytes, phase: str) -> bytes:
     """Derive the key of one phase: HMAC-SHA256(secret, phase).
 
-    A phase's key can be revealed after its end without giving away the other phases.
+    The key can be revealed after the phase without giving away those of other phases.
 
     Args:
         secret: The challenge secret, 32 random bytes.
@@ -35,7 +35,7 @@ def phase_key(secret: bytes, phase: str) -> bytes:
 
 
 def secret_commitment(key: bytes) -> str:
-    """Bind a phase key without showing it: SHA-256 (hex) that may be published before the phase starts."""
+    """Return the SHA-256 (hex) that commits to a phase key without showing it, and may be published before the phase starts."""
     return hashlib.sha256(_framed(_COMMITMENT_DOMAIN, key)).hexdigest()
 
 
@@ -47,7 +47,7 @@ def fold_seeds(
     Args:
         key: The phase key, see :func:`phase_key`.
         row_set: SHA-256 (hex) of the sorted ids that the tasks use, see :func:`scoring.protocol.ids_hash`.
-        folds: How many folds, counted from 0; fold k has the same seeds whatever this number is.
+        folds: Number of folds; the seeds of fold k do not depend on it.
         derivation: Version of this derivation; part of the input.
 
     Returns:

@@ -1,6 +1,6 @@
 """Random train/test splits: scikit-learn's ShuffleSplit, without scikit-learn.
 
-A split is one permutation of the rows: the first ``held_out(n, test_size)`` are the test part, the others the training part.
+A split is a permutation of the rows: the first ``held_out(n, test_size)`` are the test part, the others the training part.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""torch's CPU random stream, compiled: MT19937 and what a training loop draws from it.
+"""torch's CPU random stream, compiled: MT19937, and the draws of a training loop.
 
 A state is a uint32 array of 625: the 624 words of the generator and the position of the next one. ``numpy.random.RandomState(seed)`` and
 ``torch.manual_seed(seed)`` start from the same words for a 32-bit seed.
@@ -58,7 +58,7 @@ def draw(state: NDArray[np.uint32]) -> np.uint32:
 
 @compiled
 def skip(state: NDArray[np.uint32], draws: int) -> None:
-    """Pass over as many draws."""
+    """Skip a number of draws."""
     position = np.int64(state[WORDS]) + draws
     while position > WORDS:
         _refill(state)

@@ -1,4 +1,4 @@
-"""Hidden tasks: label files, packages that make one citable, and the groups they belong to."""
+"""Hidden tasks: label files, citable task packages, and the groups of tasks."""
 
 from scoring.tasks.hierarchy import TaskPlace, ceiled, group_scores
 from scoring.tasks.packages import BASELINE_KEYS, KEYS, TaskPackage, find_packages, is_package, read_package

@@ -1,7 +1,7 @@
 """Ceiled scores, and the tree of groups that tasks belong to (after Brain-Score).
 
-A ceiled score says how much of what can be explained was explained: the score over the ceiling of its task. A group's score is the mean of
-what lies directly in it, tasks and groups alike, so a group with many tasks does not outweigh its neighbours one level up.
+A ceiled score is a task's score divided by its ceiling: how much of the explainable variation was explained. A group's score is the mean of
+its direct members, tasks and groups alike, so a group with many tasks does not outweigh its siblings.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class GroupScore:
     """One group of the tree.
 
     Attributes:
-        group: Its path; empty for the root, which holds everything.
-        depth: Of nesting, 0 for the root.
+        group: Its path; empty for the root.
+        depth: Depth of nesting, 0 for the root.
         tasks: Tasks in it and in its groups, sorted.
-        score: Mean of what lies directly in it.
-        ceiled: The same of ceiled scores; None unless every task has a ceiling.
+        score: Mean over its direct members.
+        ceiled: Mean of their ceiled scores; None unless every task has a ceiling.
     """
 
     group: str
@@ -53,11 +53,11 @@ def ceiled(score: float, ceiling: float | None) -> float | None:
 
 
 def group_scores(scores: Mapping[str, float], places: Sequence[TaskPlace]) -> tuple[GroupScore, ...]:
-    """Sum scores up by group, from the root down, groups in order of their names.
+    """Return the scores of all groups, from the root down, sorted by name.
 
     Args:
-        scores: A score for each task, such as the mean over its folds or its Q.
-        places: Of tasks; a task without a place lies in the root. Places of other tasks are passed over.
+        scores: A score per task, such as its mean over the folds or its Q.
+        places: Places of tasks; a task without a place is in the root, and places of tasks without a score are ignored.
     """
     known = {place.identifier: place for place in places}
     standing = {task: known.get(task, TaskPlace(identifier=task)) for task in scores}

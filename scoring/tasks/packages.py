@@ -1,13 +1,14 @@
-"""Task packages: a hidden task with all that makes it citable, comparable and testable (after Brain-Score's benchmarks).
+"""Task packages: a hidden task with what makes it citable, comparable and testable (after Brain-Score's benchmarks).
 
-A package is what a plain label file grows into: a folder with ``task.yaml`` and its labels. It lies in a tasks folder next to label files
-and other packages and scores as they do; what it adds is its story and its own expectations, which ``task check`` tests.
+A package is a folder with ``task.yaml`` and a label file. It belongs in the tasks folder, next to plain label files and other packages, and
+is scored as they are. It adds a description, a citation and expected scores, which ``task check`` tests.
 
-A task's cells are keyed by its version. Version 1 of a package has the key of the plain label file with the same rows, so growing one costs
-no re-scoring; each further version is a key of its own even if no label changed, so a bump means new cells, and the old ones stay.
+A task's score cells are keyed by its version. Version 1 of a package has the key of the plain label file with the same rows, so turning a
+label file into a package needs no re-scoring. Each later version has its own key even if no label changed, so a new version gets new cells,
+and the old cells stay.
 
-``task.yaml`` is checked without pydantic: written as models, the checks are as long, because a file is looked for in its package, a number
-may be a text, and each key has words of its own. And every process that scores would import them.
+``task.yaml`` is checked without pydantic, which every scoring process would have to import. Models would be no shorter, because files must
+be looked up in the package, a number may be a text, and each key has its own error message.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ GROUP = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.-]*(/[A-Za-z0-9][A-Za-z0-9 _.-]*)*\
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """Embeddings that come with a package and the score that they must give.
+    """Embeddings that come with a package, and the score that they must reach.
 
     Attributes:
         embeddings: File next to ``task.yaml``.
-        score: Expected mean score over the folds; None as long as nobody wrote it down.
-        tolerance: How far a measured score may be off.
+        score: Expected mean score over the folds; None if it is not known yet.
+        tolerance: Allowed difference between the measured and the expected score.
         folds: Number of random splits.
         epochs: Passes over the training part.
         batch_size: Rows per step.
-        learning_rate: Of the optimizer.
+        learning_rate: Learning rate of the optimizer.
     """
 
     embeddings: Path
@@ -54,22 +55,22 @@ class Baseline:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskPackage:
-    """What ``task.yaml`` says.
+    """The content of ``task.yaml``.
 
     Attributes:
-        identifier: Name of the task; the folder may be called otherwise.
+        identifier: Name of the task; the folder may have another name.
         version: Increased whenever scores change.
         type: ``regr`` or ``cls``; in the standalone benchmark also ``multiclass`` and ``multilabel``.
-        description: What is predicted, in a sentence.
-        bibtex: Whom to cite.
-        licence: Of the labels.
-        parent: Group that the task belongs to, ``land/forest`` for a group in a group; empty for none.
-        ceiling: The score that a perfect model reaches in view of the labels' noise: a number, ``estimate`` (from ``repeats``), or None.
+        description: One sentence that says what is predicted.
+        bibtex: The citation.
+        licence: Licence of the labels.
+        parent: The task's group, ``land/forest`` for a nested one; empty for none.
+        ceiling: The score that a perfect model reaches, given the noise of the labels: a number, ``estimate`` (from ``repeats``), or None.
         labels: Label file.
-        repeats: File with further measurements of the labels (columns id,label, an id several times), or None.
+        repeats: File with repeated measurements of the labels (columns id,label; an id may occur several times), or None.
         dataset: Name of the data that the samples come from.
-        fingerprint: First digits of the labels' hash, to notice a change without a new version; empty for none.
-        baseline: What the package expects of its baseline, or None.
+        fingerprint: First digits of the labels' hash, which reveal a change without a new version; empty for none.
+        baseline: The package's baseline, or None.
     """
 
     identifier: str
@@ -97,10 +98,10 @@ def is_package(path: Path) -> bool:
 
 
 def read_package(folder: Path) -> TaskPackage:
-    """Read and check ``task.yaml``; no label is read.
+    """Read and check ``task.yaml``, without reading the labels.
 
     Raises:
-        OrganizerError: If it cannot be read, lacks something, or says something impossible.
+        OrganizerError: If it cannot be read, lacks a key, or has an invalid value.
     """
     document = _document(folder / DESCRIPTION)
     _known(document, KEYS, folder)
@@ -148,14 +149,14 @@ def load_package(folder: Path, public_ids: frozenset[str]) -> Task:
 
 
 def versioned(labels_version: str, version: int) -> str:
-    """Return the version key of a package's task from the hash of its labels."""
+    """Return the key of a package's version, made from the hash of its labels and the version number."""
     if version == 1:
         return labels_version
     return hashlib.sha256(f"neuco-worker package 1\0{version}\0{labels_version}".encode()).hexdigest()
 
 
 def find_packages(folder: Path) -> tuple[TaskPackage, ...]:
-    """Read the packages of a tasks folder, sorted by identifier; plain label files are passed over."""
+    """Read the packages of a tasks folder, sorted by identifier; plain label files are skipped."""
     found = (
         [read_package(path) for path in sorted(folder.iterdir()) if is_package(path)]
         if folder.is_dir()
@@ -244,16 +245,15 @@ def _ceiling(document: Mapping[str, Any], folder: Path) -> float | str | None:
         return None
     if value == ESTIMATE:
         if document.get("repeats") is None:
-            raise _wrong(
-                folder,
-                "ceiling",
-                value,
-                "a number, and an estimate needs repeats (a file with repeated labels)",
+            raise OrganizerError(
+                f"{folder / DESCRIPTION} has ceiling: {ESTIMATE}, but no repeats (a file with repeated measurements).",
+                cure="Add repeats, or write a number as the ceiling.",
+                code="package.no_repeats",
             )
         return ESTIMATE
     number = _number(document, "ceiling", folder, math.nan)
     if not 0 < number <= 1:
-        raise _wrong(folder, "ceiling", value, "a score above 0 and up to 1, or estimate")
+        raise _wrong(folder, "ceiling", value, "a number greater than 0 and at most 1, or the word estimate")
     return number
 
 
@@ -266,7 +266,7 @@ def _baseline(document: object, folder: Path) -> Baseline | None:
     _known(document, BASELINE_KEYS, folder)
     tolerance = _number(document, "tolerance", folder, Baseline.tolerance)
     if tolerance < 0:
-        raise _wrong(folder, "baseline.tolerance", tolerance, "at least 0")
+        raise _wrong(folder, "baseline.tolerance", tolerance, "0 or greater")
     return Baseline(
         embeddings=_file(document, "embeddings", folder, "baseline.csv"),
         score=None if document.get("score") is None else _number(document, "score", folder, math.nan),
@@ -280,7 +280,7 @@ def _baseline(document: object, folder: Path) -> Baseline | None:
 
 def _wrong(folder: Path, key: str, value: object, expected: str) -> OrganizerError:
     return OrganizerError(
-        f"{key} in {folder / DESCRIPTION} is {str(value)[:60]!r}, not {expected}.",
+        f"{key} in {folder / DESCRIPTION} is {str(value)[:60]!r}, but must be {expected}.",
         cure="Correct it; docs/kin.md describes task packages.",
         code="package.bad_value",
     )

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from scoring.errors import OrganizerError
 from scoring.inputs.embeddings import without_suffix
+from scoring.printable import count_of
 from scoring.protocol import ids_hash
 
-MINIMUM_ROWS = 20  # a tenth of them is tested; R2 needs two
+MINIMUM_ROWS = 20  # a tenth of the rows is the test part, and R2 needs two of them
 SHOWN = 3
 HASH_DOMAIN = b"neuco-worker task 1\0"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\Z")
@@ -43,7 +44,7 @@ class Task:
         type: Regression or binary classification.
         ids: Labeled ids, sorted by their UTF-8 bytes.
         labels: float64, one per id; 0 and 1 for classification.
-        version: SHA-256 (hex) of type and parsed (id, label) rows: another spelling of the same file is the same version.
+        version: SHA-256 (hex) of the type and the parsed (id, label) rows, so the file's formatting does not matter.
         row_set: :func:`scoring.protocol.ids_hash` of the ids; tasks with equal row sets share splits.
     """
 
@@ -59,14 +60,14 @@ def load_tasks(folder: Path, public_ids: Collection[str]) -> tuple[Task, ...]:
     """Load all tasks of a folder, sorted by name.
 
     Raises:
-        OrganizerError: If the folder or one of its tasks cannot be used; its sentence names the file and the first faulty rows.
+        OrganizerError: If the folder or one of its tasks cannot be used; the message names the file and the first faulty rows.
     """
     known = frozenset(public_ids)
     return tuple(load_task(source, known) for source in task_sources(folder))
 
 
 def task_sources(folder: Path) -> tuple[Path, ...]:
-    """List what holds a task each, sorted by task name. Dotfiles and a README are passed over.
+    """List the label files and packages of a folder, sorted by task name. Dotfiles and a README are skipped.
 
     Raises:
         OrganizerError: If the folder is missing or empty, holds anything else, or holds two sources for one task.
@@ -99,7 +100,7 @@ def task_sources(folder: Path) -> tuple[Path, ...]:
 
 
 def load_task(source: Path, public_ids: Collection[str]) -> Task:
-    """Load the task of one source; the seam at which other kinds of sources join label files.
+    """Load the task of one source, which is a label file or a package.
 
     Raises:
         OrganizerError: If the source cannot be used.
@@ -122,8 +123,8 @@ def make_task(
         name: Task identifier.
         kind: Task type.
         rows: Line number, id and label of each row, in any order.
-        public_ids: Ids that labels may exist for.
-        source: What to call the place in error messages.
+        public_ids: The ids that may have labels.
+        source: Name of the source in error messages.
 
     Raises:
         OrganizerError: If ids are unknown or duplicate, or the labels cannot be scored.
@@ -132,7 +133,7 @@ def make_task(
     _check_ids(rows, public_ids, source)
     if len(rows) < MINIMUM_ROWS:
         raise OrganizerError(
-            f"{source} has {len(rows)} labeled rows, but at least {MINIMUM_ROWS} are needed.",
+            f"{source} has {count_of(len(rows), 'labeled row')}, but at least {MINIMUM_ROWS} are needed.",
             cure="Label more samples, or remove the task.",
             code="tasks.too_few_rows",
         )
@@ -159,8 +160,8 @@ def _name(path: Path) -> str:
 def _name_and_type(path: Path) -> tuple[str, TaskType]:
     if path.suffix != ".csv" or not path.is_file():
         raise OrganizerError(
-            f"{path} is not a label file.",
-            cure="Keep only <task>__regr.csv and <task>__cls.csv (and a README) in the tasks folder.",
+            f"{path} is neither a label file nor a task package.",
+            cure="Keep only <task>__regr.csv, <task>__cls.csv, task packages (folders with task.yaml) and a README in the tasks folder.",
             code="tasks.unknown_file",
         )
     name, separator, kind = path.stem.rpartition("__")
@@ -236,7 +237,7 @@ def _label_rows(text: str, path: Path) -> Iterator[tuple[int, str, float]]:
             yield reader.line_num, row[id_column], label
     if faults:
         raise OrganizerError(
-            f"{path} has {len(faults)} rows without an id or without a finite number: {'; '.join(faults[:SHOWN])}.",
+            f"{path} has {count_of(len(faults), 'row')} without an id or without a finite number: {'; '.join(faults[:SHOWN])}.",
             cure="Correct or remove these rows. Leave samples without a label out of the file.",
             code="tasks.bad_label",
         )
@@ -246,8 +247,9 @@ def _check_ids(rows: list[tuple[int, str, float]], public_ids: frozenset[str], s
     unknown = [f"{identifier} on line {line}" for line, identifier, _ in rows if identifier not in public_ids]
     if unknown:
         raise OrganizerError(
-            f"{source} labels {len(unknown)} ids that are not in the public id list: {', '.join(unknown[:SHOWN])}.",
-            cure="Remove them, or add them to the id list before the challenge starts.",
+            f"{source} labels {count_of(len(unknown), 'id that is', 'ids that are')} not in the public id list:"
+            f" {', '.join(unknown[:SHOWN])}.",
+            cure="Remove these rows, or add the ids to the id list before the challenge starts.",
             code="tasks.unknown_ids",
         )
     first: dict[str, int] = {}
@@ -258,7 +260,7 @@ def _check_ids(rows: list[tuple[int, str, float]], public_ids: frozenset[str], s
     ]
     if again:
         raise OrganizerError(
-            f"{source} labels {len(again)} ids twice: {', '.join(again[:SHOWN])}.",
+            f"{source} has {count_of(len(again), 'row that repeats an id', 'rows that repeat an id')}: {', '.join(again[:SHOWN])}.",
             cure="Keep each id once. A sample in both parts of a split would leak its label.",
             code="tasks.duplicate_ids",
         )

@@ -1,4 +1,4 @@
-"""Fixtures of the acceptance tests: those of the worker's room that they share, a fair challenge, and an installation."""
+"""Fixtures of the acceptance tests: fixtures shared with the worker's tests, a fair challenge, and an installation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def installation(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installation:
-    """The wheel and the libraries that it declares, nothing else."""
+    """An installation of the wheel with the libraries that it declares, and nothing else."""
     installation = Installation(tmp_path_factory.mktemp("installation"))
     installation.run("pip", "install", "--quiet", str(wheel), cwd=installation.folder)
     return installation

@@ -1,4 +1,4 @@
-"""The table of kill points, and a story for each of them: what must happen so that a worker comes to that point."""
+"""The kill points of the worker, and for each of them a story that brings a worker to that point."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.worker.publishing.test_alerts_and_publishing import Hook
 from worker.evalai import Client
 from worker.evaluation.act import ScoreSubmission
 from worker.fetching.act import FetchFile
-from worker.fetching.again import FetchAgain
+from worker.fetching.refetch import FetchAgain
 from worker.intake.calls import Call
 from worker.organizer.rehearsal.practice_chain import practice_chain, served
 from worker.runtime import Act, UnrecordedAct
@@ -29,7 +29,7 @@ ENOUGH = 5  # waiting submissions; no more than two are fetched ahead
 BAD = b"id,0,1\nimg_000,1,2\n"
 SOURCES = sorted(Path(worker.__file__).parent.rglob("*.py"))
 
-ERRANDS = {
+ACTS = {
     "challenge": "connect",
     "phases": "connect",
     "receive": "poll",
@@ -43,8 +43,8 @@ ERRANDS = {
     "account": "hosts",
     "authors": "authors",
 }
-"""Which errand makes a call of the client; ``listing`` is a second way to ``submissions``."""
-MORE_ERRANDS = frozenset({"listing", "reconnect"})
+"""The act that makes each call of the client; the act ``listing`` calls ``submissions`` too."""
+MORE_ACTS = frozenset({"listing", "reconnect"})
 NOT_CALLED = frozenset(
     {
         "calls",
@@ -55,7 +55,7 @@ NOT_CALLED = frozenset(
         "learn_labels",
     }
 )
-"""What the daemon does not use of the client; it changes nothing at EvalAI."""
+"""The public names of the client that the daemon does not use; none of them changes anything at EvalAI."""
 
 
 def client_methods() -> set[str]:
@@ -64,7 +64,7 @@ def client_methods() -> set[str]:
 
 
 def acts(kind: type[Act[Any, Any]] = Act) -> set[str]:
-    """Return the names of the acts of a kind, no matter who starts them; one that records nothing leaves nothing half done."""
+    """Return the names of all acts of a kind, except acts that record nothing, because they cannot be left half done."""
     kinds, found = set(kind.__subclasses__()), set()
     while kinds:
         act = kinds.pop()
@@ -76,13 +76,13 @@ def acts(kind: type[Act[Any, Any]] = Act) -> set[str]:
     return found
 
 
-def errands() -> set[str]:
+def daemon_acts() -> set[str]:
     """Return the names of the acts on EvalAI."""
     return acts(Call)
 
 
 def kill_points() -> list[str]:
-    """Generate every kill point: before and after each transition, each call, each child, each file and push."""
+    """Return all kill points: before and after each transition and call, before, during and after each child, and all named checkpoints."""
     moves = [f"new>{State.RECEIVED}"]
     moves += [f"{source}>{target}" for source, targets in TRANSITIONS.items() for target in targets]
     calls = [f"call {name}" for name in sorted(acts())]
@@ -98,28 +98,28 @@ def kill_points() -> list[str]:
 
 
 class Plot:
-    """What a story needs: the challenge, a way to let workers live and die, and numbers that count up."""
+    """Gives a story the challenge, functions that run and kill workers, and a count of submissions."""
 
     def __init__(self, harness: Harness, live: Callable[..., None], finish: Callable[[], None]) -> None:
         self.harness = harness
-        self.finish = finish  # lets a worker do all that is left
+        self.finish = finish  # runs a worker until all work is done
         self.live = live  # live(at=..., until=..., meanwhile=...)
         self.count = 0
 
     def submit(self, content: bytes | None = None, *, team: str | None = None) -> int:
-        """Submit the next file: teams in turn, contents in turn."""
+        """Submit the next file. Teams and contents rotate unless they are given."""
         self.count += 1
         name = team or "ABCD"[self.count % 4]
         return self.harness.submit(name, embeddings(self.count % 6) if content is None else content)
 
     def known(self, pk: int) -> str | None:
-        """Return where the worker has a submission."""
+        """Return the worker's state of a submission, or None if the worker does not know it."""
         return self.harness.states().get(pk)
 
     def bring(self, state: State, content: bytes | None = None) -> int:
-        """Bring a new submission into a state, with no worker left alive and nothing older left to do."""
+        """Bring a new submission into a state, after all earlier work is done. No worker runs afterwards."""
         self.finish()
-        if state is State.RECEIVED:  # the listing would know its facts at once; a message does not
+        if state is State.RECEIVED:  # the listing would give all facts at once; a message does not
             seen, brought = len(self.harness.evalai.journal), list[int]()
             self.live(
                 at="after new>received",
@@ -149,7 +149,7 @@ Story = Callable[[Plot, str], None]
 
 @contextmanager
 def fetching_stopped(harness: Harness) -> Iterator[None]:
-    """Let nothing be fetched, as below the disk reserve, so that what is known stays in its state."""
+    """Stop all fetching with a huge disk reserve, so that known submissions stay in their states."""
     harness.configure({"submission": {"disk_reserve_gigabytes": 10**9}})
     try:
         yield
@@ -158,14 +158,14 @@ def fetching_stopped(harness: Harness) -> Iterator[None]:
 
 
 def arriving(plot: Plot, point: str) -> None:
-    """A good file comes; one that no worker lived long enough to notice will do."""
+    """A good file is submitted, unless the worker has not yet seen an earlier one."""
     if {s["id"] for s in plot.harness.evalai.submissions()} <= set(plot.harness.states()):
         plot.submit()
     plot.live(at=point)
 
 
 def scoring(plot: Plot, point: str) -> None:
-    """Good files are worked on; so many wait that one is in every stage."""
+    """Good files are in progress, enough of them to have one in every stage."""
     while sum(s["status"] in ("submitted", "running") for s in plot.harness.evalai.submissions()) < ENOUGH:
         plot.submit()
     plot.live(at=point)
@@ -177,20 +177,20 @@ def answering(plot: Plot, point: str) -> None:
 
 
 def scored_anew(plot: Plot, point: str) -> None:
-    """A good file comes whose score is not known yet."""
+    """A good file is submitted whose score is not stored yet."""
     plot.count += 1
     plot.harness.submit("D", embeddings(NEW + plot.count))
     plot.live(at=point)
 
 
 def read_alone(plot: Plot, point: str) -> None:
-    """A file comes while the worker has nothing to do: it is read by its own address."""
+    """A file is submitted while the worker is idle, so it is read with a request of its own."""
     seen = len(plot.harness.evalai.journal)
     plot.live(at=point, meanwhile=lambda: plot.submit(), when=lambda: listed(plot.harness, seen))
 
 
 def read_together(plot: Plot, point: str) -> None:
-    """Many files come while the worker works: they are read with one listing."""
+    """Several files are submitted while the worker runs, so they are read with one listing."""
     seen = len(plot.harness.evalai.journal)
 
     def many() -> None:
@@ -201,7 +201,7 @@ def read_together(plot: Plot, point: str) -> None:
 
 
 def listed(harness: Harness, since: int) -> bool:
-    """Tell whether a worker has compared the listing."""
+    """Return whether a worker has requested the listing since a given entry of the journal."""
     return any(
         entry.number >= since and entry.path.endswith("/submission/")
         for entry in harness.evalai.journal.requests("GET")
@@ -209,13 +209,13 @@ def listed(harness: Harness, since: int) -> bool:
 
 
 def bad_file(plot: Plot, point: str) -> None:
-    """A malformed file comes."""
+    """A malformed file is submitted."""
     plot.submit(BAD)
     plot.live(at=point)
 
 
 def too_large(plot: Plot, point: str) -> None:
-    """A file comes that is larger than allowed."""
+    """A file is submitted that is larger than allowed."""
     plot.harness.configure({"submission": {"max_megabytes": 0.0001}})
     plot.submit()
     plot.live(at=point)
@@ -223,7 +223,7 @@ def too_large(plot: Plot, point: str) -> None:
 
 
 def file_gone(plot: Plot, point: str) -> None:
-    """The stored file of a fetched one disappears."""
+    """The stored file of a fetched submission disappears."""
     plot.bring(State.FETCHED, embeddings(NEW + 50 + plot.count))
     for path in plot.harness.state.glob("files/*/*"):
         path.unlink()
@@ -231,14 +231,14 @@ def file_gone(plot: Plot, point: str) -> None:
 
 
 def upload_begun(plot: Plot, point: str) -> None:
-    """A large upload begins, and is finished when the worker has died."""
+    """A large upload begins, and is finished after the worker was killed."""
     pk = plot.harness.evalai.begin_upload("Z", "dev")
     plot.live(at=point)
     plot.harness.evalai.finish_upload(pk, embeddings(1))
 
 
 def _uploading(plot: Plot) -> int:
-    """Bring a large upload so far that the worker waits for it."""
+    """Begin a large upload, and run a worker until it waits for the file."""
     plot.finish()
     pk = plot.harness.evalai.begin_upload("Z", "dev")
     plot.live(until=lambda: plot.known(pk) == State.UPLOADING.value)
@@ -246,7 +246,7 @@ def _uploading(plot: Plot) -> int:
 
 
 def upload_finished(plot: Plot, point: str) -> None:
-    """A large upload that the worker waits for is finished, and its message comes."""
+    """A large upload that the worker waits for is finished, and its message arrives."""
     plot.harness.evalai.finish_upload(_uploading(plot), embeddings(2))
     plot.live(at=point)
 
@@ -264,7 +264,7 @@ def upload_run_again(plot: Plot, point: str) -> None:
 
 
 def upload_broken_off(plot: Plot, point: str) -> None:
-    """A large upload failed because its message came without the file, and comes once more like that."""
+    """A large upload has failed because its message came without the file, and the same message arrives again."""
     pk = _uploading(plot)
     plot.harness.evalai.send_again(pk)
     plot.live(until=lambda: plot.known(pk) == State.FAILED.value)
@@ -273,7 +273,7 @@ def upload_broken_off(plot: Plot, point: str) -> None:
 
 
 def ended_in(state: State, content: bytes | None = None) -> Story:
-    """Make a story: a submission is cancelled when the worker has it in a state."""
+    """Make a story in which a submission is cancelled while it is in a given state."""
 
     def story(plot: Plot, point: str) -> None:
         pk = plot.bring(state, content)
@@ -285,7 +285,7 @@ def ended_in(state: State, content: bytes | None = None) -> Story:
 
 
 def rerun_in(state: State, content: bytes | None = None) -> Story:
-    """Make a story: a submission is run again when the worker has it in a state."""
+    """Make a story in which a submission is run again while it is in a given state."""
 
     def story(plot: Plot, point: str) -> None:
         pk = plot.bring(state, content)
@@ -297,7 +297,7 @@ def rerun_in(state: State, content: bytes | None = None) -> Story:
 
 
 def while_scoring(end: str) -> Story:
-    """Make a story: a submission is ended while its child scores it, and the listing is compared meanwhile."""
+    """Make a story in which a submission is cancelled or run again while a child scores it, and the listing is compared meanwhile."""
 
     def story(plot: Plot, point: str) -> None:
         evalai = plot.harness.evalai
@@ -308,7 +308,7 @@ def while_scoring(end: str) -> Story:
             meanwhile=lambda: evalai.cancel(pk) if end == "cancel" else evalai.rerun(pk) and None,
             when=lambda: bool(evalai.journal.effects("running", pk)),
         )
-        if end == "rerun":  # nobody wants to wait for the long one
+        if end == "rerun":  # scoring the new submission would take too long
             evalai.cancel(max(known["id"] for known in evalai.submissions()))
         plot.harness.configure({"evalai": {"reconcile_every": 600}, "phases": {"dev": {"folds": 4}}})
 
@@ -316,7 +316,7 @@ def while_scoring(end: str) -> Story:
 
 
 def revived(plot: Plot, point: str) -> None:
-    """A cancelled one is set to be done after all."""
+    """A cancelled submission is set back to submitted."""
     pk = _cancelled(plot)
     plot.harness.evalai.edit(pk, status="submitted")
     plot.live(at=point)
@@ -330,19 +330,19 @@ def _cancelled(plot: Plot) -> int:
 
 
 def rerun_of_cancelled(plot: Plot, point: str) -> None:
-    """A cancelled one is run again, and the new one answered."""
+    """A cancelled submission is run again, and the new one is answered."""
     plot.harness.evalai.rerun(_cancelled(plot))
     plot.live(at=point)
 
 
 def resumed(plot: Plot, point: str) -> None:
-    """A host resumes a failed one."""
+    """A host resumes a failed submission."""
     plot.harness.evalai.resume(plot.bring(State.FAILED, BAD))
     plot.live(at=point)
 
 
 def set_back(state: State, content: bytes | None = None) -> Story:
-    """Make a story: a participant sets an answered one back."""
+    """Make a story in which a participant sets an answered submission back to submitted."""
 
     def story(plot: Plot, point: str) -> None:
         pk = plot.bring(state, content)
@@ -353,7 +353,7 @@ def set_back(state: State, content: bytes | None = None) -> Story:
 
 
 def hidden(plot: Plot, point: str) -> None:
-    """A published one is flagged and shown again."""
+    """A published submission is flagged and later unflagged."""
     pk = plot.bring(State.PUBLISHED)
     plot.harness.evalai.edit(pk, is_flagged=True)
     plot.live(at=point)
@@ -361,7 +361,7 @@ def hidden(plot: Plot, point: str) -> None:
 
 
 def rerun_of_failed(plot: Plot, point: str) -> None:
-    """What failed is run again and succeeds, because the organizer has corrected the configuration meanwhile."""
+    """A failed submission is run again and succeeds, because the organizer has corrected the configuration meanwhile."""
     plot.harness.configure({"submission": {"max_megabytes": 0.0001}})
     pk = plot.submit(team="X")
     plot.live(at="after rejected>failed")
@@ -371,16 +371,16 @@ def rerun_of_failed(plot: Plot, point: str) -> None:
 
 
 def rerun_of_published(plot: Plot, point: str) -> None:
-    """What stands on the board is run again; the answer comes when the board has already been looked through."""
+    """A submission on the board is run again, and the new answer comes after the board has been checked."""
     pk = plot.bring(State.PUBLISHED)
-    plot.harness.configure({"submission": {"answer_grid": 5}})  # longer than a board takes
+    plot.harness.configure({"submission": {"answer_grid": 5}})  # longer than making a board takes
     plot.harness.evalai.rerun(pk)
     plot.live(at=point)
     plot.harness.configure({"submission": {"answer_grid": 0}})
 
 
 def rerun_of_posted(plot: Plot, point: str) -> None:
-    """What is answered but not yet on the board is run again."""
+    """A submission that is answered but not yet on the board is run again."""
     pk = plot.bring(State.POSTED)
     away = plot.harness.board.with_name("away.git")
     plot.harness.board.rename(away)
@@ -392,20 +392,20 @@ def rerun_of_posted(plot: Plot, point: str) -> None:
 
 
 def first_sent(plot: Plot, point: str) -> None:
-    """A team that nobody has met sends its first submission."""
+    """A new team sends its first submission."""
     plot.submit(team=f"new {plot.count}")
     plot.live(at=point)
 
 
 def reloaded(plot: Plot, point: str) -> None:
-    """The configuration is read again by a worker that runs."""
+    """A running worker reloads its configuration."""
     plot.submit()
     seen = len(plot.harness.evalai.journal)
     plot.live(at=point, meanwhile="reload", when=lambda: listed(plot.harness, seen))
 
 
 def alerted(plot: Plot, point: str) -> None:
-    """The organizer is told something by the webhook."""
+    """An alert is sent to the organizer's webhook."""
     hook = Hook()
     (plot.harness.folder / "hook").write_text(hook.url)
     plot.harness.configure({"alerts": {"webhook": "file:hook"}})
@@ -417,13 +417,13 @@ def alerted(plot: Plot, point: str) -> None:
 
 
 def tidied(plot: Plot, point: str) -> None:
-    """A stored file is compressed when its submission is answered."""
+    """A stored file is compressed after its submission is answered."""
     plot.bring(State.POSTED, embeddings(NEW + 200 + plot.count))
     plot.live(at=point)
 
 
 def wanted_again(plot: Plot, point: str) -> None:
-    """A rescore wants the file of a published one, and it is gone."""
+    """A rescore needs the stored file of a published submission, and the file is gone."""
     pk = plot.bring(State.PUBLISHED)
     for path in plot.harness.state.glob("files/*/*"):
         path.unlink()
@@ -433,12 +433,12 @@ def wanted_again(plot: Plot, point: str) -> None:
 
 
 def drawn(plot: Plot, point: str) -> None:
-    """A phase in which nothing was scored is changed, and its splits wait for another round."""
+    """A phase without any scores is changed, and its splits wait for another round."""
     rounds = practice_chain(genesis=int(datetime.now(UTC).timestamp()) - 1000)
     with served(rounds) as server:
         plot.finish()
         with closing(sqlite3.connect(plot.harness.state / "worker.db")) as database, database:
-            database.execute("DELETE FROM cells WHERE phase = 'eval'")  # which were scored ahead
+            database.execute("DELETE FROM cells WHERE phase = 'eval'")  # these were scored in advance
         folds = 5 + len(_commitments(plot.harness))
         settings = drawing(plot.harness.folder, rounds, server, notice_s=1)
         plot.harness.configure({**settings, "phases": {"eval": {"folds": folds}}})
@@ -508,4 +508,4 @@ STORIES: dict[Story, list[str]] = {
     tidied: _both("call look", "call compress"),
     wanted_again: [f"{when} child fetch_again" for when in ("before", "during", "after")],
 }
-"""Which story leads to which points; a point may stand in several."""
+"""Each story with the kill points that it reaches; several stories may reach the same point."""

@@ -1,4 +1,4 @@
-"""A small honest challenge whose dev phase was revealed, and ways to spoil what it published."""
+"""A small honest challenge whose dev phase is revealed, and functions that change its published files."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ ALWAYS = {
     *((check, Worth.BELIEVED) for check in ("beacon", "clocks", "evalai", "groups", "private")),
     ("register", Worth.NOT_REVEALED),
 }
-"""What is left to be believed or revealed: no beacon, what EvalAI knows, earlier boards, clocks, private entries, another phase."""
+"""The verdicts that this challenge always leaves open: five are taken on trust, and one waits for the reveal of phase eval."""
 Change = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
 class Fair:
-    """The challenge, still open, and a folder with nothing but its public files."""
+    """A challenge whose harness is still open, and a folder that holds only its public files."""
 
     harness: Harness
     public: Path
 
     @property
     def signer(self) -> Signer:
-        """The key that the organizers have."""
+        """The organizers' signing key."""
         with closing(self.harness.store()) as store, store.read() as tx:
             key = signer(tx)
         assert key is not None
@@ -48,7 +48,7 @@ class Fair:
 
 
 def public_copy(repository: Path, folder: Path) -> Path:
-    """Take what anybody can see of a repository into a folder of its own, without its history."""
+    """Copy the public files of a repository into a new folder, without its history."""
     subprocess.run(
         ["git", "clone", "-q", "-b", "main", str(repository), str(folder)],
         check=True,
@@ -60,7 +60,7 @@ def public_copy(repository: Path, folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def fair(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> Iterator[Fair]:
-    """Two teams and a private submission; dev is revealed, eval is not."""
+    """A challenge with two teams and a private submission; dev is revealed, eval is not."""
     os.environ.setdefault("NUMBA_CACHE_DIR", str(WARM_CACHE))
     folder = tmp_path_factory.mktemp("fair")
     with Harness(folder, changes={"evalai": {"poll_every": 1}}, fork_server=fork_server) as harness:
@@ -82,7 +82,7 @@ def lies(repository: PublicRepository) -> set[str]:
 
 
 def others(found: Iterable[Verdict]) -> list[tuple[str, Worth]]:
-    """Return the checks that found anything but consistency, without those that this challenge leaves open."""
+    """Return check and worth of every verdict that is not consistent, except those that this challenge always leaves open."""
     return [
         (named(verdict), verdict.worth)
         for verdict in found
@@ -96,7 +96,7 @@ def named(verdict: Verdict) -> str:
 
 
 def with_file(repository: PublicRepository, path: str, content: bytes | None) -> PublicRepository:
-    """Return the files with one of them replaced, or gone."""
+    """Return the files with one of them replaced or removed."""
     files = {**repository.files, path: content or b""}
     if content is None:
         del files[path]
@@ -104,7 +104,7 @@ def with_file(repository: PublicRepository, path: str, content: bytes | None) ->
 
 
 def revealed(repository: PublicRepository, path: str = REVEAL) -> dict[str, Any]:
-    """Return what a reveal says, with its long lists in it."""
+    """Return the document of a reveal, with its long lists included."""
     folder = path.rpartition("/")[0]
     document: dict[str, Any] = repository.json(path)
     for name, listed in document.pop("parts").items():
@@ -115,7 +115,7 @@ def revealed(repository: PublicRepository, path: str = REVEAL) -> dict[str, Any]
 def with_reveal(
     repository: PublicRepository, document: Mapping[str, Any], path: str = REVEAL
 ) -> PublicRepository:
-    """Return the files with another reveal, whose long lists are in parts that fit."""
+    """Return the files with another reveal and with the parts that hold its long lists."""
     folder = path.rpartition("/")[0]
     named = {
         name: parts.written(name, (json.dumps(one) for one in document[name]))
@@ -135,7 +135,7 @@ def _is_part(path: str, folder: str) -> bool:
 
 
 def changed(repository: PublicRepository, path: str, change: Change) -> PublicRepository:
-    """Return the files with one changed: a reveal, a JSON document, the list of a file's JSON lines, or a text."""
+    """Return the files with a change to one of them: a reveal, a JSON document, a list of JSON lines, or a text."""
     if path.endswith("/reveal.json"):
         return with_reveal(repository, change(revealed(repository, path)), path)
     text = repository.files[path].decode()
@@ -150,7 +150,7 @@ def changed(repository: PublicRepository, path: str, change: Change) -> PublicRe
 
 
 def to(*path: Any, value: Any) -> Change:
-    """Return a change that sets one place of a document, to a value or by a function of the old one."""
+    """Return a change that sets one place of a document to a value, or to a function of its old value."""
 
     def change(document: Any) -> Any:
         place = document
@@ -163,7 +163,7 @@ def to(*path: Any, value: Any) -> Change:
 
 
 def of_event(kind: str, change: Change) -> Change:
-    """Return a change of a reveal's document that changes the first open event of a kind."""
+    """Return a change to a reveal's document that changes its first opened event of a kind."""
 
     def in_document(document: Any) -> Any:
         opening = next(one for one in document["register"] if one.get("fields", {}).get("kind") == kind)
@@ -174,7 +174,7 @@ def of_event(kind: str, change: Change) -> Change:
 
 
 def resealed(fair: Fair, repository: PublicRepository) -> PublicRepository:
-    """Sign files again as they are, as an organizer can."""
+    """Seal and sign the files as they are, as an organizer can."""
     signer = fair.signer
     sealed = seal.seal(
         {path: content for path, content in repository.files.items() if path != seal.PATH},
@@ -187,7 +187,7 @@ def resealed(fair: Fair, repository: PublicRepository) -> PublicRepository:
 
 
 def forged(fair: Fair, repository: PublicRepository, kind: str, change: Change) -> PublicRepository:
-    """Change the first event of a kind, and make log, signatures and seal fit again, as an organizer can who has all keys."""
+    """Change the first event of a kind, and make the log, signatures and seal match, as an organizer with all keys can."""
     document = revealed(repository)
     opening = next(one for one in document["register"] if one.get("fields", {}).get("kind") == kind)
     before, _ = events.read_opening(opening)

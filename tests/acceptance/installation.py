@@ -1,7 +1,7 @@
-"""An installation as a newcomer has it: neuco-worker and what it declares that it needs, no test package.
+"""An installation as a newcomer gets it: neuco-worker and its declared dependencies, without test packages.
 
-The libraries are links into the environment that runs the tests, so an installation takes a second and no network. Which ones are linked
-follows from what the packages themselves declare, so one that is not declared is missing here as it is anywhere else.
+The libraries are symbolic links into the environment that runs the tests, so an installation takes a second and needs no network. Only
+declared dependencies are linked, so an undeclared one is missing here as it would be on a user's machine.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BUILD: list[str] = PROJECT["build-system"]["requires"]
 
 
 def closure(requirements: Iterable[str]) -> dict[str, Distribution]:
-    """Find the installed packages that requirements need, and those that these need."""
+    """Find the installed packages that requirements name, and all their dependencies."""
     found: dict[str, Distribution] = {}
     waiting = [Requirement(text) for text in requirements]
     seen = set()
@@ -42,7 +42,7 @@ def closure(requirements: Iterable[str]) -> dict[str, Distribution]:
 
 
 def link(requirements: Iterable[str], folder: Path) -> None:
-    """Put what requirements need into a folder."""
+    """Link the packages that requirements need into a folder."""
     for package in closure(requirements).values():
         for name in {file.parts[0] for file in package.files or ()} - {"..", "__pycache__"}:
             place = folder / name
@@ -51,7 +51,7 @@ def link(requirements: Iterable[str], folder: Path) -> None:
 
 
 def copy_checkout(target: Path) -> Path:
-    """Copy what is installed, and no more, into a new git repository."""
+    """Copy only the files that an installation needs into a new git repository."""
     target.mkdir()
     files = ["pyproject.toml", "README.md", "LICENSE", "constraints.txt"]
     for name in files:
@@ -74,11 +74,11 @@ def build_wheel(source: Path, target: Path) -> Path:
 
 
 class Installation:
-    """A virtual environment with the declared libraries, far from the checkout.
+    """A virtual environment with the declared libraries, outside the checkout.
 
     Args:
-        folder: Where to make it.
-        declared: The libraries.
+        folder: Folder of the environment.
+        declared: Requirements to install.
     """
 
     def __init__(self, folder: Path, declared: Iterable[str] = DECLARED) -> None:
@@ -94,7 +94,7 @@ class Installation:
         } | {"NUMBA_CACHE_DIR": str(folder / "numba"), "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
 
     def _bring_pip(self) -> None:
-        """Let the tests' pip work here: without an index, and with build tools beside it in place of those that it would download."""
+        """Make the tests' pip available, without an index and with linked build tools instead of those that it would download."""
         tools = self.folder / "build-tools"
         tools.mkdir()
         link(BUILD, tools)

@@ -1,4 +1,4 @@
-"""A ladder that was told otherwise than it was climbed, in stories of the liar's kit."""
+"""Lies about a ladder, made with the liar's kit: answers and boards that do not follow from its rules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LADDER = {"selection": "ladder", "ladder_step": STEP}
 
 
 def with_ladder(story: Story) -> Story:
-    """Tell what happened as it would have been with a ladder in dev from the beginning."""
+    """Change a story as if phase dev had used a ladder from the beginning."""
     for told in story.of(events.PHASE):
         told.fields["rules"] = {**told.fields["rules"], **LADDER}
     for told in story.of(events.SCORE):
@@ -26,7 +26,7 @@ def with_ladder(story: Story) -> Story:
 
 
 def _tell(story: Story, told: Told) -> None:
-    """Let a score's participant be told what the ladder makes of it."""
+    """Set the shown value of a score to the one that the ladder gives."""
     register = story.registers(told.at)["dev"]
     moment, fields = told.at, told.fields
     rules, epsilon = register.rules(moment), story.epsilon("dev")
@@ -87,4 +87,4 @@ BROKEN: dict[str, tuple[Tell, str]] = {
     ),
     "boards on which the last submission counts all the same": (_boards_without_ladder, "dev: replay"),
 }
-"""What is told otherwise, and the check that contradicts it."""
+"""Each lie about the ladder, and the check that contradicts it."""

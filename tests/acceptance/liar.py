@@ -1,8 +1,8 @@
-"""The liar's kit: a whole public repository, made with the product's own functions from whatever its organizers choose to have happened.
+"""The liar's kit: a whole public repository, made with the product's own functions from any events that its organizers invent.
 
-An organizer has the secret, the key and the software. So a lie is told at the source, as an event that never happened, happened otherwise
-or at another time, and everything that is published is made from it: commitments, log, chain, signatures, boards, pages, reveals, seal.
-What is wrong with it can only be found by somebody who looks at what cannot be made to fit.
+An organizer has the secret, the key and the software. A lie therefore starts at the source, as an event that never happened, or that
+happened differently or at another time. Everything that is published is made from it: commitments, log, chain, signatures, boards, pages,
+reveals and seal. Only a check of something that organizers cannot make consistent with the lie can find it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from worker.fairness.verify.replay import Register
 
 BEGUN = datetime.fromisoformat("2026-03-02T09:00:00+00:00")
 EVERY = timedelta(hours=1)
-REPLICATES = 20  # of a bootstrap that nobody looks at
+REPLICATES = 20  # of the bootstrap; few, for speed
 PHASES = ("dev", "eval")
 HOSTS, BASELINE = "Host Participant Team", "Baseline mean embeddings"
 FILES = {
@@ -46,19 +46,19 @@ FILES = {
     "C": embeddings(4, noise=0.6),
     "A at last": embeddings(6, noise=0.2),
 }
-"""What is sent in the challenge that the kit tells otherwise."""
+"""The files that are submitted in the honest challenge; the kit's stories start from it."""
 
 
 @dataclass
 class Told:
-    """An event as the organizers tell it.
+    """An event as the organizers report it.
 
     Attributes:
-        fields: What it says.
-        nonce: What it is committed to with.
-        line: The line of the log that holds it; None for the one that is due.
-        whole: Whether the reveal opens it whole.
-        left_out: Whether the reveal leaves it out.
+        fields: The event's content.
+        nonce: The nonce of its commitment.
+        line: Number of the line of the log that holds its commitment; None for the line that is due.
+        whole: Whether the reveal opens the whole event, not only a part of it.
+        left_out: Whether the reveal omits it.
     """
 
     fields: dict[str, Any]
@@ -69,38 +69,38 @@ class Told:
 
     @property
     def at(self) -> datetime:
-        """When it happened."""
+        """The time of the event."""
         return datetime.fromisoformat(self.fields["at"])
 
     @property
     def commitment(self) -> str:
-        """What the log has of it."""
+        """Its commitment in the log."""
         return events.commitment_of(self.fields, bytes.fromhex(self.nonce))
 
     def opening(self) -> dict[str, Any]:
-        """Return what the reveal has of it."""
+        """Return its opening in the reveal."""
         opened_ = events.opened if self.whole else events.opened_in_part
         return opened_(self.fields, bytes.fromhex(self.nonce))
 
 
 @dataclass
 class Story:
-    """All that organizers know of a challenge, and may change.
+    """Everything that the organizers know about a challenge and can change.
 
     Attributes:
         signer: The challenge's key.
         site: Title and link of the pages.
-        readme: README.md as it stood before.
+        readme: README.md of the honest challenge.
         entries: The public commitments.
-        reveals: Phase to the document of its reveal, without its long lists.
+        reveals: Phase to the document of its reveal; its long lists are made again.
         hidden: Phase to the other files of its reveal: ids, labels, the list of contents.
-        events: What happened, oldest first.
-        contents: The published contents, by their parts' names.
+        events: The events, oldest first.
+        contents: Name of a part to the content in it.
         revealed: The phases that are revealed.
-        revealed_at: When, as it is told.
+        revealed_at: The claimed time of the reveal.
         log: The times of the lines of the log.
-        rules_told: Rules that the reveal and the page tell, whatever is registered.
-        closed_told: When the page says that phases were closed, whatever is registered.
+        rules_told: Rules that the reveal and the page state instead of the registered ones.
+        closed_told: The closing time of all phases that the page states instead of the registered ones.
         on_boards: Changes the boards of a phase after they were made.
         on_files: Changes the files before they are sealed.
         on_lines: Changes the body of a line before it is chained.
@@ -137,12 +137,12 @@ class Story:
         return [one["submission"] for one in scores if one["team"] == team and one["public_at_first"]]
 
     def drop(self, told: Iterable[Told]) -> None:
-        """Let events never have happened."""
+        """Remove events as if they had never happened."""
         gone = list(told)
         self.events = [one for one in self.events if one not in gone]
 
     def add(self, fields: Mapping[str, Any], at: datetime, **more: Any) -> Told:
-        """Tell one more event."""
+        """Add an event."""
         number = hashlib.sha256(f"{len(self.events)}".encode()).hexdigest()
         told = Told(fields={**copy.deepcopy(dict(fields)), "at": at.isoformat()}, nonce=number, **more)
         self.events = sorted([*self.events, told], key=lambda one: one.at)
@@ -177,11 +177,11 @@ class Story:
         return made
 
     def due(self, moment: datetime) -> int:
-        """Return the line that is due after a moment."""
+        """Return the number of the line that is due after a moment, or 0 if the log has no such line."""
         return next((number for number, made_at in enumerate(self.log, 1) if made_at >= moment), 0)
 
     def registers(self, until: datetime | None = None) -> dict[str, Register]:
-        """Return what is registered of each phase, as far as it will be open."""
+        """Return the register of each phase, without the events that the reveal omits."""
         known = [one for one in self.events if not one.left_out and (until is None or one.at <= until)]
         return {
             name: Register(name, (_read(one) for one in known if one.fields["phase"] in (name, None)))
@@ -189,7 +189,7 @@ class Story:
         }
 
     def boards(self, phase: str, until: datetime | None = None) -> list[Board]:
-        """Make the boards of a phase, as the worker does: whenever something was registered, until it is closed."""
+        """Make the boards of a phase as the worker does: at every event, until the phase is closed."""
         registers, found = self.registers(until), list[Board]()
         register, epsilon = registers[phase], self.epsilon(phase)
         moments = sorted({told.at for told in self.events if until is None or told.at <= until})
@@ -211,7 +211,7 @@ class Story:
         return float(manifest["protocol"]["recipe"]["epsilon"])
 
     def rules(self, phase: str, until: datetime | None = None) -> tuple[Any, str | None]:
-        """Return the rules of a phase as the board knows them, and when it was closed."""
+        """Return the rules of a phase as its board uses them, and the time at which the phase was closed."""
         register = self.registers(until)[phase]
         decided = register.decisions.events[-1]
         rules = register.rules(register.decisions.moments[-1])
@@ -221,7 +221,7 @@ class Story:
         return replace(made, **self.rules_told), decided["frozen_at"]
 
     def publish(self, until: datetime | None = None) -> PublicRepository:
-        """Return everything that is public at a moment, sealed; without one at the end, with the reveals."""
+        """Return everything that is public at a moment, sealed; by default at the end, with the reveals."""
         lines, sites = self.lines(until), []
         shown = self.revealed if until is None else ()
         entries = [
@@ -319,7 +319,7 @@ class Story:
 
 
 def _read(told: Told) -> dict[str, Any]:
-    """Return what can be read of an event, with its folds as the register has them."""
+    """Return the readable fields of an event, with its folds in the register's form."""
     fields = copy.deepcopy(events.read_opening(told.opening())[1])
     for cell in fields.get("cells", {}).values():
         cell["folds"] = folds_from_json(cell["folds"])
@@ -327,12 +327,12 @@ def _read(told: Told) -> dict[str, Any]:
 
 
 def filler_key(number: int) -> bytes:
-    """Return the key that a line is filled up with."""
+    """Return the key of a line's fillers."""
     return hashlib.sha256(f"line {number}".encode()).digest()
 
 
 def honest(fair: Fair, begun: datetime = BEGUN) -> Story:
-    """Return what happened in a challenge whose phases are all revealed, an event an hour from its beginning on."""
+    """Return the true story of a fully revealed challenge, with its moments one hour apart."""
     with opened(str(fair.harness.board)) as public:
         page = public.json("leaderboard/dev.json")
         reveals = {name: revealed(public, f"reveal/{name}/reveal.json") for name in PHASES}
@@ -391,7 +391,7 @@ def _dated(fields: Mapping[str, Any], moments: list[str], begun: datetime) -> di
 
 @pytest.fixture(scope="session")
 def ended(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> Iterator[Fair]:
-    """A baseline, three teams, a private submission, and a phase that needs a score in the other one; all is revealed."""
+    """A fully revealed challenge with a baseline, three teams, a private submission, and a phase that requires a score in the other one."""
     os.environ.setdefault("NUMBA_CACHE_DIR", str(WARM_CACHE))
     folder = tmp_path_factory.mktemp("liar")
     changes = {"evalai": {"poll_every": 1}, "phases": {"eval": {"eligible_if_scored_in": "dev"}}}
@@ -414,11 +414,11 @@ def ended(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> 
 
 
 class Git:
-    """A repository of the challenge, and the commits in it.
+    """A git repository that receives versions of a challenge's public files.
 
     Args:
-        folder: Where it is made.
-        branch: Its only one.
+        folder: Folder of the repository.
+        branch: Its only branch.
     """
 
     def __init__(self, folder: Path, branch: str = "main") -> None:
@@ -432,7 +432,7 @@ class Git:
         subprocess.run(command, check=True, capture_output=True, env=clean_environment())
 
     def push(self, repository: PublicRepository) -> None:
-        """Commit files as they are, with the contents on a branch of their own."""
+        """Replace all files of the repository, and commit them."""
         for path in [path for path in self.folder.rglob("*") if path.is_file() and ".git" not in path.parts]:
             path.unlink()
         for path, content in repository.files.items():

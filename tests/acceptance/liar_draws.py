@@ -1,7 +1,7 @@
-"""The liar's kit and its draws: organizers commit, name values and mix them in, with the product's own functions and any clock.
+"""Draws in the liar's kit: organizers commit, announce values and mix them in, with the product's own functions and any clock.
 
-They have secret, key and software, so they may do it as often as they like, look what comes of it, and publish what suits them; then all
-scores are computed again on the splits that follow, and everything else is made to fit.
+The organizers have the secret, the key and the software. They can repeat these steps, look at each result, and publish the one that they
+like best. All scores are then computed again on the resulting splits, and everything else is made consistent with them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from worker.fairness.drand import QUICKNET, value_of
 from worker.organizer.reveal import label_csv
 from worker.state import Store
 
-# Rounds that the network has made; nobody here can make another one.
+# Real rounds of the network. Their signatures cannot be made without the network's keys.
 ROUND, EARLIER = 657413, 1000
 SIGNATURES = {
     ROUND: "b713718a38ae728dfd477991af2822e08d2f305e47718cef9f7848ce4050e7be41076862b98fad56e91a6b85b89cd97b",
@@ -40,31 +40,31 @@ SIGNATURES = {
 AT = QUICKNET.made_at(ROUND)
 NAMED, MIXED = AT - timedelta(minutes=11), AT + timedelta(minutes=1)
 BEGUN = AT + timedelta(minutes=15)
-"""When the first file was sent, and nothing was committed to any more."""
+"""The time at which submissions begin, after all commitments."""
 TEAMS, WINNER = ("A", "B", "C"), "C"
-"""Whom organizers would like to win."""
+"""The teams, and the one that dishonest organizers want to win."""
 
 
 def named(number: int = ROUND, **otherwise: Any) -> dict[str, Any]:
-    """Return how a round is named."""
+    """Return the announcement of a round as a commitment publishes it."""
     told = {"source": QUICKNET.name, "at": QUICKNET.made_at(number).isoformat(), "round": number}
     return {**told, "chain": QUICKNET.to_json(), **otherwise}
 
 
 def mixed(number: int = ROUND, **otherwise: Any) -> dict[str, Any]:
-    """Return what is published of a round that was mixed in."""
+    """Return the record of a mixed-in round as a commitment publishes it."""
     signature = otherwise.get("signature", SIGNATURES[number])
     return {"round": number, "signature": signature, "value": value_of(signature), **otherwise}
 
 
 @dataclass(frozen=True)
 class Sent:
-    """What organizers have of a challenge besides what is published.
+    """The unpublished data that organizers have of a challenge.
 
     Attributes:
         records: Phase to its record.
-        contents: Content hash to the embeddings that were sent.
-        secret: The challenge's.
+        contents: Content hash to the submitted embeddings.
+        secret: The challenge's secret.
     """
 
     records: Mapping[str, PhaseRecord]
@@ -73,7 +73,7 @@ class Sent:
 
 
 def read_sent(records: Mapping[str, PhaseRecord], files: Sequence[Path], secret: bytes) -> Sent:
-    """Read what was sent."""
+    """Read the submitted files."""
     record = records["dev"]
     dim = record.protocol.embedding_dim
     read = [read_submission(file, record.ids, dim, max_expanded_bytes=10**7) for file in files]
@@ -81,12 +81,12 @@ def read_sent(records: Mapping[str, PhaseRecord], files: Sequence[Path], secret:
 
 
 class Organizers:
-    """Organizers at work: a state of their own, in which they commit.
+    """Organizers who commit, in a database of their own.
 
     Args:
-        story: What happened; it is told by what they do here.
-        sent: What they have besides.
-        folder: Where their state is.
+        story: The story, which their actions change.
+        sent: Their unpublished data.
+        folder: Folder of their database.
     """
 
     def __init__(self, story: Story, sent: Sent, folder: Path) -> None:
@@ -103,13 +103,13 @@ class Organizers:
         drawn: Mapping[str, Any] | None = None,
         beacon: str | None = None,
     ) -> None:
-        """Commit to everything as it is now, whatever that means for whom.
+        """Commit to the current secret and tasks.
 
         Args:
-            at: When, as they say.
-            draw: The value that they name for all phases.
-            drawn: The value that they mix in.
-            beacon: A value that they mix in without having named it.
+            at: The claimed time of the commitment.
+            draw: The announcement of a value for all phases.
+            drawn: The value of a draw that they mix in.
+            beacon: A value that they mix in without a draw.
         """
         with closing(self._state()) as store, store.write() as tx:
             before = [entry for entry, _ in tx.commitments()]
@@ -130,7 +130,7 @@ class Organizers:
             )
 
     def change_label(self) -> None:
-        """Change a label of a task of phase dev."""
+        """Change one label of a task in phase dev."""
         record, folder = self.records["dev"], self._folder / "labels"
         folder.mkdir()
         for task in record.tasks:
@@ -143,18 +143,18 @@ class Organizers:
         self.records["dev"] = replace(record, tasks=tuple(load_tasks(folder, record.ids)))
 
     def grind(self, value: str | None) -> None:
-        """Try secrets until the winner is whom they like, with a value that is mixed in."""
+        """Try secrets until the wanted team wins, given the value that is mixed in."""
         tried = iter(range(1, 1000))
         while self.best(value) != WINNER:
             self.secret = next(tried).to_bytes(32, "big")
 
     def grind_value(self) -> str:
-        """Try values until the winner is whom they like, and return the value."""
+        """Try values until the wanted team wins, and return that value."""
         values = (f"{number:02} 15 26 35 41 49" for number in range(1, 1000))
         return next(value for value in values if self.best(value) == WINNER)
 
     def tell(self) -> Story:
-        """Publish all of it: scores on the splits that follow, commitments, what opens them."""
+        """Return the story with the commitments, their openings, and the scores on the resulting splits."""
         with closing(self._state()) as store, store.read() as tx:
             made = tx.commitments()
         story = self._story
@@ -188,7 +188,7 @@ class Organizers:
             cell |= {"version": task.version, "folds": folds_to_json(task.folds)}
 
     def best(self, value: str | None = None) -> str:
-        """Return the team whose last submission has the highest mean Q in phase dev, with a value that is mixed in."""
+        """Return the team whose last submission has the highest mean Q in phase dev, given the value that is mixed in."""
         setup = self._setup("dev", value)
         means = {team: self._card(score(self._story, team).fields["content"], setup).q_mean for team in TEAMS}
         return max(means, key=lambda team: means[team])

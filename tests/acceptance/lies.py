@@ -1,6 +1,6 @@
-"""What organizers could tell instead of what happened, and by what it is found, or how it is named.
+"""Lies that organizers could tell, each with the check that contradicts it or the sentence that discloses it.
 
-Each lie is told at the source, to a story of the kit, which then makes everything else fit.
+Each lie changes a story of the liar's kit, and the kit then makes everything else consistent with it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _facts(story: Story, team: str) -> Told:
 
 
 def raise_score(told: Told, by: float) -> None:
-    """Raise all fold scores, and the value that was shown with them."""
+    """Raise all fold scores, and change the shown value accordingly."""
     for cell in told.fields["cells"].values():
         cell["folds"] = [min(1.0, fold + by) for fold in cell["folds"]]
     scores = [quality(folds_from_json(cell["folds"]), 0.02).q for cell in told.fields["cells"].values()]
@@ -42,13 +42,13 @@ def raise_score(told: Told, by: float) -> None:
 
 
 def _decide(story: Story, kind: str, earlier: Told, **changes: Any) -> Told:
-    """Tell another event of a kind ten minutes before the board was closed."""
+    """Add an event of a kind ten minutes before the board was closed."""
     close = story.of(events.PHASE)[-1]
     return story.add({**earlier.fields, "kind": kind, **changes}, close.at - timedelta(minutes=10))
 
 
 def _change_rules(story: Story, **rules: Any) -> None:
-    """Change rules ten minutes before the board was closed."""
+    """Change the rules ten minutes before the board was closed."""
     before, close = story.of(events.PHASE)[-2:]
     changed = {**before.fields["rules"], **rules}
     _decide(story, events.PHASE, before, rules=changed, reason="we like others")
@@ -200,7 +200,7 @@ def _before_its_line(story: Story) -> None:
 
 
 def _closed_too_early(story: Story) -> None:
-    """Say afterwards that the board had been closed before the winner's submission, and show no board that has it."""
+    """Claim afterwards that the board was closed before the winner's submission, and publish no board that shows it."""
     sent = min(told.at for told in story.about(story.sent_by("A")[-1]))
     story.of(events.PHASE)[-1].fields["frozen_at"] = (sent - timedelta(minutes=1)).isoformat()
     story.on_boards = lambda made: [board for board in made if board.phase != "dev" or board.made_at < sent]
@@ -365,7 +365,7 @@ NAMED: dict[str, tuple[Tell, str, str | None]] = {
     "names of two teams swapped": (_swap_names, "who sent each submission", None),
     "a public entry as a private one": (
         lambda story: [setattr(one, "whole", False) for one in story.about(story.sent_by("A")[-1])],
-        "opened only in part, because they are private",
+        "opened only in part (private",
         "was revealed as private",
     ),
     "an entry that was never registered": (
@@ -380,7 +380,7 @@ NAMED: dict[str, tuple[Tell, str, str | None]] = {
     ),
     "entries lost with a backup": (
         lambda story: _restored(story, later=0),
-        "according to the organizers, their keys were lost when the state was restored",
+        "the keys were lost when the state was restored",
         None,
     ),
     "one line for a whole day": (_one_line, "hours later than announced", None),

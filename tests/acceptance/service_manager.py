@@ -1,7 +1,7 @@
-"""What systemd does for our units, as far as a test needs it: a unit's own lines, run below a root directory.
+"""A minimal replacement for systemd in tests, which runs the commands of our units below a root directory.
 
-There is no systemd in a test's surroundings. Units are judged by `systemd-analyze` elsewhere; here their commands are run with the
-environment, the credentials, the folders and the notification socket that their lines ask for. Users and sandboxing are left out.
+These tests run without systemd; other tests check the units with `systemd-analyze`. Here the commands run with the environment, the
+credentials, the folders and the notification socket that the unit files request. Users and sandboxing are left out.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import subprocess
 from pathlib import Path
 
 PLACES = re.compile(r"(?<![\w.])/(?=(?:opt|etc|var/lib|var/cache|var/backups)/neuco-worker)")
-"""Where a path of ours begins that stands below the root directory."""
+"""Matches the first slash of each absolute path of ours, which is moved below the root directory."""
 READY_WITHIN_S = 120.0
 
 
 class ServiceManager:
-    """Starts and stops what `systemctl` is asked to.
+    """Starts and stops services as `systemctl` does.
 
     Args:
         root: The root directory into which everything was installed.
@@ -37,10 +37,10 @@ class ServiceManager:
         return PLACES.sub(f"{self._root}/", text)
 
     def control(self, *arguments: str) -> None:
-        """Do what ``systemctl`` does with these arguments.
+        """Act as ``systemctl`` does with these arguments.
 
         Raises:
-            AssertionError: If the unit does not exist, fails, or does not do what it says.
+            AssertionError: If the unit does not exist or fails, or if the command is unknown.
         """
         verb, *rest = [argument for argument in arguments if argument != "--now"]
         (name,) = rest
@@ -73,11 +73,11 @@ class ServiceManager:
             raise AssertionError(f"unknown: systemctl {verb}")
 
     def log(self, unit: str) -> str:
-        """Return what a service wrote."""
+        """Return the output of a service."""
         return (self._runtime / f"{unit}.log").read_text()
 
     def close(self) -> None:
-        """Kill what still runs."""
+        """Kill all services that still run."""
         for process in self._running.values():
             process.kill()
             process.wait()

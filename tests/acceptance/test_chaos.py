@@ -1,4 +1,4 @@
-"""Random kills, spoilt answers, duplicated and reordered messages: nothing is lost, nothing is said twice."""
+"""Random kills, corrupted responses, and duplicated and reordered messages lose no submission and cause no contradictory results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.worker.harness.fork_server import ForkServer
 def test_chaos_loses_nothing_and_contradicts_nothing(
     tmp_path: Path, cells: Path, fork_server: ForkServer
 ) -> None:
-    """50 submissions, 20 kills at random moments, every fifth answer spoilt: each has one distinct result."""
+    """With 20 kills at random moments and every fifth response corrupted, each of 50 submissions has exactly one distinct result."""
     with prepared(tmp_path, cells) as harness:
         figures = worker(
             harness, fork_server, submissions=50, teams=7, kills=20, seed=3, waiting=12, limit_s=800
@@ -23,5 +23,5 @@ def test_chaos_loses_nothing_and_contradicts_nothing(
         assert figures.submissions == 50
         assert figures.lost == 0
         assert figures.differing == 0
-        assert figures.faults > 20  # about 70: how many calls are made depends on when the kills come
+        assert figures.faults > 20  # about 70; the number of calls depends on the moments of the kills
         assert harness.evalai.queue_length() == 0

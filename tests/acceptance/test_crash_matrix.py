@@ -1,4 +1,4 @@
-"""Killed at every transition and every effect, the worker loses nothing and says nothing twice."""
+"""A worker that is killed at any transition or effect loses no submission and posts no second, different result."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from tests.acceptance.crash_stories import (
-    ERRANDS,
-    MORE_ERRANDS,
+    ACTS,
+    MORE_ACTS,
     NOT_CALLED,
     STORIES,
     Plot,
     Story,
     client_methods,
-    errands,
+    daemon_acts,
     kill_points,
 )
 from tests.worker.harness.fork_server import ForkServer
@@ -33,19 +33,19 @@ ENDED = {"published", "failed", "cancelled", "superseded"}
 
 
 def test_every_kill_point_has_a_row() -> None:
-    """The table is generated from transitions, client and checkpoints; none is left out, none invented."""
+    """The stories cover exactly the kill points that are generated from transitions, acts and checkpoints."""
     rows = {point for points in STORIES.values() for point in points}
     assert sorted(rows) == kill_points()
 
 
-def test_every_call_of_the_client_is_an_errand() -> None:
-    """A new method of the client must be given a kill point, or be named as one the daemon does not use."""
-    assert client_methods() == set(ERRANDS) | NOT_CALLED
-    assert errands() == set(ERRANDS.values()) | MORE_ERRANDS
+def test_every_client_method_has_an_act() -> None:
+    """Every method of the client belongs to an act with a kill point, or is listed as not used by the daemon."""
+    assert client_methods() == set(ACTS) | NOT_CALLED
+    assert daemon_acts() == set(ACTS.values()) | MORE_ACTS
 
 
 class Theatre:
-    """Lets workers live and die in a challenge."""
+    """Runs and kills workers in a challenge."""
 
     def __init__(self, harness: Harness, fork_server: ForkServer) -> None:
         self.harness = harness
@@ -60,7 +60,7 @@ class Theatre:
         meanwhile: Callable[[], Any] | str | None = None,
         when: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Start a worker and see it die at a point, or end it in good order when a condition holds."""
+        """Start a worker, and either check that it is killed at a point, or stop it in good order when a condition holds."""
         begun = self._began()
         pid = self._nursery.start(self.harness.path, at=at)
         try:
@@ -94,11 +94,11 @@ class Theatre:
         return path.read_text().count("run.start") if path.exists() else 0
 
     def states(self) -> dict[int, str]:
-        """Return where the worker has all submissions."""
+        """Return the worker's state of every submission."""
         return self.harness.states()
 
     def finish(self, *, at_any_rate: bool = False) -> None:
-        """Let a worker do all that is left, undisturbed."""
+        """Run a worker without kills until all work is done."""
 
         def done() -> bool:
             evalai = self.harness.evalai
@@ -128,7 +128,7 @@ def _gone(pid: int) -> bool:
 
 
 def expected_rows(harness: Harness) -> set[tuple[str, int]]:
-    """Return what must stand on the board: for each team its last public finished submission."""
+    """Return the rows that the board must have: each team's last public finished submission."""
     names = {team.pk: team.name for team in harness.evalai.world.teams.values()}
     rows: dict[str, tuple[str, int]] = {}
     for submission in sorted(harness.evalai.submissions(), key=lambda s: (s["submitted_at"], s["id"])):
@@ -158,10 +158,10 @@ def check(harness: Harness) -> None:
     STORIES,
     ids=lambda story: f"{story.__qualname__.split('.')[0]}-{STORIES[story][0].split(' ', 1)[1]}",
 )
-def test_killed_anywhere_nothing_is_lost_or_said_twice(
+def test_a_kill_at_any_point_loses_and_repeats_nothing(
     story: Story, tmp_path: Path, cells: Path, fork_server: ForkServer
 ) -> None:
-    """After kills at every point of a story all is answered, with one distinct result each, and the board is right."""
+    """After kills at every point of a story, every submission has exactly one distinct result, and the board is correct."""
     with Harness(tmp_path, cells=cells, settings=SANDBOX, changes=QUICK) as harness:
         theatre = Theatre(harness, fork_server)
         plot = Plot(harness, theatre.live, theatre.finish)
@@ -171,10 +171,10 @@ def test_killed_anywhere_nothing_is_lost_or_said_twice(
         check(harness)
 
 
-def test_killed_often_the_board_equals_an_undisturbed_one(
+def test_after_many_kills_the_board_equals_an_undisturbed_one(
     tmp_path: Path, cells: Path, fork_server: ForkServer
 ) -> None:
-    """The same submissions through one worker that never dies make the same board, rank by rank."""
+    """Submissions that are processed despite several kills give the same board, rank by rank, as without any kill."""
     boards = []
     for name, points in (
         ("killed", [f"after {what}" for what in ("call post", "scoring>scored", "call push", "call poll")]),

@@ -1,7 +1,7 @@
-"""The demo, seen from outside.
+"""The demo, tested as a user runs it.
 
-Nothing of ours is imported here: the command is run as a person runs it, and the boards are computed again from the fold scores in its
-database with formulas written down once more from the paper.
+This module imports none of our packages. It runs the command as a user does, and computes the boards again from the fold scores in the
+demo's database, with its own implementation of the paper's formulas.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ COMMAND = [WORKER, "demo"]
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(900),
-    pytest.mark.xdist_group("demo"),  # one worker, so that the demo is played once
+    pytest.mark.xdist_group("demo"),  # one pytest worker, so that the demo runs only once
 ]
 
 
@@ -53,12 +53,12 @@ class Row:
 
     @property
     def baseline(self) -> bool:
-        """Whether it is one of the organizers' two."""
+        """Whether it is one of the organizers' two baselines."""
         return self.method in ("Baseline mean embeddings", "Baseline random embeddings")
 
     @property
     def q(self) -> dict[str, float]:
-        """Equation 1 for every task."""
+        """The Q of every task, by equation 1."""
         return {
             task: 100 * EPSILON * fmean(scores) / (pstdev(scores) + EPSILON)
             for task, scores in self.folds.items()
@@ -66,14 +66,14 @@ class Row:
 
 
 class Demo:
-    """A folder in which the demo was played."""
+    """The folder and the output of a finished demo."""
 
     def __init__(self, folder: Path, output: str) -> None:
         self.folder = folder
         self.output = output
 
     def rows(self, phase: str) -> list[Row]:
-        """Read the phase's submissions and cells out of the database."""
+        """Read the phase's submissions and cells from the database."""
         with sqlite3.connect(f"file:{self.folder / 'state' / 'worker.db'}?mode=ro", uri=True) as database:
             database.row_factory = sqlite3.Row
             cells = database.execute("select * from cells where phase = ?", (phase,)).fetchall()
@@ -105,13 +105,13 @@ class Demo:
         ]
 
     def published(self, phase: str) -> list[dict[str, Any]]:
-        """Read the board's entries as they stand in the pushed repository, not in the clone beside it."""
+        """Read the board's entries from the pushed repository, not from the worker's clone of it."""
         text = self.git("show", f"main:leaderboard/{phase}.json")
         entries: list[dict[str, Any]] = json.loads(text)["entries"]
         return entries
 
     def git(self, *arguments: str) -> str:
-        """Ask the bare repository."""
+        """Run git on the bare repository, and return its output."""
         command = ["git", "--git-dir", str(self.folder / "leaderboard.git"), *arguments]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
@@ -124,7 +124,7 @@ class Demo:
 
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    """Run the demo in a folder, with few folds."""
+    """Start the demo in a folder, with few folds."""
     environment = {**os.environ, "COLUMNS": "140"}
     return subprocess.Popen(
         [*COMMAND, "--dir", str(folder), "--folds", str(FOLDS), *arguments],
@@ -136,7 +136,7 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def finish(folder: Path, process: subprocess.Popen[str]) -> Demo:
-    """Wait for a demo's end."""
+    """Wait for a demo to end successfully."""
     output, _ = process.communicate(timeout=600)
     log = folder / "worker.log"
     assert process.returncode == 0, output + (log.read_text()[-4000:] if log.exists() else "")
@@ -145,7 +145,7 @@ def finish(folder: Path, process: subprocess.Popen[str]) -> Demo:
 
 @pytest.fixture(scope="module")
 def demos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Demo]:
-    """Three demos: one whole, one again with its secret, one with another; the latter two have four submissions in dev."""
+    """A whole demo, and two demos with four submissions in dev: one with the same secret and one with another secret."""
     base = tmp_path_factory.mktemp("demos")
     wanted = {
         "whole": ("--secret", SECRET),
@@ -169,7 +169,7 @@ def demo(demos: dict[str, Demo]) -> Demo:
 
 
 def counted(rows: list[Row]) -> list[Row]:
-    """Keep each team's last scored public submission; a baseline is a row of its own."""
+    """Keep each team's last scored public submission; each baseline has a row of its own."""
     chosen: dict[tuple[int, str], Row] = {}
     for row in sorted(rows, key=lambda row: (row.submitted_at, row.pk)):
         if row.public and row.folds:
@@ -178,7 +178,7 @@ def counted(rows: list[Row]) -> list[Row]:
 
 
 def weighted_ranks(rows: list[Row]) -> tuple[dict[str, float], list[float]]:
-    """Equations 2 to 4: weights from the spread of Q, ranks per task with ties sharing the better, and their weighted mean."""
+    """Return the weights from the spread of Q and the weighted mean ranks, by equations 2 to 4; ties share the better rank."""
     tasks = sorted(rows[0].q)
     spread = {task: pstdev([row.q[task] for row in rows]) for task in tasks}
     weights = {task: spread[task] / math.fsum(spread.values()) for task in tasks}
@@ -243,14 +243,14 @@ def test_readme_shows_the_same_board(demo: Demo, phase: str) -> None:
 
 
 @pytest.mark.parametrize("phase", PHASES)
-def test_random_baseline_stands_last(demo: Demo, phase: str) -> None:
-    """Numbers that looked at nothing are worse than anything that looked."""
+def test_random_baseline_is_last(demo: Demo, phase: str) -> None:
+    """The baseline of random embeddings has the last row of the board."""
     assert demo.published(phase)[-1]["team"] == "Baseline random embeddings"
 
 
 @pytest.mark.parametrize("phase", PHASES)
 def test_malformed_file_failed_with_a_reason(demo: Demo, phase: str) -> None:
-    """The broken file is FAILED, has no score, and its team reads what is wrong with it."""
+    """The submission with a broken file is failed and has no score, and its team can read the reason."""
     (row,) = [row for row in demo.rows(phase) if row.method == "raw pixels, in a hurry"]
     assert row.state == "failed"
     assert not row.folds
@@ -264,7 +264,7 @@ def test_malformed_file_failed_with_a_reason(demo: Demo, phase: str) -> None:
 
 @pytest.mark.parametrize("phase", PHASES)
 def test_private_submission_is_scored_and_not_shown(demo: Demo, phase: str) -> None:
-    """It has a number and no place, and does not count among its team's submissions."""
+    """A private submission has scores but no row on the board, and does not count among its team's submissions."""
     (row,) = [row for row in demo.rows(phase) if not row.public]
     assert row.state == "published"
     assert len(row.folds) == {"dev": 3, "eval": 6}[phase]
@@ -275,7 +275,7 @@ def test_private_submission_is_scored_and_not_shown(demo: Demo, phase: str) -> N
 
 
 def test_last_submission_counts(demo: Demo) -> None:
-    """Of two public submissions of a team the later one stands on the board."""
+    """The board shows the later of a team's two public submissions."""
     first, second = (row for row in demo.rows("dev") if row.team == "Random Walkers")
     (entry,) = [entry for entry in demo.published("dev") if entry["team"] == "Random Walkers"]
     assert (entry["submission"], entry["submissions"]) == (second.pk, 2)
@@ -283,7 +283,7 @@ def test_last_submission_counts(demo: Demo) -> None:
 
 
 def test_same_secret_gives_equal_fold_scores(demos: dict[str, Demo]) -> None:
-    """Two fresh folders with one secret have the same scores to the last bit, another secret has others."""
+    """Two demos with the same secret have identical fold scores; another secret gives different ones."""
     whole, again, other = (demos[name].folds for name in ("whole", "again", "other"))
     assert len(again) == 4 * 3
     assert again == {key: whole[key] for key in again}
@@ -294,7 +294,7 @@ def test_same_secret_gives_equal_fold_scores(demos: dict[str, Demo]) -> None:
 
 @pytest.mark.parametrize("phase", PHASES)
 def test_all_teams_are_measured_alike(demo: Demo, phase: str) -> None:
-    """Every scored row stands on the same tasks, row sets and protocol; tasks on the same samples share a row set."""
+    """All scored submissions have the same tasks, row sets and protocol; tasks on the same samples share a row set."""
     sources = [row.sources for row in demo.rows(phase) if row.folds]
     assert all(source == sources[0] for source in sources)
     row_sets = [row_set for _, row_set, _ in sources[0].values()]
@@ -302,7 +302,7 @@ def test_all_teams_are_measured_alike(demo: Demo, phase: str) -> None:
 
 
 def test_all_teams_share_their_splits(demo: Demo) -> None:
-    """The same pixels on another scale are another file of another team, with the same score in every fold."""
+    """Two teams' different files, with the same pixels on different scales, have the same score in every fold."""
     (pixels,) = [row for row in demo.rows("dev") if row.team == "Pixel Pushers"]
     (shares,) = [row for row in demo.rows("dev") if row.team == "Last Minute" and row.folds]
     assert pixels.pk != shares.pk
@@ -312,14 +312,14 @@ def test_all_teams_share_their_splits(demo: Demo) -> None:
 
 
 def test_fold_scores_differ_between_folds_and_teams(demo: Demo) -> None:
-    """Guard for the tests above: scores that were all alike would pass them."""
+    """Fold scores vary; without this check, the tests above would pass if all scores were equal."""
     for phase in PHASES:
         for row in demo.rows(phase):
             assert all(len(set(scores)) > 1 for scores in row.folds.values())
     assert len({str(scores) for scores in demo.folds.values()}) > 0.7 * len(demo.folds)
 
 
-def test_output_tells_the_story(demo: Demo) -> None:
+def test_output_shows_progress_boards_and_paths(demo: Demo) -> None:
     """Progress, both boards and every path are printed, and the paths exist."""
     assert demo.output.count("finished, mean Q") == 9 + 7
     for phase in PHASES:
@@ -355,7 +355,7 @@ def test_nothing_hidden_reaches_the_repository(demo: Demo) -> None:
 
 
 def test_anybody_can_check_the_revealed_demo(demo: Demo, tmp_path: Path) -> None:
-    """It ends with the verdict on what it revealed; its command finds the same from a clone alone, with a file, with its receipt."""
+    """The demo ends with a verdict, and the command that it prints agrees on a clone alone, and with a team's file and receipt."""
     assert re.search(
         r"^  ✓ Phase eval: Submission \d+ of team .* counts on the final board at rank ",
         demo.output,
@@ -391,7 +391,7 @@ def test_anybody_can_check_the_revealed_demo(demo: Demo, tmp_path: Path) -> None
     )
     files = tmp_path / "files"
     (place / "participants").rename(files)
-    shutil.rmtree(place)  # nothing is left but what anybody has, and what a team kept
+    shutil.rmtree(place)  # only the public clone and the teams' own files are left
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(elsewhere),
@@ -428,7 +428,7 @@ def test_worker_ended_in_order(demo: Demo) -> None:
 
 
 def test_used_folder_is_refused(demo: Demo) -> None:
-    """A demo never writes over another one: exit 2 and a sentence."""
+    """In a folder that another demo has used, the demo exits with status 2 and a message."""
     process = start(demo.folder)
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 2

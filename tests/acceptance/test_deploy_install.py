@@ -1,4 +1,4 @@
-"""Following docs/organizers.md and docs/operations.md ends with a worker that scores, a backup that lives, and nothing left over."""
+"""The commands in docs/organizers.md and docs/operations.md install a worker that scores, back it up, restore it and remove it cleanly."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ ELSEWHERE = {
     "NEUCO_CHALLENGE=": "as docker",
     "sudo chown": "for the container's user",
 }
-"""What cannot be run here, and why."""
+"""Prefixes of commands that cannot be run in this test, and the reason for each."""
 JUDGES = {"promtool", "systemd-analyze"}
-"""Programs that may be absent; other tests run them with these files."""
+"""Checkers that may be missing; other tests run them on the same files."""
 SCRIPT = [str(ROOT / "deploy" / "install.sh")]
 
 
 def commands() -> list[str]:
-    """Read the commands of both pages in order."""
+    """Return the commands on both pages, in order."""
     blocks = re.findall(r"^```console\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
     return [
         line.removeprefix("$ ") for block in blocks for line in block.splitlines() if line.startswith("$ ")
@@ -46,12 +46,12 @@ def commands() -> list[str]:
 
 
 def names(folder: Path) -> set[str]:
-    """List every file below a folder, links too."""
+    """Return the relative path of every file below a folder, including links."""
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
 
 
 def software(root: Path) -> set[str]:
-    """List what belongs to the installation: compiled files and what single instances have are left out."""
+    """Return the files that belong to the installation, without compiled files and files of single instances."""
     return {
         name
         for name in names(root)
@@ -62,13 +62,13 @@ def software(root: Path) -> set[str]:
 
 
 def options(root: Path, wheel: Path) -> list[str]:
-    """Say where to install, and where libraries are that need no download."""
+    """Return options that install below a root directory and take the libraries from this environment, without a download."""
     libraries = sysconfig.get_path("purelib")
     return ["--root", str(root), "--source", str(wheel), "--libraries", libraries, "--python", sys.executable]
 
 
 class Reader:
-    """Somebody who follows the pages, in a clone, with a root directory of their own and the sandbox for EvalAI."""
+    """A person who follows the pages in a clone, with a separate root directory and the sandbox in place of EvalAI."""
 
     def __init__(self, folder: Path, wheel: Path, evalai: Sandbox) -> None:
         self.root, self.clone, self._wheel, self._evalai = folder / "root", folder / "clone", wheel, evalai
@@ -81,7 +81,7 @@ class Reader:
         (self.clone / "token.txt").write_text(evalai.token("host"))
 
     def follow(self, line: str) -> str:
-        """Do what a line says."""
+        """Run a command from the pages and return its output."""
         words = shlex.split(line)
         words = words[words[0] == "sudo" :]
         if words[0] == "systemctl":
@@ -109,7 +109,7 @@ class Reader:
         return told.stdout
 
     def judge(self) -> None:
-        """Let systemd judge the installed units, which find their program below the root directory."""
+        """Verify the installed units with systemd-analyze; their program is below the root directory."""
         if shutil.which("systemd-analyze") is None:
             return
         targets = self.root / "usr/lib/systemd/system"
@@ -132,9 +132,9 @@ class Reader:
         (self.root / "lib").unlink()
 
     def edit(self) -> None:
-        """Do what the page says in words after `init`: tasks, number, queue, repository; and make the challenge small."""
+        """Make the edits that the page asks for after `init` (tasks, number, queue, repository), and make the challenge small."""
         folder = self.clone / "my-challenge"
-        # The example tasks stand in for the reader's own, under names of their own.
+        # The example tasks serve as the reader's own, so their ids are renamed.
         for file in [*folder.glob("ids/*.txt"), *folder.glob("tasks/*/*.csv")]:
             file.write_text(file.read_text().replace("img_", "scene_"))
         path = self.clone / "my-challenge" / "challenge.yaml"
@@ -162,7 +162,7 @@ class Reader:
         path.write_text(text)
 
     def submit(self, phase: str) -> None:
-        """Send a good submission to a phase."""
+        """Send a valid submission to a phase."""
         ids = (self.clone / "my-challenge" / "ids" / f"{phase}.txt").read_text().split()
         matrix = np.random.default_rng(len(self.submitted)).normal(size=(len(ids), 64))
         rows = [f"{name}," + ",".join(f"{x:.4f}" for x in row) for name, row in zip(ids, matrix, strict=True)]
@@ -170,13 +170,13 @@ class Reader:
         self.submitted.append(self._evalai.submit("Team Earth", phase, content.encode()))
 
     def answered(self) -> list[str]:
-        """Return EvalAI's word on every submission so far."""
+        """Return the status of every submission so far at EvalAI."""
         return [str(self._evalai.submission(pk)["status"]) for pk in self.submitted]
 
 
 @pytest.fixture
 def reader(tmp_path: Path, wheel: Path) -> Iterator[Reader]:
-    """A reader at the beginning of the first page."""
+    """A reader who has not run any command yet."""
     phases = (PhaseSettings(codename="dev"), PhaseSettings(codename="eval"))
     with Sandbox(SandboxSettings(throttle_per_minute=1_000_000, phases=phases)) as evalai:
         reader = Reader(tmp_path, wheel, evalai)
@@ -186,7 +186,7 @@ def reader(tmp_path: Path, wheel: Path) -> Iterator[Reader]:
 
 @pytest.mark.timeout(900)
 def test_following_the_pages_leads_to_a_running_challenge(reader: Reader) -> None:
-    """Every command does what the pages say: from nothing to scored submissions, backup, restore, upgrade, and away again."""
+    """The commands on the pages install the worker, score submissions, back up, restore, upgrade and uninstall, as described."""
     started = "sudo systemctl start neuco-worker-once@earth"
     installed: set[str] | None = None
     for line in commands():
@@ -233,15 +233,15 @@ def test_following_the_pages_leads_to_a_running_challenge(reader: Reader) -> Non
     assert (reader.root / "var/lib/neuco-worker/earth/worker.db").is_file()
 
 
-def test_every_excuse_is_needed() -> None:
-    """What is not run is on a page; what is on a page and not excused is run."""
+def test_every_exception_is_needed() -> None:
+    """Every exception matches a command on the pages, which contain more than 25 commands."""
     for prefix in ELSEWHERE:
         assert any(line.startswith(prefix) for line in commands()), prefix
     assert len(commands()) > 25
 
 
 def test_paths_of_the_pages_are_the_units_paths() -> None:
-    """Pages, units and scripts mean the same folders."""
+    """The pages, the units and the service manager of the tests use the same folders."""
     assert PLACES.search("ExecStart=/opt/neuco-worker/bin/neuco-worker") is not None
     for path in ("/etc/neuco-worker/", "/var/lib/neuco-worker/", "/opt/neuco-worker"):
         assert path in TEXT
@@ -249,7 +249,7 @@ def test_paths_of_the_pages_are_the_units_paths() -> None:
 
 
 def test_nothing_is_left_of_an_instance_that_does_not_run(tmp_path: Path) -> None:
-    """Links of an enabled instance and what was added to it go with the software, whether or not it runs; others' units stay."""
+    """Uninstallation removes the links and drop-ins of an enabled instance even if it does not run, and keeps other units."""
     units = tmp_path / "etc/systemd/system"
     for place in ("multi-user.target.wants", "timers.target.wants", "neuco-worker@earth.service.d"):
         (units / place).mkdir(parents=True)
@@ -263,14 +263,14 @@ def test_nothing_is_left_of_an_instance_that_does_not_run(tmp_path: Path) -> Non
 
 
 def test_wrong_options_are_refused(tmp_path: Path) -> None:
-    """A misspelled option changes nothing and says so."""
+    """A misspelled option is reported, and nothing is changed."""
     told = subprocess.run([*SCRIPT, "--rot", str(tmp_path)], capture_output=True, text=True)
     assert (told.returncode, names(tmp_path)) == (2, set())
     assert "unknown option --rot" in told.stderr
 
 
 def test_a_clone_is_installed_with_the_libraries_alone(tmp_path: Path) -> None:
-    """With ``--libraries`` nothing is downloaded, not even what builds the clone; what is missing for that is named."""
+    """With ``--libraries``, nothing is downloaded, not even the build tools; if they are missing, the error names them."""
     script = copy_checkout(tmp_path / "clone") / "deploy" / "install.sh"
 
     def install(libraries: str) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""Secrets and archives cross the border between machines and services without getting out."""
+"""Secrets reach the service without being exposed, and a backup archive cannot write outside its folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNITS = ROOT / "deploy" / "systemd"
 
 
 def archive(path: Path, spoil: Callable[[tarfile.TarInfo], None]) -> Path:
-    """Write a backup with one more member, made wrong."""
+    """Write a backup with an additional, malicious member."""
     with tarfile.open(path, "w:gz") as tar:
         for name, content in (
             (MANIFEST, json.dumps({"format": FORMAT}).encode()),
@@ -39,28 +39,28 @@ def archive(path: Path, spoil: Callable[[tarfile.TarInfo], None]) -> Path:
 
 
 def outside(member: tarfile.TarInfo) -> None:
-    """Leave the folder."""
+    """Give the member a path outside the folder."""
     member.name = "../escaped"
 
 
 def absolute(member: tarfile.TarInfo) -> None:
-    """Name a place of its own."""
+    """Give the member an absolute path."""
     member.name = "/tmp/neuco-worker-escaped"
 
 
 def link(member: tarfile.TarInfo) -> None:
-    """Point elsewhere."""
+    """Turn the member into a symbolic link to another folder."""
     member.type, member.linkname = tarfile.SYMTYPE, "/etc"
 
 
 def twice(member: tarfile.TarInfo) -> None:
-    """Overwrite what was there."""
+    """Give the member the name of an earlier member."""
     member.name = "challenge.secret"
 
 
 @pytest.mark.parametrize("spoil", [outside, absolute, link, twice])
-def test_a_strange_archive_is_refused(spoil: Callable[[tarfile.TarInfo], None], tmp_path: Path) -> None:
-    """A member that is no plain file of the folder ends the restore, and nothing lies outside."""
+def test_a_malicious_archive_is_refused(spoil: Callable[[tarfile.TarInfo], None], tmp_path: Path) -> None:
+    """An archive with a link, a duplicate name or a path outside the folder is refused, and nothing is written outside the folder."""
     path = archive(tmp_path / "backup.tar.gz", spoil)
     with pytest.raises(OrganizerError) as refused:
         read_backup(path, tmp_path / "restored")
@@ -72,7 +72,7 @@ def test_a_strange_archive_is_refused(spoil: Callable[[tarfile.TarInfo], None], 
 def test_a_secret_that_systemd_hands_over_may_show_an_access_list(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There the mode's group bits are the service's own right to read; anywhere else they are a fault."""
+    """Group read permission is accepted on a secret from systemd, where it reflects an access list, and refused on any other secret."""
     secret = tmp_path / "challenge.secret"
     secret.write_text("5a" * 32)
     secret.chmod(0o440)
@@ -84,7 +84,7 @@ def test_a_secret_that_systemd_hands_over_may_show_an_access_list(
 
 
 def test_a_credential_has_a_plain_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reference cannot leave the folder that systemd hands over, and without that folder it says what to do."""
+    """A credential reference cannot leave the folder that systemd provides, and without such a folder the error says what to do."""
     (tmp_path / "token").write_text("t")
     (tmp_path / "given").mkdir()
     configuration = load(EXAMPLE)
@@ -108,10 +108,10 @@ def test_a_credential_has_a_plain_name(tmp_path: Path, monkeypatch: pytest.Monke
         ("challenge.secret", read_challenge_secret, "/etc/neuco-worker/NAME/credentials/challenge.secret"),
     ],
 )
-def test_a_missing_credential_is_told_by_its_name(
+def test_a_missing_credential_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, read: Callable[[Path], object], cure: str
 ) -> None:
-    """The unit hands over an empty line in place of a missing file, so that the worker can say which one it needs, and how to give it."""
+    """The unit passes an empty line for a missing file, so the worker can say which credential is missing and how to provide it."""
     for unit in ("neuco-worker@.service", "neuco-worker-once@.service"):
         lines = (UNITS / unit).read_text().splitlines()
         loaded = {line.split("=")[1].split(":")[0] for line in lines if line.startswith("LoadCredential=")}
@@ -125,8 +125,8 @@ def test_a_missing_credential_is_told_by_its_name(
     assert refused.value.code == "secret.missing"
 
 
-def test_adoption_hands_secrets_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every secret that the old configuration finds becomes a credential, also for a key that the file leaves out; comments stay."""
+def test_adoption_turns_secrets_into_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every secret of the old configuration becomes a credential, even if its key is absent from the file, and comments are kept."""
     source, folder = tmp_path / "source", tmp_path / "folder"
     for place in (source, folder):
         for phase in ("dev", "eval"):

@@ -1,4 +1,4 @@
-"""The units are what systemd accepts, closed as far as the worker allows, and open where it needs to be."""
+"""systemd accepts the units, which are sandboxed as far as the worker permits and give access to the paths that it needs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ needs_systemd = pytest.mark.skipif(ANALYZE is None, reason="systemd-analyze is n
 
 
 def settings(name: str) -> Iterator[tuple[str, str]]:
-    """Read a unit's keys and values in order."""
+    """Yield a unit's keys and values in order."""
     for line in (UNITS / name).read_text().splitlines():
         match = re.fullmatch(r"(\w+)=(.*)", line)
         if match:
@@ -34,7 +34,7 @@ def settings(name: str) -> Iterator[tuple[str, str]]:
 
 @pytest.fixture
 def system(tmp_path: Path) -> Path:
-    """A root directory with the units, this machine's targets, and something executable where the units expect it."""
+    """A root directory with the units, this machine's targets, and stub programs in the places that the units name."""
     for place in ("opt/neuco-worker/bin/neuco-worker", "bin/kill"):
         target = tmp_path / place
         target.parent.mkdir(parents=True)
@@ -50,7 +50,7 @@ def system(tmp_path: Path) -> Path:
 
 
 def verify(system: Path, *units: str) -> subprocess.CompletedProcess[str]:
-    """Let systemd judge units of a root directory."""
+    """Run ``systemd-analyze verify`` on units in a root directory."""
     command = [str(ANALYZE), "verify", "--man=no", f"--root={system}"]
     return subprocess.run(
         [*command, *(f"/etc/systemd/system/{unit}" for unit in units)],
@@ -61,20 +61,20 @@ def verify(system: Path, *units: str) -> subprocess.CompletedProcess[str]:
 
 
 def verify_instance(system: Path, unit: str) -> subprocess.CompletedProcess[str]:
-    """Let systemd judge one instance with all that was added to it."""
+    """Run ``systemd-analyze verify`` on one instance, including its drop-ins."""
     command = [str(ANALYZE), "verify", "--man=no", f"--root={system}", unit]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @needs_systemd
 def test_systemd_accepts_every_unit(system: Path) -> None:
-    """No unit has a word that systemd does not know."""
+    """``systemd-analyze verify`` reports no problem in any unit."""
     judged = verify(system, *(path.name for path in UNITS.iterdir()))
     assert (judged.returncode, judged.stderr) == (0, "")
 
 
 @needs_systemd
-def test_the_verifier_would_tell(system: Path) -> None:
+def test_the_verifier_finds_faults(system: Path) -> None:
     """Guard for the test above: a misspelled key and a missing program are found."""
     unit = system / "etc/systemd/system" / SERVICES[0]
     unit.write_text(unit.read_text().replace("NoNewPrivileges", "NoNewPrivilege"))
@@ -87,7 +87,7 @@ def test_the_verifier_would_tell(system: Path) -> None:
 @needs_systemd
 @pytest.mark.parametrize("name", SERVICES)
 def test_exposure_is_low(name: str) -> None:
-    """The measure by systemd of what a taken-over service could reach stays below 3.0."""
+    """The exposure level that systemd-analyze computes stays below 3.0."""
     told = subprocess.run(
         [str(ANALYZE), "security", "--offline=yes", "--no-pager", str(UNITS / name)],
         capture_output=True,
@@ -107,7 +107,7 @@ CONFIGURED = {
 
 
 def configure(system: Path, **values: str) -> Instance:
-    """Write the example configuration, changed, where a service has it."""
+    """Write the example configuration, with changes, to the folder of a service."""
     text = (ROOT / "config" / "challenge.yaml").read_text()
     values = {"state": f"sqlite:///{system}/var/lib/neuco-worker/earth/worker.db"} | values
     for key, value in values.items():
@@ -120,10 +120,10 @@ def configure(system: Path, **values: str) -> Instance:
     return instance
 
 
-def test_a_configuration_of_no_service_is_told_how_to_become_one(
+def test_a_configuration_outside_a_service_gets_a_cure(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Only what was adopted has units to open places for."""
+    """A configuration that was not adopted has no units, and the error says how to adopt it."""
     path = tmp_path / "challenge.yaml"
     assert main([str(path)]) == 2
     assert capsys.readouterr().err == (
@@ -132,7 +132,7 @@ def test_a_configuration_of_no_service_is_told_how_to_become_one(
 
 
 def test_the_units_open_what_the_configuration_names_and_nothing_else(system: Path) -> None:
-    """A repository, a text file and label files elsewhere become lines that systemd accepts; they go when the configuration lets go."""
+    """Paths in the configuration get lines in a drop-in that systemd accepts; the drop-in is removed when no path needs it."""
     instance = configure(system, **CONFIGURED)
     named = places(load(instance.configuration), instance)
     assert {place.key for place in named} == set(CONFIGURED)
@@ -159,7 +159,7 @@ def test_the_units_open_what_the_configuration_names_and_nothing_else(system: Pa
 
 
 def test_what_an_organizer_added_to_a_unit_counts(system: Path) -> None:
-    """Lines of other drop-ins open places too, and an empty one takes back what came before it."""
+    """Lines in other drop-ins open places too, and an empty assignment resets the earlier ones."""
     instance = configure(system, **{"leaderboard.repository": "/srv/board.git"})
     (place,) = places(load(instance.configuration), instance)
     template = instance.units()[0]
@@ -175,7 +175,7 @@ def test_what_an_organizer_added_to_a_unit_counts(system: Path) -> None:
 
 @pytest.mark.parametrize("path", ["/tmp/board.git", "/srv/a:b.git", '/srv/"x".git'])
 def test_places_that_no_unit_can_open_are_refused(system: Path, path: str) -> None:
-    """The service has a /tmp of its own, and a unit cannot write every character; nothing is changed then."""
+    """A path in /tmp, which is private to the service, or with a character that a unit cannot contain is refused without any change."""
     instance = configure(system, **{"leaderboard.repository": path})
     with pytest.raises(OrganizerError, match=r"leaderboard.repository names"):
         open_places(instance)
@@ -183,7 +183,7 @@ def test_places_that_no_unit_can_open_are_refused(system: Path, path: str) -> No
 
 
 def test_the_state_folder_of_a_database_server_can_be_written(system: Path) -> None:
-    """Stored files lie beside the configuration then, where a service may write nothing by itself."""
+    """With a database server, files are stored next to the configuration, in a folder that the unit has to open for writing."""
     instance = configure(system, state="postgresql+psycopg://neuco@127.0.0.1/neuco")
     (place,) = open_places(instance)
     assert (place.key, place.path) == ("state", Path("/etc/neuco-worker/earth/state"))
@@ -192,7 +192,7 @@ def test_the_state_folder_of_a_database_server_can_be_written(system: Path) -> N
 
 
 def test_both_services_are_closed_in_the_same_way() -> None:
-    """The drain has the daemon's user, credentials, limits and hardening, to the letter."""
+    """The drain's unit has exactly the same user, credentials, limits and hardening as the daemon's."""
     own = {"Type", "NotifyAccess", "WatchdogSec", "ExecStart", "ExecReload", "TimeoutStartSec", "Description"}
     own |= {"Restart", "RestartSec", "WantedBy", "StartLimitIntervalSec"}
     daemon, drain = ([pair for pair in settings(name) if pair[0] not in own] for name in SERVICES)
@@ -200,8 +200,8 @@ def test_both_services_are_closed_in_the_same_way() -> None:
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_the_compiler_may_work(name: str) -> None:
-    """Memory may be executed, the children's code cache may be written, processor and memory can be counted; the file says why."""
+def test_the_units_allow_compiled_code(name: str) -> None:
+    """The units allow executable memory, as a comment explains, a writable code cache, and reading the processor and memory counts."""
     text, pairs = (UNITS / name).read_text(), list(settings(name))
     assert ("MemoryDenyWriteExecute", "no") in pairs
     assert "numba compiles the scoring code at run time" in text
@@ -212,7 +212,7 @@ def test_the_compiler_may_work(name: str) -> None:
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_children_may_have_ceilings_of_the_kernels(name: str) -> None:
-    """Memory is delegated, the worker is told so, and the tree is no longer read-only; the service is not root."""
+    """The memory controller is delegated, a variable tells the worker so, the cgroup tree is writable, and the service is not root."""
     pairs = list(settings(name))
     assert ("Delegate", "memory") in pairs
     assert ("Environment", f"{DELEGATED}=1") in pairs
@@ -222,14 +222,14 @@ def test_children_may_have_ceilings_of_the_kernels(name: str) -> None:
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_a_start_without_a_challenge_is_no_success(name: str) -> None:
-    """`systemctl start` fails for a name that no challenge was adopted under; an unmet condition would be reported as done."""
+    """`systemctl start` fails if no challenge was adopted under the name; an unmet ``Condition`` would be reported as success."""
     pairs = dict(settings(name))
     assert pairs["AssertPathExists"] == "/etc/neuco-worker/%i/challenge.yaml"
     assert not any(key.startswith("Condition") for key in pairs)
 
 
 def test_the_daemon_ends_by_itself_before_it_is_killed() -> None:
-    """The unit waits longer than the worker needs (12 s), notices a hanging loop, and a child's death by memory stops nobody else."""
+    """The unit waits longer than the 12 s that the worker needs, restarts a hanging worker, and survives a child's out-of-memory kill."""
     daemon = dict(settings(SERVICES[0]))
     assert int(daemon["TimeoutStopSec"]) > 12
     assert (daemon["Type"], daemon["KillMode"], daemon["OOMPolicy"]) == ("notify", "mixed", "continue")

@@ -1,4 +1,4 @@
-"""What the documents say of the command line agrees with it."""
+"""The documents agree with the command line, can all be reached, and promise a speed that was measured."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ CALL = re.compile(
 )
 ROOTS = {"neuco-worker": app, "neuco-check": checker}
 OWN = {"adopt", "credential", "paths"}
-"""Commands of neuco-challenge that are not neuco-worker's."""
+"""Commands that neuco-challenge has and neuco-worker does not."""
 
 
 def documents() -> list[str]:
-    """List the documents of the project."""
+    """Return the project's Markdown documents, except those for tests and GitHub."""
     command = ["git", "ls-files", "*.md"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     return [
@@ -35,7 +35,7 @@ def documents() -> list[str]:
 
 
 def calls(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Find the calls of our programs in code: program and words."""
+    """Yield each call of our programs in a page's code, as the program and its arguments."""
     for match in SPAN.finditer(text):
         code = (match[2] or match[3]).replace("\\\n", " ")
         for call in CALL.finditer(code):
@@ -49,7 +49,7 @@ def group(program: str) -> Any:
 
 
 def fault(program: str, words: list[str]) -> str | None:
-    """Say what a call names that does not exist."""
+    """Return which command or option in a call does not exist, or None if all exist."""
     command, given = group(program), [word.strip("\"'`()[],.…") for word in words]
     if program == "neuco-challenge" and given[0] in OWN:
         return None
@@ -70,7 +70,7 @@ def fault(program: str, words: list[str]) -> str | None:
 
 
 def test_every_command_and_option_that_a_document_names_exists() -> None:
-    """Nobody types a line of ours and hears that there is no such thing."""
+    """The programs have every command and option that appears in the documents' code."""
     wrong = [
         f"{name}: {program} {' '.join(words)}: {found}"
         for name in documents()
@@ -92,13 +92,13 @@ def test_every_command_and_option_that_a_document_names_exists() -> None:
     ],
 )
 def test_a_wrong_line_is_found(text: str, expected: str | None) -> None:
-    """Guard for the test above: it sees commands in a sentence and in a block."""
+    """Guard for the test above: wrong commands and options are found both in a sentence and in a code block."""
     [(program, words)] = calls(text)
     assert fault(program, words) == expected
 
 
 def test_the_page_on_the_command_line_is_up_to_date() -> None:
-    """Every command is there as it is; `python -m worker.cli.command_docs` writes the page."""
+    """The page matches the commands; `python -m worker.cli.command_docs` regenerates it."""
     assert command_docs.PLACE.read_text(encoding="utf-8") == command_docs.document()
     assert command_docs.main(["--check"]) == 0
     text = command_docs.document()
@@ -107,7 +107,7 @@ def test_the_page_on_the_command_line_is_up_to_date() -> None:
 
 
 def test_every_page_can_be_reached() -> None:
-    """A page outside docs/ is linked from the README, from docs/ or from a page that is."""
+    """Every page outside docs/ is linked, directly or through other pages, from the README or from a page in docs/."""
     reached, waiting = set(), [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     while waiting:
         page = waiting.pop()
@@ -118,7 +118,7 @@ def test_every_page_can_be_reached() -> None:
 
 
 def test_the_speed_that_the_readme_promises_was_measured() -> None:
-    """The ratio to the training loop is the one of the command that a researcher runs."""
+    """The speedup that the README promises is below the one measured for the command that researchers run."""
     (promised,) = re.findall(
         r"more than (\d+) times faster", (ROOT / "README.md").read_text(encoding="utf-8")
     )

@@ -1,4 +1,4 @@
-"""An honest challenge verifies from its public repository alone, also one whose tasks changed; what cannot be checked is said so."""
+"""An honest challenge verifies from its public repository alone, even if its tasks changed; verify names all that it cannot check."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.xdist_group("fairness")
 
 
 def test_honest_repository_verifies(fair: Fair) -> None:
-    """From the public repository alone every check of an honest challenge passes, its history included; a phase is not revealed."""
+    """From the public repository and its history alone, every check of an honest challenge passes; only phase eval is not revealed."""
     with opened(str(fair.harness.board)) as repository:
         found = list(verdicts(repository))
         report = make_report(repository, found)
@@ -44,8 +44,8 @@ def test_honest_repository_verifies(fair: Fair) -> None:
     assert "Format 2." in report.heading()[2]
 
 
-def test_how_many_draws_another_winner_takes_is_told(fair: Fair) -> None:
-    """Without a public value `verify` says what choosing the splits would have taken, by the figures of the last board."""
+def test_verify_reports_how_many_draws_another_winner_takes(fair: Fair) -> None:
+    """Without a public random value, `verify` says how many tries another winner would have taken, by the figures of the last board."""
     repository = read_folder(fair.public)
     [told] = [verdict.sentence for verdict in verdicts(repository) if verdict.check == "beacon"]
     board = read_phase(repository, "dev").boards[-1]
@@ -68,13 +68,13 @@ def test_how_many_draws_another_winner_takes_is_told(fair: Fair) -> None:
         (1.0, "more than 1,000 tries"),
     ],
 )
-def test_tries_are_told_as_far_as_they_are_known(p_first: float, words: str) -> None:
-    """Two digits are told, and nothing that two thousand replicates cannot tell."""
+def test_tries_are_reported_with_two_digits(p_first: float, words: str) -> None:
+    """Tries are rounded to two digits, and limited by the precision of 2,000 replicates."""
     assert tries(p_first, 2000) == words
 
 
 def test_command_needs_nothing_but_public_files(fair: Fair, tmp_path: Path) -> None:
-    """The command needs nothing but the public files, and says what a plain folder cannot show."""
+    """The command verifies a plain folder of public files and says that it is one; a forged reveal ends it with status 1."""
     command = [os.fspath(Path(os.sys.executable).with_name("neuco-worker")), "verify"]
     environment = {**clean_environment(), "HOME": str(tmp_path)}
     shown = subprocess.run(
@@ -109,8 +109,8 @@ def test_command_needs_nothing_but_public_files(fair: Fair, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("engine", ["default", "pytorch"])
-def test_submission_is_computed_anew(fair: Fair, tmp_path: Path, engine: str) -> None:
-    """A team's file gives the published scores, fold by fold, with the kernel and with the plain loop; another file is unknown."""
+def test_submission_is_recomputed(fair: Fair, tmp_path: Path, engine: str) -> None:
+    """A team's file gives the published fold scores with either engine; an unknown file is not checked, and a malformed one is refused."""
     repository = read_folder(fair.public)
     file = tmp_path / "mine.csv"
     file.write_bytes(embeddings(1, shuffled=True))
@@ -125,8 +125,8 @@ def test_submission_is_computed_anew(fair: Fair, tmp_path: Path, engine: str) ->
         list(submission_verdicts(repository, file, engine=engine))
 
 
-def test_private_submission_shows_nowhere(fair: Fair) -> None:
-    """A batch of receipts has a size that does not tell how many there are, and a private entry is not revealed."""
+def test_private_submission_appears_nowhere(fair: Fair) -> None:
+    """The size of a batch does not show the number of its entries, and private submissions are opened only in part."""
     repository = read_folder(fair.public)
     line = json.loads(repository.files[receipts.PATH].splitlines()[0])
     assert len(line["entries"]) == receipts.SMALLEST_BATCH
@@ -153,11 +153,11 @@ def test_revealing_dev_keeps_eval_hidden(fair: Fair) -> None:
 
 @pytest.fixture(scope="module")
 def renewed(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> Iterator[Fair]:
-    """An honest challenge in which much changed, each time with a new commitment, and both phases were revealed.
+    """An honest challenge that changed several times, each time with a new commitment, and whose phases are both revealed.
 
-    A beacon was mixed into the splits before anything was scored. Phase eval was added after the start, its labels were corrected before
-    anything was scored in it; a task of dev was corrected after it had scores. After the reveal of dev one of eval was corrected, and the
-    challenge committed to once more. Of eval only hashes were released.
+    A beacon was mixed into the splits before anything was scored. Phase eval was added after the start, and its labels were corrected
+    before anything was scored in it. A task of dev was corrected after it had scores. After the reveal of dev, eval was rescored with a
+    corrected task, and one more commitment was made. For eval, only hashes of the labels were released.
     """
     os.environ.setdefault("NUMBA_CACHE_DIR", str(WARM_CACHE))
     folder = tmp_path_factory.mktemp("renewed")
@@ -204,7 +204,7 @@ def correct(path: Path, value: str = "0.125") -> None:
 
 
 def test_a_challenge_that_changed_honestly_verifies(renewed: Fair) -> None:
-    """A beacon, a later phase, tasks corrected before and after scores: nothing is called a lie, every change has its reason."""
+    """A beacon, an added phase, and tasks corrected before and after scoring are not contradicted; all changes are listed with reasons."""
     with opened(str(renewed.harness.board)) as repository:
         found = list(verdicts(repository))
     assert others(found) == [("eval: labels", Worth.BELIEVED)]
@@ -223,8 +223,8 @@ def test_a_challenge_that_changed_honestly_verifies(renewed: Fair) -> None:
         assert reason in told
 
 
-def test_what_came_after_a_reveal_waits_for_the_next(renewed: Fair, tmp_path: Path) -> None:
-    """A later commitment that nothing opens yet is no lie; an earlier one is."""
+def test_commitments_after_a_reveal_wait_for_the_next(renewed: Fair, tmp_path: Path) -> None:
+    """If the last commitment is not opened, a later reveal may still open it; an earlier one that is not opened is a contradiction."""
     for place, worth in ((-1, Worth.NOT_REVEALED), (0, Worth.CONTRADICTED)):
         folder = tmp_path / worth
         shutil.copytree(renewed.public, folder)
@@ -238,8 +238,8 @@ def test_what_came_after_a_reveal_waits_for_the_next(renewed: Fair, tmp_path: Pa
         assert found.worth is worth
 
 
-def test_hashes_alone_are_not_recomputable_never_honest(renewed: Fair, tmp_path: Path) -> None:
-    """For labels released as hashes only the verdict is "cannot be checked", for the phase and for a team's file; the other phase is."""
+def test_scores_on_hashed_labels_cannot_be_checked(renewed: Fair, tmp_path: Path) -> None:
+    """If only hashes of a phase's labels are released, its scores cannot be recomputed, even from a team's file; the other phase's can."""
     repository = read_folder(renewed.public)
     assert not [path for path in repository.files if path.startswith("reveal/eval/labels")]
     assert [path for path in repository.files if path.startswith("reveal/dev/labels")]

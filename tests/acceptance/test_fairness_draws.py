@@ -1,4 +1,4 @@
-"""Lies about the value that decides the splits: ground for, repeated or invented; caught, or named as believed in so many words."""
+"""Lies about the public random value that determines the splits are contradicted, or reported as taken on trust."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ OURS = practice_chain(genesis=QUICKNET.genesis, period_s=QUICKNET.period_s).to_j
 
 @pytest.fixture(scope="module")
 def happened(ended: Fair) -> Story:
-    """What happened, in the days of a round that the network has made."""
+    """The true story, dated to follow a real round of the network."""
     return honest(ended, BEGUN)
 
 
 @pytest.fixture(scope="module")
 def sent(ended: Fair, tmp_path_factory: pytest.TempPathFactory) -> Sent:
-    """What the organizers have besides."""
+    """The organizers' unpublished data."""
     folder = tmp_path_factory.mktemp("sent")
     files = [folder / f"{name}.csv" for name in FILES]
     for file, content in zip(files, FILES.values(), strict=True):
@@ -63,18 +63,18 @@ def sent(ended: Fair, tmp_path_factory: pytest.TempPathFactory) -> Sent:
 
 @pytest.fixture
 def organizers(happened: Story, sent: Sent, tmp_path: Path) -> Organizers:
-    """Organizers to whom nothing has happened yet."""
+    """Organizers who have not made any commitment yet."""
     return Organizers(copy.deepcopy(happened), sent, tmp_path)
 
 
 def draw(organizers: Organizers) -> None:
-    """Name a round, and mix it in."""
+    """Announce a round, and mix it in."""
     organizers.commit(NAMED, draw=named())
     organizers.commit(MIXED, drawn=mixed())
 
 
 def test_an_honest_draw_is_consistent(organizers: Organizers) -> None:
-    """Named before it was made, signed by the network, mixed in once: nothing is left to be believed of it."""
+    """A round that was announced in time, signed by the network and mixed in once is consistent, and nothing about it is taken on trust."""
     draw(organizers)
     repository = organizers.tell().publish()
     said = [*verdicts(repository), *published_verdicts(repository)]
@@ -173,8 +173,8 @@ CAUGHT: dict[str, tuple[Tell, str]] = {
 
 
 @pytest.mark.parametrize("lie", CAUGHT)
-def test_a_draw_that_was_invented_is_contradicted(organizers: Organizers, lie: str) -> None:
-    """The scores follow from what was mixed in, and everything else fits; the draw itself does not."""
+def test_an_invented_draw_is_contradicted(organizers: Organizers, lie: str) -> None:
+    """An invented draw is contradicted even if the scores follow from it and everything else is consistent."""
     tell, words = CAUGHT[lie]
     tell(organizers)
     repository = organizers.tell().publish()
@@ -250,8 +250,8 @@ BELIEVED: dict[str, tuple[Tell, str]] = {
 
 
 @pytest.mark.parametrize("lie", BELIEVED)
-def test_a_draw_that_could_have_been_chosen_is_named(organizers: Organizers, lie: str) -> None:
-    """What nothing can contradict is told in so many words."""
+def test_a_draw_that_may_have_been_chosen_is_named(organizers: Organizers, lie: str) -> None:
+    """A lie that cannot be contradicted is reported as taken on trust, with the reason."""
     tell, words = BELIEVED[lie]
     tell(organizers)
     repository = organizers.tell().publish()
@@ -261,8 +261,8 @@ def test_a_draw_that_could_have_been_chosen_is_named(organizers: Organizers, lie
     assert (said.worth, words.lower() in said.sentence.lower()) == (Worth.BELIEVED, True)
 
 
-def test_secrets_that_were_tried_let_the_right_team_win(organizers: Organizers) -> None:
-    """So this is what nobody sees, and why a value that nobody chose is needed."""
+def test_organizers_who_try_secrets_can_choose_the_winner(organizers: Organizers) -> None:
+    """Without a public random value, organizers can try secrets until the team that they prefer wins."""
     assert organizers.best() != WINNER
     _secrets_tried(organizers)
     story = organizers.tell()
@@ -270,10 +270,10 @@ def test_secrets_that_were_tried_let_the_right_team_win(organizers: Organizers) 
     assert max(told, key=lambda team: told[team]) == WINNER
 
 
-def test_secrets_that_were_tried_after_the_round_are_found_by_an_older_clone(
+def test_an_older_clone_detects_secrets_tried_after_the_round(
     happened: Story, sent: Sent, tmp_path: Path
 ) -> None:
-    """Dated back it fits in itself, "by the organizers' clock"; who cloned before the round has the commitment that was public then."""
+    """A backdated commitment is consistent by the organizers' own clock, but contradicts a clone that was made before the round."""
     folders = [tmp_path / name for name in ("true", "false")]
     for folder in folders:
         folder.mkdir()

@@ -1,4 +1,4 @@
-"""A reveal publishes contents by a rule that was committed to, and verification computes every one of them again."""
+"""A reveal publishes contents by a rule in the commitment, and verification recomputes the scores of all of them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def submit_baseline(harness: Harness) -> None:
 
 @pytest.fixture(scope="module")
 def fair(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> Iterator[Fair]:
-    """A baseline and two teams; the first row of the final board is published with the baseline."""
+    """A challenge with a baseline and two teams, which publishes the contents of the baseline and of the first row of the final board."""
     os.environ.setdefault("NUMBA_CACHE_DIR", str(WARM_CACHE))
     folder = tmp_path_factory.mktemp("files")
     changes = {"evalai": {"poll_every": 1}, "fairness": {"publish_files": "top:1"}}
@@ -50,7 +50,7 @@ def fair(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> I
         harness.submit("A", embeddings(1))
         harness.submit("B", embeddings(2, noise=1.0))
         assert harness.once().returncode == 0
-        harness.configure({"fairness": {"publish_files": "all"}})  # too late: the teams were told otherwise
+        harness.configure({"fairness": {"publish_files": "all"}})  # too late: the first commitment decides
         assert harness.command("challenge", "commit").returncode == 0
         assert harness.command("board", "freeze", "--phase", "dev").returncode == 0
         done = harness.command("challenge", "reveal", "--yes")
@@ -61,13 +61,13 @@ def fair(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> I
 
 @pytest.fixture
 def repository(fair: Fair) -> Iterator[PublicRepository]:
-    """The repository, open."""
+    """The opened repository."""
     with opened(str(fair.harness.board)) as public:
         yield public
 
 
 def worths(found: Iterator[Verdict]) -> list[Worth]:
-    """Return what verdicts are worth."""
+    """Return the worth of each verdict."""
     return [verdict.worth for verdict in found]
 
 
@@ -77,8 +77,8 @@ def listed(public: PublicRepository) -> dict[str, Any]:
     return document
 
 
-def test_what_was_promised_is_published_and_computed_again(fair: Fair, repository: PublicRepository) -> None:
-    """Baseline and first row lie on a branch of their own, as they were hashed; what is in no team's terms does not."""
+def test_promised_contents_are_published_and_recomputed(fair: Fair, repository: PublicRepository) -> None:
+    """The baseline and the first row are published on a branch of their own, in the hashed form, and no other contents are."""
     (found,) = published_verdicts(repository)
     named = [file["submission"] for file in listed(repository)["files"]]
     assert (found.worth, found.submissions) == (Worth.RECOMPUTED, tuple(sorted(named)))
@@ -106,7 +106,7 @@ def test_what_was_promised_is_published_and_computed_again(fair: Fair, repositor
 
 
 def test_the_command_computes_them_by_default(fair: Fair, tmp_path: Path) -> None:
-    """The command recomputes from a URL, a clone, and a copy with a folder of files; without them it says what it believes."""
+    """The command recomputes from the repository, from a clone, and from a copy with a folder of files, but not from a copy alone."""
     clone, files = tmp_path / "clone", tmp_path / "files"
     for branch, place in (("main", clone), ("files", files)):
         words = ["git", "clone", "-q", "-b", branch, str(fair.harness.board), str(place)]
@@ -132,8 +132,10 @@ def test_the_command_computes_them_by_default(fair: Fair, tmp_path: Path) -> Non
     assert said(str(clone), "--no-recompute") == [0, 3]
 
 
-def test_what_is_not_here_speaks_against_nobody(fair: Fair, repository: PublicRepository) -> None:
-    """A plain folder, or a clone of one branch, lacks the contents: they are believed. The repository itself must have them."""
+def test_missing_contents_of_a_partial_copy_are_no_contradiction(
+    fair: Fair, repository: PublicRepository
+) -> None:
+    """Scores are taken on trust if a partial copy lacks the contents. The repository itself must have them."""
     assert worths(published_verdicts(read_folder(fair.public))) == [Worth.BELIEVED] * 2
     assert worths(published_verdicts(repository, recompute=False)) == [Worth.BELIEVED]
     gone = replace(repository, contents=Contents(part=lambda _: None, complete=True, pushed=True))
@@ -141,7 +143,7 @@ def test_what_is_not_here_speaks_against_nobody(fair: Fair, repository: PublicRe
 
 
 def swapped(public: PublicRepository, content: bytes) -> PublicRepository:
-    """Put another content into the place of the baseline's, and make its list fit if that is meant."""
+    """Return the repository with another content in place of the baseline's."""
     name = listed(public)["files"][0]["parts"][0]["name"]
     part = public.contents.part
     return replace(
@@ -153,14 +155,14 @@ def swapped(public: PublicRepository, content: bytes) -> PublicRepository:
 
 
 def relisted(public: PublicRepository, change: Callable[[dict[str, Any]], None]) -> PublicRepository:
-    """Change the list of published contents."""
+    """Return the repository with a change to its list of published contents."""
     document = listed(public)
     change(document)
     return replace(with_file(public, LIST, json.dumps(document).encode()), contents=public.contents)
 
 
 def test_a_swapped_content_is_contradicted(repository: PublicRepository) -> None:
-    """Another file in its place, with its list adapted, or named as the submission's own: each is found."""
+    """Another content is contradicted, even if the list has its hash, or names another submission's content."""
     ours, other = (repository.contents.part(file["parts"][0]["name"]) for file in listed(repository)["files"])
     assert ours is not None
     assert other is not None
@@ -184,7 +186,7 @@ def test_a_swapped_content_is_contradicted(repository: PublicRepository) -> None
 
 
 def test_scores_that_do_not_follow_are_contradicted(repository: PublicRepository) -> None:
-    """A fold score of the baseline that was made up does not stand the computation."""
+    """Invented fold scores of the baseline differ from the recomputed ones."""
     named = listed(repository)["files"][0]["submission"]
 
     def higher(fields: dict[str, Any]) -> dict[str, Any]:
@@ -201,7 +203,7 @@ def test_scores_that_do_not_follow_are_contradicted(repository: PublicRepository
 def test_a_promised_content_that_is_missing_is_contradicted_unless_explained(
     repository: PublicRepository,
 ) -> None:
-    """Without a word it is a broken promise; with a reason its scores are believed; a list that is gone breaks all promises."""
+    """A missing content is contradicted, unless a published reason explains it; a missing list means that all contents are missing."""
 
     def dropped(document: dict[str, Any]) -> None:
         document["files"] = document["files"][1:]
@@ -226,7 +228,7 @@ def test_a_promised_content_that_is_missing_is_contradicted_unless_explained(
 def test_a_stored_file_that_is_gone_does_not_keep_a_phase_hidden(
     tmp_path: Path, fork_server: ForkServer
 ) -> None:
-    """The reveal says so, lists it with the reason, and publishes what it has; once the file is back, so does the next reveal."""
+    """A reveal lists the missing file with the reason and publishes the others. Once the file is back, the next reveal publishes it too."""
     changes = {"evalai": {"poll_every": 1}, "fairness": {"publish_files": "all"}}
     with Harness(tmp_path, changes=changes, fork_server=fork_server) as harness:
         submit_baseline(harness)
@@ -250,8 +252,8 @@ def test_a_stored_file_that_is_gone_does_not_keep_a_phase_hidden(
             assert worths(iter(verdicts(public))).count(Worth.CONTRADICTED) == 0
 
 
-def test_a_worker_that_leads_pushes_them(tmp_path: Path, fork_server: ForkServer) -> None:
-    """A reveal beside a daemon lays contents out, and the daemon brings them to their branch."""
+def test_a_leading_worker_pushes_the_contents(tmp_path: Path, fork_server: ForkServer) -> None:
+    """If a daemon runs, a reveal only prepares the contents, and the daemon pushes them to their branch."""
     with Harness(tmp_path, changes={"evalai": {"poll_every": 1}}, fork_server=fork_server) as harness:
         submit_baseline(harness)
         assert harness.once().returncode == 0
@@ -267,10 +269,10 @@ def test_a_worker_that_leads_pushes_them(tmp_path: Path, fork_server: ForkServer
             assert worths(published_verdicts(public)) == [Worth.RECOMPUTED]
 
 
-def test_what_does_not_fit_into_the_repository_lies_elsewhere(
+def test_contents_too_large_for_the_repository_are_published_elsewhere(
     tmp_path: Path, fork_server: ForkServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The organizers name an address, and are told what to bring there; anyone who has it computes it again."""
+    """The organizers give an address and learn which files to upload there; with these files, anyone can recompute the scores."""
     with Harness(tmp_path, changes={"evalai": {"poll_every": 1}}, fork_server=fork_server) as harness:
         submit_baseline(harness)
         assert harness.once().returncode == 0
@@ -298,13 +300,13 @@ def test_what_does_not_fit_into_the_repository_lies_elsewhere(
     ("rule", "wanted"),
     [(None, [5]), ("baselines", [5]), ("top:1", [5, 3]), ("top:9", [5, 3, 4]), ("all", [5, 3, 4])],
 )
-def test_a_rule_names_submissions(rule: str | None, wanted: list[int]) -> None:
-    """Baselines always, and first; then so many rows besides them as the rule says."""
+def test_a_rule_selects_submissions(rule: str | None, wanted: list[int]) -> None:
+    """Baselines are always selected, and come first; the rule gives the number of other rows."""
     assert disclosure.due(rule, [(3, False), (5, True), (4, False)]) == wanted
 
 
-def test_a_large_content_lies_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No part is larger than a git server takes; together they are the content."""
+def test_a_large_content_is_divided_into_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No part is larger than ``PART_BYTES``, and the parts together are the content."""
     monkeypatch.setattr(disclosure, "PART_BYTES", 10)
     parts = disclosure.write_parts([b"0123456", memoryview(b"789abcdefghijklm")], "ff", tmp_path / "parts")
     assert [(part["name"], part["bytes"]) for part in parts] == [("ff.0", 10), ("ff.1", 10), ("ff.2", 3)]

@@ -1,4 +1,4 @@
-"""One long honest challenge: whatever its organizers, its teams and strangers honestly do, nothing in it is ever contradicted."""
+"""One long honest challenge with many changes, in which verify contradicts only the receipts of disqualified submissions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ANSWERS = {
     "late": "by the rules, the chosen one counts",
     "too late": "is on no board: the board was closed on",
 }
-"""What each team's receipt is answered after the end."""
+"""Words of the verdict on each receipt after the end."""
 BELIEVED = {"B2", "lost", "lost too"}
 REASONS = (
     "(a wrong label)",
@@ -64,18 +64,18 @@ REASONS = (
     "the state was restored from a backup",
     "The history of the leaderboard's branch was rewritten",
 )
-"""What the organizers' decisions are told with."""
+"""Reasons that the report must give for the organizers' decisions."""
 BAD = b"id,0,1\nimg_000,1,2\n"
 
 
 class Challenge:
-    """A challenge, what its participants kept of it, and clones that others made while it ran.
+    """A challenge, the answers that its participants kept, and clones that others made while it ran.
 
     Attributes:
         harness: The challenge.
         told: Every stdout that EvalAI ever showed, by the commitment in its receipt.
-        clones: The repository as it was after each stage.
-        removed: Submissions that a decision has taken off the board.
+        clones: The repository as it was at each verification.
+        removed: Submissions that remain disqualified.
     """
 
     def __init__(self, harness: Harness) -> None:
@@ -86,17 +86,17 @@ class Challenge:
         self.pks: dict[str, int] = {}
 
     def submit(self, name: str, *arguments: Any, **options: Any) -> None:
-        """Submit, and remember the number under a name."""
+        """Submit, and store the submission's number under a name."""
         self.pks[name] = self.harness.submit(*arguments, **options)
 
     def work(self) -> None:
-        """Have a worker do what is to be done."""
+        """Run a worker until no work is left."""
         with self.harness.worker() as worker:
             worker.drive()
         self.keep()
 
     def keep(self) -> None:
-        """Keep what EvalAI shows to participants."""
+        """Keep the answers that EvalAI shows to participants."""
         for pk in self.harness.evalai.journal.posts():
             if self.harness.status(pk) == "finished":
                 told = self.harness.stdout(pk)
@@ -109,7 +109,7 @@ class Challenge:
         return done.stdout
 
     def another_line(self) -> None:
-        """Let the public log grow."""
+        """Run a worker until the next line of the public log is due and published."""
         with self.harness.worker() as worker:
             worker.drive()
             worker.clock.advance(CADENCE_S)
@@ -117,7 +117,7 @@ class Challenge:
         self.keep()
 
     def contradictions(self) -> list[str]:
-        """Verify a fresh clone with everything that anybody kept, and return what is contradicted."""
+        """Verify a fresh clone with the kept receipts and all earlier clones, and return the contradictions."""
         with opened(str(self.harness.board)) as repository:
             found = [*verdicts(repository), *published_verdicts(repository)]
             for one in self.told.values():
@@ -131,7 +131,7 @@ class Challenge:
         ]
 
     def answer(self, name: str) -> Verdict:
-        """Return the last word on the newest receipt of a submission."""
+        """Return the last verdict on the newest receipt of a submission."""
         told = [one for one in self.told.values() if one["receipt"]["submission"] == self.pks[name]]
         return self._receipt(self.clones[-1], told[-1])[-1]
 
@@ -148,7 +148,7 @@ class Challenge:
 
 
 def begins(challenge: Challenge) -> None:
-    """One phase; some teams, one of them twice; private, refused and cancelled submissions; a baseline and a trial of the organizers."""
+    """The challenge begins with one phase, with public, private, refused and cancelled submissions, a baseline, and a trial."""
     harness = challenge.harness
     document = yaml.safe_load(harness.path.read_text())
     harness.path.write_text(yaml.safe_dump({**document, "phases": {"dev": document["phases"]["dev"]}}))
@@ -168,7 +168,7 @@ def begins(challenge: Challenge) -> None:
 
 
 def changes_its_mind(challenge: Challenge) -> None:
-    """A private submission is made public, a public one private; a team gets another name, and one of its submissions is deleted."""
+    """A private submission is made public, and a public one private; a team is renamed, and one of its submissions is deleted."""
     evalai = challenge.harness.evalai
     challenge.submit("B2", "B", embeddings(0))
     challenge.work()
@@ -180,7 +180,7 @@ def changes_its_mind(challenge: Challenge) -> None:
 
 
 def gets_another_phase(challenge: Challenge) -> None:
-    """It needs a score in the first one, a private one too; one of its tasks is corrected before anything is scored on it."""
+    """A phase is added that requires a score in the first one, even a private one; a task of it is corrected before it has scores."""
     harness = challenge.harness
     harness.configure({"phases": {"eval": {"eligible_if_scored_in": "dev"}}})
     challenge.work()
@@ -192,7 +192,7 @@ def gets_another_phase(challenge: Challenge) -> None:
 
 
 def rescores(challenge: Challenge) -> None:
-    """A task is changed, and restored as it was."""
+    """A task is changed and later restored, each time with a rescore."""
     path = challenge.harness.folder / "tasks" / "dev" / "gamma__regr.csv"
     before = path.read_text()
     correct(path)
@@ -204,14 +204,14 @@ def rescores(challenge: Challenge) -> None:
 
 
 def runs_again(challenge: Challenge) -> None:
-    """The host runs submissions once more at EvalAI: one that counts, and one that does not."""
+    """A host reruns two submissions at EvalAI: one that counts, and one that does not."""
     for name in ("A1", "C1"):
         challenge.pks[f"{name} again"] = challenge.harness.evalai.rerun(challenge.pks[name])
     challenge.work()
 
 
 def disqualifies(challenge: Challenge) -> None:
-    """A submission is disqualified, and counts again."""
+    """A submission is disqualified and reinstated, and another one is disqualified for good."""
     pk = str(challenge.pks["B1"])
     challenge.command("challenge", "disqualify", pk, "--reason", "a complaint")
     challenge.work()
@@ -231,7 +231,7 @@ def chooses(challenge: Challenge) -> None:
 
 
 def is_restored(challenge: Challenge) -> None:
-    """The state is lost, with a line of the log that was published since the backup, a board, and what no line has published yet."""
+    """The state is restored from a backup that lacks a published line of the log, a board, and entries that were not yet in the log."""
     harness = challenge.harness
     challenge.command("challenge", "backup", str(harness.folder / "backup.tar.gz"))
     challenge.submit("lost", "F", embeddings(6))
@@ -250,19 +250,19 @@ def is_restored(challenge: Challenge) -> None:
 
 
 def subprocess_restore(harness: Harness, place: Path) -> subprocess.CompletedProcess[str]:
-    """Unpack the backup."""
+    """Restore the backup into a folder."""
     assert harness.fork_server is not None
     arguments = ("challenge", "restore", str(harness.folder / "backup.tar.gz"), str(place))
     return harness.fork_server.command(arguments, environment=clean_environment(), folder=harness.folder)
 
 
 def goes_on(challenge: Challenge) -> None:
-    """The log grows."""
+    """Another line of the log is published."""
     challenge.another_line()
 
 
 def is_taken_over(challenge: Challenge) -> None:
-    """A worker dies in the middle of a push, and another goes on."""
+    """A worker is killed just after a push, and another one takes over."""
     harness = challenge.harness
     assert harness.fork_server is not None
     challenge.submit("G1", "G", embeddings(0))
@@ -272,13 +272,13 @@ def is_taken_over(challenge: Challenge) -> None:
 
 
 def gets_another_key(challenge: Challenge) -> None:
-    """Another key signs from now on."""
+    """The signing key is replaced."""
     challenge.command("challenge", "commit", "--new-key", "--reason", "an administrator left")
     challenge.another_line()
 
 
 def meets_strangers(challenge: Challenge) -> None:
-    """Somebody pushes a line of text, and a board of their own."""
+    """An outsider pushes a changed README.md and a forged board."""
     board, folder = challenge.harness.board, challenge.harness.folder
     readme = "# Ours\n\n" + git(board, "show", "main:README.md")
     spoil(board, {"README.md": readme.encode(), "leaderboard/dev.json": b"{}"}, folder / "stranger")
@@ -288,14 +288,14 @@ def meets_strangers(challenge: Challenge) -> None:
 
 
 def is_pushed_over(challenge: Challenge) -> None:
-    """Somebody takes the newest commits off the branch."""
+    """An outsider removes the newest commits from the branch."""
     git(challenge.harness.board, "update-ref", "refs/heads/main", "main~3")
     challenge.submit("B3", "B and friends", embeddings(4))
     challenge.work()
 
 
 def ends(challenge: Challenge) -> None:
-    """A phase is closed and revealed; what is sent to it later counts on no board."""
+    """A phase is closed and revealed, and a team submits to it afterwards."""
     challenge.command("board", "freeze", "--phase", "dev", "--reason", "as announced")
     challenge.command("challenge", "reveal", "--yes")
     challenge.submit("late", "A", embeddings(3))
@@ -303,7 +303,7 @@ def ends(challenge: Challenge) -> None:
 
 
 def corrects_itself(challenge: Challenge) -> None:
-    """The revealed phase is opened once more for a decision, and closed; a task of the other one is corrected."""
+    """The revealed phase is reopened for a decision and closed again; a task of the other phase is corrected."""
     challenge.command("board", "freeze", "--phase", "dev", "--undo")
     challenge.command("challenge", "disqualify", str(challenge.pks["G1"]), "--reason", "withdrawn")
     challenge.removed.add(challenge.pks["G1"])
@@ -316,13 +316,13 @@ def corrects_itself(challenge: Challenge) -> None:
 
 
 def ends_everywhere(challenge: Challenge) -> None:
-    """The other phase is closed, and revealed alone."""
+    """The other phase is closed and revealed."""
     challenge.command("board", "freeze", "--phase", "eval")
     challenge.command("challenge", "reveal", "--yes", "--phase", "eval")
 
 
 def stays_alive(challenge: Challenge) -> None:
-    """A submission is made private after the end, and everything revealed once more."""
+    """A submission is made private after the end, and phase dev is revealed once more."""
     challenge.harness.evalai.edit(challenge.pks["late"], is_public=False)
     challenge.another_line()
     assert challenge.contradictions() == []
@@ -353,7 +353,7 @@ STAGES: tuple[Callable[[Challenge], None], ...] = (
 def test_an_honest_challenge_is_never_contradicted(
     tmp_path: Path, fork_server: ForkServer, cells: Path
 ) -> None:
-    """After each stage a fresh clone verifies, with every receipt that anybody was given, and against every clone made before."""
+    """After each stage, a fresh clone verifies with the receipts given so far, and against all clones made before."""
     os.environ.setdefault("NUMBA_CACHE_DIR", str(WARM_CACHE))
     changes = {
         "evalai": {"poll_every": 1},
@@ -390,10 +390,10 @@ def _decisions(repository: PublicRepository, phase: str) -> str:
     )
 
 
-def test_a_phase_that_needs_another_one_waits_for_it(
+def test_a_phase_that_requires_another_one_waits_for_its_reveal(
     tmp_path: Path, fork_server: ForkServer, cells: Path
 ) -> None:
-    """Revealed first, its boards cannot be made again; once the other is revealed too, they can, and both are opened whole."""
+    """If the phase is revealed first, its boards cannot be recomputed until the phase that it requires is revealed too."""
     changes = {"evalai": {"poll_every": 1}, "phases": {"eval": {"eligible_if_scored_in": "dev"}}}
     clock = ManualClock(datetime.now(UTC))
     with Harness(tmp_path, clock=clock, changes=changes, cells=cells, fork_server=fork_server) as harness:

@@ -1,4 +1,4 @@
-"""Lies of organizers who have every key and the software: caught, or named as believed in so many words."""
+"""Lies by organizers who have all keys and the software are either contradicted or explicitly reported as taken on trust."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ pytestmark = pytest.mark.xdist_group("fairness_liar")
 
 @pytest.fixture(scope="module")
 def happened(ended: Fair) -> Story:
-    """What happened, with nothing drawn."""
+    """The true story of a challenge without a public draw."""
     return honest(ended)
 
 
 @pytest.fixture
 def story(happened: Story) -> Story:
-    """The same once more, to be told otherwise."""
+    """A copy of the true story that a test can falsify."""
     return copy.deepcopy(happened)
 
 
-def test_what_happened_is_never_contradicted(story: Story) -> None:
-    """The kit tells the truth as the worker does: else its lies would be found by their making."""
+def test_the_truth_is_never_contradicted(story: Story) -> None:
+    """The kit's true story has no contradiction, so the lies below are not found merely because of how the kit writes files."""
     repository = story.publish()
     found = [*verdicts(repository), *published_verdicts(repository)]
     assert not [one for one in found if one.worth is Worth.CONTRADICTED]
@@ -47,7 +47,7 @@ def test_what_happened_is_never_contradicted(story: Story) -> None:
 
 @pytest.mark.parametrize("lie", CAUGHT)
 def test_lies_that_the_repository_alone_contradicts(story: Story, lie: str) -> None:
-    """Everything was made to fit, but for what cannot be."""
+    """Each lie is consistent wherever it can be made so, and is still found by the check named with it."""
     tell, check = CAUGHT[lie]
     tell(story)
     found = lies(story.publish())
@@ -64,8 +64,8 @@ def test_lies_that_the_repository_alone_contradicts(story: Story, lie: str) -> N
 
 
 @pytest.mark.parametrize("lie", NAMED)
-def test_lies_that_fit_are_named(happened: Story, story: Story, lie: str) -> None:
-    """What nothing can contradict is told in so many words; the receipt of whom it harms contradicts it."""
+def test_consistent_lies_are_named(happened: Story, story: Story, lie: str) -> None:
+    """The report states each lie that the repository cannot contradict, and where a participant is harmed, the receipt contradicts it."""
     tell, words, evidence = NAMED[lie]
     receipt = happened.receipt(happened.sent_by("A")[-1])
     tell(story)
@@ -78,8 +78,8 @@ def test_lies_that_fit_are_named(happened: Story, story: Story, lie: str) -> Non
         assert [one for one in said if evidence.lower() in one.sentence.lower()], said
 
 
-def test_a_ladder_that_was_climbed_is_never_contradicted(story: Story) -> None:
-    """The kit tells what a worker tells under that rule; who did not climb hears which submission counts."""
+def test_an_honest_ladder_is_never_contradicted(story: Story) -> None:
+    """A true story under the ladder rule has no contradiction, and a receipt that does not count leads to the submission that does."""
     repository = with_ladder(story).publish()
     assert [one.sentence for one in verdicts(repository) if one.worth is Worth.CONTRADICTED] == []
     first, second = (story.receipt(pk) for pk in story.sent_by("A"))
@@ -91,14 +91,14 @@ def test_a_ladder_that_was_climbed_is_never_contradicted(story: Story) -> None:
 
 @pytest.mark.parametrize("lie", BROKEN)
 def test_a_broken_ladder_is_contradicted(story: Story, lie: str) -> None:
-    """Everything else was made to fit."""
+    """A violation of the ladder rule is found even if everything else is consistent."""
     tell, check = BROKEN[lie]
     tell(with_ladder(story))
     assert lies(story.publish()) >= {check}
 
 
 def test_an_invented_baseline_is_found_by_its_file(story: Story) -> None:
-    """Baselines decide weights and places, so their contents are published, and computed again."""
+    """Baselines affect weights and ranks, so their files are published and their scores are recomputed."""
     (baseline,) = [one for one in story.of(events.SCORE) if one.fields["team"] == HOSTS]
     raise_score(baseline, 0.05)
     repository = story.publish()
@@ -118,8 +118,8 @@ def test_an_invented_baseline_is_found_by_its_file(story: Story) -> None:
     )
 
 
-def test_a_raised_score_is_found_by_whoever_has_the_file(story: Story, tmp_path: Path) -> None:
-    """A friend's score that was raised before it was registered fits everything but the file."""
+def test_a_raised_score_is_found_with_the_file(story: Story, tmp_path: Path) -> None:
+    """A score that was raised before it was registered contradicts only the submitted file."""
     raise_score(score(story, "C"), 0.05)
     file = tmp_path / "c.csv"
     file.write_bytes(FILES["C"])
@@ -128,7 +128,7 @@ def test_a_raised_score_is_found_by_whoever_has_the_file(story: Story, tmp_path:
 
 
 def test_a_log_that_never_begins_is_overdue(story: Story) -> None:
-    """The first batch is due as well: who gets a receipt and never sees one has a contradiction after three days."""
+    """The first batch is due as well: a receipt without any published batch is a contradiction after three days."""
     story.log, story.revealed = [], ()
     receipt = story.receipt(story.sent_by("A")[0])
     repository = story.publish(story.revealed_at)
@@ -138,7 +138,7 @@ def test_a_log_that_never_begins_is_overdue(story: Story) -> None:
 
 
 def test_a_push_that_is_on_its_way_is_no_lie(story: Story) -> None:
-    """An answer may leave before the line that it names is pushed; a line that never comes is overdue."""
+    """An answer may arrive before the log line that it names is pushed, but a line that stays missing is a contradiction."""
     receipt = story.receipt(story.sent_by("A")[-1])
     place = receipt["batch"]
     behind = story.publish(story.log[place - 2])
@@ -156,16 +156,14 @@ FROM_THE_START = {
     "closed before the winner sent",
     "one line for a whole day",
 }
-"""Lies that fit if they are told from the beginning, and not if they are told in the end."""
+"""Lies that are consistent if they start at the beginning of the challenge, but not if they start only at the end."""
 
 
 @pytest.mark.parametrize(
     "lie", [name for name, (_, _, evidence) in NAMED.items() if evidence or name in FROM_THE_START]
 )
-def test_what_was_published_cannot_be_told_otherwise(
-    happened: Story, story: Story, tmp_path: Path, lie: str
-) -> None:
-    """A lie that comes after what was published is a decision that is told, or takes away what stood there."""
+def test_published_facts_cannot_be_changed(happened: Story, story: Story, tmp_path: Path, lie: str) -> None:
+    """A lie that starts after publication is either reported as a decision or contradicts the published history."""
     tell, words, _ = NAMED[lie]
     appended = Git(tmp_path / "appended")
     appended.push(happened.publish(story.log[-4]))
@@ -182,8 +180,8 @@ def test_what_was_published_cannot_be_told_otherwise(
         assert wrong == set()
 
 
-def test_what_is_dated_back_is_seen_in_the_order_of_commits(story: Story, tmp_path: Path) -> None:
-    """Lines of the log that come after younger boards, and a reveal that comes after what it leaves out, were dated back."""
+def test_backdating_shows_in_the_order_of_commits(story: Story, tmp_path: Path) -> None:
+    """Backdating is found if log lines are committed after boards with later dates, or a reveal after log lines with later dates."""
     silent = replace(story, log=story.log[:1])
     earlier = replace(story, revealed_at=story.log[2])
     for name, pushes, found in (
@@ -199,8 +197,8 @@ def test_what_is_dated_back_is_seen_in_the_order_of_commits(story: Story, tmp_pa
             assert found or lies(public) == set()
 
 
-def test_a_log_that_came_all_at_once_is_believed(story: Story, tmp_path: Path) -> None:
-    """Nothing shows that lines of one commit were made one after the other."""
+def test_a_log_pushed_all_at_once_must_be_trusted(story: Story, tmp_path: Path) -> None:
+    """If many log lines arrive in one commit, nothing proves when each was made, and the report says so."""
     repository = Git(tmp_path / "once")
     repository.push(story.publish())
     with opened(str(repository.folder)) as public:
@@ -209,10 +207,10 @@ def test_a_log_that_came_all_at_once_is_believed(story: Story, tmp_path: Path) -
     assert (found.worth, words in found.sentence) == (Worth.BELIEVED, True)
 
 
-def test_a_history_made_again_contradicts_clones_and_receipts(
+def test_a_rewritten_history_contradicts_clones_and_receipts(
     happened: Story, story: Story, tmp_path: Path
 ) -> None:
-    """Made again from its beginning it fits in itself, which is said; appended to what was published it does not even do that."""
+    """A fully rewritten history only contradicts older clones and receipts; a partly rewritten one contradicts itself."""
     raise_score(score(story, "C"), 0.05)
     older, rewritten, appended = (Git(tmp_path / name) for name in ("older", "rewritten", "appended"))
     middle = story.log[-4]
@@ -233,8 +231,8 @@ def test_a_history_made_again_contradicts_clones_and_receipts(
         assert "history" in lies(public)
 
 
-def test_a_decoy_is_named_by_its_branch(story: Story, tmp_path: Path) -> None:
-    """What HEAD points at is checked, and its name comes first."""
+def test_a_decoy_branch_is_named(story: Story, tmp_path: Path) -> None:
+    """The branch that HEAD points to is checked, and the report names it first."""
     decoy = Git(tmp_path / "decoy", branch="decoy")
     decoy.push(story.publish())
     with opened(str(decoy.folder)) as public:

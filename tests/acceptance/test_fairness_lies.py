@@ -1,4 +1,4 @@
-"""Every planted lie is found by the check that guards it: crude ones, and those that were made to fit."""
+"""Every planted lie, crude or consistent with the rest, is found by the check that is meant to find it."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ MADE_TO_FIT: dict[str, tuple[Change, str]] = {
 
 @pytest.mark.parametrize("lie", LIES)
 def test_every_planted_lie_is_found(fair: Fair, lie: str) -> None:
-    """A change of anything that was promised is found by the check that guards it."""
+    """A change to any published value is found by the check that covers it."""
     path, change, check = LIES[lie]
     repository = read_folder(fair.public)
     assert lies(repository) == set()
@@ -254,7 +254,7 @@ def test_every_planted_lie_is_found(fair: Fair, lie: str) -> None:
 
 @pytest.mark.parametrize("lie", MADE_TO_FIT)
 def test_lies_that_were_made_to_fit_are_found(fair: Fair, lie: str) -> None:
-    """With a new receipt and chain, what was scored must still fit commitments and boards."""
+    """Even with new receipts and a new chain, a forged score contradicts the commitments or the boards."""
     change, check = MADE_TO_FIT[lie]
     found = lies(forged(fair, read_folder(fair.public), events.SCORE, change))
     assert check in found
@@ -262,7 +262,7 @@ def test_lies_that_were_made_to_fit_are_found(fair: Fair, lie: str) -> None:
 
 
 def test_a_second_score_is_found(fair: Fair) -> None:
-    """One submission has one score by one protocol, and equal files have equal ones, whatever receipts say."""
+    """A second score for a submission under the same protocol is found, and so are different scores for equal files."""
     repository = read_folder(fair.public)
     document = revealed(repository)
     scores = [
@@ -278,7 +278,7 @@ def test_a_second_score_is_found(fair: Fair) -> None:
 
 
 def test_missing_files_are_found(fair: Fair) -> None:
-    """A label file, the table or the reveal's ids may not be missing."""
+    """A missing file is found by every check that needs it."""
     repository = read_folder(fair.public)
     for path, check in (
         ("reveal/dev/labels/alpha__regr.csv", "dev: labels"),
@@ -296,15 +296,18 @@ def test_missing_files_are_found(fair: Fair) -> None:
 
 
 def test_boards_from_after_the_reveal_wait_for_another_one(fair: Fair) -> None:
-    """A late answer or a new name changes the board of a revealed phase: that is no lie, and not checked either."""
+    """A late answer or a renamed team may change a board after the reveal; that is no lie, and the board waits for the next reveal."""
     repository = changed(read_folder(fair.public), REVEAL, to("boards", value=lambda boards: boards[:-1]))
     before_it = changed(repository, REVEAL, to("revealed_at", value="2001-01-01T00:00:00+00:00"))
     (board,) = [verdict for verdict in verdicts(before_it) if named(verdict) == "dev: board"]
-    assert (board.worth, "times after the reveal" in board.sentence) == (Worth.NOT_REVEALED, True)
+    assert (board.worth, "after the reveal; this can be checked" in board.sentence) == (
+        Worth.NOT_REVEALED,
+        True,
+    )
 
 
 def test_rewritten_history_of_the_repository_is_found(fair: Fair, tmp_path: Path) -> None:
-    """A commit that changes an earlier line of a file that may only grow is seen, with its author; what is gone, against an older clone."""
+    """A commit that changes an earlier line of an append-only file is reported with its author; an older clone shows removed commits."""
     copy = tmp_path / "copy"
 
     def git(*arguments: str) -> None:
@@ -337,7 +340,7 @@ def test_rewritten_history_of_the_repository_is_found(fair: Fair, tmp_path: Path
 
 
 def test_foreign_commits_and_merges_are_no_lie(fair: Fair, tmp_path: Path) -> None:
-    """What others add to the repository is named, and a merge is no rewritten history."""
+    """A file added by another person is named, and a merge does not count as rewritten history."""
     copy = tmp_path / "copy"
     copy.mkdir()
     for arguments in (
@@ -357,7 +360,7 @@ def test_foreign_commits_and_merges_are_no_lie(fair: Fair, tmp_path: Path) -> No
 
 
 def test_boards_from_before_the_commitment_are_found(fair: Fair, tmp_path: Path) -> None:
-    """The order of commits shows that a commitment was dated back; one that does not claim to be older leaves its boards to be believed."""
+    """A commitment that claims to be older than boards committed before it is a lie; with a later date, those boards are taken on trust."""
     copy = tmp_path / "copy"
     shutil.copytree(fair.public, copy)
     for arguments in (
@@ -378,7 +381,7 @@ def test_boards_from_before_the_commitment_are_found(fair: Fair, tmp_path: Path)
 
 
 def test_what_a_phase_shows_before_its_reveal_follows_from_its_data(fair: Fair, tmp_path: Path) -> None:
-    """Table, CSV, README.md and badge are compared with the phase's JSON; charts and history are named as believed."""
+    """Table, CSV, README.md and badge are compared with the phase's JSON; charts and history are reported as taken on trust."""
     copy = tmp_path / "copy"
     clean = clean_environment()
     subprocess.run(
@@ -403,11 +406,11 @@ def test_what_a_phase_shows_before_its_reveal_follows_from_its_data(fair: Fair, 
 
 
 def test_another_version_of_the_software_is_no_lie(fair: Fair) -> None:
-    """What another version has rendered may look otherwise: it is named, and then believed; the data are compared all the same."""
+    """Pages rendered by another version may differ, so they are reported as taken on trust; the data are still compared."""
     repository = changed(
         read_folder(fair.public), "commitment.json", to(0, "software", value="neuco-worker 0.0.0")
     )
-    assert lies(repository) == {"seal", "signatures"}  # which the challenge itself would have made
+    assert lies(repository) == {"seal", "signatures"}  # the challenge itself would have updated both
     styled = changed(repository, "index.html", lambda text: text.replace("</style>", "p{}</style>"))
     (page,) = [one for one in verdicts(styled) if named(one) == "page" and one.worth is Worth.BELIEVED]
     assert "index.html: this version renders something else" in page.sentence
@@ -415,7 +418,7 @@ def test_another_version_of_the_software_is_no_lie(fair: Fair) -> None:
 
 
 def test_forged_score_is_found_by_its_team(fair: Fair, tmp_path: Path) -> None:
-    """A score that was made to fit everywhere is not that of the team's file, and not what its receipt promised."""
+    """A forged score that is consistent everywhere else contradicts the team's file and the team's receipt."""
     repository = forged(
         fair,
         read_folder(fair.public),
@@ -429,11 +432,11 @@ def test_forged_score_is_found_by_its_team(fair: Fair, tmp_path: Path) -> None:
     first = min(fair.harness.evalai.journal.posts())
     receipt = fair.harness.stdout(first)["receipt"]
     said = {verdict.worth for verdict in receipt_verdicts(repository, receipt)}
-    assert Worth.CONTRADICTED in said  # its receipt is no longer in the line where it was due
+    assert Worth.CONTRADICTED in said  # the log line that should contain the receipt does not
 
 
 def test_a_public_entry_cannot_be_revealed_as_a_private_one(fair: Fair) -> None:
-    """Its owner's nonce opens what the reveal keeps closed."""
+    """The nonce in the owner's receipt opens the entry that the reveal keeps closed."""
     repository = read_folder(fair.public)
     first = min(fair.harness.evalai.journal.posts())
     receipt = fair.harness.stdout(first)["receipt"]
@@ -447,7 +450,7 @@ def test_a_public_entry_cannot_be_revealed_as_a_private_one(fair: Fair) -> None:
 
 
 def test_a_receipt_that_is_not_in_its_batch_is_overdue_after_three_cadences(fair: Fair) -> None:
-    """It comes with the next batch; once that should have come, its absence contradicts, no matter who stopped the log."""
+    """A missing receipt may come with the next batch; after three cadences, its absence is a contradiction."""
     repository = read_folder(fair.public)
     line = json.loads(repository.files[receipts.PATH].splitlines()[-1])
     body = {
@@ -467,7 +470,7 @@ def test_a_receipt_that_is_not_in_its_batch_is_overdue_after_three_cadences(fair
 
 @dataclass(frozen=True)
 class Decided:
-    """A challenge that was decided by its organizers, and its teams in the order in which they had won."""
+    """A challenge whose organizers changed the result, and its teams in the order of the original result."""
 
     fair: Fair
     winner: str
@@ -477,7 +480,7 @@ class Decided:
 
 @pytest.fixture(scope="module")
 def decided(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> Iterator[Decided]:
-    """A challenge whose organizers take the winner off after the end, and another entry, with their own commands."""
+    """A challenge whose organizers remove the winner and another entry after the end, using their own commands."""
     os.environ.setdefault("NUMBA_CACHE_DIR", str(WARM_CACHE))
     folder = tmp_path_factory.mktemp("decided")
     with Harness(folder, changes={"evalai": {"poll_every": 1}}, fork_server=fork_server) as harness:
@@ -502,7 +505,7 @@ def decided(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -
 
 
 def test_a_winner_who_was_hidden_finds_out(decided: Decided) -> None:
-    """The rule change is told with its time and reason, and the receipt says which place it has cost."""
+    """The report states the rule change with its time and reason, and the receipt shows the rank that the team would have without it."""
     repository, evalai = read_folder(decided.fair.public), decided.fair.harness.evalai
     found = list(verdicts(repository))
     assert not [verdict for verdict in found if verdict.worth is Worth.CONTRADICTED]
@@ -524,7 +527,7 @@ def test_a_winner_who_was_hidden_finds_out(decided: Decided) -> None:
 
 
 def test_a_winner_cannot_be_hidden_without_a_trace(decided: Decided) -> None:
-    """Rules that were made to fit the last board do not give the boards before it."""
+    """Rules forged to match the last board do not reproduce the boards before it."""
     repository = read_folder(decided.fair.public)
     rules = to("rules", "hidden_teams", value=[decided.winner])
     assert "dev: replay" in lies(forged(decided.fair, repository, events.PHASE, rules))
@@ -540,7 +543,7 @@ ANYTHING = st.recursive(
 @given(data=st.data())
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_document_breaks_the_verdict(fair: Fair, data: st.DataObject) -> None:
-    """Whatever an organizer publishes in place of a value, the check ends with verdicts and never with a traceback."""
+    """The check ends with verdicts, never with a traceback, if any value of a published document is replaced by another one."""
     repository = read_folder(fair.public)
     path = data.draw(st.sampled_from([REVEAL, "commitment.json", "leaderboard/dev.json", receipts.PATH]))
     value = data.draw(ANYTHING)
@@ -559,7 +562,7 @@ def test_no_document_breaks_the_verdict(fair: Fair, data: st.DataObject) -> None
             parent[key] = value
         return document
 
-    if path == REVEAL and data.draw(st.booleans()):  # what it says of its parts
+    if path == REVEAL and data.draw(st.booleans()):  # the document itself, which lists its parts
         spoilt = with_file(repository, path, json.dumps(spoil(repository.json(path))).encode())
     else:
         spoilt = changed(repository, path, spoil)

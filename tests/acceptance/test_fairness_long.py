@@ -1,4 +1,4 @@
-"""A long challenge is verified in little memory, and its large documents read as any other."""
+"""A long challenge is verified in little memory, and its large documents are parsed like any other JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.benchmarks.long_challenge import Size, make_repository
 from worker.fairness.verify.documents import LargeDocument
 
 VERSIONS = 300
-LIMIT_MB = 160  # imports take 65 of them; all boards as values would take 300 more
+LIMIT_MB = 160  # imports take 65 MB; holding all boards as values would take another 300 MB
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
@@ -25,7 +25,7 @@ JSON = st.recursive(
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_square_of_the_boards(tmp_path: Path) -> None:
-    """Every version of every growing file is compared, and every board recomputed, in the memory of a few."""
+    """Every version of every growing file is compared and every board is recomputed, but only a few are in memory at once."""
     report, megabytes, _ = verified(make_repository(tmp_path, Size(versions=VERSIONS)))
     assert (report["verdict"], report["entries"]) == ("consistent", VERSIONS)
     assert megabytes < LIMIT_MB
@@ -33,7 +33,7 @@ def test_memory_does_not_grow_with_the_square_of_the_boards(tmp_path: Path) -> N
 
 @given(JSON, st.lists(JSON, max_size=4), st.sampled_from([None, 1, "\t"]), st.booleans())
 def test_large_documents_read_as_json_does(one: Any, many: list[Any], indent: Any, ascii_only: bool) -> None:
-    """Whatever its values and its layout, a document has the same values when its lists are read one element at a time."""
+    """A document of any layout has the same values when its lists are read one element at a time."""
     written = {"before": one, "many": many, "": {"many": many}, "none": []}
     content = json.dumps(written, indent=indent, ensure_ascii=ascii_only).encode()
     document = LargeDocument(content, lists=("many", "none", "before"))
@@ -65,7 +65,7 @@ def test_large_documents_read_as_json_does(one: Any, many: list[Any], indent: An
         "{} {}",
     ],
 )
-def test_what_is_no_document_is_refused(text: str) -> None:
-    """Also what JSON readers forgive: a key that stands twice."""
+def test_malformed_documents_are_refused(text: str) -> None:
+    """Malformed documents are refused, including those with a duplicate key, which JSON readers usually accept."""
     with pytest.raises((ValueError, LookupError)):
         LargeDocument(text.encode(), lists=("many",))

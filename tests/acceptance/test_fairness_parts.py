@@ -1,4 +1,4 @@
-"""The long lists of a reveal are in parts that git servers take, and what an earlier version revealed in one file is read as well."""
+"""A reveal's long lists are split into parts that git servers accept, and a single-file reveal by an earlier version is still read."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ PARTS = {f"{FOLDER}/register-1.jsonl", f"{FOLDER}/boards-1.jsonl"}
 
 
 def told(repository: PublicRepository) -> list[tuple[str, str, str]]:
-    """Return every verdict besides those on the seal, which is made again."""
+    """Return every verdict except those on the seal, which the tests replace."""
     return [(named(one), one.worth, one.sentence) for one in verdicts(repository) if one.check != "seal"]
 
 
 def test_a_reveal_names_its_parts_and_the_seal_covers_them(fair: Fair) -> None:
-    """Events and boards are JSON lines beside a small document; nothing of them is unknown to the check."""
+    """Events and boards are in JSON Lines files, which the reveal lists, the seal covers and the check accepts."""
     repository = read_folder(fair.public)
     document = repository.json(REVEAL)
     assert not document.keys() & set(parts.LISTS)
@@ -45,8 +45,8 @@ def test_a_reveal_names_its_parts_and_the_seal_covers_them(fair: Fair) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(PARTS))
-def test_a_part_that_is_gone_or_another_one_is_a_lie(fair: Fair, path: str) -> None:
-    """Also when the organizers seal it."""
+def test_a_missing_or_changed_part_is_a_contradiction(fair: Fair, path: str) -> None:
+    """A missing or changed part is found even if the organizers seal the result."""
     repository = read_folder(fair.public)
     content = repository.files[path]
     for other in (None, content[: content.index(b"\n") + 1], content * 2):
@@ -55,8 +55,8 @@ def test_a_part_that_is_gone_or_another_one_is_a_lie(fair: Fair, path: str) -> N
         assert "seal" not in found
 
 
-def test_many_parts_say_what_one_says(fair: Fair) -> None:
-    """A list goes on in the next part where the one before is full."""
+def test_many_parts_equal_one(fair: Fair) -> None:
+    """A list that is split into several parts gives the same verdicts, and parts in the wrong order are found."""
     repository = read_folder(fair.public)
     document = revealed(repository)
     many = dict(repository.files)
@@ -74,8 +74,8 @@ def test_many_parts_say_what_one_says(fair: Fair) -> None:
     assert "dev: board" in lies(with_file(again, REVEAL, json.dumps(swapped).encode()))
 
 
-def test_what_an_earlier_version_revealed_in_one_file_is_read(fair: Fair) -> None:
-    """The verdicts are the same, those on a receipt too; a document that says both is a lie."""
+def test_a_reveal_in_one_file_by_an_earlier_version_is_read(fair: Fair) -> None:
+    """A single-file reveal gives the same verdicts, including those on a receipt; a document in both forms is a lie."""
     repository = read_folder(fair.public)
     document = revealed(repository)
     files = {path: content for path, content in repository.files.items() if path not in PARTS}

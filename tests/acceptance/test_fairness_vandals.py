@@ -1,4 +1,4 @@
-"""Somebody else who may push cannot make the organizers look like liars: what their key has not sealed is named, and not checked."""
+"""A stranger with push access cannot make the organizers look like liars: commits without their seal are named and not checked."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STRANGER = Signer(b"7" * 32)
 
 
 class Clone:
-    """A clone of the public repository, in which somebody called Mallory commits."""
+    """A clone of the public repository in which a stranger called Mallory commits."""
 
     def __init__(self, fair: Fair, folder: Path) -> None:
         self.folder = folder
@@ -54,12 +54,12 @@ class Clone:
         return self.git("rev-parse", "HEAD")
 
     def read(self, path: str) -> bytes:
-        """Return a file."""
+        """Return a file's content."""
         return (self.folder / path).read_bytes()
 
     @contextmanager
     def checked(self) -> Iterator[PublicRepository]:
-        """Read it as anybody would."""
+        """Open the clone as a verifier does."""
         with opened(str(self.folder)) as repository:
             yield repository
 
@@ -71,7 +71,7 @@ def clone(fair: Fair, tmp_path: Path) -> Clone:
 
 
 def told(repository: PublicRepository, check: str = "history") -> list[str]:
-    """Return what can only be believed of a check."""
+    """Return the sentences of a check that are taken on trust."""
     return [
         one.sentence for one in verdicts(repository) if one.check == check and one.worth is Worth.BELIEVED
     ]
@@ -86,7 +86,7 @@ def stranger_entry(clone: Clone) -> bytes:
 
 
 def sealed_by_a_stranger(clone: Clone) -> dict[str, bytes]:
-    """Return what somebody with a key of their own can publish."""
+    """Return the files that a stranger can publish, sealed with the stranger's own key."""
     files = read_folder(clone.folder).files
     forged = {**files, commitments.PATH: stranger_entry(clone), "index.html": b"<p>Mallory won</p>"}
     head = receipts.head(files[receipts.PATH])
@@ -95,7 +95,7 @@ def sealed_by_a_stranger(clone: Clone) -> dict[str, bytes]:
 
 
 def chained_line(clone: Clone) -> bytes:
-    """Return the log with one more line, which everybody can chain."""
+    """Return the log with one more line, chained correctly, which needs no key, but with an invalid signature."""
     log = clone.read(receipts.PATH)
     last = json.loads(log.splitlines()[-1])
     body = {**last, "sequence": last["sequence"] + 1, "previous": last["head"]}
@@ -120,8 +120,8 @@ VANDALISM: dict[str, Callable[[Clone], Mapping[str, bytes | None]]] = {
 
 
 @pytest.mark.parametrize("what", VANDALISM)
-def test_what_nobody_has_sealed_is_named_and_not_checked(clone: Clone, what: str) -> None:
-    """The commit before it is checked; the other one is named with hash, author and files, once more before and after a seal."""
+def test_unsealed_commits_are_named_and_not_checked(clone: Clone, what: str) -> None:
+    """The last sealed commit is checked, and the unsealed one after it is named with its hash, author and files."""
     before = clone.git("rev-parse", "HEAD")
     files = VANDALISM[what](clone)
     commit = clone.commit(files)
@@ -135,8 +135,8 @@ def test_what_nobody_has_sealed_is_named_and_not_checked(clone: Clone, what: str
     assert all(path in sentence for path in changed[:5])
 
 
-def test_vandalism_that_was_put_right_is_no_lie(clone: Clone) -> None:
-    """A file that may only grow was changed and put back: that is told with commit and author."""
+def test_corrected_vandalism_is_no_contradiction(clone: Clone) -> None:
+    """If append-only files were changed and restored, the commit and its author are named, and nothing is contradicted."""
     files = {path: clone.read(path) for path in (receipts.PATH, commitments.PATH, HISTORY)}
     commit = clone.commit(
         {receipts.PATH: b"", commitments.PATH: b"[]", HISTORY: files[HISTORY] + b'{"phase":"dev"}\n'}
@@ -151,8 +151,8 @@ def test_vandalism_that_was_put_right_is_no_lie(clone: Clone) -> None:
     assert "The worker has since restored the files." in sentence
 
 
-def test_an_older_state_that_is_pushed_again_is_not_the_challenges(clone: Clone) -> None:
-    """Anyone who can read can push what was sealed before; the newest seal counts."""
+def test_an_older_state_that_is_pushed_again_is_ignored(clone: Clone) -> None:
+    """An old sealed state can be pushed again without the key, so only the newest seal counts."""
     tip, earlier = clone.git("rev-parse", "HEAD"), clone.git("rev-parse", "HEAD~2")
     clone.git("checkout", "-q", earlier, "--", ".")
     clone.git("commit", "-qam", "as it was")
@@ -163,8 +163,8 @@ def test_an_older_state_that_is_pushed_again_is_not_the_challenges(clone: Clone)
         assert len(told(repository)) == 1
 
 
-def test_files_that_no_seal_names_are_not_the_challenges(clone: Clone) -> None:
-    """An organizer's licence and workflow stay, and a reveal by somebody else is not read."""
+def test_files_that_no_seal_names_are_ignored(clone: Clone) -> None:
+    """An organizer may add a license and a workflow, and an unsealed reveal is not read."""
     tip = clone.commit(
         {"LICENSE": b"mine", "reveal/eval/reveal.json": b"{}", ".github/workflows/check.yml": b"on: push"}
     )
@@ -181,7 +181,7 @@ def test_files_that_no_seal_names_are_not_the_challenges(clone: Clone) -> None:
 
 
 def test_a_merge_of_somebody_elses_branch_is_no_vandalism(clone: Clone) -> None:
-    """A branch that began at an older state and changes nothing of the challenge's may be merged."""
+    """A branch that started from an older state may be merged if it changes none of the challenge's files."""
     clone.git("checkout", "-qb", "side", "HEAD~2")
     clone.commit({"LICENSE": b"mine"})
     clone.git("checkout", "-q", "main")
@@ -192,7 +192,7 @@ def test_a_merge_of_somebody_elses_branch_is_no_vandalism(clone: Clone) -> None:
 
 
 def test_many_commits_are_named_up_to_a_number(clone: Clone) -> None:
-    """Nobody can fill a terminal."""
+    """The report names a limited number of commits and counts the rest, so it cannot be flooded."""
     for number in range(22):
         clone.commit({"index.html": str(number).encode()})
     with clone.checked() as repository:
@@ -203,7 +203,7 @@ def test_many_commits_are_named_up_to_a_number(clone: Clone) -> None:
 
 
 def test_a_sealed_change_of_what_may_only_grow_is_a_lie(fair: Fair, clone: Clone) -> None:
-    """With the challenge's own key it is the organizers who have changed what was published."""
+    """A change to an append-only file is a contradiction if it is sealed with the challenge's own key."""
     lines = clone.read(HISTORY).splitlines(keepends=True)
     clone.commit({HISTORY: b"".join(lines[1:])})
     with clone.checked() as repository:
@@ -215,7 +215,7 @@ def test_a_sealed_change_of_what_may_only_grow_is_a_lie(fair: Fair, clone: Clone
 
 
 def test_a_challenge_with_a_key_and_without_a_seal_is_contradicted(clone: Clone) -> None:
-    """Nothing but the newest files, in a repository without any sealed commit."""
+    """If a challenge has a key but no commit of its repository has a seal, that is a contradiction."""
     clone.git("checkout", "-q", "--orphan", "other")
     clone.commit({seal.PATH: None})
     clone.git("branch", "-qD", "main")
@@ -225,7 +225,7 @@ def test_a_challenge_with_a_key_and_without_a_seal_is_contradicted(clone: Clone)
 
 
 def test_a_key_counts_if_the_one_before_has_signed_it(fair: Fair, clone: Clone) -> None:
-    """Another key with its succession is the challenge's; the key before it then seals nothing any more."""
+    """A new key is accepted if the previous key has signed it; after that, seals by the previous key no longer count."""
     entries: list[Any] = json.loads(clone.read(commitments.PATH))
     assert succession.keys_of(stranger_entry(clone)) == (fair.signer.public,)
     body = {**entries[-1], "sequence": len(entries) + 1, "commitment": "66" * 32, "key": STRANGER.public}

@@ -1,4 +1,4 @@
-"""What participants kept: a receipt testifies and finds its place on the final board, or says why it has none."""
+"""A participant's receipt is checked against the repository and shows the submission's place on the final board, or why it has none."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ BOARD = ("boards", -1)
 
 
 def stdout(fair: Fair, number: int) -> dict[str, Any]:
-    """Return what EvalAI showed for a submission."""
+    """Return the result that EvalAI showed for a submission, counted from 0."""
     return fair.harness.stdout(sorted(fair.harness.evalai.journal.posts())[number])
 
 
 def said(repository: PublicRepository, told: dict[str, Any]) -> tuple[Worth, str]:
-    """Return the last word on a receipt: whether its submission counts."""
+    """Return the last verdict on a receipt, which says whether its submission counts."""
     *_, last = receipt_verdicts(repository, told["receipt"], told["q_mean"])
     return last.worth, last.sentence
 
 
 def test_participants_are_witnesses(fair: Fair) -> None:
-    """The receipt in a participant's stdout agrees with the repository; against a rewritten one it testifies, and it cannot be altered."""
+    """A participant's receipt agrees with the true repository and contradicts a rewritten one; an altered receipt proves nothing."""
     repository = read_folder(fair.public)
     told = fair.harness.stdout(min(fair.harness.evalai.journal.posts()))
     receipt, q_mean = told["receipt"], told["q_mean"]
@@ -54,7 +54,7 @@ def test_participants_are_witnesses(fair: Fair) -> None:
 
 
 def test_a_receipt_finds_its_place(fair: Fair) -> None:
-    """Its submission counts at a rank with a mean Q; or another one of the team counts; or nobody can tell yet."""
+    """The verdict gives the submission's rank and mean Q, or says that another submission counts or that it is private."""
     repository = read_folder(fair.public)
     rows = json.loads(repository.files["leaderboard/dev.json"])["entries"]
     for number, team in ((OF_B, "B"), (LAST_OF_A, "A")):
@@ -91,15 +91,17 @@ def _first_again(document: Any) -> Any:
         (to("boards", value=[]), OF_B, "no board was revealed"),
     ],
 )
-def test_who_was_taken_off_the_board_is_told_so(fair: Fair, change: Change, number: int, words: str) -> None:
-    """A winner who was hidden or removed after the end has a receipt without a place: a contradiction, with its reason."""
+def test_a_receipt_says_why_its_submission_was_taken_off(
+    fair: Fair, change: Change, number: int, words: str
+) -> None:
+    """The receipt of a submission that was removed from the final board is a contradiction, and the verdict says why."""
     repository = changed(read_folder(fair.public), REVEAL, change)
     worth, sentence = said(repository, stdout(fair, number))
     assert (worth, words in sentence) == (Worth.CONTRADICTED, True), sentence
 
 
 def test_receipt_and_file_of_different_entries_are_told_apart(fair: Fair, tmp_path: Path) -> None:
-    """Two honest things do not belong together because somebody names them together."""
+    """A receipt and a file of different submissions are reported as not belonging together, not as a lie."""
     repository = read_folder(fair.public)
     entry = entry_of(repository, stdout(fair, OF_B)["receipt"])
     assert entry is not None
@@ -118,7 +120,7 @@ def test_receipt_and_file_of_different_entries_are_told_apart(fair: Fair, tmp_pa
 
 
 def verify(fair: Fair, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command as anybody does."""
+    """Run ``neuco-worker verify`` as a user does."""
     command = [os.fspath(Path(os.sys.executable).with_name("neuco-worker")), "verify"]
     environment = {
         **clean_environment(),
@@ -131,7 +133,7 @@ def verify(fair: Fair, folder: Path, *arguments: str) -> subprocess.CompletedPro
 
 
 def test_command_takes_several_receipts_and_files(fair: Fair, tmp_path: Path) -> None:
-    """Each is answered by itself; what was computed again is counted."""
+    """Each receipt and file gets its own verdict, and recomputed submissions are counted."""
     for name, number in (("a.stdout", LAST_OF_A), ("b.stdout", OF_B)):
         (tmp_path / name).write_text(json.dumps(stdout(fair, number)))
     (tmp_path / "a.csv").write_bytes(embeddings(4))
@@ -159,8 +161,8 @@ def test_command_takes_several_receipts_and_files(fair: Fair, tmp_path: Path) ->
     assert sum("counts on the final board at rank" in one["sentence"] for one in document["verdicts"]) == 2
 
 
-def test_command_refuses_folders_and_what_is_no_receipt(fair: Fair, tmp_path: Path) -> None:
-    """A sentence and exit 2; never a traceback."""
+def test_command_refuses_folders_and_files_without_a_receipt(fair: Fair, tmp_path: Path) -> None:
+    """The command prints a sentence and exits with 2, without a traceback."""
     (tmp_path / "no.stdout").write_text('{"receipt": 1}')
     for arguments, words in (
         (("--receipt", str(tmp_path)), "is a folder"),
@@ -174,8 +176,8 @@ def test_command_refuses_folders_and_what_is_no_receipt(fair: Fair, tmp_path: Pa
         assert "Traceback" not in done.stderr
 
 
-def test_a_terminal_sees_how_far_it_is(fair: Fair, tmp_path: Path) -> None:
-    """What is checked, and how many folds of a file were computed, on stderr; stdout holds the result alone."""
+def test_a_terminal_shows_progress(fair: Fair, tmp_path: Path) -> None:
+    """The current step and the number of computed folds appear on stderr; stdout holds only the result."""
     (tmp_path / "a.csv").write_bytes(embeddings(4))
     command = [os.fspath(Path(os.sys.executable).with_name("neuco-worker")), "verify"]
     ours, theirs = os.openpty()
@@ -185,7 +187,7 @@ def test_a_terminal_sees_how_far_it_is(fair: Fair, tmp_path: Path) -> None:
         process = subprocess.Popen([*command, *arguments], stdout=out, stderr=theirs, env=environment)
     os.close(theirs)
     seen = ""
-    with contextlib.suppress(OSError):  # which says that nobody writes any more
+    with contextlib.suppress(OSError):  # raised when the process has closed its end
         while piece := os.read(ours, 65536):
             seen += piece.decode(errors="replace")
     os.close(ours)
@@ -198,8 +200,8 @@ def test_a_terminal_sees_how_far_it_is(fair: Fair, tmp_path: Path) -> None:
     assert "\x1b" not in told
 
 
-def test_words_of_others_cannot_move_the_cursor(fair: Fair, tmp_path: Path) -> None:
-    """Control characters, directions and ends of lines in any published text reach no terminal."""
+def test_untrusted_text_cannot_move_the_cursor(fair: Fair, tmp_path: Path) -> None:
+    """Control characters, text direction marks and line breaks in published text never reach the terminal."""
     repository = read_folder(fair.public)
     hostile = "\x1b[2J\x9b1m\u202e\n  \u2713 All is well\x7f"
     hurt = changed(repository, "commitment.json", to(0, "made_at", value=hostile))

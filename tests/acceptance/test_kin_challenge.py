@@ -1,4 +1,4 @@
-"""Task packages in a running challenge: what Brain-Score's versions, ceilings and hierarchy become there."""
+"""Task packages in a running challenge, with versions, ceilings and a hierarchy as in Brain-Score."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def cells_of(harness: Harness) -> dict[tuple[str, str, str], CellRow]:
 
 
 def test_a_version_bump_makes_new_cells_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A label file grows into a package for nothing; its next version scores all submissions on this task alone, and old cells stay."""
+    """Turning a label file into a package needs no rescoring; its next version adds scores for that task only and keeps old cells."""
 
     def typed(*arguments: str) -> str:
         """Run a command with the challenge's configuration and return what it prints."""
@@ -40,7 +40,7 @@ def test_a_version_bump_makes_new_cells_only(tmp_path: Path, capsys: pytest.Capt
         plain = tasks / "alpha__regr.csv"
         assert guarded(["task", "new", str(tasks / "alpha"), "--labels", str(plain)]) == 0
         plain.unlink()
-        assert "nothing to do; all 2 submissions that count have all scores" in typed("challenge", "rescore")
+        assert "nothing to do; the scores of 2 submitted files are complete" in typed("challenge", "rescore")
 
         package = tasks / "alpha" / "task.yaml"
         text = package.read_text().replace("version: 1 ", "version: 2 ")

@@ -1,4 +1,4 @@
-"""The pages for researchers: their commands run, and the tables of the page for people from other benchmarks are complete."""
+"""The commands on the pages for researchers run, and the tables on the page for users of other benchmarks are complete."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RESEARCHERS = (ROOT / "docs" / "researchers.md").read_text()
 
 
 def commands(page: str) -> list[list[str]]:
-    """List the commands of a page."""
+    """Return the commands on a page, each split into words."""
     return [
         shlex.split(line.removeprefix("$ "))
         for block in re.findall(r"```console\n(.*?)```", page, re.DOTALL)
@@ -38,7 +38,7 @@ COMMANDS = commands(PAGE)
 
 
 def run(listed: list[list[str]]) -> None:
-    """Run the commands of a page from top to bottom, in a copy of config/kin; each must end with 0."""
+    """Run a page's commands in order, in a copy of config/kin; each must exit with 0."""
     assert listed[0] == ["cd", "config/kin"]
     for program, *arguments in listed[1:]:
         assert program == "neuco-worker"
@@ -49,7 +49,7 @@ def run(listed: list[list[str]]) -> None:
 def test_every_command_of_the_page_for_researchers_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The table that the page shows is the one that is printed."""
+    """Every command succeeds, and the table on the page is the one that is printed."""
     monkeypatch.chdir(shutil.copytree(ROOT / "config" / "kin", tmp_path / "kin"))
     run(commands(RESEARCHERS))
     (shown,) = re.findall(r"```text\n(.*?)```", RESEARCHERS, re.DOTALL)
@@ -58,7 +58,7 @@ def test_every_command_of_the_page_for_researchers_runs(
 
 
 def test_every_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each does what the page for people from other benchmarks says."""
+    """Every command on the page for users of other benchmarks succeeds and writes its files."""
     monkeypatch.chdir(shutil.copytree(ROOT / "config" / "kin", tmp_path / "kin"))
     run(COMMANDS)
     assert Path("board/README.md").exists()
@@ -67,7 +67,7 @@ def test_every_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_every_flag_key_and_probe_is_described() -> None:
-    """Flags of score, keys of the configuration and of task.yaml, and probes all stand on the page."""
+    """The page describes the flags of `score`, the keys of the configuration and of task.yaml, and all probes."""
     import typer
 
     command = typer.main.get_command(app).commands["score"]  # type: ignore[attr-defined]
@@ -79,7 +79,7 @@ def test_every_flag_key_and_probe_is_described() -> None:
 
 @pytest.mark.parametrize("name", ["neuco-bench.yaml", "neuco-bench-flat.yaml", "neuco-bench-svm.yaml"])
 def test_shipped_configurations_are_clean(name: str) -> None:
-    """No shipped configuration is warned about; the annotated one names every key."""
+    """Shipped configurations are read without warnings, and the annotated one contains every key."""
     settings = configuration.read_settings(ROOT / "config" / "kin" / name)
     assert settings.warnings == ()
     if name == "neuco-bench.yaml":
@@ -90,9 +90,9 @@ def test_shipped_configurations_are_clean(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["geobench-check.yml", "geobench-comment.yml"])
 def test_workflows_give_a_strangers_files_no_right(name: str) -> None:
-    """The job that reads the submission may write nothing; the one that may comment checks out nothing."""
+    """The job that reads a submission has no write permission, and the job that can comment checks out no code."""
     workflow = yaml.safe_load((ROOT / "config" / "kin" / name).read_text())
-    triggers = workflow[True]  # YAML reads the key on as true
+    triggers = workflow[True]  # YAML parses the key `on` as true
     [job] = workflow["jobs"].values()
     used = [step.get("uses", "") for step in job["steps"]]
     assert "pull_request_target" not in triggers
@@ -106,7 +106,7 @@ def test_workflows_give_a_strangers_files_no_right(name: str) -> None:
 
 
 class PullRequest:
-    """A repository with the example's normalizer, and a clone as GitHub checks a pull request out."""
+    """A repository with the example's normalizer, and a clone like GitHub's checkout of a pull request."""
 
     def __init__(self, folder: Path) -> None:
         self.clone = folder / "clone"
@@ -129,12 +129,12 @@ class PullRequest:
         shutil.copytree(ROOT / "config" / "kin" / "new_submission", self.clone / "new_submission")
 
     def run(self, script: str, where: Path) -> int:
-        """Run a step's script as GitHub does: bash that stops at the first fault."""
+        """Run a step's script as GitHub does, in a bash that stops at the first error, and return its status."""
         command = ["bash", "-e", "-o", "pipefail", "-c", script]
         return subprocess.run(command, cwd=where, env=self.environment, check=False).returncode
 
     def check(self) -> int:
-        """Run the workflow's scripts, without the installation; return the first status that is not 0."""
+        """Run the workflow's scripts, except the installation, and return the first nonzero status, or 0."""
         workflow = yaml.safe_load((ROOT / "config" / "kin" / "geobench-check.yml").read_text())
         scripts = [step["run"] for step in workflow["jobs"]["check"]["steps"] if "run" in step]
         assert [script.split()[0] for script in scripts] == ["pip", "pip", "git", "status=0"]
@@ -142,9 +142,9 @@ class PullRequest:
 
 
 def test_the_workflow_checks_a_pull_request(tmp_path: Path) -> None:
-    """Its scripts pass a valid submission and fail one with a fault, the verdict is written, and the normalizer is the main branch's."""
+    """The workflow accepts a valid submission, rejects a faulty one and writes a verdict, always with the main branch's normalizer."""
     request = PullRequest(tmp_path)
-    (request.clone / "normalizer.json").write_text("{}")  # a submission's own does not count
+    (request.clone / "normalizer.json").write_text("{}")  # a normalizer in the pull request is ignored
     assert request.check() == 0
     verdict = (request.clone / "verdict.md").read_text()
     assert verdict.startswith("### The submission is valid")
@@ -165,7 +165,7 @@ def test_the_workflow_checks_a_pull_request(tmp_path: Path) -> None:
 
 
 def test_the_worker_imports_nothing_of_it() -> None:
-    """Daemon, evaluation and publishing leave the standalone benchmark, its probes and the other formats alone."""
+    """The daemon, evaluation and publishing do not import the standalone benchmark, its probes or the other formats."""
     code = (
         "import sys, worker.daemon, worker.evaluation.evaluate_child, worker.publishing; print(*sys.modules)"
     )

@@ -1,4 +1,4 @@
-"""People who come from NeuCo-Bench: their flags, files, folders, keys and numbers."""
+"""The command line keeps NeuCo-Bench's flags, files, folders, keys and numbers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import yaml
 from worker.cli import guarded
 
 GOLDEN = Path(__file__).parent.parent / "scoring" / "golden"
+# These keys come after the six of NeuCo-Bench.
 OUR_SUMMARY_KEYS = {
     "probe_type",
     "seed",
@@ -22,7 +23,7 @@ OUR_SUMMARY_KEYS = {
     "seconds",
     "versions",
     "machine",
-}  # after NeuCo-Bench's, which are six
+}
 OUR_TASK_KEYS = {
     "splits",
     "labels",
@@ -89,7 +90,7 @@ def write_csv(path: Path, header: list[object], rows: object) -> None:
 
 @pytest.mark.parametrize("case", ["digits_pixels", "digits_pca16_padded"])
 def test_golden_results_come_out_of_the_command_line(case: str, tmp_path: Path) -> None:
-    """NeuCo-Bench's folds, means and spreads are in our files under its keys to 1e-5; Q, on a scale of 100, to 1e-5 of its value."""
+    """Our files have NeuCo-Bench's fold scores, means and spreads under its keys to within 1e-5, and its Q to within 1e-5 of its value."""
     expected = json.loads((GOLDEN / case / "expected.json").read_text())
     folder = run_score(tmp_path, GOLDEN / case)
     summary = json.loads((folder / "results_summary.json").read_text())
@@ -130,7 +131,7 @@ def test_golden_results_come_out_of_the_command_line(case: str, tmp_path: Path) 
 
 
 def test_the_flat_form_of_the_paper_means_the_same(small_case: Callable[..., Path], tmp_path: Path) -> None:
-    """Appendix B.2 writes the probe's parameters at the top, and false for all tasks."""
+    """The form in appendix B.2, with top-level probe parameters and ``false`` for all tasks, gives the same scores."""
     nested = {"probe_params": {"batch_size": 16, "epochs": 2, "learning_rate": 0.01}, "probe_type": "linear"}
     flat = small_case(task_filter=False)
     config = tmp_path / "nested.yaml"
@@ -141,8 +142,8 @@ def test_the_flat_form_of_the_paper_means_the_same(small_case: Callable[..., Pat
     assert set(one["task_q_scores"]) == {"slope", "sign"}
 
 
-def test_seed_42_unless_told_otherwise(small_case: Callable[..., Path], tmp_path: Path) -> None:
-    """The default seed is NeuCo-Bench's; another gives other folds."""
+def test_the_default_seed_is_42(small_case: Callable[..., Path], tmp_path: Path) -> None:
+    """The default seed is NeuCo-Bench's, and a different seed gives different folds."""
     case = small_case(output_fold_results=True)
     scores = []
     for number, more in enumerate(((), ("--seed", "42"), ("--seed", "43"))):
@@ -151,10 +152,10 @@ def test_seed_42_unless_told_otherwise(small_case: Callable[..., Path], tmp_path
     assert scores[0] == scores[1] != scores[2]
 
 
-def test_leniencies_warn(
+def test_lenient_handling_warns(
     small_case: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What a challenge refuses is scored here, and each leniency is said aloud and kept in the results."""
+    """Input that a challenge would refuse is scored here, with a warning on stderr and in the results."""
     case = small_case(embedding_dim=8)
     lines = (case / "embeddings.csv").read_text().splitlines()
     lines[1] = ",".join(["0000", "oops", *lines[1].split(",")[2:]])
@@ -163,8 +164,8 @@ def test_leniencies_warn(
     folder = run_score(tmp_path, case)
     warnings = json.loads((folder / "results_summary.json").read_text())["warnings"]
     assert [warning.split(" ", 1)[0] for warning in warnings] == ["1", "1", "The"]
-    assert "1 cells are not numbers" in warnings[0]
-    assert "1 labeled ids have no embedding" in warnings[1]
+    assert "1 cell without a number counts" in warnings[0]
+    assert "1 labeled id has no embedding" in warnings[1]
     assert "padded with zeros to 8" in warnings[2]
     shown = "".join(capsys.readouterr().err.split("Warning: "))
     assert all(warning in shown for warning in warnings)
@@ -172,7 +173,7 @@ def test_leniencies_warn(
 
 
 def test_excluded_ids_and_filtered_tasks_stay_out(small_case: Callable[..., Path], tmp_path: Path) -> None:
-    """--exclude_file and task_filter leave out what they name."""
+    """--exclude_file leaves out the ids that it lists, and task_filter keeps only the tasks that it lists."""
     case = small_case(task_filter=["slope"])
     (tmp_path / "bad.txt").write_text("0001\n0002\n\nunknown\n")
     folder = run_score(tmp_path / "out", case, more=("--exclude_file", str(tmp_path / "bad.txt")))
@@ -183,7 +184,7 @@ def test_excluded_ids_and_filtered_tasks_stay_out(small_case: Callable[..., Path
 def test_standardization_runs_over_the_union_of_all_label_files(
     small_case: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """Ids of a task that is filtered out still count for the mean and spread of the embeddings, as in NeuCo-Bench, with a warning."""
+    """Ids that only a filtered-out task labels still count for the mean and spread of the embeddings, as in NeuCo-Bench, with a warning."""
     case = small_case(task_filter=["slope"])
     table = (case / "embeddings.csv").read_text().rstrip() + "\nfar" + ",50" * 6 + "\n"
     (case / "embeddings.csv").write_text(table)
@@ -205,7 +206,7 @@ def test_standardization_runs_over_the_union_of_all_label_files(
 
 
 def test_summarize_ranks_complete_runs(small_case: Callable[..., Path], tmp_path: Path) -> None:
-    """Runs without a score in some task of the phase are left out; the CSV has NeuCo-Bench's columns, the best run first."""
+    """Runs that lack a score for a task of the phase are left out, and the CSV lists the best run first, in NeuCo-Bench's columns."""
     results = tmp_path / "results"
     for name, scores in {
         "good_1": {"a": 20.0, "b": 10.0},
@@ -236,7 +237,7 @@ def test_summarize_ranks_complete_runs(small_case: Callable[..., Path], tmp_path
 
 
 def test_update_leaderboard_ranks_after_the_run(small_case: Callable[..., Path], tmp_path: Path) -> None:
-    """With update_leaderboard each run ends with a leaderboard of its phase."""
+    """With update_leaderboard, each run writes a leaderboard of its phase at the end."""
     case = small_case(update_leaderboard=True)
     folder = run_score(tmp_path, case)
     [path] = (tmp_path / "leaderboards" / "dev").glob("*.csv")
@@ -246,7 +247,7 @@ def test_update_leaderboard_ranks_after_the_run(small_case: Callable[..., Path],
 def test_json_is_one_document(
     small_case: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """--json prints the summary on stdout and nothing else."""
+    """With --json, stdout contains only the summary."""
     folder = run_score(tmp_path, small_case(), more=("--json",))
     document = json.loads(capsys.readouterr().out)
     assert document["folder"] == str(folder)
@@ -270,7 +271,7 @@ def test_wrong_settings_are_named(
     status: int,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A wrong value ends with its exit status and a sentence, before anything is trained."""
+    """A wrong value gives the expected exit status and an error message, without a traceback."""
     case = small_case(**settings)
     arguments = ["score", "--annotation_path", str(case / "labels"), "--output_dir", str(tmp_path / "out")]
     arguments += ["--submission_file", str(case / "embeddings.csv"), "--config", str(case / "config.yaml")]
@@ -279,8 +280,8 @@ def test_wrong_settings_are_named(
     assert shown.startswith("neuco-worker: ")
 
 
-def test_plots_lie_where_they_are_looked_for(small_case: Callable[..., Path], tmp_path: Path) -> None:
-    """With enable_plots there are loss curves, parity plots, confusion matrices and ROC curves, all PNG; scores do not change."""
+def test_plots_are_in_the_expected_folders(small_case: Callable[..., Path], tmp_path: Path) -> None:
+    """With enable_plots, a run writes loss curves, parity plots, confusion matrices and ROC curves as PNG files to the expected folders."""
     plain = json.loads((run_score(tmp_path / "a", small_case("plain")) / "results_summary.json").read_text())
     folder = run_score(tmp_path / "b", small_case("drawn", enable_plots=True, k_folds=1))
     drawn = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.png"))
@@ -301,7 +302,7 @@ def test_plots_lie_where_they_are_looked_for(small_case: Callable[..., Path], tm
 
 
 def test_all_metrics_of_the_paper_are_in_the_results(small_case: Callable[..., Path], tmp_path: Path) -> None:
-    """R2, MSE and MAE; F1, precision, recall, accuracy and ROC-AUC with the confusion matrix; and what the probe costs."""
+    """The results have R2, MSE and MAE; F1, precision, recall, accuracy, ROC-AUC and the confusion matrix; and the probe's cost."""
     folder = run_score(tmp_path, small_case())
     slope = json.loads((folder / "slope" / "slope_result.json").read_text())
     sign = json.loads((folder / "sign" / "sign_result.json").read_text())
@@ -316,7 +317,7 @@ def test_all_metrics_of_the_paper_are_in_the_results(small_case: Callable[..., P
 
 
 def test_several_classes_and_labels(small_case: Callable[..., Path], tmp_path: Path) -> None:
-    """More than two classes, by number or by name, and several labels per sample are scored by macro F1; old tasks keep their scores."""
+    """Tasks with more than two classes, numbered or named, or several labels per sample are scored; the other tasks keep their scores."""
     case = small_case()
     before = json.loads((run_score(tmp_path / "a", case) / "results_summary.json").read_text())
     with (case / "labels" / "slope__regr.csv").open() as file:
@@ -347,7 +348,7 @@ def test_several_classes_and_labels(small_case: Callable[..., Path], tmp_path: P
 
 @pytest.mark.parametrize("probe", ["ridge", "svm", "mlp"])
 def test_other_probes(small_case: Callable[..., Path], tmp_path: Path, probe: str) -> None:
-    """probe_type chooses the probe, its parameters come from probe_params."""
+    """probe_type selects the probe, and probe_params sets its parameters."""
     params = {
         "ridge": {"alpha": 1},
         "svm": {"opt_params": {"n_iter": 2}},
@@ -389,7 +390,7 @@ def test_stored_probes_predict(small_case: Callable[..., Path], tmp_path: Path) 
 def test_a_size_study_scores_the_first_dimensions(
     small_case: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """--dims gives a run per size, with bytes per sample and compression ratio, and the curve of the paper's Fig. 5a."""
+    """--dims scores one run per size, reports bytes per sample and compression ratio, and draws the curve of the paper's Fig. 5a."""
     case = small_case()
     run_score(tmp_path / "study", case, more=("--dims", "6,2", "--sample_values", "600", "--json"))
     [study] = (tmp_path / "study" / "dev").glob("mine_sizes_*")

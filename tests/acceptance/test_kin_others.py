@@ -1,4 +1,4 @@
-"""Brain-Score, GEO-Bench and NeuroBench: files written by hand from their documents work here, and ours there."""
+"""Hand-written files in the formats of Brain-Score, GEO-Bench and NeuroBench can be read, and our exports follow those formats."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def submission(tmp_path: Path) -> Path:
 
 
 def rows_of(submission: Path) -> list[dict[str, str]]:
-    """Read its results."""
+    """Read the submission's results."""
     with (submission / "results_and_parameters.csv").open(newline="") as file:
         return list(csv.DictReader(file))
 
 
 def write_rows(submission: Path, rows: list[dict[str, str]]) -> None:
-    """Write its results."""
+    """Write the submission's results."""
     with (submission / "results_and_parameters.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
@@ -42,7 +42,7 @@ def write_rows(submission: Path, rows: list[dict[str, str]]) -> None:
 
 
 def import_json(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, dict[str, Any]]:
-    """Import and return the exit status and the document."""
+    """Import a submission, and return the exit status and the JSON document."""
     capsys.readouterr()
     status = guarded(["import", "geobench", *map(str, arguments), "--json"])
     return status, json.loads(capsys.readouterr().out)
@@ -52,11 +52,10 @@ def import_json(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> t
 
 
 def test_a_benchmark_package_checks_itself(capsys: pytest.CaptureFixture[str]) -> None:
-    """Identifier, version, parent, bibtex and an estimated ceiling are read; the check tells the ceiling of the human choices."""
+    """The package's metadata is read, and the check reports the ceiling estimated from the human choices."""
     package = KIN / "brain_score" / "behaviour2024-i2n"
-    assert (
-        guarded(["task", "check", str(package), "--folds", "5", "--json"]) == 1
-    )  # 24 images: some split has no dog
+    # There are 24 images, so some split has no dog.
+    assert guarded(["task", "check", str(package), "--folds", "5", "--json"]) == 1
     [found] = json.loads(capsys.readouterr().out)["tasks"]
     assert {finding["check"]: finding["passed"] for finding in found["findings"]} == {
         "data": True,
@@ -68,10 +67,10 @@ def test_a_benchmark_package_checks_itself(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_the_same_model_gives_the_same_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The shipped example passes its own check; with one label changed it fails, with the version bumped it is a new cell."""
+    """The shipped example passes its own check, an increased version number gives new cells, and a changed label fails the check."""
     package = Path(shutil.copytree(EXAMPLE / "tasks" / "even", tmp_path / "tasks" / "even"))
     assert guarded(["task", "check", str(package)]) == 0
-    assert guarded(["task", "check", str(tmp_path)]) == 0  # a folder of folders of tasks
+    assert guarded(["task", "check", str(tmp_path)]) == 0  # a folder that contains a folder of tasks
     ids = [row.split(",")[0] for row in (package / "labels.csv").read_text().splitlines()[1:]]
     [before] = load_tasks(tmp_path / "tasks", ids)
     (package / "task.yaml").write_text(
@@ -92,7 +91,7 @@ def test_the_same_model_gives_the_same_score(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_a_label_file_grows_into_a_package(tmp_path: Path) -> None:
-    """A package that `task new` makes from a plain file is the same task, checked and scored as before."""
+    """A package that `task new` makes from a label file passes the check and keeps the version of the task."""
     plain = tmp_path / "plain"
     plain.mkdir()
     shutil.copy(EXAMPLE / "labels" / "ink__regr.csv", plain)
@@ -105,7 +104,7 @@ def test_a_label_file_grows_into_a_package(tmp_path: Path) -> None:
 
 
 def test_ceiled_scores_and_groups_are_in_the_results(tmp_path: Path) -> None:
-    """With packages among the tasks a run reports ceiled scores and the scores of groups."""
+    """With packages among the tasks, a run reports ceiled scores and the scores of groups."""
     config = tmp_path / "config.yaml"
     config.write_text(yaml.safe_dump({"k_folds": 2, "epochs": 2, "enable_plots": False}))
     arguments = [
@@ -127,7 +126,7 @@ def test_ceiled_scores_and_groups_are_in_the_results(tmp_path: Path) -> None:
 def test_a_submission_is_normalized_aggregated_and_ranked(
     submission: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Interquartile means of results scaled by the frozen ranges, bootstrap intervals around them, and ranks."""
+    """Results are scaled by the frozen ranges, aggregated to interquartile means with bootstrap intervals, and ranked."""
     ranges = json.loads((KIN / "geobench" / "normalizer.json").read_text())
     status, document = import_json(capsys, submission, "--normalizer", KIN / "geobench" / "normalizer.json")
     assert (status, document["valid"], document["faults"]) == (0, True, [])
@@ -148,7 +147,7 @@ def test_a_submission_is_normalized_aggregated_and_ranked(
 
 
 def test_the_board_comes_from_the_leaderboards_own_code(submission: Path, tmp_path: Path) -> None:
-    """--output renders README, page and data as for a challenge, datasets as revealed tasks."""
+    """--output renders README, page and data as for a challenge, with the datasets as revealed tasks."""
     arguments = [
         "--normalizer",
         str(KIN / "geobench" / "normalizer.json"),
@@ -165,12 +164,12 @@ def test_the_board_comes_from_the_leaderboards_own_code(submission: Path, tmp_pa
 
 
 def drop(column: str) -> Callable[[list[dict[str, str]]], list[dict[str, str]]]:
-    """Leave a column out."""
+    """Return a function that removes a column."""
     return lambda rows: [{key: value for key, value in row.items() if key != column} for row in rows]
 
 
 def change(number: int, column: str, value: str) -> Callable[[list[dict[str, str]]], list[dict[str, str]]]:
-    """Change one cell."""
+    """Return a function that changes one cell."""
     return lambda rows: [{**row, column: value} if place == number else row for place, row in enumerate(rows)]
 
 
@@ -202,7 +201,7 @@ def change(number: int, column: str, value: str) -> Callable[[list[dict[str, str
 def test_faults_are_named_for_the_pull_request(
     submission: Path, tmp_path: Path, damage: Callable[..., list[dict[str, str]]], words: list[str]
 ) -> None:
-    """Every fault ends with 1 and a Markdown comment that names it by line and value."""
+    """Every fault gives exit status 1 and is named in a Markdown comment, with line and value if it is in a cell."""
     write_rows(submission, damage(rows_of(submission)))
     verdict = tmp_path / "verdict.md"
     arguments = ["--normalizer", str(KIN / "geobench" / "normalizer.json"), "--comment", str(verdict)]
@@ -214,7 +213,7 @@ def test_faults_are_named_for_the_pull_request(
 
 
 def test_all_faults_come_at_once(submission: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Faults of both files are told together, at most three places each, and nobody's text leaves its code span."""
+    """Faults in both files are reported together, with at most three places each, and submitted text cannot break out of its code span."""
     rows = [{**row, "test metric": "x` **bold** @all `"} for row in rows_of(submission)]
     write_rows(submission, rows)
     info = json.loads((submission / "additional_info.json").read_text())
@@ -248,7 +247,7 @@ def test_a_normalizer_is_frozen_once(
 def test_a_backbone_without_every_dataset_has_no_rank(
     submission: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is shown with what it has, last, and moves nobody."""
+    """A backbone without results for every dataset is listed last, without a rank, and does not affect other ranks."""
     write_rows(
         submission,
         [row for row in rows_of(submission) if (row["backbone"], row["dataset"]) != ("resnet50", "trees")],
@@ -291,7 +290,7 @@ def runs(tmp_path: Path) -> Path:
 def test_our_scores_go_to_geobench_and_come_back(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The export has a line per fold, says that folds stand as seeds, and is a valid submission."""
+    """The export has one row per fold, says that folds take the place of seeds, and is a valid submission."""
     exported = tmp_path / "new_submission"
     assert guarded(["export", "geobench", str(exported), "--output_dir", str(runs), "--phase", "dev"]) == 0
     rows = rows_of(exported)
@@ -316,7 +315,7 @@ def test_our_scores_go_to_geobench_and_come_back(
 
 
 def same_shape(expected: Any, found: Any, path: str = "") -> None:
-    """Compare keys, nested; more keys are allowed, fewer are not."""
+    """Require all expected keys at every level; additional keys are allowed."""
     if isinstance(expected, dict):
         for key, value in expected.items():
             assert key in found, f"{path}.{key}"
@@ -326,7 +325,7 @@ def same_shape(expected: Any, found: Any, path: str = "") -> None:
 def test_results_go_out_in_neurobenchs_layout(
     runs: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """Each task gives a document with the page's keys, its accuracy for a classification, and figures that add up."""
+    """Each task's document has the keys of NeuroBench's layout, the accuracy for a classification, and correct figures."""
     layout = json.loads((KIN / "neurobench" / "layout.json").read_text())
     [run] = runs.glob("dev/one_*")
     capsys.readouterr()
@@ -348,7 +347,7 @@ def test_results_go_out_in_neurobenchs_layout(
 
 
 def test_the_task_registry_is_neurobenchs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """What `task list --json` prints has the page's keys for each task: dataset, input shape, classes, metric, baseline."""
+    """`task list --json` prints NeuroBench's keys for each task: dataset, input shape, classes, metric and baseline."""
     tasks = Path(shutil.copytree(EXAMPLE / "tasks", tmp_path / "tasks"))
     shutil.copy(EXAMPLE / "labels" / "ink__regr.csv", tasks)
     assert guarded(["task", "list", str(tasks), "--json"]) == 0

@@ -1,4 +1,4 @@
-"""Every command works where nothing is installed but what neuco-worker declares."""
+"""Every command works in an environment with only the dependencies that neuco-worker declares."""
 
 from __future__ import annotations
 
@@ -62,21 +62,21 @@ OTHERS = {
     "alerts test": "for a webhook",
     "sandbox submit": "for a sandbox that listens",
 }
-"""Commands that are not run here, and why."""
+"""Commands that this module does not run, and the reason for each."""
 
 BROKEN = ("ModuleNotFoundError", "ImportError", "unexpected", "Traceback")
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("installation")]
 
 
 def worker(installation: Installation, lines: Iterable[str], folder: Path, *options: str) -> None:
-    """Run commands one after the other; each must end with success."""
+    """Run commands one after the other; each must succeed."""
     for line in lines:
         told = installation.run("neuco-worker", *shlex.split(line), *options, cwd=folder)
         assert not [word for word in BROKEN if word in told], f"{line}\n{told}"
 
 
 def stop(installation: Installation, line: str, word: str, folder: Path, *options: str) -> None:
-    """Start a command that stays, wait for a word of it, and end it."""
+    """Start a long-running command, wait until it prints a word, and terminate it."""
     process = installation.start("neuco-worker", *shlex.split(line), *options, cwd=folder)
     assert process.stdout is not None
     try:
@@ -94,7 +94,7 @@ def stop(installation: Installation, line: str, word: str, folder: Path, *option
 
 @pytest.fixture
 def harness(tmp_path: Path) -> Iterator[Harness]:
-    """A challenge without submissions, with which the doctor is content."""
+    """A challenge without submissions in which `doctor` finds nothing to fix."""
     with Harness(tmp_path, changes={"phases": {"dev": {"selection": "chosen"}}}) as harness:
         (harness.folder / "token").chmod(0o600)
         (harness.folder / "challenge.secret").write_text(hashlib.sha256(b"a secret").hexdigest())
@@ -102,7 +102,7 @@ def harness(tmp_path: Path) -> Iterator[Harness]:
 
 
 def commands(group: typer.core.TyperGroup, *above: str) -> Iterator[str]:
-    """List the commands of a group, with those of the groups in it."""
+    """Yield the full name of every command in a group and its subgroups."""
     for name, command in group.commands.items():
         if isinstance(command, typer.core.TyperGroup):
             yield from commands(command, *above, name)
@@ -111,7 +111,7 @@ def commands(group: typer.core.TyperGroup, *above: str) -> Iterator[str]:
 
 
 def test_every_command_is_run() -> None:
-    """A command that is added is run here, or there is a reason."""
+    """Every command is either run in this module or listed with the reason why not."""
     lines = (*ANYWHERE, *BEFORE, *AFTER, *SAVED, *RESEARCHERS, *LASTING, *OTHERS)
     group = typer.main.get_command(app)
     assert isinstance(group, typer.core.TyperGroup)
@@ -120,14 +120,14 @@ def test_every_command_is_run() -> None:
 
 
 def test_nothing_else_is_installed(installation: Installation) -> None:
-    """Guard for the tests below: what is declared is complete, and no test package is in sight."""
+    """Guard for the tests below: the declared dependencies are complete, and no test package is installed."""
     assert "No broken requirements" in installation.run("pip", "check", cwd=installation.folder)
     code = "import importlib.util as u; print([n for n in ('polars', 'pytest', 'sklearn', 'tests') if u.find_spec(n)])"
     assert installation.run("python", "-c", code, cwd=installation.folder) == "[]\n"
 
 
 def test_first_steps(installation: Installation, tmp_path: Path) -> None:
-    """What needs no challenge."""
+    """The commands that need no challenge succeed."""
     (tmp_path / "good.csv").write_bytes(embeddings())
     (tmp_path / "ids.txt").write_text("\n".join(IDS) + "\n")
     shutil.copy(ROOT / "tests/leaderboard/data/neuco_bench_table4_r2.csv", tmp_path / "table.csv")
@@ -135,7 +135,7 @@ def test_first_steps(installation: Installation, tmp_path: Path) -> None:
 
 
 def test_a_challenge_from_the_first_check_to_the_reveal(installation: Installation, harness: Harness) -> None:
-    """What an organizer does, with a submission."""
+    """An organizer's commands succeed, from the first check to the reveal, with one submission."""
     config = ("--config", str(harness.path))
     worker(installation, BEFORE, harness.folder, *config)
     pk = harness.submit("A")
@@ -145,12 +145,12 @@ def test_a_challenge_from_the_first_check_to_the_reveal(installation: Installati
 
 
 def test_the_sandbox_serves(installation: Installation, tmp_path: Path) -> None:
-    """It says where it is and ends on request."""
+    """The sandbox prints its address and ends on SIGTERM."""
     stop(installation, "sandbox --port 0 --json", '"url"', tmp_path)
 
 
 def test_researchers_commands(installation: Installation, tmp_path: Path) -> None:
-    """The page for people from other benchmarks; only support vector machines need more, and say what."""
+    """The commands on the page for users of other benchmarks succeed; only the SVM needs an extra, which the error names."""
     folder = shutil.copytree(ROOT / "config" / "kin", tmp_path / "kin")
     for line in RESEARCHERS:
         for pattern in [word for word in line.split() if "*" in word]:
@@ -173,7 +173,7 @@ def test_researchers_commands(installation: Installation, tmp_path: Path) -> Non
 def test_what_an_extra_brings_is_named(
     installation: Installation, harness: Harness, settings: dict[str, Any], command: str, extra: str
 ) -> None:
-    """A setting that needs a library which is not there says what to install."""
+    """If a setting needs a missing library, the error says which extra to install."""
     harness.configure(settings)
     config = ("--config", str(harness.path))
     status = {"doctor": 1, "once": 2}[command]

@@ -1,7 +1,7 @@
-"""The organizer's whole way on one machine without a network, from init and rehearse over a draw and a rescore to reveal and verify.
+"""An organizer's complete workflow on one machine without a network: init, rehearsal, draw, rescore, reveal and verification.
 
-Nothing of ours is imported: every step is the command that a person types, participants submit over HTTP, and what came out is read where
-anybody reads it: at EvalAI, in the repository, on the screen.
+The test imports none of the project's code: every step is a command as a person types it, participants submit over HTTP, and results are
+read where users see them: at EvalAI, in the repository and on the screen.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ TEAMS = ("Ada", "Bo", "Cy")
 DIM, FOLDS = 16, 10
 SECRET = hashlib.sha256(
     b"the way"
-).hexdigest()  # `init` draws another one each time: other splits, other scores
-LIMIT_S = 240.0  # of real time for what a daemon does; reached only when something is wrong
-STOP_S = 60  # for a machine with much else to do; tests/worker/daemon/test_stopping.py holds the promise
+).hexdigest()  # fixed, because each secret that `init` draws gives different splits and scores
+LIMIT_S = 240.0  # for each action of a daemon; reached only if something is wrong
+STOP_S = 60  # generous, for a busy machine; tests/worker/daemon/test_stopping.py checks the promised limit
 SOURCE, VALUE = "Lotto 6 aus 49", "3 14 15 26 35 49"
-SOON = timedelta(seconds=20)  # for a daemon that has to start first
-ADDED = "unheardof"  # a hidden task that comes later; a word that stands nowhere else
+SOON = timedelta(seconds=20)  # leaves time for the daemon to start
+ADDED = "unheardof"  # a hidden task that is added later; the word occurs nowhere else
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 class Organizer:
-    """A person at a terminal, with a folder, and what that person can look into."""
+    """An organizer at a terminal, with a folder, the public repository and access to EvalAI."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -72,14 +72,14 @@ class Organizer:
         return done.stdout
 
     def start(self, *arguments: str, log: str) -> subprocess.Popen[bytes]:
-        """Start a command that stays."""
+        """Start a long-running command."""
         with (self.folder / log).open("wb") as file:
             return subprocess.Popen(
                 [COMMAND, *arguments], env=self.environment, cwd=self.folder, stdout=file, stderr=file
             )
 
     def edit(self, changes: dict[str, dict[str, Any]]) -> None:
-        """Change the configuration with an editor."""
+        """Change the configuration file, as an organizer does with an editor."""
         document = yaml.safe_load(self.config.read_text())
         for name, values in changes.items():
             section = document.setdefault(name, {})
@@ -88,18 +88,18 @@ class Organizer:
         self.config.write_text(yaml.safe_dump(document, sort_keys=False))
 
     def git(self, *arguments: str) -> str:
-        """Ask the public repository."""
+        """Run git on the public repository and return its output."""
         command = ["git", "--git-dir", str(self.board), *arguments]
         return subprocess.run(
             command, env=self.environment, check=True, capture_output=True, text=True
         ).stdout
 
     def public(self, phase: str) -> dict[str, float]:
-        """Return team and mean Q as the public board shows them, best first."""
+        """Return the mean Q of each team on the public board, best first."""
         return {entry["team"]: entry["q_mean"] for entry in self._board(phase).get("entries", ())}
 
     def waiting(self, phase: str) -> set[str]:
-        """Return the teams that wait for their values on the public board."""
+        """Return the teams on the public board whose values are withheld."""
         return {entry["team"] for entry in self._board(phase).get("waiting", ())}
 
     def _board(self, phase: str) -> dict[str, Any]:
@@ -110,12 +110,12 @@ class Organizer:
         return document
 
     def told(self, pk: int) -> dict[str, Any]:
-        """Return what a participant is told of a scored submission."""
+        """Return the result that a participant reads for a scored submission."""
         document: dict[str, Any] = json.loads(self.read(pk, "stdout_file"))
         return document
 
     def embeddings(self, phase: str, team: str) -> str:
-        """Write a submission: the better the team, the more it knows of what the samples show, by far more than splits can blur."""
+        """Return a submission's content: better teams add less noise to the labels, by far more than different splits can change."""
         ids = (self.challenge / "ids" / f"{phase}.txt").read_text().split()
         rng = np.random.default_rng([TEAMS.index(team), PHASES.index(phase)])
         known = np.zeros((len(ids), DIM))
@@ -142,7 +142,7 @@ class Organizer:
         return int(answer.json()["id"])
 
     def seen(self, pk: int) -> dict[str, Any]:
-        """Return a submission as EvalAI shows it to its host."""
+        """Return a submission as EvalAI shows it to the host."""
         answer = requests.get(
             f"{self.facts['url']}/api/jobs/submission/{pk}", headers=self._bearer("host"), timeout=30
         )
@@ -150,7 +150,7 @@ class Organizer:
         return document
 
     def read(self, pk: int, stream: str) -> str:
-        """Return what a participant reads of a submission."""
+        """Return one of a submission's output files."""
         return requests.get(self.seen(pk)[stream], timeout=30).text
 
     def _member(self, team: str) -> str:
@@ -160,7 +160,7 @@ class Organizer:
         return {"Authorization": f"Bearer {self.facts['tokens'][user]['bearer']}"}
 
     def wait(self, done: Callable[[], bool], what: str) -> None:
-        """Wait for what the daemon does by itself."""
+        """Wait until a condition holds, or fail with the end of the daemon's log."""
         ends = time.monotonic() + LIMIT_S
         while not done():
             assert time.monotonic() < ends, f"{what}\n{(self.folder / 'worker.log').read_text()[-3000:]}"
@@ -174,15 +174,14 @@ def organizer(tmp_path: Path) -> Organizer:
 
 
 def test_from_an_empty_folder_to_the_awards(organizer: Organizer) -> None:
-    """Every step of a challenge works with the one before it, and no hidden task ever becomes public."""
+    """Every step of a challenge works after the previous one, and no hidden task becomes public before the reveal."""
     _prepare(organizer)
     sandbox = _open_evalai(organizer)
     daemon = None
     try:
         _check(organizer)
-        organizer.edit(
-            {"evalai": {"requests_per_minute": 1000, "reconcile_every": 5}}
-        )  # this server allows it: else the test waits for its budget, and a phase that closes for the next comparison
+        # The sandbox allows this. With the defaults, the test would wait for the budget and for the next listing after a phase closes.
+        organizer.edit({"evalai": {"requests_per_minute": 1000, "reconcile_every": 5}})
         moment = datetime.now(UTC) + SOON
         organizer.edit({"fairness": {"beacon": f"{SOURCE}@{moment.isoformat()}"}})
         daemon = organizer.start("run", "--config", str(organizer.config), log="worker.log")
@@ -203,14 +202,14 @@ def test_from_an_empty_folder_to_the_awards(organizer: Organizer) -> None:
 
 
 def _prepare(organizer: Organizer) -> None:
-    """`init`, then the editor."""
+    """Run `init` and edit the configuration."""
     organizer.type(
         *("init", str(organizer.challenge), "--title", "The way", "--dim", str(DIM)),
         *("--folds", str(FOLDS), "--yes"),
         config=False,
     )
     organizer.challenge.joinpath("challenge.secret").write_text(SECRET)
-    # The example tasks stand in for the organizer's own, under names of their own.
+    # The example tasks serve as the organizer's own, so their ids are renamed.
     for file in [*organizer.challenge.glob("ids/*.txt"), *organizer.challenge.glob("tasks/*/*.csv")]:
         file.write_text(file.read_text().replace("img_", "scene_"))
     subprocess.run(["git", "init", "-q", "--bare", str(organizer.board)], check=True)
@@ -231,7 +230,7 @@ def _prepare(organizer: Organizer) -> None:
 
 
 def _open_evalai(organizer: Organizer) -> subprocess.Popen[bytes]:
-    """Let EvalAI create the challenge that the configuration describes."""
+    """Start the sandbox with the challenge that the configuration describes, and configure its address and token."""
     options = ["--port", "0", "--throttle", "100000", "--json", "--config", str(organizer.config)]
     teams = [word for team in TEAMS for word in ("--team", team)]
     sandbox = organizer.start("sandbox", *options, *teams, log="evalai.json")
@@ -248,12 +247,12 @@ def _open_evalai(organizer: Organizer) -> subprocess.Popen[bytes]:
 
 
 def _check(organizer: Organizer) -> None:
-    """`doctor` finds nothing that must be fixed, and `rehearse` comes out as it should."""
+    """`doctor` finds nothing that must be fixed, and `rehearse` succeeds."""
     document = json.loads(organizer.type("doctor", "--json"))
     assert document["counts"]["fail"] == 0
     warned = {check["id"] for check in document["checks"] if check["result"] == "warn"}
-    # The bundle cannot link a local repository, and what EvalAI shows is switched on EvalAI's page.
-    # The digits' tasks have samples of their own, and the folds here are few.
+    # The bundle cannot link to a local repository, and EvalAI's display is configured on its own page.
+    # The digits tasks do not label all samples, and this test uses few folds.
     assert warned == {
         *("cost.answer_grid", "alerts.webhook", "configuration.bundle", "evalai.latest"),
         "labels.everywhere",
@@ -272,11 +271,11 @@ def _check(organizer: Organizer) -> None:
         for told in rehearsal["verified"]
         if f"that {SOURCE} published this value is taken on trust" in told
     ]
-    assert organizer.git("for-each-ref") == ""  # neither has touched the repository
+    assert organizer.git("for-each-ref") == ""  # neither command has pushed anything
 
 
 def _draw(organizer: Organizer, moment: datetime) -> None:
-    """The worker names the source; once its value is public the organizer brings it, and everything waits until then."""
+    """The worker announces the source, and no submission is judged until the organizer enters the published value."""
     organizer.wait(lambda: "refs/heads/main" in organizer.git("for-each-ref"), "nothing was committed to")
     waited = organizer.submit("Cy", "eval", "id,0\nnobody,1\n")
     organizer.type("challenge", "commit", "--beacon", VALUE, expect=2)
@@ -289,7 +288,7 @@ def _draw(organizer: Organizer, moment: datetime) -> None:
 
 
 def _take_submissions(organizer: Organizer) -> dict[tuple[str, str], int]:
-    """Teams submit in both phases; all is answered and the boards stand in the repository."""
+    """Teams submit in both phases; every submission is answered, and the boards are published."""
     answered = {
         (team, phase): organizer.submit(team, phase, organizer.embeddings(phase, team))
         for phase in PHASES
@@ -322,7 +321,7 @@ def _take_submissions(organizer: Organizer) -> dict[tuple[str, str], int]:
 
 
 def _rescore(organizer: Organizer, answered: dict[tuple[str, str], int]) -> None:
-    """A hidden task is added while the daemon runs: the plan is shown, then it is done, and answers and board follow."""
+    """A hidden task is added while the daemon runs; `rescore` shows its plan, then carries it out, and answers and board are updated."""
     before = organizer.public("dev")
     names = (organizer.challenge / "ids" / "dev.txt").read_text().split()
     rng = np.random.default_rng(5)
@@ -348,7 +347,7 @@ def _rescore(organizer: Organizer, answered: dict[tuple[str, str], int]) -> None
 
 
 def _freeze(organizer: Organizer, answered: dict[tuple[str, str], int]) -> None:
-    """After the freeze a better submission is answered, but the board stands; values that were kept back are shown."""
+    """A submission after a freeze is answered but does not change the board, and freezing the other phase shows its withheld values."""
     before = organizer.git("show", "main:leaderboard/dev.csv")
     organizer.type("board", "freeze", "--phase", "dev")
     late = organizer.submit("Cy", "dev", organizer.embeddings("dev", "Ada"))
@@ -369,7 +368,7 @@ def _freeze(organizer: Organizer, answered: dict[tuple[str, str], int]) -> None:
 
 
 def _report(organizer: Organizer) -> None:
-    """The private report, the awards and the audit trail."""
+    """The private report names the hidden task, the awards do not, and there is an audit trail."""
     folder = organizer.folder / "report"
     organizer.type("board", "report", "--phase", "dev", "--out", str(folder))
     for name in ("dev.html", "dev.json"):
@@ -383,7 +382,7 @@ def _report(organizer: Organizer) -> None:
 
 
 def _nothing_hidden_is_public(organizer: Organizer, answered: dict[tuple[str, str], int]) -> None:
-    """The added task's name stands in no file of any commit, in no commit message, and in nothing that EvalAI shows."""
+    """The added task's name is in no file of any commit, in no commit message, and in no text that EvalAI shows."""
     commits = organizer.git("rev-list", "--all").split()
     assert commits
     found = subprocess.run(
@@ -397,7 +396,7 @@ def _nothing_hidden_is_public(organizer: Organizer, answered: dict[tuple[str, st
 
 
 def _verify(organizer: Organizer) -> None:
-    """Everything is revealed; anybody finds the announced value in the splits, and that a task was added when it was known."""
+    """After the reveal, `verify` finds the repository consistent and names the announced value for both phases."""
     organizer.type("board", "freeze", "--phase", "eval")
     organizer.type("challenge", "reveal", "--yes")
     report = json.loads(

@@ -1,4 +1,4 @@
-"""What participants install alone: the check, its corrections and the template, without what runs a challenge."""
+"""Participants can install only the check, its corrections and the template, without the software that runs a challenge."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def light(tmp_path_factory: pytest.TempPathFactory) -> Installation:
 
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
-    """A folder with an id list and a file that is as large as takes a compiled reader elsewhere; its columns are numbered from 1."""
+    """A folder with an id list and a file that a full installation reads with compiled code; the file's columns are numbered from 1."""
     matrix = np.random.default_rng(0).standard_normal((len(IDS), DIM)).astype(np.float32)
     (tmp_path / "ids.txt").write_text("\n".join(IDS) + "\n")
     rows = [",".join([name, *row.astype(str).tolist()]) for name, row in zip(IDS, matrix, strict=True)]
@@ -40,8 +40,8 @@ def work(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_it_needs_little_and_brings_little(light: Installation, tmp_path: Path) -> None:
-    """No library that trains, serves or compiles is there, and of this repository only what reads tables."""
+def test_the_installation_is_small(light: Installation, tmp_path: Path) -> None:
+    """The installation has no library for training, serving or compiling, and neither `leaderboard` nor the scoring kernel."""
     assert {name.partition(">")[0] for name in PARTICIPANT["dependencies"]} == {"numpy", "requests", "typer"}
     for heavy in (
         "torch",
@@ -57,17 +57,17 @@ def test_it_needs_little_and_brings_little(light: Installation, tmp_path: Path) 
     assert PARTICIPANT["version"] == PROJECT["project"]["version"]
 
 
-def test_it_gives_the_verdict_of_the_whole(
+def test_the_verdict_equals_that_of_the_full_installation(
     light: Installation, work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same words and the same hash, for a file that is refused, corrected and valid."""
+    """Both installations print the same text for a refused file and for the valid file after its correction."""
     monkeypatch.chdir(work)
     common = ["--ids", "ids.txt", "--dim", str(DIM)]
     refused = light.run("neuco-check", "validate", "one.csv", *common, cwd=work, expect=1)
     assert guarded(["validate", "one.csv", *common]) == 1
     assert refused.partition(":")[2] == capsys.readouterr().err.partition(":")[2]
     told = light.run("neuco-check", "validate", "one.csv", *common, "--fix", "fixed.csv", cwd=work)
-    assert 'Renamed the columns "1" to "256" to 0 to 255.' in told
+    assert 'Renamed 256 columns: "1" to "256" are now 0 to 255.' in told
     valid = light.run("neuco-check", "validate", "fixed.csv", *common, cwd=work)
     assert guarded(["validate", "fixed.csv", *common]) == 0
     assert valid == capsys.readouterr().out
@@ -75,7 +75,7 @@ def test_it_gives_the_verdict_of_the_whole(
 
 
 def test_template_and_usage(light: Installation, work: Path) -> None:
-    """The other command, what an unknown one gets, and help."""
+    """The template command and the help work, and wrong usage is reported."""
     told = light.run("neuco-check", "template", "t.csv", "--ids", "ids.txt", "--dim", "2", cwd=work)
     assert told.startswith("Wrote t.csv: 150 rows")
     assert "validate" in light.run("neuco-check", "-h", cwd=work)
@@ -85,7 +85,7 @@ def test_template_and_usage(light: Installation, work: Path) -> None:
 
 
 def test_a_parquet_file_asks_for_pyarrow(light: Installation, work: Path) -> None:
-    """What is missing is named, with the line that installs it; it is no verdict on the file."""
+    """The error names the command that installs pyarrow, and its exit status is not that of an invalid file."""
     (work / "a.parquet").write_bytes(b"PAR1" + bytes(100) + b"PAR1")
     told = light.run(
         "neuco-check", "validate", "a.parquet", "--ids", "ids.txt", "--dim", "2", cwd=work, expect=2
@@ -93,7 +93,7 @@ def test_a_parquet_file_asks_for_pyarrow(light: Installation, work: Path) -> Non
     assert "pip install pyarrow" in told
 
 
-def test_its_wheel_is_part_of_the_whole(light: Installation, wheel: Path) -> None:
+def test_its_modules_are_those_of_the_full_wheel(light: Installation, wheel: Path) -> None:
     """Every module in it is in the wheel of neuco-worker too, byte for byte."""
     with zipfile.ZipFile(wheel) as archive:
         for package in ("worker", "scoring"):

@@ -1,4 +1,4 @@
-"""What the project says of itself outside of its code agrees with the code: workflow, hooks, forms, citation, changelog, contributing."""
+"""The workflow, hooks, issue forms, citation, changelog and CONTRIBUTING.md agree with the code."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def pythons(job: str) -> list[str]:
     ],
 )
 def test_the_schema_of_its_format_accepts_a_file(schema: str, name: str) -> None:
-    """GitHub and tools for citations say nothing of a file that they cannot read; they leave it out."""
+    """Each file is valid for its schema; GitHub and citation tools silently ignore a file that they cannot read."""
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", name]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_workflow_runs_what_everybody_runs() -> None:
-    """Every change is linted and tested as by hand; a tag is packed and put into an image besides, once all that has passed."""
+    """The workflow runs the same make targets as developers; a tag also builds the package and the image after all other jobs."""
     assert {name: scripts(name)[-1] for name in WORKFLOW["jobs"]} == {
         "lint": "make lint",
         "test": "make test",
@@ -68,7 +68,7 @@ def test_the_workflow_runs_what_everybody_runs() -> None:
         "package": "make package",
         "image": "make image",
     }
-    assert set(WORKFLOW[True]) == {"push", "pull_request"}  # YAML reads the key on as true
+    assert set(WORKFLOW[True]) == {"push", "pull_request"}  # YAML parses the key `on` as true
     assert set(WORKFLOW[True]["push"]) == {"branches", "tags"}
     released = {name for name, job in WORKFLOW["jobs"].items() if job.get("if") == "github.ref_type == 'tag'"}
     assert released == {"package", "image"}
@@ -87,7 +87,7 @@ def test_a_tag_is_built_only_if_it_names_the_version() -> None:
 
 
 def test_the_workflow_grants_nothing() -> None:
-    """It may only read, uses actions of one commit, and takes no expression into a script, where it would be code from outside."""
+    """The workflow can only read, pins actions to commits, and uses no expression in a script, where it could inject code."""
     assert WORKFLOW["permissions"] == {"contents": "read"}
     for job in WORKFLOW["jobs"].values():
         assert "permissions" not in job
@@ -100,7 +100,7 @@ def test_the_workflow_grants_nothing() -> None:
 
 
 def test_python_versions_agree() -> None:
-    """The demo runs on each version that the package promises; everything else on the oldest, which the pinned versions are for."""
+    """The demo runs on every supported Python version; other jobs and the tools use the oldest, for which dependencies are pinned."""
     named = re.findall(
         r"^Programming .* :: (3\.\d+)$", "\n".join(PROJECT["project"]["classifiers"]), re.MULTILINE
     )
@@ -117,7 +117,7 @@ def test_python_versions_agree() -> None:
 
 
 def test_the_hook_before_a_commit_is_make_lint() -> None:
-    """What git checks cannot differ from what `make lint` checks."""
+    """The pre-commit hook runs `make lint`, so both make the same checks."""
     (repository,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
     (hook,) = repository["hooks"]
     assert repository["repo"] == "local"
@@ -129,14 +129,14 @@ def test_the_hook_before_a_commit_is_make_lint() -> None:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_targets_that_a_page_names_exist(name: str) -> None:
-    """Anyone who types what a page says finds the target."""
+    """Every make target that a page names is in the Makefile."""
     named = set(re.findall(r"(?:[`$] ?|entry: |run: )make ([a-z]+)", (ROOT / name).read_text()))
     assert named
     assert named <= TARGETS
 
 
 def test_the_changelog_is_kept() -> None:
-    """Headings, kinds and dates are those of the format; the newest version is the project's, after what is not released yet."""
+    """Headings, kinds and dates follow the format, and the newest released version is the project's version."""
     text = (ROOT / "CHANGELOG.md").read_text()
     headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
     released = headings[1:] if headings[0] == "[Unreleased]" else headings
@@ -155,7 +155,7 @@ def test_the_changelog_is_kept() -> None:
 
 
 def test_the_citation_is_of_this_version() -> None:
-    """A citation names the package, its version, licence and authors as the package does; and the paper."""
+    """The citation has the package's name, version, license and authors, and refers to the paper."""
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     project = PROJECT["project"]
     assert citation["type"] == "software"
@@ -171,7 +171,7 @@ def test_the_citation_is_of_this_version() -> None:
 
 @pytest.mark.parametrize("name", ["bug.yml", "result.yml"])
 def test_forms_ask_for_what_is_needed_and_warn(name: str) -> None:
-    """Every form says first that it is public, has fields of its own names, and links only pages that there are."""
+    """Every form begins with a warning that it is public, has unique field names, and links only to existing files."""
     form = yaml.safe_load((FORMS / name).read_text())
     first, *fields = form["body"]
     assert first["type"] == "markdown"
@@ -185,14 +185,14 @@ def test_forms_ask_for_what_is_needed_and_warn(name: str) -> None:
 
 
 def test_a_weakness_is_not_reported_in_an_issue() -> None:
-    """The page that offers the forms points to SECURITY.md, which says how to report one."""
+    """The page that offers the forms points to SECURITY.md, which says how to report a vulnerability."""
     weakness, *_ = yaml.safe_load((FORMS / "config.yml").read_text())["contact_links"]
     assert "SECURITY.md" in weakness["about"]
     assert "private vulnerability reporting" in (ROOT / "SECURITY.md").read_text()
 
 
 def test_contributing_names_every_room() -> None:
-    """Somebody who brings a change finds a row for each room; those of the worker from top to bottom, the sandbox beside them."""
+    """CONTRIBUTING.md has a row for each subpackage; the worker's are in the order of docs/architecture.md, with the sandbox last."""
     text = (ROOT / "CONTRIBUTING.md").read_text()
     rows = re.findall(r"^\| .* \| `([a-z_/]+)/` \|$", text, re.MULTILINE)
     packages = ("scoring", "leaderboard", "worker")
@@ -208,7 +208,7 @@ def test_contributing_names_every_room() -> None:
     ("package", "above"), [("scoring", {"leaderboard", "worker"}), ("leaderboard", {"worker"})]
 )
 def test_packages_import_downward(package: str, above: set[str]) -> None:
-    """The core can be used without what is built on it."""
+    """A package imports nothing from the packages above it, so it can be used without them."""
     upward = [
         f"{path.relative_to(ROOT)} imports {name}"
         for path in (ROOT / package).rglob("*.py")

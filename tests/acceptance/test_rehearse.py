@@ -1,4 +1,4 @@
-"""The rehearsal, run as an organizer runs it, without a network; and the judgment of what comes out."""
+"""The rehearsal, run as an organizer runs it but without a network, and the evaluation of its results."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def challenge(tmp_path: Path) -> Path:
 
 
 def rehearse(path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command."""
+    """Run ``neuco-worker rehearse``."""
     return subprocess.run(
         [sys.executable, "-m", "worker.cli", "rehearse", "--config", str(path), *arguments],
         env=clean_environment(),
@@ -76,7 +76,7 @@ def rehearse(path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def write_public_data(folder: Path) -> list[str]:
-    """Write public data that show what the labels are: NPZ for dev, CSV for eval; return the arguments."""
+    """Write public data that contain the labels (NPZ for dev, CSV for eval), and return the arguments that name the files."""
     names = {phase: public_ids(phase) for phase in PHASES}
     seen = {}
     for phase in PHASES:
@@ -96,9 +96,9 @@ def write_public_data(folder: Path) -> list[str]:
 def test_a_rehearsal_plays_the_real_challenge_and_reaches_nobody(
     challenge: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Splits are drawn, baselines scored and ranked, a malformed file is refused, a private one stays off; the folder is as before.
+    """Splits are drawn, baselines ranked, a malformed file refused and a private one kept off the board; the challenge folder is unchanged.
 
-    What it wrote is kept where that was asked for.
+    The files of the rehearsal are kept in the folder given with ``--keep``.
     """
     kept = tmp_path_factory.mktemp("kept")
     arguments = write_public_data(tmp_path_factory.mktemp("public"))
@@ -145,7 +145,7 @@ def test_a_rehearsal_plays_the_real_challenge_and_reaches_nobody(
 
 
 def test_a_rehearsal_overwrites_nothing(challenge: Path) -> None:
-    """A folder that holds anything is refused before anything is started."""
+    """A ``--keep`` folder that is not empty is refused before the rehearsal starts."""
     done = rehearse(challenge, "--keep", str(challenge.parent))
     assert done.returncode == 2
     assert "exists and is not an empty folder" in done.stderr
@@ -153,7 +153,7 @@ def test_a_rehearsal_overwrites_nothing(challenge: Path) -> None:
 
 @pytest.mark.slow
 def test_what_does_not_come_out_as_it_should_ends_with_1(challenge: Path) -> None:
-    """Settings under which nothing can be scored are found out before the launch."""
+    """Settings under which nothing can be scored are reported, and the exit status is 1."""
     document = yaml.safe_load(challenge.read_text())
     del document["phases"]["eval"]
     document["submission"]["deadline"] = 0.02
@@ -166,7 +166,7 @@ def test_what_does_not_come_out_as_it_should_ends_with_1(challenge: Path) -> Non
 
 
 def test_a_file_has_the_numbers_to_the_last_bit() -> None:
-    """What is read back is what was written, and an id is quoted only if it must be."""
+    """The numbers read back equal those written, and an id is quoted only if necessary."""
     ids = ("plain", "a, comma", 'a "quote"')
     matrix = np.random.default_rng(3).standard_normal((3, 2), dtype=np.float32) * np.float32(1e-7)
     header, first, *rest = csv.reader(io.StringIO(csv_of(ids, matrix).decode()))
@@ -177,7 +177,7 @@ def test_a_file_has_the_numbers_to_the_last_bit() -> None:
 
 
 def test_public_data_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
-    """What is no table of numbers by id is named, with the forms that are."""
+    """The error for a file that is not a table of numbers by id names the file."""
     wrong = {
         "no_ids.csv": b"name,a\nx,1\n",
         "text.csv": b"id,a\nx,tall\n",
@@ -192,7 +192,7 @@ def test_public_data_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
 
 
 def test_public_data_must_cover_every_id(tmp_path: Path) -> None:
-    """With one id missing there is no pooled mean, rather than one with a hole."""
+    """If one id is missing, no pooled mean is made, instead of one without that id."""
     (tmp_path / "data.csv").write_text("id,a\nx,1\ny,2\n")
     features = read_features([tmp_path / "data.csv"])
     assert covering(features, ["y", "x"]) is not None
@@ -201,7 +201,7 @@ def test_public_data_must_cover_every_id(tmp_path: Path) -> None:
 
 @given(rows=st.integers(1, 5), width=st.integers(1, 40), dim=st.integers(1, 40))
 def test_pooled_means_use_every_number_once(rows: int, width: int, dim: int) -> None:
-    """Blocks of neighbours cover the data without gap or overlap; too few numbers are repeated in their order."""
+    """Blocks of adjacent numbers cover the data without gap or overlap; if there are too few numbers, they are repeated in order."""
     data = np.arange(rows * width, dtype=np.float64).reshape(rows, width)
     pooled = pooled_means(data, dim)
     assert pooled.shape == (rows, dim)
@@ -235,7 +235,7 @@ PRIVATE = replace(GOOD, team="C", method="a private file", public=False)
 
 
 def report(*submissions: RehearsedSubmission, board: tuple[str, ...] = ("A",), **changes: Any) -> PhaseReport:
-    """Make a phase's report; by default a good one."""
+    """Make a phase's report, by default one without faults."""
     entries = tuple({"team": team, "rank": 1, "q_mean": 1.0} for team in board)
     base = PhaseReport(
         codename="dev",
@@ -262,13 +262,13 @@ def report(*submissions: RehearsedSubmission, board: tuple[str, ...] = ("A",), *
         (report(board=("A", "B")), "does not belong"),
     ],
 )
-def test_each_deviation_is_told(phase: PhaseReport, words: str) -> None:
-    """Whatever differs from what should have come out is a fault, told in words."""
+def test_each_deviation_is_reported(phase: PhaseReport, words: str) -> None:
+    """Every deviation from the expected result is a fault with a description."""
     assert [fault for fault in phase.faults if words in fault]
 
 
-def test_what_decides_the_splits_is_told() -> None:
-    """A phase that was to be drawn and was not is a fault; a challenge without a public value hears what that is worth."""
+def test_the_source_of_the_splits_is_reported() -> None:
+    """A phase without the public value that it should have is a fault; a challenge that uses none gets a remark about the risk."""
     base = Rehearsal(
         phases=(report(),), calls_per_submission=4.0, requests_per_minute=50, failures=(), seconds=1.0
     )
@@ -279,21 +279,21 @@ def test_what_decides_the_splits_is_told() -> None:
     assert (undrawn.faults, undrawn.remarks) == (("dev: no public value was mixed into its splits.",), ())
 
 
-def test_a_good_phase_has_no_fault_and_a_chosen_one_no_board() -> None:
-    """As it should be is no fault; where the organizer chooses, an empty board is as it should be."""
+def test_a_good_phase_has_no_fault_even_with_an_empty_board_by_choice() -> None:
+    """A good phase has no fault, and neither has one with an empty board if the organizer chooses the entries."""
     assert list(report().faults) == []
     assert list(report(board=(), shows_all=False).faults) == []
 
 
 def test_a_pooled_mean_no_better_than_noise_is_remarked() -> None:
-    """Labels that do not belong to the ids show in the baselines."""
+    """If the pooled mean scores no better than random embeddings, a remark says so, because the labels may not belong to the ids."""
     pooled = replace(GOOD, team="P", method="pooled mean", q_mean=1.0)
     assert "no better than random" in next(report(GOOD, pooled, board=("A", "P")).remarks)
     assert not list(report(GOOD, replace(pooled, q_mean=9.0), board=("A", "P")).remarks)
 
 
-def test_the_narrower_limit_decides_how_much_is_carried() -> None:
-    """An hour carries what both the machine and EvalAI's rate limit allow."""
+def test_the_lower_limit_decides_the_capacity() -> None:
+    """The hourly capacity is the lower one of the machine's and that of EvalAI's rate limit."""
     base = Rehearsal(
         phases=(report(),), calls_per_submission=4.0, requests_per_minute=50, failures=(), seconds=1.0
     )

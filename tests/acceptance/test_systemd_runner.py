@@ -1,4 +1,4 @@
-"""The runner behind `make systemd`: where it takes Debian from, and that the page with its last result has every check."""
+"""The runner behind `make systemd` finds a source for Debian, and the page with its last result lists every check."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FIELDS = (
 def test_debian_comes_from_the_computers_own_source(
     tmp_path: Path, files: dict[str, str], address: str
 ) -> None:
-    """Both forms of apt's sources are read, and those of other software are passed over."""
+    """Both forms of apt's sources are read, and the sources of other software are skipped."""
     (tmp_path / "sources.list.d").mkdir()
     for name, text in files.items():
         (tmp_path / name).write_text(text)
@@ -38,7 +38,7 @@ def test_debian_comes_from_the_computers_own_source(
     assert mirror(tmp_path, release) == (address, "bookworm")
 
 
-def test_a_computer_without_such_a_source_is_told_so(tmp_path: Path) -> None:
+def test_a_computer_without_a_debian_source_is_an_error(tmp_path: Path) -> None:
     """A source of another suite does not count."""
     (tmp_path / "sources.list").write_text(LINES)
     release = tmp_path / "os-release"

@@ -1,6 +1,6 @@
-"""Nothing of the hidden tasks is seen from outside: the same story in two worlds looks the same.
+"""Nothing about the hidden tasks is visible from outside: the same story looks the same in two worlds.
 
-The worlds have other numbers, names, types and labels of tasks; everything else is equal. What looks different anywhere is a leak.
+The worlds differ in the number, names, types and labels of their tasks; everything else is equal. Any visible difference is a leak.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def upload_begun(worker: WorldPlay, team: str) -> int:
 
 
 def tell(worker: WorldPlay) -> dict[str, int]:
-    """Tell the story: every form, every refusal, and what happens around submissions. Returns what was sent."""
+    """Play the story: every file format, every refusal, and other events around submissions. Return the submissions by name."""
     harness = worker.harness
     sent: dict[str, int] = {}
     worker.drive()
@@ -127,7 +127,7 @@ def tell(worker: WorldPlay) -> dict[str, int]:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_same_story_looks_the_same_over_other_tasks(tmp_path: Path) -> None:
-    """Texts, records, execution times, file names, boards, commits and their files are equal in both worlds but for the allowed fields."""
+    """Except for the allowed fields, texts, records, execution times, file names, boards and commits are equal in both worlds."""
     looks, sent = [], {}
     for world in (LEFT, RIGHT):
         with opened(tmp_path / world.name, world) as worker:

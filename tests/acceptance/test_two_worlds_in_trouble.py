@@ -1,7 +1,7 @@
-"""Nothing of the hidden tasks is seen when something goes wrong half-way, and a worker that leaks is found out.
+"""Nothing about the hidden tasks becomes visible when something fails, and a worker that leaks is detected.
 
-The faults are real: a label file that is gone, a disk that hangs (a pipe that nobody writes to), a child that is stopped or killed.
-The leaks are planted one by one in the worker; the comparison that finds no difference in an honest worker finds each of them.
+The faults are real: a deleted label file, a disk that hangs (a pipe without a writer), a child that is stopped or killed. The leaks are
+planted in the worker one by one. The comparison that finds no difference in an honest worker detects each of them.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ from tests.acceptance.two_worlds import LEFT, RIGHT, World, WorldPlay, differenc
 from tests.worker.harness.gate import hanging
 from tests.worker.harness.harness import embeddings
 from worker.evaluation import answers
-from worker.fairness.ladder import Told
+from worker.fairness.ladder import ShownValue
 from worker.runtime.cgroup import Delegation
 from worker.state import State
 
 
 def reach(worker: WorldPlay, harness: str) -> None:
-    """Go on until the child is reading or scoring, and keep it there."""
+    """Step until the child is reading or scoring, and suspend it there."""
     worker.drive(lambda: worker.scoring(harness))
     child = worker.child()
     assert child is not None
-    child.suspend()  # while it scores; while it reads it hangs already
+    child.suspend()  # needed while it scores; while it reads, it hangs already
 
 
 def answered(worker: WorldPlay, pk: int) -> None:
-    """Go on until a submission that was tried again stands on the board."""
+    """Step until a submission that was retried is on the board."""
     worker.drive(lambda: worker.state(pk) is State.PUBLISHED)
     worker.drive()
 
 
 def out_of_time(worker: WorldPlay) -> None:
-    """Let time pass until the child's deadline."""
+    """Advance the clock until the child's deadline ends it."""
     while worker.daemon.evaluation.busy:
         worker.clock.advance(1)
         worker.step()
 
 
 def out_of_memory(worker: WorldPlay) -> None:
-    """End the child as the kernel does when it goes over its ceiling, which stands in its group's file."""
+    """Kill the child as the kernel does when it exceeds its memory limit, and record that in its cgroup's file."""
     child = worker.child()
     assert child is not None
     for group in ceilings(worker).iterdir():
@@ -59,7 +59,7 @@ def out_of_memory(worker: WorldPlay) -> None:
 
 
 def ceilings(worker: WorldPlay) -> Path:
-    """Return a folder in place of the kernel's tree, and let the worker keep its children's groups there."""
+    """Make the worker keep its children's cgroups in a folder instead of the kernel's tree, and return that folder."""
     tree = worker.harness.folder / "tree"
     tree.mkdir(exist_ok=True)
     worker.daemon.context.cgroup = Delegation(tree)
@@ -84,18 +84,18 @@ ENDS: dict[str, Callable[[WorldPlay], None]] = {
 
 
 def trouble(worker: WorldPlay) -> dict[str, int]:
-    """Tell the story of everything that goes wrong in the middle."""
+    """Play a story in which submissions fail while they are read or scored. Return the submissions by name."""
     harness = worker.harness
     sent: dict[str, int] = {}
     worker.drive()
     ceilings(worker)
-    harness.labels().unlink()  # nothing reads it any more
+    harness.labels().unlink()  # the worker does not read it again
     for seed, (name, end) in enumerate(ENDS.items()):
         sent[f"{name} while scoring"] = harness.submit(f"team {seed}", embeddings(seed))
         reach(worker, "scoring")
         end(worker)
         answered(worker, sent[f"{name} while scoring"])
-    ceilings(worker)  # the restart has made another worker
+    ceilings(worker)  # the restart has created a new worker
     for name in ("deadline", "memory"):
         pk = sent[f"{name} while reading"] = harness.submit("hostile", embeddings(9))
         with ExitStack() as obstacles:
@@ -126,7 +126,7 @@ def trouble(worker: WorldPlay) -> dict[str, int]:
 def in_both(
     folder: Path, story: Callable[[WorldPlay], Any], changes: Any = None
 ) -> tuple[list[str], list[Any]]:
-    """Tell a story in both worlds; return the differences and what the stories returned."""
+    """Play a story in both worlds. Return the differences, the look of the left world, and what each story returned."""
     looks, told = [], []
     for world in (LEFT, RIGHT):
         with opened(folder / world.name, world, changes) as worker:
@@ -138,7 +138,7 @@ def in_both(
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_trouble_in_the_middle_looks_the_same_over_other_tasks(tmp_path: Path) -> None:
-    """Deadlines, memory, killed children, restarts and lost labels show nothing of the tasks; only limits in reading end a submission."""
+    """Deadlines, memory limits, kills, restarts and lost labels reveal nothing of the tasks; only limits on reading fail a submission."""
     found, (left, sent, _) = in_both(tmp_path, trouble, {"scoring": {"epochs": 6000}})
     assert "\n".join(found) == ""
     ended = {name: left.submissions[str(pk)] for name, pk in sent.items()}
@@ -149,7 +149,7 @@ def test_trouble_in_the_middle_looks_the_same_over_other_tasks(tmp_path: Path) -
 
 
 def kept_back(worker: WorldPlay) -> list[int]:
-    """Send files to a phase that shows nothing until its end, and to one whose ladder has a step that nothing climbs twice."""
+    """Submit to a phase that shows values only at its end, and to one whose ladder step is too large to be climbed twice."""
     harness = worker.harness
     pks = [harness.submit("A", embeddings(seed)) for seed in range(2)]
     pks += [
@@ -163,8 +163,8 @@ def kept_back(worker: WorldPlay) -> list[int]:
     return pks
 
 
-def test_what_is_kept_back_shows_nothing_of_the_tasks(tmp_path: Path) -> None:
-    """Where values come at the end not even they differ; on a ladder nobody climbs, only the first one may."""
+def test_withheld_values_show_nothing_of_the_tasks(tmp_path: Path) -> None:
+    """Both worlds look the same; answers omit values that are shown at the end, and only the first submission counts on the ladder."""
     changes = {"phases": {"dev": {"shown": "at_end"}, "eval": {"selection": "ladder", "ladder_step": 1000.0}}}
     found, (left, pks, _) = in_both(tmp_path, kept_back, changes)
     assert "\n".join(found) == ""
@@ -190,7 +190,7 @@ def leak_a_task_name(patch: pytest.MonkeyPatch, world: World) -> None:
 
 
 def leak_weighted_ranks(patch: pytest.MonkeyPatch, world: World) -> None:
-    """The board shows the weighted rank, a sum over as many ranks as there are tasks."""
+    """The board shows the weighted rank, which depends on the number of tasks."""
     honest = files._entry
 
     def render(site: Site, **options: Any) -> dict[str, bytes]:
@@ -210,15 +210,15 @@ def leak_weighted_ranks(patch: pytest.MonkeyPatch, world: World) -> None:
 
 
 def leak_the_time(patch: pytest.MonkeyPatch, world: World) -> None:
-    """Answers leave when they are ready."""
+    """Answers are posted as soon as they are ready."""
     patch.setattr("worker.evaluation.answers.release_at", lambda now, **_: now)
 
 
 def leak_the_number_of_tasks(patch: pytest.MonkeyPatch, world: World) -> None:
-    """A note counts tasks."""
+    """A note states the number of tasks."""
     honest = answers.finished
 
-    def finished(told: Told, *, notes: tuple[str, ...], **options: Any) -> answers.Answer:
+    def finished(told: ShownValue, *, notes: tuple[str, ...], **options: Any) -> answers.Answer:
         return honest(told, notes=(*notes, f"Scored on {len(world.tasks['dev'])} tasks."), **options)
 
     patch.setattr("worker.evaluation.answers.finished", finished)
@@ -240,12 +240,12 @@ def leak_digits(patch: pytest.MonkeyPatch, world: World) -> None:
 
 
 def leak_the_next_beginning(patch: pytest.MonkeyPatch, world: World) -> None:
-    """A team's next file begins as soon as the one before is done."""
+    """A team's next file is started as soon as the previous one is scored."""
     patch.setattr("worker.evaluation.answers.unreleased", lambda *_, **__: frozenset())
 
 
 def beginnings(worker: WorldPlay) -> list[int]:
-    """Let a team and another one send files at once; return after how many seconds each of the team's was begun."""
+    """Submit files of two teams at once. Return the start of each of the first team's files, in seconds after its first start."""
     pks = [worker.harness.submit("A", embeddings(seed)) for seed in range(3)]
     worker.harness.submit("B", embeddings(3))
     worker.drive()
@@ -253,14 +253,14 @@ def beginnings(worker: WorldPlay) -> list[int]:
     return [round((moment - shown[0]).total_seconds()) for moment in shown]
 
 
-def test_the_next_beginning_tells_nothing_of_the_time_before_it(tmp_path: Path) -> None:
-    """EvalAI shows when each file was begun: a team's files follow each other on the answer grid, however long scoring takes."""
+def test_the_start_of_a_submission_reveals_no_earlier_scoring_time(tmp_path: Path) -> None:
+    """EvalAI shows the start of each submission, so a team's files start on the answer grid, however long scoring takes."""
     _, (_, left, right) = in_both(tmp_path, beginnings)
     assert left == right == [0, 30, 60]
 
 
-def test_a_worker_that_does_not_wait_between_files_is_found_out(tmp_path: Path) -> None:
-    """The same files without the wait: the seconds between them are those of scoring."""
+def test_a_worker_that_does_not_wait_between_files_is_detected(tmp_path: Path) -> None:
+    """Without the wait, the times between a team's starts differ between the worlds."""
     told = []
     for world in (LEFT, RIGHT):
         with pytest.MonkeyPatch.context() as patch:
@@ -274,19 +274,19 @@ LEAKS = (leak_a_task_name, leak_weighted_ranks, leak_the_time, leak_the_number_o
 
 
 def honest(patch: pytest.MonkeyPatch, world: World) -> None:
-    """Nothing leaks: without a difference here, what is found below is the leak."""
+    """Plant no leak, as a control."""
 
 
 @pytest.mark.parametrize("leak", [*LEAKS, honest])
-def test_a_worker_that_leaks_is_found_out(leak: Callable[..., None], tmp_path: Path) -> None:
-    """The comparison that an honest worker passes, here too, fails for each planted leak."""
+def test_a_worker_that_leaks_is_detected(leak: Callable[..., None], tmp_path: Path) -> None:
+    """The comparison fails for each planted leak, and passes for an honest worker."""
 
     def story(worker: WorldPlay) -> None:
         if leak is leak_a_task_name:
             worker.harness.submit("A", b"id,0\nx,1\n")
         else:
             worker.harness.submit("A", embeddings(0))
-        if leak is leak_weighted_ranks:  # with one entry it is 1 everywhere
+        if leak is leak_weighted_ranks:  # with one entry, the weighted rank is always 1
             worker.harness.submit("B", embeddings(1))
         worker.drive()
 

@@ -1,4 +1,4 @@
-"""What is installed from a wheel works without the checkout."""
+"""An installation from the wheel works without the checkout."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.xdist_group("installation")
 
 
 def test_wheel_holds_everything_and_nothing_else(wheel: Path) -> None:
-    """Three packages, the shipped files, the licence; no tests, no caches, no secrets."""
+    """The wheel contains the three packages, the shipped files and the license, and no tests, caches or secrets."""
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {
@@ -36,7 +36,7 @@ def test_wheel_holds_everything_and_nothing_else(wheel: Path) -> None:
 
 
 def test_packages_come_from_the_wheel(installation: Installation, tmp_path: Path) -> None:
-    """Guard for the tests below: the checkout is not what they see."""
+    """Guard for the tests below: the packages are imported from the wheel, not from the checkout."""
     code = "import worker, scoring, leaderboard as l; print(worker.__file__, scoring.__file__, l.__file__)"
     told = installation.run("python", "-c", code, cwd=tmp_path)
     assert all(path.startswith(str(installation.libraries)) for path in told.split())
@@ -58,14 +58,14 @@ print(sorted(load(shipped("config/challenge.yaml")).phases), [len(phase.ids) for
 
 
 def test_init_works_from_the_wheel(installation: Installation, tmp_path: Path) -> None:
-    """A new challenge can be made where there is no checkout."""
+    """`init` creates a challenge without the checkout."""
     installation.run("neuco-worker", "init", "c", "--yes", "--dim", "64", cwd=tmp_path)
     assert (tmp_path / "c" / "bundle.zip").is_file()
     assert oct((tmp_path / "c" / "challenge.secret").stat().st_mode & 0o777) == "0o600"
 
 
 def test_page_templates_are_in_the_wheel(wheel: Path) -> None:
-    """Everything that is not Python but lies in a package travels with it."""
+    """Every file in a package is in the wheel, including those that are not Python."""
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     for package in ("worker", "scoring", "leaderboard"):
@@ -78,7 +78,7 @@ TORCH = "--index-url https://download.pytorch.org/whl/cpu torch"
 
 
 def readme_commands() -> tuple[list[str], list[str]]:
-    """List the commands of README's section on installing: those for a clone, and in the last block those without one."""
+    """Return the commands in README's section on installing: those for a clone, and those in the last block, which need no clone."""
     section = (ROOT / "README.md").read_text().partition("\n## Installing\n")[2].partition("\n## ")[0]
     *inside, without = (
         re.findall(r"^\$ (.*)$", block, re.MULTILINE) for block in section.split("```console\n")[1:]
@@ -90,20 +90,20 @@ IN_A_CLONE, WITHOUT_A_CLONE = readme_commands()
 
 
 def test_readme_gives_the_cpu_build_first() -> None:
-    """The line that needs PyTorch's index comes before all that would take torch from elsewhere, in a clone and without one."""
+    """With and without a clone, the first command installs torch from PyTorch's index, so later commands do not install another build."""
     assert [line.endswith(TORCH) for line in IN_A_CLONE] == [True, False, False]
     assert [line.endswith(TORCH) for line in WITHOUT_A_CLONE] == [True, False]
 
 
-def test_readmes_way_without_a_clone_needs_no_file_of_one() -> None:
-    """A person without a clone can type its lines: no word of them is a file of this repository."""
+def test_the_readmes_installation_without_a_clone_needs_no_clone() -> None:
+    """No word in the commands for use without a clone is a file in this repository."""
     words = [word for line in WITHOUT_A_CLONE for word in shlex.split(line)]
     assert [word for word in words if (ROOT / word).exists()] == []
 
 
 @pytest.mark.parametrize("line", [*IN_A_CLONE[1:], *WITHOUT_A_CLONE[1:]])
 def test_readmes_ways_to_install_work(line: str, wheel: Path, tmp_path: Path) -> None:
-    """From a clone, as a wheel, from an address: each gives the same files and a command, without an index; the last in an empty folder."""
+    """Each way to install, from a clone or an address, gives the wheel's files and a working command, without a package index."""
     clone = copy_checkout(tmp_path / "clone")
     address = "https://github.com/ORGANIZER/neuco-worker.git"
     installation = Installation(tmp_path / "environment")
@@ -116,7 +116,7 @@ def test_readmes_ways_to_install_work(line: str, wheel: Path, tmp_path: Path) ->
 
 
 def test_versions_are_pinned_in_one_place() -> None:
-    """Other people's environments are asked for ranges; torch's tested version is written in constraints.txt alone."""
+    """The package declares version ranges, and the tested version of torch is pinned only in constraints.txt."""
     assert not [requirement for requirement in DECLARED if "==" in requirement]
     assert "\ntorch==" in (ROOT / "constraints.txt").read_text()
     for name in ("Makefile", "Dockerfile", "README.md", "config/kin/geobench-check.yml"):
@@ -124,7 +124,7 @@ def test_versions_are_pinned_in_one_place() -> None:
 
 
 def test_a_package_page_has_no_broken_link(wheel: Path) -> None:
-    """The long description names no other file of the repository, but everything else is there."""
+    """The long description has all sections of the README and no relative link, and the metadata is complete."""
     with zipfile.ZipFile(wheel) as archive:
         [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
         metadata = email.message_from_string(archive.read(name).decode())

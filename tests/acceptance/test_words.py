@@ -1,4 +1,4 @@
-"""What users read is spelled correctly and is free of the words in ``tests/words.txt``."""
+"""Texts for users are spelled correctly and contain none of the phrases in ``tests/words.txt``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MARKUP = re.compile(
 
 
 def blank(match: re.Match[str]) -> str:
-    """Replace what is not prose, and keep its lines, so that the place of a word is known."""
+    """Replace text that is not prose but keep its line breaks, so that line numbers stay correct."""
     return "\n" * match[0].count("\n") or " "
 
 
@@ -74,13 +74,13 @@ READERS: dict[str, Callable[[str], str]] = {
 
 
 def tracked() -> Iterator[str]:
-    """List the files of the project that somebody wrote here."""
+    """List the tracked files that were written for this project, without vendored ones."""
     names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return (name for name in names.splitlines() if not name.startswith(NOT_OURS) and (ROOT / name).is_file())
 
 
 def read_by_users() -> Iterator[str]:
-    """List the files that users meet: all but the code of tests."""
+    """List the files that users read: all except the code of tests."""
     for name in tracked():
         if Path(name).suffix in READERS and not (name.startswith("tests/") and not name.endswith(".md")):
             yield name
@@ -100,7 +100,7 @@ def words() -> tuple[dict[str, str], list[str]]:
 
 
 def found(prose: str) -> list[tuple[int, str]]:
-    """Find the phrases of the list: line and advice."""
+    """Return the line and the advice for each listed phrase in a text."""
     better, allowed = words()
     for idiom in allowed:
         prose = re.sub(pattern(idiom), blank, prose, flags=re.IGNORECASE)
@@ -112,7 +112,7 @@ def found(prose: str) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("suffix", sorted(READERS))
-def test_no_reader_meets_a_word_of_the_list(suffix: str) -> None:
+def test_no_text_contains_a_word_of_the_list(suffix: str) -> None:
     """Each finding names the file, the line and the better words."""
     faults = [
         f"{name}:{line}: {advice}"
@@ -133,12 +133,12 @@ def test_no_reader_meets_a_word_of_the_list(suffix: str) -> None:
     ],
 )
 def test_only_prose_is_searched(suffix: str, text: str, lines: list[int]) -> None:
-    """A word in code, in a name or in markup is not prose; one in a sentence is, and its line is known."""
+    """Words in code, names and markup are ignored; a word in a sentence is found with its line."""
     assert [line for line, _ in found(READERS[suffix](text))] == lines
 
 
 def test_the_list_is_sorted_and_says_what_is_better() -> None:
-    """No phrase is there twice, none is allowed and forbidden, and each has a replacement."""
+    """The phrases are sorted, none is both allowed and forbidden, and each has a replacement."""
     better, allowed = words()
     assert list(better) == sorted(better)
     assert all(better.values())
@@ -146,7 +146,7 @@ def test_the_list_is_sorted_and_says_what_is_better() -> None:
 
 
 def test_spelling() -> None:
-    """Only words of ``tests/spelling.txt`` are unknown to codespell."""
+    """Codespell finds no misspelling, apart from the words that ``tests/spelling.txt`` allows."""
     names = [name for name in tracked() if Path(name).suffix in SPELT or name == "Makefile"]
     options = ["--ignore-words", "tests/spelling.txt", "--disable-colors"]
     command = [sys.executable, "-m", "codespell_lib", *options, *names]

@@ -1,7 +1,8 @@
-"""Two worlds that differ in nothing but their hidden tasks, and everything that a participant can see of each.
+"""Two worlds that differ only in their hidden tasks, and everything that a participant can see of each.
 
-A world is a whole challenge: sandbox, worker, repository. :func:`look` collects what anybody can see, :func:`differences` compares two
-looks except for an explicit list of fields (``ALLOWED``). To know whether something leaks, do the same in both and compare.
+A world is a whole challenge: sandbox, worker and repository. :func:`look` collects everything that is visible from outside.
+:func:`differences` compares two looks, except for an explicit list of fields (``ALLOWED``). If the same actions in both worlds lead to a
+difference, something leaks.
 """
 
 from __future__ import annotations
@@ -33,24 +34,24 @@ from worker.sandbox import ManualClock
 from worker.state import ACTIVE
 
 GRID_S = 30
-FOLD_COST_S = 0.25  # how long a fold of a task takes on the worlds' clock: scoring tells the number of tasks by its time
+FOLD_COST_S = 0.25  # per fold of a task, on the worlds' clock; the scoring time therefore depends on the number of tasks
 FOLDS = 4
-AHEAD_S = 3.5  # before an answer leaves its submission is read again
+AHEAD_S = 3.5  # a submission is read again this long before its answer is posted
 
 ALLOWED = ("q_mean", "rank", "rank_by_mean", "group", "move", "move_kind", "position", "reliable")
-"""What may differ between worlds on the board: mean Q and what is computed from it. Besides: hashes, nonces and times of day."""
+"""Fields of the board that may differ: mean Q and values computed from it. Hashes, nonces and times of day may differ too."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """A hidden task set: phase to file name to how many of the ids it uses."""
+    """A set of hidden tasks: for each phase, the names of its label files and the number of ids in each file."""
 
     name: str
     tasks: Mapping[str, Mapping[str, int]]
     seed: int
 
     def words(self) -> tuple[str, ...]:
-        """Return what must not be seen anywhere: names and stems of this world's label files."""
+        """Return the words that must not be visible anywhere: the task names of this world."""
         return tuple(sorted({name.split("__")[0] for files in self.tasks.values() for name in files}))
 
 
@@ -101,7 +102,7 @@ class WorldStage(Harness):
 
 
 class WorldPlay(StepWorker):
-    """A worker under a clock on which scoring takes as long as there are folds and tasks."""
+    """A worker with a manual clock, on which the scoring time is proportional to the number of folds and tasks."""
 
     def __init__(self, harness: WorldStage, **options: Any) -> None:
         self._costed = False
@@ -114,7 +115,7 @@ class WorldPlay(StepWorker):
             self.before_child()
 
     def step(self) -> bool:
-        """Do one step; once per attempt, let pass what scoring costs."""
+        """Do one step; once per attempt, advance the clock by the scoring time."""
         moved = super().step()
         stages = self.daemon.evaluation.stages
         if "scoring" not in stages.values():
@@ -127,7 +128,7 @@ class WorldPlay(StepWorker):
         return moved
 
     def drive(self, until: Callable[[], bool] | None = None, *, limit_s: float = LIMIT_S) -> None:
-        """Step until a condition holds, by default until all is quiet; when nothing is under way, go to the next moment of interest."""
+        """Step until a condition holds, by default until no work is left, and advance the clock to the next due time when idle."""
         begun = self.clock.now()
         ends = time.monotonic() + limit_s
         while True:
@@ -144,7 +145,7 @@ class WorldPlay(StepWorker):
                 self.clock.advance(self._until_due())
 
     def _until_due(self) -> float:
-        """Return seconds to the next answer or try, with a stop shortly before, when facts are read again; at least half a second."""
+        """Return the seconds to the next answer or retry, or first to the moment shortly before it when the facts are read again."""
         now = self.clock.now()
         with self.store.read() as tx:
             moments = [owed.not_before for owed in tx.owed()]
@@ -175,14 +176,14 @@ def opened(folder: Path, world: World, changes: Mapping[str, Any] | None = None)
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """What can be seen of a world from outside, allowed fields masked.
+    """Everything that is visible of a world from outside, with the allowed fields masked.
 
     Attributes:
-        submissions: Per submission what its team reads at EvalAI, and what happened to it in which order.
+        submissions: Per submission, the record and texts that its team sees at EvalAI, and its effects in their order.
         evalai_boards: EvalAI's own leaderboards.
-        commits: Per commit its message, its author and its files, oldest first.
-        derived: Whether the pages and figures of each commit are made of public rows alone.
-        foreign: Words of hidden tasks that stand anywhere, git's objects included.
+        commits: Per commit, its message, header and files, oldest first.
+        derived: Pages and figures that are not made from public rows alone.
+        foreign: Words of hidden tasks that were found anywhere, including git's objects.
     """
 
     submissions: Mapping[str, Any]
@@ -193,7 +194,7 @@ class Look:
 
 
 def look(worker: WorldPlay) -> Look:
-    """Collect everything that can be seen."""
+    """Collect everything that is visible from outside."""
     harness = worker.harness
     assert isinstance(harness, WorldStage)
     submissions = {
@@ -236,7 +237,7 @@ def look(worker: WorldPlay) -> Look:
 
 
 def differences(left: Look, right: Look) -> list[str]:
-    """Say where two looks differ, and what one of them shows that it must not."""
+    """Return the differences between two looks, and everything that either of them shows but must not."""
     found = [
         f"{side}: {text}"
         for side, seen in (("left", left), ("right", right))
@@ -268,7 +269,7 @@ def _compare(path: str, left: Any, right: Any) -> list[str]:
 
 
 def _record(shown: Mapping[str, Any], *, repeated: bool) -> dict[str, Any]:
-    """Return a submission's record; of addresses the end, of times the days they fall on, of the execution time the full seconds."""
+    """Return a submission's record, with addresses shortened, times reduced to dates, and the execution time to whole seconds."""
     record = dict(shown)
     for name, value in shown.items():
         if name.endswith("_file") and isinstance(value, str):
@@ -276,13 +277,13 @@ def _record(shown: Mapping[str, Any], *, repeated: bool) -> dict[str, Any]:
         elif name.endswith("_at") or name == "when_made_public":
             record[name] = None if value is None else value[:10]
     if isinstance(shown["execution_time"], float):
-        # an answer that its team made us repeat leaves when they did so
+        # the time of a repeated answer depends on when its team caused the repetition
         record["execution_time"] = "repeated" if repeated else math.floor(shown["execution_time"])
     return record
 
 
 def _text(text: str) -> Any:
-    """Return a file that a participant reads; the value and the receipt's hashes masked, their form kept."""
+    """Return a file that a participant can read, with the value and the receipt's hashes masked."""
     try:
         document = json.loads(text)
     except ValueError:
@@ -296,7 +297,7 @@ def _text(text: str) -> Any:
 
 
 def _shape(value: Any, masked: tuple[str, ...] = ()) -> str:
-    """Write a value with hashes as their length and the named fields as their type."""
+    """Return a value as JSON, with all hashes masked and the named fields replaced by their types."""
     if isinstance(value, Mapping):
         value = {key: type(item).__name__ if key in masked else item for key, item in value.items()}
     return re.sub(r"\b(?:[0-9a-f]{64}){1,2}\b", "HASH", json.dumps(value, sort_keys=True, default=str))
@@ -306,7 +307,7 @@ def _shape(value: Any, masked: tuple[str, ...] = ()) -> str:
 
 
 def _objects(repository: Path) -> dict[str, bytes]:
-    """Return everything that the repository holds, also what no branch shows: commits, trees with their names, file contents."""
+    """Return all objects of the repository, even those that are on no branch: commits, trees with their names, and file contents."""
     said = subprocess.run(
         ["git", "--git-dir", str(repository), "cat-file", "--batch", "--batch-all-objects"],
         check=True,
@@ -331,7 +332,7 @@ def _commits(repository: Path, objects: Mapping[str, bytes]) -> Iterator[dict[st
             mode, _, blob = facts.split()
             files[f"{mode} {path}"] = objects[blob].decode()
         yield {
-            # how many rows moved follows from their ranks
+            # the number of moved rows follows from the ranks
             "message": re.sub(r", \d+ (own|passive) moves?", "", message),
             "header": [re.sub(r"[0-9a-f]{40}|\d{10} [+-]\d{4}", "", line) for line in header.splitlines()],
             "files": files,
@@ -339,13 +340,14 @@ def _commits(repository: Path, objects: Mapping[str, bytes]) -> Iterator[dict[st
 
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z| UTC|\+00:00)?")
+# These files are rendered again instead of compared; see _not_derived.
 _DERIVED = (
     "README.md",
     "index.html",
     "badge.json",
     ".svg",
     ".csv",
-)  # compared by making them again, see _not_derived
+)
 
 
 def _masked_files(files: Mapping[str, str]) -> dict[str, Any]:
@@ -372,7 +374,7 @@ def _allowed(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _history_line(line: dict[str, Any]) -> Any:
-    """Return a line of the history; which other rows changed follows from their ranks, groups and values."""
+    """Return a line of the history with only its triggers; changes of other rows follow from ranks, groups and values, which may differ."""
     triggers = set(line["triggers"])
     line["changed"] = [
         {key: value for key, value in _allowed(row).items() if key not in ("move", "kind")}
@@ -387,10 +389,10 @@ def _untimed(document: Any) -> Any:
 
 
 def _not_derived(worker: WorldPlay, commits: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Make every commit's files again from the public rows alone, and tell which are not the same to the byte.
+    """Render every commit's files again from the public rows alone, and return those that are not identical to the byte.
 
-    So pages and figures show nothing but what :func:`_masked_files` compares: no private figure, no digit beyond the rounded ones.
-    The JSON is read by functions of this module, although `verify` has similar ones: it could make the same mistake as what it checks.
+    Identical pages and figures show only data that :func:`_masked_files` compares: no private figures, and no digits beyond the rounded
+    ones. The JSON is read by functions of this module, although `verify` has similar ones, which could share a mistake with the worker.
     """
     configuration = load(worker.harness.path)
     with worker.store.read() as tx:
@@ -420,7 +422,7 @@ def _not_derived(worker: WorldPlay, commits: Sequence[Mapping[str, Any]]) -> lis
         for path, content in files.items():
             if (
                 path not in (commitments.PATH, receipts.PATH, seal.PATH)
-                and not path.startswith("ids/")  # which participants have from the organizers
+                and not path.startswith("ids/")  # participants get these from the organizers
                 and made.get(path, b"").decode() != content
             ):
                 found.append(f"{path} of sequence {sequences} is not made of public rows alone")
@@ -428,7 +430,7 @@ def _not_derived(worker: WorldPlay, commits: Sequence[Mapping[str, Any]]) -> lis
 
 
 def _methods(document: Mapping[str, Any]) -> dict[int, Method]:
-    """Return what participants say of their methods, which is theirs and not of the hidden tasks."""
+    """Return the participants' descriptions of their methods, which do not depend on the hidden tasks."""
     return {
         entry["submission"]: Method(
             name=entry.get("method", ""),
@@ -440,7 +442,7 @@ def _methods(document: Mapping[str, Any]) -> dict[int, Method]:
 
 
 def _waiting(document: Mapping[str, Any]) -> tuple[WaitingTeam, ...] | None:
-    """Return the teams that a page lists as long as values are kept back."""
+    """Return the teams that a page lists while values are withheld."""
     if "waiting" not in document:
         return None
     return tuple(
@@ -455,7 +457,7 @@ def _waiting(document: Mapping[str, Any]) -> tuple[WaitingTeam, ...] | None:
 
 
 def _public(board: Board, decimals: int) -> Board:
-    """Keep of a board what its public rows say."""
+    """Return a board with only the data of its public rows."""
     names = (
         "rank",
         "rank_by_mean",
@@ -479,7 +481,7 @@ def _public(board: Board, decimals: int) -> Board:
 
 
 def _foreign(harness: WorldStage, objects: Mapping[str, bytes]) -> list[str]:
-    """Look for words of the hidden tasks in everything that EvalAI and git hold."""
+    """Find words of the hidden tasks, local paths and tracebacks in everything that EvalAI and git store."""
     shown = "".join(
         harness.evalai.text(row["id"], name)
         for row in harness.evalai.submissions()

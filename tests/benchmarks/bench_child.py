@@ -1,7 +1,7 @@
-"""How long a submission's process takes from order to result: started for the order, or kept ready before it.
+"""How long a submission's process takes from its order to the result, if it is started for the order or kept ready before.
 
-``python -m tests.benchmarks.bench_child`` scores the challenge-size file in the development and the evaluation phase, by both kinds of
-process in turns, and compares them pair by pair. The data and the record are made before and not timed.
+``python -m tests.benchmarks.bench_child`` scores the challenge-size file in the development and the evaluation phase, with both kinds of
+process in turns, and compares them pair by pair. The data and the record are made before and are not timed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from worker.runtime.children import Child, launch
 from worker.runtime.process_group import ProcessGroup
 
 MODULE = "worker.evaluation.evaluate_child"
-LOOK_S, STILL_LOOKS = 0.25, 8  # a process that used no processor time in so many looks has loaded its code
+LOOK_S, STILL_LOOKS = 0.25, 8  # a process that used no CPU time in this many looks has loaded its code
 
 
 def main() -> None:
@@ -52,12 +52,12 @@ def main() -> None:
             cold_s, ready_s = (statistics.median(column) for column in zip(*pairs, strict=True))
             ratio = statistics.median(ready / cold for cold, ready in pairs)
             sys.stdout.write(
-                f"{name}: started for the order {cold_s:.2f} s, kept ready {ready_s:.2f} s, ratio {ratio:.2f}\n"
+                f"{name}: started on request {cold_s:.2f} s, kept ready {ready_s:.2f} s, ratio {ratio:.2f}\n"
             )
 
 
 def challenge(folder: Path, threads: int) -> Configuration:
-    """Lay out a challenge with the phases dev (5 tasks, 40 folds) and eval (9 tasks, 200 folds) of 2025."""
+    """Write a challenge with the phases dev (5 tasks, 40 folds) and eval (9 tasks, 200 folds) of 2025."""
     data = generate(folder / "data")
     secret = folder / "challenge.secret"
     secret.write_text("5a" * 32)
@@ -89,7 +89,7 @@ def challenge(folder: Path, threads: int) -> Configuration:
 
 
 def seconds(configuration: Configuration, setup: PhaseSetup, file: Path, group: ProcessGroup) -> float:
-    """Give a process its order, and return how long its result took."""
+    """Give a process its order, and return the seconds until its result."""
     woken = threading.Event()
     folder = file.parent / "child"
     begun = time.perf_counter()
@@ -109,7 +109,7 @@ def seconds(configuration: Configuration, setup: PhaseSetup, file: Path, group: 
 
 
 def wait_until_loaded(pid: int) -> None:
-    """Wait until a process that loads its code does nothing more."""
+    """Wait until a process has loaded its code and is idle."""
     process, used, still = psutil.Process(pid), 0.0, 0
     while still < STILL_LOOKS:
         time.sleep(LOOK_S)

@@ -1,8 +1,8 @@
-"""How well the kernel uses more cores, next to what the caches allow.
+"""How well the kernel uses more cores, compared with what the caches allow.
 
-``python -m tests.benchmarks.bench_cores`` trains the largest row set of 2025 (4,691 x 1,024, two tasks) on 1, 2, 4, 8, … threads, as many
-as there are cores, and reads the same rows in random order with as many. Thread counts take turns, and efficiency is compared pair by
-pair with the single thread of the same turn. From the efficiency follows how long the probes of a whole evaluation job take.
+``python -m tests.benchmarks.bench_cores`` trains the largest row set of 2025 (4,691 x 1,024, two tasks) on 1, 2, 4, 8, … threads, up to the
+number of cores, and reads the same rows in random order with the same threads. Thread counts take turns, and each is compared with the
+single thread of the same turn. The efficiency gives the time of the probes of a whole evaluation job.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def folds_per_second(work: Unit, threads: int) -> float:
 
 
 def efficiency(rates: dict[int, list[float]], threads: int) -> float:
-    """Compare a rate with that of one thread, turn by turn; 1 means that every thread does as much as it does alone."""
+    """Compare a rate with that of one thread, turn by turn; 1 means that every thread is as fast as a single one."""
     return statistics.median(
         many / (threads * one) for many, one in zip(rates[threads], rates[1], strict=True)
     )
@@ -91,7 +91,7 @@ def evaluation_folds(samples: int) -> float:
 
 
 def shared_cache() -> str:
-    """Describe the last cache, and who shares it, as Linux tells it."""
+    """Describe the last-level cache and the cores that share it, from Linux."""
     levels = sorted(CACHES.glob("index*"))
     if not levels:
         return "caches unknown"

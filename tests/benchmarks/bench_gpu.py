@@ -1,7 +1,8 @@
 """The benchmark of the torch engine: the evaluation job of 2025 on a GPU, against the compiled kernel on the same machine.
 
-``python -m tests.benchmarks.bench_gpu`` prints the probes' time in a process that is ready, the whole job in new processes, where the time
-goes, the device's memory, and how well both engines agree fold by fold. Without a CUDA device it compares them on the CPU on a small job.
+``python -m tests.benchmarks.bench_gpu`` prints the probes' time in a warm process, the time of the whole job in new processes and of its
+parts, the device's memory, and how well both engines agree fold by fold. Without a CUDA device it compares them on the CPU with a small
+job.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ FOLDS = 200
 
 
 class TimedBlock(fold_block.FoldBlock):
-    """A block that notes how long the recording of its graph takes."""
+    """A block that measures how long the recording of its graph takes."""
 
     recordings: list[float] = []
 
@@ -78,7 +79,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def on_cpu(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """Compare the engines in turns on 3,000 x 1,024, four tasks and eight folds, by processor time, which other work changes less."""
+    """Compare the engines in turns on 3,000 x 1,024, four tasks and eight folds, by CPU time, which other processes hardly change."""
     unit = _unit(3000, "rrrc", folds=8, seed=1)
     engines: dict[str, Engine] = {
         "local": make_engine("local", threads=options.threads),
@@ -140,7 +141,7 @@ def on_gpu(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
 
 
 def _drawing(units: list[Unit], threads: int) -> float:
-    """Time the random numbers of all units alone."""
+    """Measure the time for only the random numbers of all units."""
     begun = time.perf_counter()
     for unit in units:
         samples, dim = unit.rows.shape
@@ -167,7 +168,7 @@ def _cold(engine: str, folder: Path, options: argparse.Namespace) -> dict[str, f
 
 
 def _types(row_set: int) -> str:
-    """Return the kinds of a row set's tasks, a letter each."""
+    """Return the kinds of a row set's tasks, one letter each."""
     return "".join(kind[0] for _, kind, place in challenge_data.TASKS if place == row_set)
 
 
@@ -191,7 +192,7 @@ def _unit(samples: int, types: str, *, folds: int, seed: int) -> Unit:
 
 
 def _difference(found: np.ndarray, expected: np.ndarray) -> str:
-    """Compare as the engine promises; a sample at the threshold may move F1 by one count."""
+    """Compare by the engine's tolerance; a sample at the threshold may change F1 by one count."""
     apart = np.abs(found - expected) / np.maximum(1, np.abs(expected))
     return f"{apart.max():.1e}; {int((apart > TOLERANCE).sum())} of {apart.size:,} above {TOLERANCE:g}"
 

@@ -1,9 +1,9 @@
 """Measure the page of a large challenge in a browser.
 
 Run with ``python -m tests.benchmarks.bench_page`` (needs Chromium); ``--teams 100 --boards 50`` is quicker. Boards and page come from the
-product's own functions; the scores are made up. It prints the time to render everything, the bytes of the page, and, as the median of
-several runs in a desktop window: the time until the first rank is painted, and from a press of a key or a button to the next frame, of a
-sort, of a search and of opening a row; with the processor time of the page's main thread, which a busy machine hardly changes.
+product's own functions; the scores are made up. It prints the time to render everything and the size of the page. As medians of several
+runs in a desktop window, it prints the time until the first rank is painted, and the time from a key or button press to the next frame for
+a sort, a search and the opening of a row. The CPU time of the page's main thread, which other processes hardly change, is printed, too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FOLDS = 4
 RUNS = 7
 BOARD = "section.phase:not([hidden]) table.board"
 
-# Resolves with the milliseconds from an action until the browser has drawn what came of it.
+# Resolves with the milliseconds from an action until the browser has drawn its effect.
 _UNTIL_DRAWN = """(act) => new Promise((done) => {
     const begin = performance.now();
     act();
@@ -76,7 +76,7 @@ def main() -> None:
 def large_site(teams: int, boards: int) -> Site:
     """Return a phase in which one team in ten takes part from the start, and the others join in the last ten boards.
 
-    So most boards are quickly made: the time for one grows with the square of the teams.
+    The time for a board grows with the square of the number of teams, so most boards are made quickly.
     """
     random = np.random.default_rng(0)
     skill = random.random(teams)
@@ -98,7 +98,7 @@ def large_site(teams: int, boards: int) -> Site:
 
 
 def measure(browser: Browser, address: str) -> None:
-    """Print what a reader waits for."""
+    """Print the times that a reader waits."""
     first: list[float] = []
     loaded: list[float] = []
     spent: list[float] = []
@@ -119,7 +119,7 @@ def measure(browser: Browser, address: str) -> None:
 
 
 def opened(browser: Browser, address: str) -> tuple[Page, CDPSession]:
-    """Open a page; return it and what counts the processor time of its main thread."""
+    """Open a page; return it, and a meter of its main thread's CPU time."""
     page = browser.new_page(viewport={"width": 1180, "height": 860})
     page.add_init_script(_FIRST_RANK)
     meter = page.context.new_cdp_session(page)
@@ -129,7 +129,7 @@ def opened(browser: Browser, address: str) -> tuple[Page, CDPSession]:
 
 
 def processor_ms(meter: CDPSession) -> float:
-    """Return the processor time that the page's main thread has taken since it was opened."""
+    """Return the CPU time in ms that the page's main thread has used since it was opened."""
     metrics = {one["name"]: one["value"] for one in meter.send("Performance.getMetrics")["metrics"]}
     return float(metrics["TaskDuration"]) * 1000
 

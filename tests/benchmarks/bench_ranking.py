@@ -1,9 +1,9 @@
 """Time the bootstrap at full size, and a whole board of 1,000 entries.
 
 Run with ``python -m tests.benchmarks.bench_ranking``. Bootstrap: 2,000 replicates, 100 teams x 20 tasks x 200 folds; seconds and peak
-memory for tasks on 1, 5 and 20 row sets; the promise is less than 5 s on 2 cores. Board: 1,000 scored submissions of 100 teams in the nine
-tasks of 2025's evaluation phase, recomputed after the last one came, and rendered; the promise is less than 2 s. ``--teams 1000`` gives
-each submission a row of its own.
+memory for tasks on 1, 5 and 20 row sets. The target is less than 5 s on 2 cores. Board: 1,000 scored submissions of 100 teams on the nine
+tasks of 2025's evaluation phase, recomputed after the last submission and rendered. The target is less than 2 s. ``--teams 1000`` gives
+each submission its own row.
 """
 
 from __future__ import annotations

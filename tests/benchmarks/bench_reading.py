@@ -1,7 +1,7 @@
-"""Time reading: a challenge-size CSV to the float32 matrix, each candidate in a cold process, in turns.
+"""Measure reading of a challenge-size CSV into a float32 matrix, with each reader in a cold process, in turns.
 
-Run with ``python -m tests.benchmarks.bench_reading``. The promise for our reader, which judges the file besides: 148 MB of CSV in at most
-0.6 s on 2 cores (libraries loaded) and 350 MB of peak memory. The other candidates only parse good files.
+Run with ``python -m tests.benchmarks.bench_reading``. The target for our reader, which also checks the file, is 148 MB of CSV in at most
+0.6 s on 2 cores (with libraries loaded) and 350 MB of peak memory. The other readers only parse valid files.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COLUMNS = [str(column) for column in range(DIM)]
 
 
 def ours(path: Path, ids: list[str]) -> np.ndarray:
-    """Read and judge with the worker's reader."""
+    """Read and check with the worker's reader."""
     from scoring.inputs.submission import read_submission
 
     return read_submission(path, ids, DIM, max_expanded_bytes=1 << 32).matrix
@@ -108,12 +108,12 @@ CANDIDATES: dict[str, tuple[Callable[[Path, list[str]], np.ndarray], str]] = {
 
 
 def child(name: str, path: Path, ids_path: Path) -> None:
-    """Measure one candidate in this process and print the figures as JSON."""
+    """Measure one reader in this process and print the figures as JSON."""
     function, library = CANDIDATES[name]
     ids = ids_path.read_text().splitlines()
     start = time.perf_counter()
     __import__(library)
-    if name == "ours":  # as in the worker, where the scoring kernel has started numba before
+    if name == "ours":  # as in the worker, where numba is loaded before
         sys.modules[library].warm()
     loaded = time.perf_counter()
     matrix = function(path, ids)
@@ -125,7 +125,7 @@ def child(name: str, path: Path, ids_path: Path) -> None:
 
 
 def measure(name: str, path: Path, ids: Path) -> dict[str, float]:
-    """Measure one candidate in a cold process."""
+    """Measure one reader in a cold process."""
     command = [sys.executable, "-m", __spec__.name, "--child", name, "--path", str(path), "--ids", str(ids)]
     figures: dict[str, float] = json.loads(
         subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout
@@ -170,7 +170,7 @@ def main() -> None:
         return
     data = generate(options.folder)
     forms = other_forms(options.folder, data.submission)
-    for name in CANDIDATES:  # compile, and bring the file into the page cache
+    for name in CANDIDATES:  # compiles, and loads the file into the page cache
         measure(name, data.submission, data.ids)
     taken: dict[str, list[dict[str, float]]] = {}
     for _ in range(options.turns):

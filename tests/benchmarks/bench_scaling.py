@@ -1,9 +1,9 @@
-"""``python -m tests.benchmarks.bench_scaling``: how the cost grows, and what a Ray cluster takes and gives.
+"""``python -m tests.benchmarks.bench_scaling``: how the cost grows, and how fast a Ray cluster is.
 
-Exponents come from core seconds of the kernel (what else runs on the machine hardly counts). Ray is compared, in turns, with the ideal (one
-thread's time divided by the cores), with as many threads as the cluster has cores, which share one copy of the rows in their cache, and
-with as many plain processes that have a copy each from the beginning: what nodes, which share no memory, can do if nothing has to be sent.
-Core seconds, and wall seconds, the fastest of each submission counting.
+Exponents come from the kernel's core seconds, which other processes hardly change. Ray is compared, in turns, with three others: the ideal
+(one thread's time divided by the number of cores), as many threads as the cluster has cores, which share one copy of the rows in their
+cache, and as many plain processes, each with its own copy from the start, which is the best that nodes without shared memory could do. Both
+core and wall seconds are printed, for the fastest run of each submission.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.benchmarks.challenge_data import DIM, ROW_SETS, TASKS
 
 ROUNDS = 3
 CHALLENGE = (400, 200)  # submissions, folds of 2025
-REDUCED = (1, 200)  # what is run here: fewer submissions, each of them whole
+REDUCED = (1, 200)  # submissions and folds here; fewer submissions, but with all folds
 
 
 def show(line: str) -> None:
@@ -41,7 +41,7 @@ def show(line: str) -> None:
 
 
 def make_unit(*, samples: int, dim: int, tasks: int, folds: int, seed: int = 0) -> Unit:
-    """Make a unit of the challenge's kind."""
+    """Make a unit like those of the challenge."""
     generator = np.random.default_rng(seed)
     rows = aligned((samples, dim))
     rows[:] = generator.standard_normal((samples, dim), dtype=np.float32)
@@ -57,7 +57,7 @@ def make_unit(*, samples: int, dim: int, tasks: int, folds: int, seed: int = 0) 
 
 
 def submission(folds: int, seed: int, dim: int = DIM) -> list[Unit]:
-    """Make what one submission of 2025's evaluation phase is to an engine: nine tasks on five row sets."""
+    """Make the units of one submission to 2025's evaluation phase: nine tasks on five row sets."""
     tasks = Counter(row_set for _, _, row_set in TASKS)
     return [
         make_unit(samples=samples, dim=dim, tasks=tasks[number], folds=folds, seed=seed)
@@ -66,7 +66,7 @@ def submission(folds: int, seed: int, dim: int = DIM) -> list[Unit]:
 
 
 def exponent(name: str, values: Iterable[int], make: Callable[[int], Unit], expected: str) -> None:
-    """Time one thread over a range and print the slope of the logarithms."""
+    """Measure one thread over a range and print the slope of the logarithms."""
     engine = LocalEngine(threads=1)
     points = []
     for value in values:
@@ -95,7 +95,7 @@ def exponents() -> None:
 
 
 def core_seconds() -> float:
-    """Return the core seconds that this process, plain processes of ours and the cluster's actors have used."""
+    """Return the core seconds that this process, our plain processes and the cluster's actors have used."""
     ours = ("ray::Scorer", "multiprocessing.spawn")
     used = 0.0
     for process in psutil.process_iter(["cmdline", "cpu_times"]):
@@ -113,12 +113,12 @@ def timed(engine: Any, units: Iterable[Unit]) -> tuple[float, float]:
 
 
 class Processes:
-    """Plain processes that score, each on its own copy of the rows; they take ranges of folds as the Ray engine deals them out.
+    """Plain processes that score ranges of folds like the Ray engine's, each on its own copy of the rows.
 
     Args:
-        count: How many.
-        submissions: How many submissions they know.
-        folds: Of each.
+        count: Number of processes.
+        submissions: Number of submissions that they have.
+        folds: Number of folds of each.
         dim: Dimension of the embeddings.
     """
 
@@ -138,12 +138,12 @@ class Processes:
             pipe.recv()
 
     def score(self, unit: Unit) -> np.ndarray:
-        """Score one of the units that they know."""
+        """Score one of their units."""
         [scores] = self.score_all([unit])
         return scores
 
     def score_all(self, units: Iterable[Unit]) -> list[np.ndarray]:
-        """Score some of the units that they know."""
+        """Score some of their units."""
         units = list(units)
         self._dealt.value = 0
         for pipe in self._pipes:
@@ -230,7 +230,7 @@ def compare(nodes: int, cores: int, units: list[list[Unit]], folds: int, dim: in
             *(LocalEngine(threads=1), LocalEngine(threads=nodes * cores)),
             *(plain, RayEngine(address=started.address)),
         ]
-        for unit in units[0]:  # the actors are warm afterwards
+        for unit in units[0]:  # warms the actors up
             expected, *others = (engine.score(unit) for engine in engines)
             if not all(np.array_equal(expected, scores) for scores in others):
                 raise RuntimeError("the engines disagree")

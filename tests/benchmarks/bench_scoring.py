@@ -1,7 +1,8 @@
 """The benchmark of the scoring core: jobs in cold processes, their parts, the plain loop, the machine's limits, scaling.
 
 ``python -m tests.benchmarks`` prints everything; ``--write`` puts it into docs/performance.md. Jobs and the plain loop take turns, so that
-a busy machine slows both, and ratios are taken pair by pair. Run it on a quiet machine nevertheless: seconds mean little otherwise.
+a busy machine slows both, and ratios are taken pair by pair. Still, run it on an idle machine, because absolute seconds mean little on a
+busy one.
 """
 
 from __future__ import annotations
@@ -116,8 +117,8 @@ def _jobs(jobs: dict[str, list[dict]], plain: list[dict[str, float]], options: a
         ),
         ("development job (5 tasks, K = 40)", f"{walls['development']:.2f} s", spread["development"]),
         ("peak memory of the process", f"{peak:.0f} MB", ""),
-        ("largest difference to NeuCo-Bench's results, fold / Q", f"{golden[0]:.1e} / {golden[1]:.1e}", ""),
-        ("largest difference to the plain loop with the same seeds, fold", f"{oracle:.1e}", ""),
+        ("largest difference from NeuCo-Bench's results, fold / Q", f"{golden[0]:.1e} / {golden[1]:.1e}", ""),
+        ("largest difference from the plain loop with the same seeds, fold", f"{oracle:.1e}", ""),
     ]
     parts = _table(
         ("part", *jobs),
@@ -129,10 +130,10 @@ def _jobs(jobs: dict[str, list[dict]], plain: list[dict[str, float]], options: a
     slow = statistics.median(full)
     return (
         _table((f"on {options.threads} threads", "measured", "range over the rounds"), rows)
-        + f"\nEach job runs in a new process. × is the median over the rounds of the ratio to the plain PyTorch loop"
-        f" (DataLoader, torchmetrics, one process,"
-        f" one thread), whose evaluation job takes {slow:.0f} s, extrapolated from {options.rounds} folds of each task."
-        f" Jobs and loop ran in turns.\n\nParts of each job, median seconds:\n\n{parts}"
+        + "\nEach job runs in a new process. × says how many times longer the plain PyTorch loop takes (DataLoader, torchmetrics, one"
+        " process, one thread): the median of this ratio over the rounds. The loop takes"
+        f" {slow:.0f} s for the evaluation job, extrapolated from {options.rounds} folds of each task."
+        f" The jobs and the loop ran alternately.\n\nParts of each job, median seconds:\n\n{parts}"
     )
 
 
@@ -167,7 +168,7 @@ def _median_part(runs: list[dict], part: str) -> str:
 
 
 def _plain_seconds_per_fold(folder: Path) -> dict[str, float]:
-    """Time one fold of each task as it is usually written, on one torch thread, which is its best."""
+    """Measure one fold of each task in the usual PyTorch loop, with one torch thread, which is the fastest setting."""
     import torch
 
     from tests.scoring.harness.usual_loop import usual_loop
@@ -250,8 +251,9 @@ def _limits(jobs: list[dict], threads: int) -> str:
     )
     return (
         f"Limits of the machine, measured in the same run on all threads together:\n\n{table}\n"
-        f"Reading the rows in random order at this rate and the CSV as in the job takes {traffic / shuffled:.2f} + {reading:.2f} s;"
-        f" the evaluation job in a challenge takes {job / least:.2f} times as long. The kernel reaches {reached / 1e9:.0f} GFLOP/s with two"
+        f"At the rate in the last row, reading the rows takes {traffic / shuffled:.2f} s; reading the CSV takes {reading:.2f} s."
+        f" The evaluation job in a challenge takes {job / least:.2f} times the sum of the two."
+        f" The kernel reaches {reached / 1e9:.0f} GFLOP/s with two"
         " tasks on the largest row set.\n"
     )
 

@@ -1,7 +1,7 @@
 """Measure memory and time of ``verify`` on a repository with a long history.
 
 Run with ``python -m tests.benchmarks.bench_verify``; ``--versions 300`` is quicker, ``--versions 2000 --tasks 9 --folds 200`` has large
-scores. The promise is less than 300 MB for 1,500 versions.
+scores. The target is less than 300 MB for 1,500 versions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Any
 
 from tests.benchmarks.long_challenge import Size, make_repository
 
-# What a process and its children took, at most and in all; asked of a small process, because a child begins with what its parent took.
+# Prints peak memory and CPU time of a process and its children. It runs in a small process, because a child starts with its parent's
+# memory.
 _MEASURE = """
 import json, resource, subprocess, sys
 out = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE).stdout
@@ -27,7 +28,7 @@ print(json.dumps([json.loads(out), taken.ru_maxrss, taken.ru_utime + taken.ru_st
 
 
 def verified(repository: Path) -> tuple[dict[str, Any], float, float]:
-    """Verify a repository in a process of its own; return its report, peak memory in MB and seconds of processor time."""
+    """Verify a repository in a separate process; return its report, peak memory in MB and seconds of CPU time."""
     worker = os.fspath(Path(sys.executable).with_name("neuco-worker"))
     command = [worker, "verify", str(repository), "--json"]
     done = subprocess.run([sys.executable, "-c", _MEASURE, *command], capture_output=True, check=True)

@@ -1,9 +1,9 @@
-"""How often other secret splits put another team first, and what `verify` estimates from the folds of one draw.
+"""How often other secret splits have another winner, and what `verify` estimates of that from the folds of one draw.
 
-The teams of a small challenge (digits that ship with the software) send the pixels with random noise, each a little more than the one
-before. The same files are scored with the real scorer under many secrets. Measured is how often two draws have different winners;
-estimated is the share of the bootstrap's replicates in which the winner is not first, as a board keeps it: its mean over the draws, and
-the range that holds four of five of them.
+The teams of a small challenge (digits that ship with the software) send the pixels with random noise, each with a little more than the
+previous one. The same files are scored with the real scorer under many secrets. The script measures how often two draws have different
+winners. The estimate is the share of the bootstrap's replicates in which the winner is not first, as a board keeps it; the script prints
+its mean over the draws, and the range of the middle 80 %.
 
 Run with ``python -m tests.benchmarks.bench_winner [--draws 60] [--folds 40]``.
 """
@@ -28,22 +28,15 @@ from scoring.randomness import phase_key, secret_commitment
 from scoring.tasks import Task, TaskType
 from worker.organizer.demo import data, methods
 
-NOISE = 4.0  # of the best team, where a pixel goes up to 16
-FIELDS = (
-    (2, 0.5),
-    (2, 2.0),
-    (5, 0.0),
-    (5, 0.5),
-    (5, 1.0),
-    (5, 2.0),
-    (5, 4.0),
-)  # teams, and noise between two
+NOISE = 4.0  # of the best team; pixels are at most 16
+# Number of teams, and the difference in noise between two of them.
+FIELDS = ((2, 0.5), (2, 2.0), (5, 0.0), (5, 0.5), (5, 1.0), (5, 2.0), (5, 4.0))
 
 Files = Sequence[NDArray[np.float32]]
 
 
 def teams(number: int, apart: float, images: methods.Images) -> Files:
-    """Return what the teams of a field send."""
+    """Return the files of a field's teams."""
     pixels = methods.raw_pixels(images)
     return [
         pixels
@@ -89,7 +82,7 @@ def draw(files: Files, phase: data.PhaseData, folds: int, secret: int) -> FoldTa
 
 
 def winner_and_estimate(table: FoldTable) -> tuple[int, float]:
-    """Return who is first under a draw, and the estimated share of other draws that put somebody else there."""
+    """Return the winner of a draw, and the estimated share of other draws with another winner."""
     scores = np.array(
         [[quality(folds.tolist()).q for folds in rows] for rows in zip(*table.folds, strict=True)]
     )

@@ -25,7 +25,7 @@ DEVELOPMENT = ("biomass_mean", "crops", "landcover_forest", "heat_mean", "random
 
 @dataclass(frozen=True, kw_only=True)
 class ChallengeData:
-    """Where the files of a generated challenge lie."""
+    """Paths of a generated challenge's files."""
 
     submission: Path
     ids: Path
@@ -34,10 +34,10 @@ class ChallengeData:
 
 
 def generate(folder: Path) -> ChallengeData:
-    """Write the files, unless they are there already.
+    """Write the files, unless they exist already.
 
-    The embeddings' spectrum decays like 1/k, mixed by a random rotation; labels depend on some leading directions with noise, so that
-    scores look like those of a real submission.
+    The embeddings have a spectrum that decays like 1/k, and a random rotation. Labels depend on some leading directions, with noise, so
+    that scores are similar to those of a real submission.
     """
     data = ChallengeData(
         submission=folder / "submission.csv",

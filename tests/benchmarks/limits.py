@@ -1,4 +1,4 @@
-"""What the machine could do at most: multiply-adds and row reads per second, measured with the kernel's own building blocks."""
+"""The limits of the machine: multiply-adds and row reads per second, measured with the kernel's own functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scoring.kernel.simd import LANES, fused, load, spread, total
 
 @numba.njit(nogil=True)
 def _multiply(rounds: int, values: np.ndarray) -> float:
-    """Ten independent chains of multiply-adds in registers."""
+    """Run ten independent chains of multiply-adds in registers."""
     x = load(values, 0)
     a = spread(np.float32(0.0))
     b, c, d, e, f, g, h, i, j = a, a, a, a, a, a, a, a, a

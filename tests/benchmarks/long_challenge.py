@@ -1,7 +1,7 @@
-"""A long challenge, as an honest one leaves its repository: what verification is measured on.
+"""The repository of a long, honest challenge, to measure verification.
 
-A submission an hour, with a batch of the public log, a board and a sealed commit after each; the phase is revealed in the last one. Only
-the scores are made up.
+There is one submission per hour, and after each one a batch of the public log, a board and a sealed commit. The last commit reveals the
+phase. Only the scores are made up.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 PHASE, TITLE, SECRET = "dev", "Benchmark", bytes(range(32))
 IDS = tuple(f"image_{number:04d}" for number in range(200))
 SIGNER = Signer(bytes(32))
-REPLICATES = 8  # of the bootstrap, of which verification computes that of the last board again
+REPLICATES = 8  # of the bootstrap; verification recomputes the one of the last board
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,14 +48,14 @@ class Size:
 
 @dataclass(frozen=True, kw_only=True)
 class Story:
-    """What happened in the challenge.
+    """The history of the challenge.
 
     Attributes:
-        openings: What opens each event of the register.
-        lines: Of the public log.
-        fillers: Line to the key that filled it up.
-        boards: One after each submission; the figures of the last one alone.
-        texts: The same boards, with all that is known of them.
+        openings: Opening of each event's commitment in the register.
+        lines: Lines of the public log.
+        fillers: Line to the key of its filler.
+        boards: One board per submission; only the last one has figures.
+        texts: The same boards as JSON, with all their figures.
     """
 
     openings: list[str] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Story:
 
 
 def make_repository(folder: Path, size: Size) -> Path:
-    """Write a bare repository as an honest challenge of this size leaves it, and return it."""
+    """Write the bare repository of an honest challenge of this size, and return its path."""
     record = record_of(size)
     manifest = manifests.phase_manifest(record)
     opened = manifests.opening(SECRET, {PHASE: manifest})
@@ -119,9 +119,9 @@ def make_repository(folder: Path, size: Size) -> Path:
 def _commits(
     story: Story, history: Sequence[bytes], listed: bytes, rendered: Mapping[str, bytes]
 ) -> Iterator[bytes]:
-    """Yield what ``git fast-import`` reads: a sealed commit for each board."""
+    """Yield the input of ``git fast-import``: a sealed commit for each board."""
     number = len(story.boards)
-    # All versions of a file one after the other, so that git keeps the differences alone.
+    # All versions of a file one after the other, so that git stores only the differences.
     for first, pieces in ((0, story.lines), (number, history)):
         for version_ in range(1, number + 1):
             yield _blob(first + version_, b"".join(pieces[:version_]))
@@ -139,7 +139,7 @@ def _commits(
 
 
 def record_of(size: Size) -> PhaseRecord:
-    """Make up the phase: tasks of both kinds."""
+    """Make up a phase with tasks of both kinds."""
     random = np.random.default_rng(0)
     tasks: list[Task] = []
     for number in range(size.tasks):
@@ -174,7 +174,7 @@ def record_of(size: Size) -> PhaseRecord:
 
 
 def _story(record: PhaseRecord, size: Size) -> Story:
-    """Let the worker's own functions make boards and log of what happens."""
+    """Make boards and log of the events with the worker's own functions."""
     random = np.random.default_rng(2)
     story, entries = Story(), list[Entry]()
     rules = record.rules.for_board(epsilon=record.protocol.recipe.epsilon, chosen={})
@@ -196,7 +196,7 @@ def _story(record: PhaseRecord, size: Size) -> Story:
 
 
 def events_of(record: PhaseRecord, size: Size) -> Iterator[list[dict[str, Any]]]:
-    """Make up scores, and yield what happens in each hour: one submission is answered."""
+    """Make up scores, and yield the events of each hour, in which one submission is answered."""
     random = np.random.default_rng(1)
     before = [_decided(record)]
     for number in range(1, size.versions + 1):
@@ -228,7 +228,7 @@ def _decided(record: PhaseRecord) -> dict[str, Any]:
 def _happened(
     record: PhaseRecord, number: int, team: int, at: datetime, folds: Mapping[str, list[float]]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the events of a submission: it came, it was scored, and EvalAI had its answer."""
+    """Yield the events of a submission: it arrived, was scored, and EvalAI received the answer."""
     who = {"entry": f"{number:032x}", "submission": number, "team_key": team, "team": f"Team {team}"}
     facts = {
         **who,
@@ -327,7 +327,7 @@ def _blob(mark: int, content: bytes) -> bytes:
 
 
 def _commit(marked: Mapping[str, int], files: Mapping[str, bytes], at: datetime) -> bytes:
-    """Return what ``git fast-import`` reads for one commit."""
+    """Return the input of ``git fast-import`` for one commit."""
     head = f"commit refs/heads/main\ncommitter b <b@example.org> {int(at.timestamp())} +0000\ndata 2\nb\n"
     parts = [head.encode()]
     parts += [

@@ -1,21 +1,21 @@
-"""How far an attacker climbs who learns from what is shown of mean Q alone: 10 submissions a day for three weeks.
+"""How much an attacker gains by learning only from shown values of mean Q, with 10 submissions a day for three weeks.
 
-A simulation with the real scorer on small challenges. The embeddings of an honest method explain part of the hidden labels; the attacker
-adds noise of their own choice to some of its columns, and learns from the answers. They know the rule by which values are shown: rounded,
-or by the Ladder (Blum and Hardt, 2015), which rounds to its step as well. Two known attacks, and two that know the rule and use it:
+This is a simulation with the real scorer on small challenges. The embeddings of an honest method explain part of the hidden labels; the
+attacker adds chosen noise to some of its columns, and learns from the answers. Attackers know how values are shown: rounded, or by the
+Ladder (Blum and Hardt, 2015), which also rounds to its step. The attacks are:
 
-- boosting (Blum and Hardt): each random noise is compared with what was shown before; the sum of all, with the sign of what each did to
-  the value, is sent in nine strengths, and the best one stays.
-- boosting at the threshold: some columns are spoilt, so that a file lies just under the next value that would be shown, and a small gain
-  tips the answer. Private submissions, which have a ladder of their own, tell what spoilt files are worth. The attacker keeps the files
-  at the threshold: a little better after a no, a little worse after a yes.
-- climbing: the noise is changed a little at random; what raises the shown value stays (a tie does not).
-- climbing in large steps, on several columns, so that a lucky one is worth a step of the Ladder.
-- three accounts have three times the submissions, and ladders of their own, for public and for private submissions.
+- boosting (Blum and Hardt): each random noise is compared with the value shown before; the sum of all, with the sign of each one's effect,
+  is sent in nine strengths, and the best one is kept.
+- boosting at the threshold: some columns are made worse, so that a file is just below the next value that would be shown, and a small gain
+  changes the answer. Private submissions, which have their own ladder, reveal the value of such files. The attacker stays at the threshold
+  by making files a little better after a no, and a little worse after a yes.
+- climbing: the noise is changed a little at random, and a change that raises the shown value is kept (a tie is not).
+- climbing in large steps on several columns, so that a lucky one gains a step of the Ladder.
+- three accounts: three times the submissions, and a ladder per account for public and for private submissions.
 - lottery: nothing is shown before the end, and the best one of many files counts (``selection: best``).
 
-What is printed is the gain of unrounded mean Q over the honest file, mean and standard deviation over several challenges, and how many of
-the comparisons showed a difference at all (at the threshold: how many tipped).
+It prints the gain in unrounded mean Q over the honest file, as mean and standard deviation over several challenges, and how many
+comparisons showed a difference (at the threshold, how many answers were a yes).
 
 Run with ``python -m tests.benchmarks.probing [--rows 1000] [--folds 40] [--challenges 4]``.
 """
@@ -35,7 +35,7 @@ from tests.benchmarks.probing_challenge import DIM, SUBMISSIONS, TASKS, Challeng
 
 FINAL = 3  # submissions of one team in a final phase
 PROCESSES = 2
-SEEDS = 100  # the first of those of attackers
+SEEDS = 100  # first seed of the attackers
 
 RULES = (
     Rule(name="3 decimals"),
@@ -47,7 +47,7 @@ RULES = (
 
 
 def attacked(name: str, rule: Rule, rows: int, folds: int, seed: int) -> tuple[float, float]:
-    """Let an attack run against a challenge with a rule; return its gain and what it was told."""
+    """Run an attack against a challenge with a rule; return its gain and the share of informative answers."""
     challenge = Challenge.make(rows, folds, seed)
     attack, accounts = ATTACKS[name]
     teams = [Team(challenge, rule) for _ in range(accounts)]
@@ -63,7 +63,7 @@ def won(tickets: int, rows: int, folds: int, seed: int) -> float:
 
 
 def honest(rows: int, folds: int, seed: int) -> float:
-    """Return what the honest file of a challenge is worth."""
+    """Return the mean Q of a challenge's honest file."""
     challenge = Challenge.make(rows, folds, seed)
     return challenge.mean_q(challenge.honest)
 

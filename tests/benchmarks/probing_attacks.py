@@ -1,4 +1,4 @@
-"""Attacks on a shown score: each gets an honest file and accounts, and returns the file that stays and how many answers told something."""
+"""Attacks on a shown score: each gets an honest file and accounts, and returns its final file and the share of informative answers."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import numpy as np
 from tests.benchmarks.probing_challenge import Answer, Challenge, Team, Values
 
 STRENGTHS = np.linspace(0.1, 1.0, 9)  # in which the sum of all noises is sent
-STRENGTH, STEP = 0.3, 0.05  # of the noise on one column, where a column's standard deviation is 1
+STRENGTH, STEP = 0.3, 0.05  # of the noise on one column, in standard deviations of the column
 LARGE_STEP, COLUMNS = 0.2, 4  # of the noise on several columns
-CALIBRATION = 15  # submissions that tell what spoilt files are worth
-SPOILT = 6  # columns of the most spoilt file
-STAIRS = 0.1  # by how much of mean Q the attacker at the threshold moves after a surprise
-OVERSHOOT = 0.15  # by how much a noise that tips is better than it had to be
-BELOW = 0.5  # of mean Q; how far under the honest file a border of rounding has to lie at least
+CALIBRATION = 15  # submissions that reveal the value of spoilt files
+SPOILT = 6  # spoilt columns of the worst file
+STAIRS = 0.1  # largest change in mean Q of the aim after an answer
+OVERSHOOT = 0.15  # how much better than necessary a noise is that changes the answer
+BELOW = 0.5  # least distance in mean Q of a rounding threshold below the honest file
 
 Attack = Callable[[Values, Sequence[Team], np.random.Generator], tuple[Values, float]]
 
 
 def boosting(honest: Values, teams: Sequence[Team], rng: np.random.Generator) -> tuple[Values, float]:
-    """Sum up noises with the sign of what each did to the value that was shown."""
+    """Sum noises, each with the sign of its effect on the shown value."""
     [team] = teams
     plain = before = team.send(honest).value
     total = np.zeros((len(honest), 1))
@@ -33,7 +33,7 @@ def boosting(honest: Values, teams: Sequence[Team], rng: np.random.Generator) ->
         value = team.send(with_noise(honest, STRENGTH * noise)).value
         total += noise * np.sign(value - before)
         told.append(value != before)
-        # A value on the Ladder stays until a better one takes its place.
+        # A value on the Ladder stays until a better one replaces it.
         before = plain if team.rule.step is None else value
     return best_strength(honest, plain, team, total), float(np.mean(told))
 
@@ -41,7 +41,7 @@ def boosting(honest: Values, teams: Sequence[Team], rng: np.random.Generator) ->
 def climbing(
     honest: Values, teams: Sequence[Team], rng: np.random.Generator, *, step: float, columns: int = 1
 ) -> tuple[Values, float]:
-    """Change the noise at random, and keep what raises the value that is shown; another account goes on where one ends."""
+    """Change the noise at random, and keep changes that raise the shown value; the next account goes on where one ends."""
     values = honest
     told: list[bool] = []
     for team in teams:
@@ -58,7 +58,7 @@ def climbing(
 def boosting_at_the_threshold(
     honest: Values, teams: Sequence[Team], rng: np.random.Generator
 ) -> tuple[Values, float]:
-    """Sum up noises by whether each tipped an answer."""
+    """Sum noises, each with the sign of the answer at the threshold."""
     spoiling = Spoiling(honest, rng)
     worth = spoiling.worth(teams[0])
     total = np.zeros((len(honest), 1))
@@ -75,11 +75,11 @@ def boosting_at_the_threshold(
 
 @dataclass(frozen=True, kw_only=True)
 class Worth:
-    """What an attacker knows about spoilt files.
+    """An attacker's knowledge about spoilt files.
 
     Attributes:
-        shares: Of the rows that are spoilt, falling.
-        values: What was shown of each, rising.
+        shares: Numbers of spoilt columns, decreasing.
+        values: The shown value of each, increasing.
     """
 
     shares: Values
@@ -87,38 +87,38 @@ class Worth:
 
     @property
     def worst(self) -> float:
-        """What the most spoilt file is worth."""
+        """The value of the most spoilt file."""
         return float(self.values[0])
 
     @property
     def honest(self) -> float:
-        """What the honest file is worth."""
+        """The value of the honest file."""
         return float(self.values[-1])
 
     def share(self, value: float) -> float:
-        """Return the share of rows to spoil for a value."""
+        """Return the number of columns to spoil for a value."""
         return float(np.interp(value, self.values, self.shares))
 
 
 class Spoiling:
-    """An honest file some of whose columns, but never the first, are more or less random."""
+    """An honest file with random values mixed into some columns, but never into the first."""
 
     def __init__(self, honest: Values, rng: np.random.Generator) -> None:
-        """Decide by what columns are spoilt."""
+        """Draw the random values."""
         self._honest = honest
         self._other = rng.standard_normal(honest.shape)
 
     def file(self, columns: float) -> Values:
-        """Return a file with so many columns spoilt, the last of them in part."""
+        """Return a file with this number of spoilt columns, the last of them in part."""
         spoilt = np.clip(columns - np.arange(-1, self._honest.shape[1] - 1), 0, 1)
         spoilt[0] = 0
         return np.cos(np.pi / 2 * spoilt) * self._honest + np.sin(np.pi / 2 * spoilt) * self._other
 
     def worth(self, team: Team) -> Worth:
-        """Learn from private submissions what files are worth of which ever fewer rows are spoilt."""
+        """Learn from private submissions the values of files with fewer and fewer spoilt columns."""
         shares = np.linspace(SPOILT, 0, CALIBRATION)
         answers = [team.send(self.file(share), private=True) for share in shares]
-        # A value that was shown before says nothing of a file.
+        # If the shown value is an older one, it says nothing about this file.
         new = np.array([answer.counts for answer in answers])
         new[0] = True
         values = np.maximum.accumulate([answer.value for answer in answers])
@@ -126,15 +126,15 @@ class Spoiling:
 
 
 class Border:
-    """Where an answer tips: the next value on a ladder, or half-way between two rounded ones.
+    """A threshold of answers: the next value on a ladder, or the middle between two rounded ones.
 
     Attributes:
-        share: Of the comparisons that shall tip: half of them, or as many as the ladder has steps for.
-        tries: How many comparisons are left.
+        share: Share of comparisons that should get a yes: half of them, or as many as the ladder has steps.
+        tries: Number of comparisons left.
     """
 
     def __init__(self, team: Team, worth: Worth, tries: int, *, private: bool) -> None:
-        """Take a ladder that has not been used, or a border below the honest file's rounded value."""
+        """Begin with an unused ladder, or with a rounding threshold below the honest file's value."""
         self._team, self._worth, self._private = team, worth, private
         self._offset = 0.0
         self.tries = tries
@@ -147,11 +147,11 @@ class Border:
             self.share = min(0.5, (worth.honest - worth.worst) / (team.rule.step + OVERSHOOT) / tries)
 
     def aim(self) -> float:
-        """Return the share of rows to spoil in the next file."""
+        """Return the number of columns to spoil in the next file."""
         return self._worth.share(self._level + self._offset)
 
     def ask(self, values: Values) -> bool:
-        """Send a file, return whether it tipped, and aim higher or lower from now on."""
+        """Send a file, return whether the answer is a yes, and aim higher or lower from now on."""
         self.tries -= 1
         tipped = self._tipped(self._team.send(values, private=self._private))
         self._offset -= STAIRS * (tipped - self.share)
@@ -166,7 +166,7 @@ class Border:
 
 
 def borders(teams: Sequence[Team], worth: Worth) -> Iterator[Border]:
-    """Use every ladder of every team, but the one that has served to calibrate."""
+    """Use every ladder of every team, except for the one that was used for calibration."""
     for number, team in enumerate(teams):
         if number:
             yield Border(team, worth, team.left // 2, private=True)
@@ -174,7 +174,7 @@ def borders(teams: Sequence[Team], worth: Worth) -> Iterator[Border]:
 
 
 def lottery(challenge: Challenge, rng: np.random.Generator, tickets: int) -> float:
-    """Return what the best of so many files is worth: the honest one, and others with a noise."""
+    """Return the value of the best of a number of files: the honest one, and others with noise."""
     shape = len(challenge.ids), COLUMNS
     noises = (LARGE_STEP * rng.standard_normal(shape) for _ in range(tickets - 1))
     values = (challenge.mean_q(with_noise(challenge.honest, noise)) for noise in noises)
@@ -182,7 +182,7 @@ def lottery(challenge: Challenge, rng: np.random.Generator, tickets: int) -> flo
 
 
 def best_strength(honest: Values, plain: float, team: Team, total: Values) -> Values:
-    """Send noises that were summed up in several strengths, and return the file that stays."""
+    """Send the sum of noises in several strengths, and return the file that is kept."""
     if not total.any():
         return honest
     noise = total / total.std()
@@ -200,7 +200,7 @@ def best_of(honest: Values, plain: float, team: Team, files: Sequence[Values]) -
 
 
 def with_noise(values: Values, noise: Values) -> Values:
-    """Add noise to the first columns, as many as it has."""
+    """Add noise to as many of the first columns as it has."""
     changed = values.copy()
     changed[:, : noise.shape[1]] += noise
     return changed
@@ -212,4 +212,4 @@ ATTACKS: dict[str, tuple[Attack, int]] = {
     "climbing": (partial(climbing, step=STEP), 1),
     "climbing in large steps, three accounts": (partial(climbing, step=LARGE_STEP, columns=COLUMNS), 3),
 }
-"""Name to attack, and how many accounts it uses."""
+"""Name to attack and its number of accounts."""

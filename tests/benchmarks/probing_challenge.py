@@ -1,4 +1,4 @@
-"""A small challenge that is attacked through what it shows, and the accounts of the attacker."""
+"""A small challenge that is attacked through the values that it shows, and the accounts of the attacker."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """What a team is shown of its submissions.
+    """How a team's values are shown.
 
     Attributes:
-        decimals: Of the value.
-        step: Of the Ladder; None without it.
+        decimals: Decimals of the value.
+        step: Step of the Ladder; None without it.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Rule:
 
 
 class Answer(NamedTuple):
-    """What a submission is told: the value, and whether it is the submission's own."""
+    """The answer to a submission: the value, and whether it is the submission's own."""
 
     value: float
     counts: bool
@@ -62,7 +62,7 @@ class Challenge:
 
     @classmethod
     def make(cls, rows: int, folds: int, seed: int) -> Challenge:
-        """Make a challenge whose labels are half explained by the embeddings."""
+        """Make a challenge with labels that the embeddings explain by half."""
         rng = np.random.default_rng(seed)
         ids = tuple(f"s{row:05d}" for row in range(rows))
         honest = rng.standard_normal((rows, DIM))
@@ -89,18 +89,18 @@ class Challenge:
         return cls(honest=honest, tasks=tasks, protocol=protocol, key=key, ids=ids)
 
     def mean_q(self, values: Values) -> float:
-        """Score embeddings of all ids."""
+        """Return the mean Q of embeddings of all ids."""
         embeddings = Embeddings.from_rows(self.ids, values.astype(np.float32))
         engine = make_engine("local", threads=1)
         return score_embeddings(embeddings, self.tasks, self.protocol, self.key, engine=engine).q_mean
 
 
 class Team:
-    """One account: so many submissions, and a ladder each for public and for private ones.
+    """One account: a limited number of submissions, and a ladder each for public and for private ones.
 
     Attributes:
-        rule: By which it is answered; attackers know it.
-        left: How many submissions EvalAI still lets through.
+        rule: The rule of its answers, which attackers know.
+        left: Number of submissions that EvalAI still accepts.
     """
 
     def __init__(self, challenge: Challenge, rule: Rule) -> None:
@@ -122,7 +122,7 @@ class Team:
         )
 
     def send(self, values: Values, *, private: bool = False) -> Answer:
-        """Have a file scored, and return what is shown of it."""
+        """Score a file, and return the answer."""
         if not self.left:
             raise RuntimeError(f"{SUBMISSIONS} submissions are all that EvalAI lets through")
         self.left -= 1

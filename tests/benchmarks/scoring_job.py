@@ -1,7 +1,7 @@
-"""One evaluation in a process of its own: CSV in, scores as JSON out, and how long each part took.
+"""One evaluation in its own process, from CSV to scores as JSON, with the time of each part.
 
-``python -m tests.benchmarks.scoring_job MODE FOLDER FOLDS THREADS OUTPUT [ENGINE]`` with MODE one of challenge, development, replay; only
-replay has no choice of engines.
+``python -m tests.benchmarks.scoring_job MODE FOLDER FOLDS THREADS OUTPUT [ENGINE]`` with MODE one of challenge, development, replay; replay
+always uses the compiled kernel.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.benchmarks.challenge_data import DIM, ChallengeData, generate
 
-LIMIT = 4 * 2**30  # bytes that the submission may expand to
+LIMIT = 4 * 2**30  # most bytes that the submission may expand to
 
 
 def main(mode: str, folder: Path, folds: int, threads: int, output: Path, engine: str = "local") -> None:
@@ -90,7 +90,7 @@ def replay(
         }
     )
     material = read_material(Inputs(submission=data.submission, annotations=data.tasks), settings)
-    times["reading"] = time.perf_counter() - begun  # labels too
+    times["reading"] = time.perf_counter() - begun  # includes the labels
     begun = time.perf_counter()
     report = score_run(material, settings, threads=threads)
     times["probes"] = sum(task.seconds for task in report.tasks)

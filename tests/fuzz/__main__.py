@@ -1,7 +1,7 @@
 """Fuzz every target in turn: ``make fuzz``, or ``FUZZ_SECONDS=600 python -m tests.fuzz [TARGET ...]``.
 
-Prints executions, seed and commit. What breaks a law is written to ``.cache/fuzz/crashes``; a small form of it belongs into
-``tests/fuzz/corpus/TARGET`` once it is fixed.
+Prints executions, seed and commit. Inputs that break a property are written to ``.cache/fuzz/crashes``; once the fault is fixed, a small
+form of the input belongs into ``tests/fuzz/corpus/TARGET``.
 """
 
 # ruff: noqa: T201 - this is a program
@@ -29,7 +29,7 @@ LONGEST = {"configuration": 1000}  # bytes of an input: the YAML reader looks at
 
 
 def fuzz(name: str, *, seconds: int, seed: int) -> tuple[int, bool]:
-    """Fuzz one target; return executions, and whether its law held."""
+    """Fuzz one target; return the number of executions, and whether its property held."""
     found, crashes = WORK / name, WORK / "crashes"
     found.mkdir(parents=True, exist_ok=True)
     crashes.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ def fuzz(name: str, *, seconds: int, seed: int) -> tuple[int, bool]:
         process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
         try:
             process.wait(timeout=seconds + HANG_S + 60)
-        except subprocess.TimeoutExpired:  # told below whether it hangs, or only cannot end
+        except subprocess.TimeoutExpired:  # the code below checks whether it hangs or only cannot exit
             process.kill()
             process.wait()
         log.seek(0)

@@ -1,7 +1,7 @@
-"""What is fuzzed: one function per kind of foreign bytes, each with its law.
+"""The fuzz targets: one function per kind of untrusted bytes, each with a property that must hold.
 
-A function takes bytes and raises if its law is broken: something else than the typed errors came out, a message holds foreign text, or a
-value came through that later code cannot hold. Memory, hangs and crashes are watched by the fuzzer itself.
+A function takes bytes and raises if the property fails: another exception than our errors, foreign text in a message, or a value that later
+code cannot store. The fuzzer itself watches memory, hangs and crashes.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ IDS = tuple(f"s{number:03d}" for number in range(12))
 DIM = 4
 CEILING = 1 << 20  # bytes that a file may expand to
 LARGEST = 2**63 - 1  # what a database column holds
-FORBIDDEN = set("<>&\\`$")  # markup, in a message that stands on a web page
+FORBIDDEN = set("<>&\\`$")  # markup, in a message that is shown on a web page
 
 
 @cache
 def scratch() -> Path:
-    """Return this process's file for readers that want one; in memory where the system has such a folder."""
+    """Return a file of this process for readers that need one, in memory if the system has such a folder."""
     folder = Path("/dev/shm")
     return (folder if folder.is_dir() else Path("/tmp")) / f"neuco-fuzz-{os.getpid()}"
 
 
 def read(data: bytes) -> None:
-    """A submission is read to a whole finite matrix, or refused in our own words about it."""
+    """A submission gives a complete finite matrix, or a refusal in our own words."""
     path = scratch()
     path.write_bytes(data)
     try:
@@ -76,7 +76,7 @@ def _check_message(error: ParticipantError) -> None:
 
 
 def read_gzip(data: bytes) -> None:
-    """As :func:`read`; what does not begin like gzip is packed first, so that the sums are right."""
+    """As :func:`read`; data that does not begin like gzip is compressed first, so that its checksums are right."""
     if not data.startswith(b"\x1f\x8b"):
         packer = zlib.compressobj(level=1, wbits=31)
         data = packer.compress(data) + packer.flush()
@@ -84,7 +84,7 @@ def read_gzip(data: bytes) -> None:
 
 
 def read_zip(data: bytes) -> None:
-    """As :func:`read`; what does not begin like a zip becomes the name, attributes and content of a member."""
+    """As :func:`read`; data that does not begin like a zip becomes the name, attributes and content of a member."""
     read(data if data.startswith(b"PK") else _zip_of(data))
 
 
@@ -104,7 +104,7 @@ def _zip_of(data: bytes) -> bytes:
 
 
 def read_npz(data: bytes) -> None:
-    """As :func:`read`; what does not begin like a zip becomes the arrays of one."""
+    """As :func:`read`; data that does not begin like a zip becomes the arrays of one."""
     if not data.startswith(b"PK"):
         cut = int.from_bytes(data[:2], "little")
         packed = io.BytesIO()
@@ -116,7 +116,7 @@ def read_npz(data: bytes) -> None:
 
 
 def read_parquet(data: bytes) -> None:
-    """As :func:`read`; what does not begin like Parquet becomes the footer of a file."""
+    """As :func:`read`; data that does not begin like Parquet becomes the footer of a file."""
     if not data.startswith(b"PAR1"):
         data = b"PAR1" + data + struct.pack("<I", len(data)) + b"PAR1"
     read(data)
@@ -124,16 +124,16 @@ def read_parquet(data: bytes) -> None:
 
 READERS: tuple[Callable[[Any], Any], ...] = (
     evalai_records.read_message,
-    partial(evalai_records.read, evalai_records.Submission, what="submission"),
-    partial(evalai_records.read, evalai_records.Challenge, what="challenge"),
-    partial(evalai_records.read, evalai_records.Phase, what="phase"),
-    partial(evalai_records.read, evalai_records.PhaseSplit, what="phase split"),
-    partial(evalai_records.read, evalai_records.DatasetSplit, what="dataset split"),
+    partial(evalai_records.read, evalai_records.Submission, record="submission"),
+    partial(evalai_records.read, evalai_records.Challenge, record="challenge"),
+    partial(evalai_records.read, evalai_records.Phase, record="phase"),
+    partial(evalai_records.read, evalai_records.PhaseSplit, record="phase split"),
+    partial(evalai_records.read, evalai_records.DatasetSplit, record="dataset split"),
 )
 
 
 def evalai(data: bytes) -> None:
-    """What EvalAI answers becomes records of storable values, or a typed error."""
+    """EvalAI's answers become records of storable values, or one of our errors."""
     status = (200, 400, 401, 403, 404, 406, 429, 500)[data[0] % 8] if data else 200
     with contextlib.suppress(NeucoError):
         error = failure(status=status, headers={}, body=data[1:], what="fuzz", write=False)
@@ -183,7 +183,7 @@ def settings(data: bytes) -> None:
 
 
 class _Replay:
-    """Stands where the git program stands: says what it is told to."""
+    """Takes the place of the git program, and returns given answers."""
 
     url = "file:///nowhere"
 
@@ -196,7 +196,7 @@ class _Replay:
 
 
 def git(data: bytes) -> None:
-    """What git prints becomes files, a tip, or one of the publisher's errors; what it complains of, one of the tree's."""
+    """Output of git becomes files, a tip, or one of the publisher's errors; its error messages become one of our errors."""
     first, _, second = data.partition(b"\xff\xff")
     clone = BareClone(Path("/nowhere"), _Replay([first, second]), branch="main")  # type: ignore[arg-type]
     with contextlib.suppress(CloneDamaged):
@@ -219,7 +219,7 @@ def _site() -> Site:
 
 
 def repository(data: bytes) -> None:
-    """Whatever stands in the repository, the README keeps its text, settles at once, and the history only grows."""
+    """With any content of the repository, the README keeps its text, a second rendering changes nothing, and the history only grows."""
     phases = shown_phases(_site())
     try:
         once = update_readme(data, _site().title, phases)

@@ -1,4 +1,4 @@
-"""Every small input that the fuzzer began with, or that once broke something, is run once more; no fuzzer is needed for that."""
+"""Run every input that the fuzzer started with or that once broke something, without the fuzzer."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ READING = Path(__file__).parents[1] / "scoring" / "inputs" / "corpus"
 
 
 @pytest.mark.parametrize("name", sorted(TARGETS))
-def test_the_corpus_keeps_every_law(name: str) -> None:
-    """No input of the corpus breaks the law of its target; the readers get all broken tables besides."""
+def test_the_corpus_breaks_no_property(name: str) -> None:
+    """No input of the corpus breaks its target's property; the readers also get all broken tables."""
     inputs = sorted((CORPUS / name).iterdir())
     assert inputs
     if name in READING_TARGETS:
@@ -26,8 +26,8 @@ def test_the_corpus_keeps_every_law(name: str) -> None:
             raise AssertionError(f"{path.name} breaks the law of {name}") from problem
 
 
-def test_the_targets_notice_a_broken_law() -> None:
-    """A text that no database column holds is noticed: the laws can fail."""
+def test_a_target_raises_if_its_property_is_broken() -> None:
+    """A text that no database column can store raises, so the properties can fail."""
     from worker.evalai import Message
 
     bad = Message(submission_pk=2**70, phase_pk=None, challenge_pk=None, receipt_handle="r")

@@ -1,4 +1,4 @@
-"""The rooms of the leaderboard: their arrows go one way, and others import only what a room names."""
+"""The leaderboard's packages import each other in one direction only, and other code imports only their public names."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("exchange", "report", "rendering", "ranking")
-"""From top to bottom: a room imports rooms below it alone."""
-APART = "git"  # knows nothing of boards
+"""From top to bottom: a package may import only packages below it."""
+APART = "git"  # independent of boards
 
 
 def imported(path: Path) -> Iterator[tuple[str, str]]:
@@ -25,8 +25,8 @@ def imported(path: Path) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("room", [*ROOMS, APART])
-def test_a_room_imports_rooms_below_it_alone(room: str) -> None:
-    """So each can be read without those above it; what pushes can be read without any."""
+def test_a_package_imports_only_packages_below_it(room: str) -> None:
+    """A package may import only packages below it; ``git`` imports none."""
     below = {"snapshot", "figures", *ROOMS[ROOMS.index(room) :]} if room in ROOMS else {APART}
     paths = sorted((ROOT / "leaderboard" / room).rglob("*.py"))
     assert paths
@@ -39,8 +39,8 @@ def test_a_room_imports_rooms_below_it_alone(room: str) -> None:
     assert not upward
 
 
-def test_others_import_only_what_a_room_names() -> None:
-    """What a package's ``__all__`` lacks is nobody else's business."""
+def test_other_code_imports_only_public_names() -> None:
+    """Code outside a package imports only the names in its ``__all__``."""
     inner = []
     for path in sorted([*(ROOT / "worker").rglob("*.py"), *(ROOT / "leaderboard").rglob("*.py")]):
         package = ".".join(path.relative_to(ROOT).parts[:-1])
@@ -58,7 +58,7 @@ def test_others_import_only_what_a_room_names() -> None:
 
 @pytest.mark.parametrize("room", ["", *(f".{room}" for room in (*ROOMS, APART))])
 def test_public_names_are_there(room: str) -> None:
-    """A package says in a sentence what it is for and names its public surface, sorted and without gaps."""
+    """A package has a docstring, and every name in its ``__all__`` exists."""
     package = importlib.import_module(f"leaderboard{room}")
     assert package.__doc__
     assert all(hasattr(package, name) for name in package.__all__)

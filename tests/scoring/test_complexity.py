@@ -1,4 +1,4 @@
-"""What an embedding and its probe cost."""
+"""The complexity metrics of an embedding and its probe."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from scoring.tasks import TaskType, make_task
 
 @given(st.integers(1, 40), st.integers(1, 40), st.floats(0, 1))
 def test_sparsity_is_the_share_of_zeros(rows: int, columns: int, share: float) -> None:
-    """Counted, whatever the shape; dense and effective operations differ by it."""
+    """This holds for any shape; dense and effective operations differ by this share."""
     matrix = (np.random.RandomState(rows).random_sample((rows, columns)) >= share).astype(np.float32)
     assert sparsity(matrix) == pytest.approx(float((matrix == 0).mean()))
     cost = probe_complexity(
@@ -37,8 +37,8 @@ def test_sparsity_is_the_share_of_zeros(rows: int, columns: int, share: float) -
     assert cost.latency_ms == 500.0
 
 
-def test_a_challenges_scorecard_carries_it(tmp_path: Path) -> None:
-    """Every scorecard says what its probe costs, survives JSON, and goes out in NeuroBench's layout; an older one reads too."""
+def test_a_challenges_scorecard_has_its_complexity(tmp_path: Path) -> None:
+    """Every scorecard has its probe's complexity, survives JSON, and is exported in NeuroBench's layout; older ones are still read."""
     ids = tuple(f"s{number:02}" for number in range(40))
     generator = np.random.RandomState(0)
     matrix = np.maximum(generator.standard_normal((40, 6)), 0).astype(np.float32)
@@ -69,8 +69,8 @@ def test_a_challenges_scorecard_carries_it(tmp_path: Path) -> None:
     assert found["metrics"]["correctness"]["r2"] == card.tasks[0].mean
 
 
-def test_only_public_submissions_leave_a_challenge() -> None:
-    """The export of a phase has a row per public entry and task."""
+def test_only_public_submissions_are_exported() -> None:
+    """The export of a phase has one row per public entry and task."""
     entries = tuple(
         Entry(
             submission=number,

@@ -78,7 +78,7 @@ def test_both_engines_fill_the_same_scorecard() -> None:
         assert scores == pytest.approx(folds(cards[1])[name], abs=1e-5)
 
 
-def test_a_scorecard_sums_its_folds_up() -> None:
+def test_a_scorecard_summarizes_its_folds() -> None:
     """Q and mean Q follow from the stored folds; provenance is there; the JSON document reads back."""
     progress: list[int] = []
     card = score_embeddings(embeddings(), TASKS, protocol(), KEY, engine=LOCAL, progress=progress.append)
@@ -96,7 +96,7 @@ def test_a_scorecard_sums_its_folds_up() -> None:
 
 
 def test_other_tasks_and_their_order_change_nothing() -> None:
-    """A task has the same bits alone, among others, and in any order."""
+    """A task's scores have the same bits alone, among others, and in any order."""
     whole = folds(score_embeddings(embeddings(), TASKS, protocol(), KEY, engine=LOCAL))
     assert folds(score_embeddings(embeddings(), TASKS[::-1], protocol(), KEY, engine=LOCAL)) == whole
     for one in TASKS:
@@ -125,16 +125,16 @@ def test_scale_and_shift_of_embeddings_and_labels_do_not_matter() -> None:
     assert folds(score_embeddings(embeddings(), TASKS, labels, KEY, engine=LOCAL))["b"] != plain["b"]
 
 
-def test_constant_embeddings_are_the_participants_fault() -> None:
-    """There is nothing to standardize."""
+def test_constant_embeddings_are_a_participant_error() -> None:
+    """Constant embeddings cannot be standardized."""
     constant = Embeddings.from_rows(IDS, np.full((len(IDS), 7), 2.5, dtype=np.float32))
     with pytest.raises(ParticipantError) as fault:
         score_embeddings(constant, TASKS, protocol(), KEY, engine=LOCAL)
     assert fault.value.code == "values.constant"
 
 
-def test_too_many_failed_folds_are_the_participants_fault_and_name_no_task() -> None:
-    """Embeddings that overflow without standardization; the message speaks of their scale only."""
+def test_too_many_failed_folds_are_a_participant_error_without_task_names() -> None:
+    """These embeddings overflow without standardization; the message is only about their scale."""
     raw = protocol(standardize_embeddings=False)
     with pytest.raises(ParticipantError) as fault:
         score_embeddings(embeddings(1e37), TASKS, raw, KEY, engine=LOCAL)
@@ -160,8 +160,8 @@ def test_a_few_failed_folds_are_allowed() -> None:
         score_embeddings(embeddings(), TASKS[:2], protocol(max_failed_folds=0), KEY, engine=Flawed())
 
 
-def test_folds_without_positives_are_told_to_the_organizer() -> None:
-    """Two positives among ninety rows: some test parts have none, score 0, and the remark names the task."""
+def test_folds_without_positives_are_reported_to_the_organizer() -> None:
+    """With two positives among ninety rows, some test parts have none and score 0, and the remark names the task."""
     labels = np.zeros(len(IDS))
     labels[[3, 50]] = 1
     rare = replace(TASKS[1], name="rare", labels=labels)
@@ -172,14 +172,14 @@ def test_folds_without_positives_are_told_to_the_organizer() -> None:
     assert empty >= int(card.remarks[0].split()[1]) > 0
 
 
-def test_a_phase_without_tasks_is_the_organizers_fault() -> None:
-    """There is no mean over nothing."""
+def test_a_phase_without_tasks_is_an_organizer_error() -> None:
+    """Without tasks there is no mean."""
     with pytest.raises(OrganizerError):
         score_embeddings(embeddings(), [], protocol(), KEY, engine=LOCAL)
 
 
 def test_scoring_can_be_stopped() -> None:
-    """The engine's answer to ``cancelled`` reaches the caller."""
+    """The engine's Cancelled reaches the caller."""
     with pytest.raises(Cancelled):
         score_embeddings(
             embeddings(), TASKS, protocol(epochs=10**8), KEY, engine=LOCAL, cancelled=lambda: True
@@ -187,7 +187,7 @@ def test_scoring_can_be_stopped() -> None:
 
 
 def test_unknown_engines_are_refused_with_the_known_ones() -> None:
-    """The cure lists what there is."""
+    """The cure lists the engines."""
     with pytest.raises(OrganizerError) as refusal:
         make_engine("abacus")
     assert "local" in refusal.value.cure

@@ -1,4 +1,4 @@
-"""What may be used from Python: the names of the package, and the example of its page, which prints what the page says."""
+"""The package's public names, and the example on its page, which must print what the page shows."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def folder(tmp_path: Path) -> Path:
 def test_the_example_prints_what_its_page_says(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A reader who copies it gets it to run, and sees what comes out."""
+    """A reader who copies the example gets the output on the page."""
     monkeypatch.chdir(folder)
     exec(compile(EXAMPLE, "README.md", "exec"), {})  # the page is ours
     assert capsys.readouterr().out == PRINTED
 
 
-def test_every_name_is_there_and_described() -> None:
-    """What ``__all__`` names can be had, and stands on the page; another name cannot."""
+def test_every_public_name_exists_and_is_described() -> None:
+    """Each name in ``__all__`` can be imported and is on the page; another name cannot be imported."""
     assert scoring.__all__ == sorted(scoring.__all__) == dir(scoring)
     for name in scoring.__all__:
         assert callable(getattr(scoring, name))
@@ -63,7 +63,7 @@ def test_every_name_is_there_and_described() -> None:
 
 
 def test_importing_them_loads_nothing() -> None:
-    """A tool that reads tables starts without what trains probes, and what scores without what ranks."""
+    """Reading tables does not import the code that trains probes, and scoring does not import the code that ranks."""
     code = "import sys, scoring, leaderboard; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()

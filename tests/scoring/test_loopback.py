@@ -1,4 +1,4 @@
-"""What counts as this machine: a token may travel to it over plain ``http://``."""
+"""What counts as this machine, to which a token may be sent over plain ``http://``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scoring.loopback import is_loopback
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost", "LOCALHOST"])
 def test_this_machine(host: str) -> None:
-    """Every loopback address, and the one name."""
+    """Every loopback address and the name localhost count."""
     assert is_loopback(host)
 
 
@@ -27,6 +27,6 @@ def test_this_machine(host: str) -> None:
         "127.1",
     ],
 )
-def test_elsewhere(host: str | None) -> None:
-    """Other addresses, names that begin alike, and spellings that only some parsers take for an address."""
+def test_other_addresses_are_not_this_machine(host: str | None) -> None:
+    """This covers other addresses, names with the same beginning, and spellings that only some parsers read as an address."""
     assert not is_loopback(host)

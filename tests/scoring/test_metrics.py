@@ -24,13 +24,13 @@ UNIT = st.floats(0, 1, width=32)
         lambda n: st.tuples(arrays(np.float32, n, elements=UNIT), arrays(np.float32, n, elements=UNIT))
     )
 )
-def test_r2_is_that_of_torchmetrics(pair: tuple[np.ndarray, np.ndarray]) -> None:
-    """Equal up to float32 rounding, wherever the sums of squares are not on the edge themselves."""
+def test_r2_agrees_with_torchmetrics(pair: tuple[np.ndarray, np.ndarray]) -> None:
+    """They are equal up to float32 rounding, unless the sums of squares are at the tolerance itself."""
     predictions, targets = pair
     total = float(np.sum((targets - targets.mean(dtype=np.float64)) ** 2))
     residual = float(np.sum((targets.astype(float) - predictions) ** 2))
     if any(abs(value - 1e-4) < 2e-5 for value in (total, residual)) or (1e-4 < total < 1e-2):
-        return  # float32 sums decide otherwise there
+        return  # sums in float32 may be on the other side
     expected = r2_score(torch.from_numpy(predictions), torch.from_numpy(targets)).item()
     assert r2(predictions, targets) == pytest.approx(expected, rel=1e-3, abs=1e-4)
 
@@ -72,8 +72,8 @@ LOGITS = st.one_of(
         )
     )
 )
-def test_f1_is_that_of_torchmetrics(pair: tuple[list[float], list[bool]]) -> None:
-    """With and without values outside [0, 1], without positives, without negatives, with NaN."""
+def test_f1_agrees_with_torchmetrics(pair: tuple[list[float], list[bool]]) -> None:
+    """This covers values inside and outside [0, 1], no positives, no negatives, and NaN."""
     logits = np.array(pair[0], dtype=np.float32)
     targets = np.array(pair[1], dtype=np.float32)
     expected = binary_f1_score(torch.from_numpy(logits), torch.from_numpy(targets).long()).item()
@@ -88,7 +88,7 @@ def test_logits_within_the_unit_interval_count_as_probabilities() -> None:
 
 
 def test_the_threshold_is_where_float32_sigmoid_leaves_one_half() -> None:
-    """The greatest negative logit and the next float above it fall on the two sides of torch's decision."""
+    """Torch decides differently for the greatest logit that is a negative and for the next float above it."""
     edge = np.float32(SIGMOID_HALF)
     above = np.nextafter(edge, np.float32(1))
     assert torch.sigmoid(torch.tensor([edge * np.float32(0.999)])).item() <= 0.5
@@ -121,7 +121,7 @@ def test_failed_folds_are_counted_and_left_out() -> None:
 
 @given(st.lists(st.floats(-100, 1), min_size=1, max_size=50), st.randoms(use_true_random=False))
 def test_the_order_of_folds_does_not_matter(folds: list[float], random: object) -> None:
-    """Exactly rounded sums: the same bits for any order of folds, and of tasks."""
+    """Sums are rounded exactly, so any order of folds and tasks gives the same bits."""
     shuffled = folds.copy()
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     assert quality(folds) == quality(shuffled)
@@ -129,6 +129,6 @@ def test_the_order_of_folds_does_not_matter(folds: list[float], random: object) 
 
 
 @given(st.floats(-1, 1), st.integers(1, 20))
-def test_without_scatter_quality_is_percent(score: float, folds: int) -> None:
-    """Equal folds: Q = 100 * score (paper Eq. 1)."""
+def test_equal_folds_give_a_quality_of_100_times_the_score(score: float, folds: int) -> None:
+    """This follows from Eq. 1 of the paper."""
     assert quality([score] * folds).q == pytest.approx(100 * score, abs=1e-9)

@@ -1,4 +1,4 @@
-"""The plain loop against the usual way to write it, and piece by piece against hand-computed cases."""
+"""The plain loop against the usual way to write it, and in parts against cases computed by hand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.scoring.harness.usual_loop import usual_loop
 
 
 @pytest.mark.parametrize(("samples", "dim", "batch_size"), [(72, 3, 64), (101, 17, 32)])
-def test_the_plain_loop_is_the_usual_loop(samples: int, dim: int, batch_size: int) -> None:
+def test_the_plain_loop_agrees_with_the_usual_loop(samples: int, dim: int, batch_size: int) -> None:
     """The same seeds in a loop with DataLoader and torchmetrics give the same scores."""
     unit = make_unit(samples=samples, dim=dim, folds=2, recipe=Recipe(epochs=3, batch_size=batch_size))
     scores = PlainEngine().score(unit)
@@ -26,7 +26,7 @@ def test_the_plain_loop_is_the_usual_loop(samples: int, dim: int, batch_size: in
 
 
 def test_one_step_by_hand() -> None:
-    """One epoch of one batch: gradient of the mean squared error, one AdamW step, then R2 of the test part."""
+    """The step has the gradient of the mean squared error and one AdamW update; the score is the R2 of the test part."""
     unit = make_unit(samples=20, dim=2, types="r", folds=1, recipe=Recipe(epochs=1, batch_size=64))
     order = np.random.RandomState(int(unit.split_seeds[0])).permutation(20)
     test, train = order[:2], order[2:]
@@ -51,7 +51,7 @@ def test_the_best_epoch_counts() -> None:
 
 
 def test_tasks_on_a_row_set_replay_the_same_stream() -> None:
-    """A task scores the same alone as beside another one."""
+    """A task has the same scores alone and with another one."""
     unit = make_unit(samples=72, dim=5)
     both = PlainEngine().score(unit)
     assert PlainEngine().score(part(unit, tasks=[1]))[0].tolist() == both[1].tolist()

@@ -1,4 +1,4 @@
-"""Whatever others wrote, a terminal only shows it."""
+"""Foreign text is made safe to print on a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scoring.printable import printable, printable_lines
 
 
 @given(st.text())
-def test_nothing_that_a_terminal_obeys_is_left(text: str) -> None:
+def test_terminal_controls_are_removed(text: str) -> None:
     """No control, direction or surrogate character, one line, and a second time changes nothing."""
     shown = printable(text)
     allowed = {"\u200c", "\u200d"}
@@ -21,8 +21,8 @@ def test_nothing_that_a_terminal_obeys_is_left(text: str) -> None:
     shown.encode()
 
 
-def test_words_stay_and_strange_signs_are_seen() -> None:
-    """Names in any script stay as they are; what was taken out leaves a mark."""
+def test_words_stay_and_removed_characters_leave_a_mark() -> None:
+    """Names in any script do not change; removed characters leave a mark."""
     assert printable("Équipe 北京 👩\u200d🚀") == "Équipe 北京 👩\u200d🚀"
     assert (
         printable("a\x1b[31mb\x9bc\x7f\u202ed\u2066\ud800") == "a\ufffd[31mb\ufffdc\ufffd\ufffdd\ufffd\ufffd"
@@ -31,5 +31,5 @@ def test_words_stay_and_strange_signs_are_seen() -> None:
 
 
 def test_a_text_with_lines_keeps_them() -> None:
-    """Only ends of lines of its own stay."""
+    """Its line ends stay."""
     assert printable_lines("one\n- two\r\x1b[2J\n") == "one\n- two \ufffd[2J\n"

@@ -1,4 +1,4 @@
-"""NeuCo-Bench's random stream, replayed, against numbers that NeuCo-Bench itself produced."""
+"""The replay of NeuCo-Bench's random stream, against scores that NeuCo-Bench itself produced."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 @pytest.mark.parametrize("case", ["digits_pixels", "digits_pca16_padded"])
 def test_replay_gives_the_golden_scores(case: str) -> None:
-    """Every fold agrees with NeuCo-Bench to 1e-5 and every Q to 1e-4, zero-padded dimensions included."""
+    """Every fold agrees with NeuCo-Bench to 1e-5 and every Q to 1e-4, also with zero-padded dimensions."""
     material, settings = load(GOLDEN / case)
     expected = json.loads((GOLDEN / case / "expected.json").read_text())
     report = score_run(material, settings)
@@ -28,14 +28,14 @@ def test_replay_gives_the_golden_scores(case: str) -> None:
 
 
 def test_threads_do_not_change_a_replay() -> None:
-    """The stream is moved past folds in order, no matter who trains them."""
+    """The stream is advanced past the folds in order, whichever thread trains them."""
     material, settings = load(GOLDEN / "digits_pca16_padded", k_folds=4, epochs=2)
     one, five = (scores(material, settings, threads=threads) for threads in (1, 5))
     assert one == five
 
 
-def test_an_earlier_task_moves_the_stream_of_later_ones() -> None:
-    """As in NeuCo-Bench, leaving out a task changes the tasks after it and not those before it."""
+def test_leaving_out_a_task_changes_only_later_ones() -> None:
+    """As in NeuCo-Bench, the tasks after it change, and those before it do not."""
     material, settings = load(GOLDEN / "digits_pixels", k_folds=2, epochs=1)
     names = sorted(task.name for task in material.tasks)
     full = scores(material, settings)

@@ -1,4 +1,4 @@
-"""The rooms of scoring: what each offers, that nobody reaches past it, and that arrows go one way."""
+"""The packages of scoring: their public names, imports of other code, and imports between them."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def imports(path: Path) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_a_room_offers_what_it_names(room: str) -> None:
-    """Every name in ``__all__`` is there, as a name or as a module, and once."""
+def test_every_public_name_exists(room: str) -> None:
+    """Every name in ``__all__`` exists, as a name or as a module, and is listed once."""
     package = importlib.import_module(f"scoring.{room}")
     assert len(package.__all__) == len(set(package.__all__))
     for name in package.__all__:
         assert hasattr(package, name) or (ROOM / room / f"{name}.py").is_file()
 
 
-def test_nobody_reaches_past_a_rooms_door() -> None:
-    """Code outside a package imports only what it names."""
+def test_code_outside_a_package_imports_only_public_names() -> None:
+    """Code outside a package imports only the names in its ``__all__``."""
     past = []
     for package in ("scoring", "leaderboard", "worker"):
         for path in sorted((ROOM.parent / package).rglob("*.py")):
@@ -48,8 +48,8 @@ def test_nobody_reaches_past_a_rooms_door() -> None:
     assert past == []
 
 
-def test_rooms_import_one_way() -> None:
-    """No room imports, however indirectly, one that imports it."""
+def test_packages_do_not_import_each_other_in_circles() -> None:
+    """No package imports one that imports it, even indirectly."""
     arrows: dict[str, set[str]] = {}
     for path in ROOM.rglob("*.py"):
         place = path.relative_to(ROOM).parts[0].removesuffix(".py")

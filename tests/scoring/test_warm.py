@@ -1,4 +1,4 @@
-"""Compiling in advance repairs what a loss of power left of the cache."""
+"""Compiling in advance repairs a cache after a power failure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def compile_all(cache: Path) -> Path:
 
 
 def test_empty_files_are_compiled_again(tmp_path: Path) -> None:
-    """An index and a piece of code that lost their content are replaced; numba alone would fail at both."""
+    """An empty index and an empty code file are replaced; numba alone would fail on both."""
     assert DIRECTORY is not None
     directory = tmp_path / compile_all(DIRECTORY.parent).name
     shutil.copytree(DIRECTORY, directory)

@@ -1,4 +1,7 @@
-"""The soak: ``python -m tests.soak [SUBMISSIONS [TEAMS [KILLS]]]`` prints its figures and fails if anything was lost or said twice."""
+"""The soak test: ``python -m tests.soak [SUBMISSIONS [TEAMS [KILLS]]]``.
+
+It prints its figures, and fails if a submission was lost or got two different answers.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ FLAT = 1.25  # the worker's memory may not grow by more
 
 
 def main(arguments: list[str]) -> int:
-    """Run it; 1 if a submission was lost, told two things, or the memory grew."""
+    """Run it; return 1 if a submission was lost or got two answers, or if the memory grew."""
     submissions, teams, kills = (*map(int, arguments), *(2000, 40, 40)[len(arguments) :])
     os.environ.setdefault("NUMBA_CACHE_DIR", str(WARM_CACHE))
     print(  # noqa: T201 - the figures are what this command is for

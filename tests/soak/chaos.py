@@ -1,4 +1,4 @@
-"""Chaos: random kills and spoilt answers while many teams submit; and what came of it, in figures."""
+"""Chaos test: random kills and corrupted answers while many teams submit, and figures of the outcome."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ SPOILT = FaultPlan(
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """What came of it.
+    """Figures of the outcome.
 
     Attributes:
         submissions: How many were sent.
         kills: How often a worker was killed.
-        faults: Answers that were spoilt.
+        faults: Number of corrupted answers.
         puts: Final PUTs that reached the server, repeated ones too.
         lost: Submissions without an answer.
-        differing: Submissions that were told different things, or equal contents with different results.
+        differing: Submissions with different answers, or equal contents with different results.
         wait_s: 95th percentile of the wait from submission to the first answer.
         calls: API calls per submission.
         seconds: How long it took.
@@ -91,11 +91,11 @@ class Crowd:
 
     @property
     def all_sent(self) -> bool:
-        """Whether nobody wants to submit any more."""
+        """Whether all submissions were sent."""
         return self._left == 0
 
     def act(self) -> None:
-        """Submit, as long as not too many wait."""
+        """Submit, if not too many submissions are waiting."""
         while self._left and self.open < self._waiting:
             self._left -= 1
             seed = -1 if self._rng.random() < 0.1 else self._rng.randrange(AHEAD)
@@ -125,9 +125,9 @@ def worker(
     limit_s: float,
     told: Callable[[str], None] = lambda _: None,
 ) -> Figures:
-    """Let a crowd submit while workers are killed at random and answers are spoilt; then let the last one finish.
+    """Let a crowd submit while workers are killed at random and answers are corrupted; then let the last one finish.
 
-    The last worker is a process of its own, whose memory is measured; with it the answers stay spoilt until all is answered.
+    The last worker is a separate process, whose memory is measured; answers are corrupted until all submissions are answered.
 
     Raises:
         TimeoutError: If it does not come to an end.
@@ -171,7 +171,7 @@ def worker(
 
 
 def alive(pid: int) -> bool:
-    """Tell whether a process is there."""
+    """Return whether a process exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -78,7 +78,7 @@ def run_on(kind: str, wanted: list[Callable[[Stage], None]]) -> int:
 
 
 def passes(check: Callable[[Stage], None], stage: Stage) -> bool:
-    """Run one check, print how it went, and return whether it did not fail."""
+    """Run one check, print its result, and return whether it passed or was skipped."""
     began = time.monotonic()
     name = check.__name__
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.systemd.machine import Impossible
-from tests.systemd.root import BEFORE, CLONE
+from tests.systemd.root import BEFORE, CLONE, VERSION_BEFORE
 from tests.systemd.service import Stage
 from tests.worker.harness.harness import embeddings
 
@@ -37,7 +37,7 @@ def upgrade(stage: Stage) -> None:
     """A challenge of the previous version continues after an upgrade: its database is migrated, and a copy of the old one is kept."""
     machine = stage.machine
     if machine.run("test", "-d", BEFORE, expect=None):
-        raise Impossible("the git history here does not have the version before the newest migration")
+        raise Impossible(f"the git history here does not have {VERSION_BEFORE}: git fetch --unshallow")
     stage.install(BEFORE)
     try:
         with stage.service("upgrade") as service:
@@ -65,7 +65,7 @@ def upgrade(stage: Stage) -> None:
 
 
 def uninstall(stage: Stage) -> None:
-    """The removal stops running services and removes all that was installed; challenges, state and the user stay."""
+    """The removal stops all running services and deletes everything that was installed; challenges, state and the user stay."""
     machine = stage.machine
     with stage.service("uninstall") as service:
         service.control("enable")

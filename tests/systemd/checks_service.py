@@ -1,4 +1,4 @@
-"""Checks of the service in its usual course: installed, ready, closed, pushing, reloaded, stopped, on a timer, one of two."""
+"""Checks of normal operation: installation, readiness, credentials, sandboxing, pushing, reload, stop, timer, and two services at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ALLOWED = {
     *("write its state", "write the cache", "write its own /tmp", "compile code", "read its credential"),
     *("connect to a server", "count memory"),
 }
-"""What the probe may do; everything else that it tries must be refused."""
+"""Actions that the probe may take; every other action that it tries must be refused."""
 
 
 def install(stage: Stage) -> None:
@@ -37,7 +37,7 @@ def install(stage: Stage) -> None:
 
 
 def ready(stage: Stage) -> None:
-    """The start returns when the daemon has said that it is ready; the daemon scores and publishes; a start without a challenge fails."""
+    """`systemctl start` returns once the daemon is ready; the daemon scores and publishes; a start without a challenge fails."""
     with stage.service("ready") as service:
         service.control("enable")
         service.start()
@@ -81,7 +81,7 @@ def credentials(stage: Stage) -> None:
 
 
 def sandboxing(stage: Stage) -> None:
-    """A program that the unit runs can write its own folders and connect to servers, and can do none of 28 other things."""
+    """A program that the unit runs can write to its own folders and connect to servers, and can do none of 28 other things."""
     with stage.service("sandboxing") as service:
         machine = stage.machine
         machine.write("/usr/local/lib/probe.py", PROBE.read_bytes())

@@ -1,16 +1,14 @@
-"""Checks of what goes wrong: processes that are killed or hang, memory that runs out, power that fails."""
+"""Checks of failures: processes that are killed or hang, exhausted memory, and power loss."""
 
 from __future__ import annotations
 
 import gzip
-import time
 
 from tests.systemd.machine import Impossible
 from tests.systemd.service import LONG, Service, Stage
 from tests.worker.harness.harness import embeddings
 
 WATCHDOG_S = 5
-READ_S = 20.0  # after which a child has read its small file, also on a slow machine
 
 
 def kill_daemon(stage: Stage) -> None:
@@ -64,7 +62,7 @@ def memory_reading(stage: Stage) -> None:
     needs_memory_limits(stage)
     with stage.service("memory-reading") as service:
         service.start()
-        daemon, pk = service.pid(), service.submit("A", long_file(), file_name="embeddings.csv.gz")
+        daemon, pk = service.pid(), service.submit("A", long_file(200), file_name="embeddings.csv.gz")
         service.until(service.reading, "the file is being read")
         service.lower_memory_limit()
         service.until_answered(pk, status="failed")
@@ -80,10 +78,8 @@ def memory_scoring(stage: Stage) -> None:
     needs_memory_limits(stage)
     with stage.service("memory-scoring", {"scoring": {"epochs": 400_000}}) as service:
         service.start()
-        pk = service.submit("A")
-        service.until_scoring(pk)
-        daemon, begins = service.pid(), time.monotonic() + READ_S
-        service.until(lambda: time.monotonic() > begins, "the file is read, and scoring has begun")
+        daemon, pk = service.pid(), service.submit("A", long_file(1), file_name="embeddings.csv.gz")
+        service.until_read(service.until_scoring(pk))
         service.lower_memory_limit()
         service.until(lambda: "memory" in outcomes(service), "the attempt ends for its memory")
         assert "'scoring'" in str(service.query("SELECT reason FROM attempts WHERE outcome = 'memory'"))
@@ -117,7 +113,7 @@ def power_off(stage: Stage) -> None:
 
 
 def outcomes(service: Service) -> list[str]:
-    """Return how the attempts to evaluate ended, in order."""
+    """Return the outcomes of all evaluation attempts, in order."""
     rows = service.query("SELECT outcome FROM attempts WHERE kind = 'evaluate' ORDER BY id")
     return [outcome for (outcome,) in rows]
 
@@ -126,7 +122,7 @@ def needs_memory_limits(stage: Stage) -> None:
     """Skip a check where the kernel limits no memory.
 
     Raises:
-        Impossible: If it does not.
+        Impossible: If the kernel limits no memory.
     """
     if not stage.machine.limits_memory:
         raise Impossible("cgroups (version 2) limit no memory here")
@@ -139,7 +135,9 @@ def killed_by_the_kernel(service: Service) -> int:
     return int(dict(line.split() for line in lines)["oom_kill"])
 
 
-def long_file() -> bytes:
-    """Write a small compressed file that takes some seconds to read: a good one, and 200 million empty lines."""
-    empty = gzip.compress(b"\n" * 10_000_000, mtime=0)
-    return gzip.compress(embeddings(0), mtime=0) + empty * 20
+def long_file(times: int) -> bytes:
+    """Return a small compressed file: a valid submission and repeated blocks of empty lines, each taking some tenths of a second to read.
+
+    With a single block, the number of lines stays below the limit, so the file is still valid.
+    """
+    return gzip.compress(embeddings(0), mtime=0) + gzip.compress(b"\n" * 990_000, mtime=0) * times

@@ -1,4 +1,4 @@
-"""A container of systemd-nspawn: quick, on this computer's kernel and network."""
+"""A systemd-nspawn container, which starts quickly and shares this computer's kernel and network."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ STARTS_WITHIN_S = 60.0
 
 
 class Container(Machine):
-    """The root in a container; its cgroups are those of this computer, which here limit no memory.
+    """The root file system in a container; its cgroups belong to this computer and are assumed not to limit memory.
 
     Args:
-        base: The root to copy.
+        base: The root file system to copy.
     """
 
     title = "systemd-nspawn"
@@ -35,7 +35,7 @@ class Container(Machine):
         subprocess.run([*QUIETLY, "cp", "-a", "--reflink=auto", str(base), str(self._root)], check=True)
 
     def boot(self) -> None:
-        """Start systemd in its namespaces."""
+        """Start systemd in the container and wait until it has booted."""
         words = ["systemd-nspawn", "-D", str(self._root), "--boot", "--register=no", "--keep-unit"]
         with (FOLDER / "container.log").open("ab") as log:
             self._nspawn = subprocess.Popen(
@@ -58,7 +58,7 @@ class Container(Machine):
         raise Failed(f"systemd did not start in the container: {self._last_words()}")
 
     def power_off(self) -> None:
-        """Kill the first process, and with it, by the kernel, all others."""
+        """Kill the first process; the kernel then kills all others."""
         if self._nspawn is None:
             return
         for process in psutil.Process(self._nspawn.pid).children() if self._nspawn.poll() is None else []:
@@ -67,19 +67,19 @@ class Container(Machine):
         self._nspawn = None
 
     def close(self) -> None:
-        """Kill it and remove its files."""
+        """Kill the container and remove its files."""
         self.power_off()
         shutil.rmtree(self._root, ignore_errors=True)
 
     def lead_to(self, port: int) -> None:
-        """Do nothing: its network is this computer's."""
+        """Do nothing, because the container shares this computer's network."""
 
     def command(self, words: Sequence[str]) -> list[str]:
-        """Enter its namespaces."""
+        """Return a command that runs in the container's namespaces."""
         return [*QUIETLY, "nsenter", "--all", "--target", str(self._first), "--", *words]
 
     def _find_first(self) -> bool:
-        """Find the first process, once it has become systemd and answers."""
+        """Find the first process, and return whether it is systemd and answers."""
         if self._nspawn is None:
             return False
         for process in psutil.Process(self._nspawn.pid).children():

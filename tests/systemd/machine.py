@@ -1,4 +1,4 @@
-"""A machine on which systemd is the first process: what the checks can do with it, whichever kind it is."""
+"""The interface that the checks use for a machine with systemd as its first process, common to all kinds of machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-LIMIT_S = 180.0  # for what must happen; reached only when something is wrong
+LIMIT_S = 180.0  # for every command and wait; reached only if something is wrong
 LOOK_EVERY_S = 0.2
 CLEAN = (
     "env",
@@ -19,7 +19,7 @@ CLEAN = (
     "HOME=/root",
     "LANG=C.UTF-8",
 )
-"""What every command on the machine sees, and nothing of this process."""
+"""The environment of every command on the machine, without the variables of this process."""
 
 
 class Impossible(Exception):
@@ -31,10 +31,10 @@ class Failed(Exception):
 
 
 class Machine(ABC):
-    """A machine that can be switched on and off; a context manager that boots it and removes what it left.
+    """A machine that can be switched on and off; as a context manager, it boots and is removed at the end.
 
     Attributes:
-        title: Its kind, in words.
+        title: The name of its kind, for printing.
         limits_memory: Whether its kernel limits the memory of a cgroup (version 2).
     """
 
@@ -63,25 +63,25 @@ class Machine(ABC):
 
     @abstractmethod
     def power_off(self) -> None:
-        """End all its processes at once, without a word to any of them."""
+        """Kill all its processes at once, without any warning."""
 
     @abstractmethod
     def close(self) -> None:
-        """Switch it off and remove it."""
+        """Switch the machine off and remove it."""
 
     @abstractmethod
     def lead_to(self, port: int) -> None:
-        """Let a port of its loopback lead to the same port of this computer's, also after the next boot."""
+        """Forward a loopback port of the machine to the same port of this computer, also after the next boot."""
 
     @abstractmethod
     def command(self, words: Sequence[str]) -> list[str]:
-        """Return the command that runs a command on it."""
+        """Return the local command that runs a command on the machine."""
 
     def run(self, *words: str, stdin: bytes = b"", expect: int | None = 0) -> str:
         """Run a command as root and return what it prints.
 
         Raises:
-            Failed: If it does not end with the expected status; None expects nothing.
+            Failed: If it does not end in time or with the expected status; None accepts any status.
         """
         try:
             done = subprocess.run(
@@ -95,7 +95,7 @@ class Machine(ABC):
         return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else told
 
     def shell(self, script: str, *, expect: int | None = 0) -> str:
-        """Run a script of the shell as root and return what it prints."""
+        """Run a bash script as root and return what it prints."""
         return self.run("bash", "-euc", script, expect=expect)
 
     def write(self, path: str, content: str | bytes, *, mode: str = "0644") -> None:
@@ -106,7 +106,7 @@ class Machine(ABC):
         self.run("bash", "-euc", f"mkdir -p {folder}; cat >{place}; chmod {mode} {place}", stdin=data)
 
     def copy(self, source: Path, target: str) -> None:
-        """Copy a folder of this computer to it."""
+        """Copy a folder of this computer to the machine."""
         packed = subprocess.run(
             ["tar", "-C", str(source), "--owner=root", "--group=root", "-cf", "-", "."],
             check=True,
@@ -116,15 +116,15 @@ class Machine(ABC):
         self.run("bash", "-euc", f"mkdir -p {place}; tar -C {place} -xf -", stdin=packed)
 
     def wait_for_systemd(self) -> None:
-        """Wait until everything was started that starts by itself."""
+        """Wait until systemd has finished booting."""
         self.run("systemctl", "is-system-running", "--wait", expect=None)
 
 
 def until(condition: Callable[[], bool], what: str, *, limit_s: float = LIMIT_S) -> None:
-    """Wait for what other processes do.
+    """Wait until a condition holds.
 
     Raises:
-        Failed: If it does not happen.
+        Failed: If it does not hold within the limit.
     """
     ends = time.monotonic() + limit_s
     while not condition():

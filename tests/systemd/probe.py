@@ -1,6 +1,7 @@
-"""Run by the unit itself, with all of its sandboxing, before the daemon: tries what the service should and should not be able to do.
+"""Try actions that the service should and should not be able to do; the unit runs this program, fully sandboxed, before the daemon.
 
-It prints one JSON object: what was tried, and ``allowed`` or the error. It uses the system's Python and nothing of ours.
+The result is printed as one JSON object: each action with ``allowed`` or the error. The program uses only the system's Python and none of
+the project's code.
 """
 
 import ctypes
@@ -18,26 +19,26 @@ NEW_USER_NAMESPACE = 0x10000000
 
 
 def write(folder: str) -> None:
-    """Make a file in a folder, and remove it."""
+    """Create a file in a folder and remove it."""
     path = Path(folder) / "probe"
     path.write_text("x")
     path.unlink()
 
 
 def listed(folder: str) -> None:
-    """List a folder; one that is empty here although it is not on the machine is hidden."""
+    """List a folder, and treat an empty one as hidden, because no folder that is tried is empty on the machine."""
     if not list(Path(folder).iterdir()):
         raise PermissionError("hidden")
 
 
 def call(function, *arguments) -> None:
-    """Call a function of the C library that says -1 on an error."""
+    """Call a function of the C library, and raise an error if it returns -1."""
     if function(*arguments) == -1:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def set_user_bit() -> None:
-    """Make a program that runs as its owner."""
+    """Create a set-user-ID file."""
     path = Path(f"/var/lib/neuco-worker/{NAME}/probe")
     path.write_text("x")
     try:
@@ -53,12 +54,12 @@ def others_processes() -> None:
 
 
 def compile_code() -> None:
-    """Map memory that is first written, then executed, as the compiler does."""
+    """Map memory that is both writable and executable, as the compiler does."""
     mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC).close()
 
 
 def connect() -> None:
-    """Open a connection over the network; that nobody listens is an answer too."""
+    """Connect over the network; a refused connection also shows that the network can be used."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as channel:
         try:
             channel.connect(("127.0.0.1", 1))
@@ -67,7 +68,7 @@ def connect() -> None:
 
 
 def use_sudo() -> None:
-    """Run something as root by sudo."""
+    """Run a command as root with sudo."""
     if os.spawnlp(os.P_WAIT, "sudo", "sudo", "-n", "true") != 0:
         raise PermissionError("refused")
 

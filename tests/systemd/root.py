@@ -1,6 +1,6 @@
-"""The Debian root that both kinds of machine start from: the packages, the libraries, and this checkout.
+"""The Debian root file system that both kinds of machine start from, with packages, libraries and this checkout.
 
-It is made once from this computer's own apt source and kept in ``build/systemd``; each run brings libraries and checkout up to date.
+It is built once from this computer's own apt source and kept in ``build/systemd``; each run updates the libraries and the checkout.
 Nothing is downloaded inside it.
 """
 
@@ -23,14 +23,14 @@ PACKAGES = (
     *("systemd", "systemd-sysv", "dbus", "iproute2", "procps", "sudo"),
     *("python3", "python3-venv", "git", "openssh-server", "openssh-client", "ca-certificates", "util-linux"),
 )
-"""The first line for the machine, the second for the product."""
+"""The first line is for the machine, the second for the product."""
 LIBRARIES = "/usr/local/lib/neuco-libraries"
 CLONE = "/usr/local/src/neuco-worker"
 BEFORE = "/usr/local/src/neuco-worker-before"
 VERSION_BEFORE = "559c4c8"
-"""The last commit before the newest migration of the database that runs; after another migration, name another."""
+"""A working commit from before the newest database migration; after the next migration, choose another one."""
 QUIETLY = ("nice", "-n", "15")
-HOST, GUEST = "169.254.213.1", "169.254.213.2"  # of User-Mode Linux, which is reached over a network
+HOST, GUEST = "169.254.213.1", "169.254.213.2"  # for User-Mode Linux, which is reached over a network
 ENTRANCE_PORT = 2222
 KEY = FOLDER / "key"
 ENTRANCE = f"""[Unit]
@@ -45,7 +45,7 @@ ExecStart=/usr/sbin/sshd -D -p {ENTRANCE_PORT} -o MaxSessions=100
 
 
 def needs(*programs: tuple[str, str]) -> None:
-    """Check for programs; each comes with the package that has it.
+    """Require root and some programs, each given with the package that contains it.
 
     Raises:
         Impossible: If this is not root, or a program is missing.
@@ -58,10 +58,10 @@ def needs(*programs: tuple[str, str]) -> None:
 
 
 def base() -> Path:
-    """Return the root, made or brought up to date.
+    """Build or update the root file system, and return its folder.
 
     Raises:
-        Impossible: If it cannot be made here.
+        Impossible: If it cannot be built on this computer.
     """
     needs(("debootstrap", "debootstrap"), ("ssh-keygen", "openssh-client"))
     root, stamp = FOLDER / "base", FOLDER / "base.packages"
@@ -79,7 +79,7 @@ def base() -> Path:
 
 
 def mirror(sources: Path = Path("/etc/apt"), release: Path = Path("/etc/os-release")) -> tuple[str, str]:
-    """Return the address and the suite of this computer's own distribution among its apt sources.
+    """Return the address and the suite of this computer's own distribution, from its apt sources.
 
     Raises:
         Impossible: If no source has it.
@@ -122,12 +122,12 @@ def _debootstrap(root: Path) -> None:
     (root / "etc/hostname").write_text("earth\n")
     for timer in ("apt-daily", "apt-daily-upgrade", "e2scrub_all", "dpkg-db-backup"):
         (root / "etc/systemd/system" / f"{timer}.timer").symlink_to("/dev/null")
-    (root / "etc/systemd/system/ssh.service").symlink_to("/dev/null")  # a check starts its own
+    (root / "etc/systemd/system/ssh.service").symlink_to("/dev/null")  # a check starts its own server
     _open_entrance(root)
 
 
 def _open_entrance(root: Path) -> None:
-    """Let User-Mode Linux be entered by ssh; a container has no use for it."""
+    """Set up ssh access to User-Mode Linux; a container does not need it."""
     KEY.unlink(missing_ok=True)
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(KEY)], check=True)
     (root / "root/.ssh").mkdir(mode=0o700, exist_ok=True)
@@ -140,7 +140,7 @@ def _open_entrance(root: Path) -> None:
 
 
 def _bring_libraries(root: Path) -> None:
-    """Copy what the product and its build need; PyTorch, which only cross-checks scores, is left out."""
+    """Copy the libraries that the product and its build need, except PyTorch, which only cross-checks scores."""
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     if not (root / "usr/bin" / version).exists():
         raise Impossible(f"the libraries here are for {version}, which this Debian does not have")

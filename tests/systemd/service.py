@@ -1,4 +1,4 @@
-"""A challenge that is adopted as a service of the machine, with the sandbox in place of EvalAI; and what it is asked in the checks."""
+"""A challenge that runs as a service of the machine, with the sandbox in place of EvalAI, and the operations that the checks need."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ import yaml
 from tests.systemd.machine import Failed, Machine, until
 from tests.systemd.root import CLONE, LIBRARIES
 from tests.worker.harness.harness import DIM, IDS, ROWS, SECRET, embeddings, latent, merged
+from worker.evaluation.evaluate_child import RECORD
 from worker.sandbox import PhaseSettings, Sandbox, SandboxSettings
 
 LONG = {"scoring": {"epochs": 20_000}}
-"""Scoring that lasts for some seconds, so that something can be done to it meanwhile."""
+"""Makes scoring take some seconds, so that a check can interfere with it."""
 CHILDREN = """for pid in $(pgrep -f worker.evaluation.evaluate_child); do
   folder=$(readlink /proc/$pid/cwd) || continue
   case $folder in /var/lib/neuco-worker/%s/*) echo $pid;; esac
 done"""
-"""Prints the processes that evaluate a submission; the one that is kept ready waits in the folder /."""
+"""Prints the ids of the processes that evaluate a submission, without the spare process, which waits in the folder /."""
 
 
 class Stage:
-    """A machine, and what is installed on it.
+    """A machine and the software installed on it.
 
     Args:
-        machine: The machine, which is on.
+        machine: The machine, already booted.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -38,7 +39,7 @@ class Stage:
         self.installed = False
 
     def install(self, clone: str = CLONE) -> str:
-        """Install a checkout, as an organizer does, and return what that prints."""
+        """Install a checkout as an organizer does, and return the installer's output."""
         self.installed = True
         return self.machine.run(f"{clone}/deploy/install.sh", "--source", clone, "--libraries", LIBRARIES)
 
@@ -46,7 +47,7 @@ class Stage:
     def service(
         self, name: str, changes: Mapping[str, Any] | None = None, **options: Any
     ) -> Iterator[Service]:
-        """Adopt a challenge under a name; it is stopped at the end."""
+        """Adopt a challenge under a name, and stop it at the end."""
         settings = SandboxSettings(
             throttle_per_minute=1_000_000, visibility_timeout_s=2, phases=(PhaseSettings(codename="dev"),)
         )
@@ -67,9 +68,9 @@ class Service:
     """One challenge, its units, and its submissions.
 
     Args:
-        machine: Where it is.
-        name: Its name there.
-        evalai: What stands for EvalAI.
+        machine: The machine that it runs on.
+        name: The name under which it is adopted.
+        evalai: The sandbox in place of EvalAI.
     """
 
     def __init__(self, machine: Machine, name: str, evalai: Sandbox) -> None:
@@ -81,10 +82,10 @@ class Service:
         self.board = f"/srv/{name}.git"
         self.submitted: list[int] = []
 
-    # --- its making ---
+    # --- setup and removal ---
 
     def adopt(self, changes: Mapping[str, Any], *, board: bool = True, token: bool = True) -> None:
-        """Write a challenge, let ``neuco-challenge adopt`` take it over, and hand in its token."""
+        """Write a challenge, adopt it with ``neuco-challenge adopt``, and store its token."""
         if board:
             self.machine.shell(f"git init -q --bare {self.board}; chown -R neuco-worker: {self.board}")
         with tempfile.TemporaryDirectory() as folder:
@@ -95,7 +96,7 @@ class Service:
             self.credential("evalai.token", self.evalai.token("host"))
 
     def _write(self, folder: Path, changes: Mapping[str, Any]) -> None:
-        """Write a challenge as ``neuco-worker init`` and an organizer leave it, only smaller."""
+        """Write a small challenge with the files that ``neuco-worker init`` and an organizer would create."""
         (folder / "ids").mkdir()
         (folder / "ids/dev.txt").write_text("\n".join(IDS) + "\n")
         (folder / "tasks/dev").mkdir(parents=True)
@@ -124,16 +125,16 @@ class Service:
         }
 
     def remove(self) -> None:
-        """Stop everything that belongs to it."""
+        """Stop and disable all units of the challenge."""
         self.machine.run(
             "systemctl", "disable", "--now", self.unit, self.once.replace(".service", ".timer"), expect=None
         )
         self.machine.run("systemctl", "stop", self.unit, self.once, expect=None)
 
-    # --- what an organizer does ---
+    # --- actions of an organizer ---
 
     def challenge(self, *arguments: str, stdin: str = "", expect: int | None = 0) -> str:
-        """Run ``neuco-challenge`` with its name."""
+        """Run ``neuco-challenge`` for this challenge."""
         return self.machine.run("neuco-challenge", self.name, *arguments, stdin=stdin.encode(), expect=expect)
 
     def credential(self, file: str, content: str) -> None:
@@ -147,37 +148,37 @@ class Service:
         self.machine.shell(f"cat >{path} <<'END'\n{text}END")
 
     def add_to_unit(self, lines: str, unit: str = "") -> None:
-        """Add lines to a unit of this challenge alone, as ``systemctl edit`` does."""
+        """Add a drop-in to a unit of this challenge, as ``systemctl edit`` does."""
         self.machine.write(f"/etc/systemd/system/{unit or self.unit}.d/60-check.conf", lines)
         self.machine.run("systemctl", "daemon-reload")
 
     def control(self, verb: str, unit: str = "", *, expect: int | None = 0) -> str:
-        """Run ``systemctl`` on a unit; by default on the daemon's."""
+        """Run ``systemctl`` on a unit, by default the daemon's."""
         return self.machine.run("systemctl", verb, unit or self.unit, expect=expect)
 
     def start(self) -> None:
-        """Start the daemon; a service of type notify is started when it has said that it is ready."""
+        """Start the daemon and wait until it reports that it is ready."""
         try:
             self.control("start")
         except Failed as problem:
             raise Failed(f"{problem}\n{self.journal()[-2500:]}") from problem
 
-    # --- what a participant does ---
+    # --- actions of a participant ---
 
     def submit(self, team: str = "A", content: bytes | None = None, **options: Any) -> int:
-        """Submit for a team; without content a good file that nobody has submitted yet."""
+        """Submit for a team; without content, submit a valid file that was not submitted before."""
         content = embeddings(len(self.submitted)) if content is None else content
         self.submitted.append(self.evalai.submit(team, "dev", content, **options))
         return self.submitted[-1]
 
     def status(self, pk: int) -> str:
-        """Return EvalAI's word on a submission."""
+        """Return a submission's status at EvalAI."""
         return str(self.evalai.submission(pk)["status"])
 
-    # --- what is asked ---
+    # --- state of the service ---
 
     def show(self, key: str, unit: str = "") -> str:
-        """Return a property of a unit, as systemd says it."""
+        """Return a property of a unit from ``systemctl show``."""
         return self.machine.run("systemctl", "show", "--value", "-p", key, unit or self.unit).strip()
 
     def pid(self) -> int:
@@ -185,11 +186,11 @@ class Service:
         return int(self.show("MainPID"))
 
     def journal(self, unit: str = "") -> str:
-        """Return what a unit wrote."""
+        """Return the log of a unit."""
         return self.machine.run("journalctl", "--unit", unit or self.unit, "-o", "cat", "--no-pager")
 
     def events(self, key: str, unit: str = "") -> list[dict[str, Any]]:
-        """Return the log lines of a kind."""
+        """Return the log events of a unit with a given key."""
         lines = [line for line in self.journal(unit).splitlines() if line.startswith("{")]
         return [event for event in map(json.loads, lines) if event.get("event_key") == key]
 
@@ -199,23 +200,23 @@ class Service:
         return {str(alert["code"]) for alert in told["alerts"]}
 
     def children(self) -> list[int]:
-        """Return the processes that evaluate one of its submissions."""
+        """Return the ids of the processes that evaluate one of its submissions."""
         return [int(pid) for pid in self.machine.shell(CHILDREN % self.name).split()]
 
     def reading(self) -> bool:
-        """Tell whether a process has a submitted file open."""
+        """Return whether an evaluating process has a submitted file open."""
         pids = " ".join(map(str, self.children()))
         return "/files/" in self.machine.shell(
             f"for pid in {pids}; do ls -l /proc/$pid/fd; done", expect=None
         )
 
     def lower_memory_limit(self) -> None:
-        """Leave the processes that evaluate no memory; the kernel, which can free none, ends them."""
+        """Lower the memory limit of the evaluating processes so far that the kernel kills them."""
         group = f"/sys/fs/cgroup{self.show('ControlGroup')}"
         self.machine.shell(f"for limit in '{group}'/child-*/memory.max; do echo 1M >\"$limit\"; done")
 
     def query(self, sql: str) -> list[list[Any]]:
-        """Ask the service's database."""
+        """Query the service's database."""
         script = (
             "import json, sqlite3, sys\n"
             f"database = sqlite3.connect('file:{self.state}/worker.db?mode=ro', uri=True, timeout=60)\n"
@@ -239,17 +240,17 @@ class Service:
         shown = self.machine.shell(f"{script} || true")
         return sorted(row["team"] for row in json.loads(shown)["entries"]) if shown.startswith("{") else []
 
-    # --- what is waited for ---
+    # --- waiting ---
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
-        """Wait for something; if it does not happen, the log's end is told too."""
+        """Wait until a condition holds; a failure includes the end of the log."""
         try:
             until(condition, what)
         except Failed as problem:
             raise Failed(f"{problem}\n{self.journal()[-2500:]}") from problem
 
     def until_answered(self, *pks: int, status: str = "finished") -> None:
-        """Wait until EvalAI has the answers to submissions."""
+        """Wait until the given submissions, or all of them, have a status at EvalAI."""
         for pk in pks or self.submitted:
             self.until(lambda pk=pk: self.status(pk) == status, f"submission {pk} is {status}")  # type: ignore[misc]
 
@@ -268,11 +269,21 @@ class Service:
         self.until(is_scored, f"submission {pk} is being scored")
         return found[0]
 
+    def until_read(self, child: int) -> None:
+        """Wait until a process has read the submitted file: only then does it read the hidden labels, which changes their access time.
+
+        File times have the resolution of the kernel's ticks, so reading the submitted file must take longer than a tick.
+        """
+        labels = f"/proc/{child}/cwd/{RECORD}"
+        self.until(
+            lambda: self.machine.run("find", labels, "-neweram", labels) != "", "the submitted file is read"
+        )
+
     def answered_once(self) -> None:
-        """Hold it against what EvalAI heard and the database knows: each submission answered once and scored once.
+        """Check at EvalAI and in the database that each submission was answered exactly once and scored exactly once.
 
         Raises:
-            AssertionError: If one was not, or twice.
+            AssertionError: If a submission was not, or more than once.
         """
         posts = {pk: len(self.evalai.journal.posts().get(pk, [])) for pk in self.submitted}
         assert posts == dict.fromkeys(self.submitted, 1), f"answers per submission: {posts}"

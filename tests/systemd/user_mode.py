@@ -1,4 +1,4 @@
-"""User-Mode Linux: a kernel in an ordinary process, whose cgroups (version 2) limit memory; entered by ssh over a tap device."""
+"""User-Mode Linux: a kernel in an ordinary process, with cgroups (version 2) that limit memory, reached by ssh over a tap device."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ IMAGE_SIZE = "6G"  # of a sparse file
 STARTS_WITHIN_S = 240.0
 TAP = "neuco-tap"
 MAPPINGS = Path("/proc/sys/vm/max_map_count")
-MAPPINGS_NEEDED = 1_000_000  # each page that a process of the machine uses may be a mapping of its own here
+MAPPINGS_NEEDED = 1_000_000  # each page used by a process of the machine may need its own mapping here
 XSTATE = Path(__file__).with_name("xstate.c")
 
 
 class UserMode(Machine):
-    """The root on an ext4 image, with one processor. What its kernel has not written yet is lost with the power.
+    """The root file system on an ext4 image, with one processor; data that its kernel has not written yet is lost at power-off.
 
     Args:
-        base: The root to make the image of.
+        base: The root file system to copy to the image.
     """
 
     title = "User-Mode Linux"
@@ -91,7 +91,7 @@ class UserMode(Machine):
         self.wait_for_systemd()
 
     def power_off(self) -> None:
-        """Kill its kernel and the processes in which it runs its own."""
+        """Kill its kernel and the processes in which the kernel runs those of the machine."""
         if self._kernel is None:
             return
         if self._kernel.poll() is None:
@@ -119,7 +119,7 @@ class UserMode(Machine):
         self._forward(port)
 
     def command(self, words: Sequence[str]) -> list[str]:
-        """Run it through the connection; ssh hands one string to the shell there."""
+        """Return a command that runs over the connection; ssh passes one string to the remote shell."""
         quoted = " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)
         return [*self._ssh(), quoted]
 
@@ -135,7 +135,7 @@ class UserMode(Machine):
         return ["ssh", "-F", "none", "-i", str(KEY), *pairs, *options, f"root@{GUEST}"]
 
     def _connected(self) -> bool:
-        """Try to open the connection that stays in the background."""
+        """Try to open the background connection, and return whether that succeeded."""
         opened = subprocess.run(
             self._ssh("-o", "ControlMaster=yes", "-f", "-N"),
             stdin=subprocess.DEVNULL,
@@ -159,9 +159,8 @@ def _make_tap() -> None:
     Raises:
         Impossible: If the kernel refuses.
     """
-    subprocess.run(
-        ["ip", "link", "delete", TAP], capture_output=True, check=False
-    )  # of a run that was killed
+    # A killed run leaves its device behind.
+    subprocess.run(["ip", "link", "delete", TAP], capture_output=True, check=False)
     for words in (
         ["tuntap", "add", "dev", TAP, "mode", "tap"],
         ["address", "add", f"{HOST}/30", "dev", TAP],
@@ -173,7 +172,7 @@ def _make_tap() -> None:
 
 
 def _whole_xstate() -> dict[str, str]:
-    """Return the environment for processors with AMX, on which this kernel dies without ``xstate.c``.
+    """Return the additional environment for processors with AMX, on which this kernel crashes without ``xstate.c``.
 
     Raises:
         Impossible: If it is needed and there is no compiler.

@@ -1,4 +1,4 @@
-"""Fixtures of this room: a challenge whose clock the test moves, and one in real time for processes of their own."""
+"""Shared fixtures: a challenge whose clock the test moves, and one in real time for child processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _warm_kernels() -> None:
 
 @pytest.fixture(scope="session")
 def cells(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Scores of what most tests submit; made by the first of all processes that needs them."""
+    """Scores of what most tests submit, computed by the first process that needs them."""
     shared = tmp_path_factory.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else None
     place = (shared or tmp_path_factory.mktemp("cells")) / "neuco-cells.json"
     with place.with_suffix(".lock").open("w") as lock:
@@ -35,7 +35,7 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def harness(tmp_path: Path, cells: Path) -> Iterator[Harness]:
-    """A challenge under a clock that stands still unless it is moved."""
+    """A challenge with a clock that only the test moves."""
     with Harness(tmp_path, clock=ManualClock(), cells=cells) as harness:
         yield harness
 

@@ -1,4 +1,4 @@
-"""A state directory whose file system fills up, for real: a few megabytes of memory, mounted for the test."""
+"""A state directory on a file system that really fills up: a few megabytes of memory, mounted for the test."""
 
 from __future__ import annotations
 
@@ -35,6 +35,8 @@ from worker.daemon import Worker
 from worker.daemon.health import Health, HealthServer
 from worker.daemon.start import utc_now
 from worker.daemon.watchdog import Watchdog
+from worker.organizer.archiving import read_backup, write_backup
+from worker.organizer.session import open_session
 from worker.sandbox import ManualClock
 from worker.state import State
 
@@ -45,7 +47,7 @@ ENTRIES = 1000  # files and folders that fit
 
 @pytest.fixture
 def cramped(tmp_path: Path, cells: Path) -> Iterator[Harness]:
-    """A challenge whose state has a small file system of its own."""
+    """A challenge whose state is on a small file system of its own."""
     with (
         small_file_system(tmp_path / "state", size=SIZE),
         Harness(tmp_path, clock=ManualClock(), cells=cells) as harness,
@@ -55,7 +57,7 @@ def cramped(tmp_path: Path, cells: Path) -> Iterator[Harness]:
 
 @contextmanager
 def small_file_system(place: Path, *, size: int) -> Iterator[None]:
-    """Mount some memory as a file system of so many bytes."""
+    """Mount some memory as a file system of the given size."""
     place.mkdir(mode=0o700)
     mount = shutil.which("mount")
     if mount is None:
@@ -72,7 +74,7 @@ def small_file_system(place: Path, *, size: int) -> Iterator[None]:
 
 
 def fill(harness: Harness, *, but: int = 0) -> Path:
-    """Fill the file system but for some bytes; return the file that can be removed."""
+    """Fill the file system except for some bytes; return the file that can be removed."""
     filler = harness.state / "filler"
     left = max(0, shutil.disk_usage(harness.state).free - but)
     with filler.open("wb", buffering=0) as file, suppress(OSError):  # a child may take some of it meanwhile
@@ -82,13 +84,13 @@ def fill(harness: Harness, *, but: int = 0) -> Path:
 
 
 def checkpoint(harness: Harness) -> None:
-    """Empty the database's log, which takes some more otherwise."""
+    """Empty the database's write-ahead log, which would otherwise take some more space."""
     with closing(sqlite3.connect(harness.state / "worker.db")) as database:
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def press_on(worker: StepWorker, until: Callable[[], bool]) -> set[str]:
-    """Go on as the daemon does, whose next beat tries again when the database could not be written; return the codes of what failed."""
+    """Continue as the daemon does, whose next step tries again if the database could not be written; return the codes of the failures."""
     failures = set()
     ends = time.monotonic() + LIMIT_S
     while not until():
@@ -104,13 +106,13 @@ def press_on(worker: StepWorker, until: Callable[[], bool]) -> set[str]:
 
 
 def long_file() -> bytes:
-    """Return a good file of some megabytes: most of its rows nobody asked for."""
+    """Return a good file of some megabytes, most of whose rows are not required."""
     rows = "".join(f'"more_{row}",' + ",".join(["0.123456789"] * 8) + "\n" for row in range(30_000))
     return embeddings(1) + rows.encode()
 
 
 def test_a_file_that_does_not_fit_waits_for_room(cramped: Harness) -> None:
-    """It is tried again, its author never hears of it, the organizer is told, and no rest of it stays on the disk."""
+    """It is tried again, its author is not told, the organizer is, and no part of it stays on the disk."""
     with cramped.worker() as worker:
         worker.drive()
         filler = fill(cramped, but=2 * MEGABYTE)
@@ -131,7 +133,7 @@ def test_a_file_that_does_not_fit_waits_for_room(cramped: Harness) -> None:
 
 
 def test_below_the_reserve_no_file_is_asked_for(cramped: Harness) -> None:
-    """The reserve is kept for the database: what is fetched already is answered, nothing more is fetched until there is room."""
+    """The reserve is for the database: fetched files are answered, and no more are fetched until there is space."""
     cramped.configure({"submission": {"disk_reserve_gigabytes": 0.004}})
     with cramped.worker() as worker:
         first = cramped.submit("A", embeddings(1))
@@ -149,7 +151,7 @@ def test_below_the_reserve_no_file_is_asked_for(cramped: Harness) -> None:
 
 
 def test_a_disk_without_a_byte_left_loses_nothing(cramped: Harness) -> None:
-    """While nothing at all can be written the worker stays; what came meanwhile ends once, with one result each."""
+    """While nothing can be written the worker stays; everything that came meanwhile is answered once."""
     with cramped.worker() as worker:
         worker.drive()
         filler = fill(cramped)
@@ -168,7 +170,7 @@ def test_a_disk_without_a_byte_left_loses_nothing(cramped: Harness) -> None:
 
 
 def test_a_result_that_cannot_be_stored_is_kept_until_it_can(cramped: Harness) -> None:
-    """What a child said before it ended is not lost, and its end is not taken for a death."""
+    """The child's message is not lost, and its exit does not count as a death."""
     with cramped.worker() as worker:
         pk = cramped.submit("A", embeddings(NEW))
         worker.drive(lambda: worker.scoring("scoring"))
@@ -185,7 +187,7 @@ def test_a_result_that_cannot_be_stored_is_kept_until_it_can(cramped: Harness) -
 
 
 def test_a_download_that_cannot_be_noted_is_kept_until_it_can(cramped: Harness) -> None:
-    """The file lies in the store by then; it is not fetched again."""
+    """The file is stored already and is not fetched again."""
     with cramped.worker() as worker:
         pk = cramped.submit("A", embeddings(1))
         worker.drive(lambda: worker.daemon.fetching.busy)
@@ -201,8 +203,8 @@ def test_a_download_that_cannot_be_noted_is_kept_until_it_can(cramped: Harness) 
         assert cramped.status(pk) == "finished"
 
 
-def test_no_room_for_a_process_is_told_as_a_full_disk(cramped: Harness) -> None:
-    """A file system without a free entry refuses the folder of a child; the text speaks of the disk, not of processes."""
+def test_a_full_disk_is_reported_when_no_process_can_start(cramped: Harness) -> None:
+    """The child's folder cannot be made for lack of an inode; the message is about the disk, not about processes."""
     with cramped.worker() as worker:
         worker.drive()
         crowd = cramped.state / "crowd"
@@ -218,8 +220,8 @@ def test_no_room_for_a_process_is_told_as_a_full_disk(cramped: Harness) -> None:
         assert worker.alerts() == set()
 
 
-def test_a_child_that_fills_the_disk_says_so(cramped: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its death is told as a full disk: here there is no room for the code that it compiles."""
+def test_a_child_that_fills_the_disk_reports_it(cramped: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here there is no space for the code that it compiles."""
     cache = cramped.folder / "cache"
     with small_file_system(cache, size=64 << 10):
         monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))
@@ -233,7 +235,7 @@ def test_a_child_that_fills_the_disk_says_so(cramped: Harness, monkeypatch: pyte
 
 
 def container_is_healthy(harness: Harness) -> bool:
-    """Run the Dockerfile's check as a container does, on this challenge."""
+    """Run the Dockerfile's health check, as a container does, on this challenge."""
     check = (ROOT / "Dockerfile").read_text().partition("\nHEALTHCHECK ")[2]
     command = json.loads(re.findall(r"^ +CMD (\[.*\])$", check, re.MULTILINE)[0])
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -246,8 +248,8 @@ def container_is_healthy(harness: Harness) -> bool:
     return done.returncode == 0
 
 
-def test_a_full_disk_is_told_without_the_database(cramped: Harness, hook: Hook) -> None:  # noqa: F811
-    """The webhook hears of it once, as of all else, though nothing can be recorded; health and `status` show it while it lasts."""
+def test_a_full_disk_is_reported_without_the_database(cramped: Harness, hook: Hook) -> None:  # noqa: F811
+    """The webhook is told once, although nothing can be recorded; health and `status` show it while it lasts."""
     (cramped.folder / "hook").write_text(hook.url)
     cramped.configure({"alerts": {"webhook": "file:hook"}})
 
@@ -300,8 +302,8 @@ def test_a_full_disk_is_told_without_the_database(cramped: Harness, hook: Hook) 
         assert container_is_healthy(cramped)
 
 
-def test_a_child_that_reads_while_nothing_can_be_written_goes_on(cramped: Harness) -> None:
-    """What it says meanwhile is kept until the database takes it; nobody is blamed for the time between."""
+def test_a_child_continues_to_read_while_nothing_can_be_written(cramped: Harness) -> None:
+    """Its messages are kept until the database accepts them, and the time between counts against nobody."""
     with cramped.worker() as worker:
         pk = cramped.submit("A", long_file())
         worker.drive(lambda: worker.scoring("reading"))
@@ -314,3 +316,14 @@ def test_a_child_that_reads_while_nothing_can_be_written_goes_on(cramped: Harnes
         worker.drive()
         assert worker.outcomes(pk) == ["done"]
         assert cramped.status(pk) == "finished"
+
+
+def test_a_restore_onto_a_full_disk_says_so(harness: Harness, tmp_path: Path) -> None:
+    """The backup is good; it is not blamed."""
+    archive, place = tmp_path / "backup.tar.gz", tmp_path / "small"
+    with open_session(harness.path) as session:
+        write_backup(session, harness.path, archive)
+    with small_file_system(place, size=16_384), pytest.raises(InfrastructureError) as told:
+        read_backup(archive, place)
+    assert told.value.code == "restore.failed"
+    assert told.value.sentence.endswith("No space left on device.")

@@ -1,4 +1,4 @@
-"""The worker on PostgreSQL: one daemon leads, another stands by and takes over, also on another machine."""
+"""The worker on PostgreSQL: one daemon leads, another one stands by and takes over, even on another machine."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def postgres() -> Iterator[Server]:
 
 @pytest.fixture
 def shared(tmp_path: Path, postgres: Server, cells: Path) -> Iterator[Harness]:
-    """A challenge whose state is on the server, under a clock that stands still unless it is moved."""
+    """A challenge whose state is on the server, with a clock that only the test moves."""
     url = postgres.url(postgres.fresh())
     (tmp_path / "one").mkdir()
     with Harness(tmp_path / "one", clock=ManualClock(), changes={"state": url}) as harness:
@@ -62,7 +62,7 @@ def shared(tmp_path: Path, postgres: Server, cells: Path) -> Iterator[Harness]:
 
 @pytest.fixture
 def live_shared(tmp_path: Path, postgres: Server, cells: Path) -> Iterator[Harness]:
-    """The same in real time, for processes of their own."""
+    """The same in real time, for child processes."""
     url = postgres.url(postgres.fresh())
     (tmp_path / "one").mkdir()
     with Harness(tmp_path / "one", changes={"state": url}) as harness:
@@ -71,7 +71,7 @@ def live_shared(tmp_path: Path, postgres: Server, cells: Path) -> Iterator[Harne
 
 
 def know_cells(harness: Harness, cells: Path) -> None:
-    """Let the database know the scores of what most tests submit."""
+    """Store the scores of what most tests submit in the database."""
     store = harness.store()
     with store.write() as tx:
         for row in json.loads(cells.read_text()):
@@ -85,8 +85,8 @@ class Machine:
     """Another machine with the same challenge: a folder with a state directory of its own, and a daemon.
 
     Args:
-        harness: Whose challenge it is.
-        folder: Which.
+        harness: The challenge.
+        folder: The folder.
         missing: What it lacks of the challenge.
     """
 
@@ -127,7 +127,7 @@ def counts(store: Store) -> dict[str, int]:
 
 
 def test_a_worker_runs_on_postgresql(shared: Harness) -> None:
-    """From queue to board, a refused file and a large upload among them, as on SQLite."""
+    """From queue to board, including a refused file and a large upload, as on SQLite."""
     good, other = shared.submit("A"), shared.submit("B", embeddings(1))
     bad = shared.submit("C", b"id,0\nimg_000,1\n")
     large = shared.evalai.begin_upload("D", "dev")
@@ -144,7 +144,7 @@ def test_a_worker_runs_on_postgresql(shared: Harness) -> None:
 
 
 def test_a_standby_takes_over_from_another_folder(live_shared: Harness, tmp_path: Path) -> None:
-    """The leader is killed while it scores: the other fetches the file again and does everything, once."""
+    """The leader is killed while it scores: the standby fetches the file again and does everything else, once."""
     harness = live_shared
     harness.configure(LASTING)
     other = Machine(harness, tmp_path / "two")
@@ -182,7 +182,7 @@ def test_a_standby_takes_over_from_another_folder(live_shared: Harness, tmp_path
 def test_an_answer_on_its_way_stays_the_same(
     live_shared: Harness, tmp_path: Path, fork_server: ForkServer
 ) -> None:
-    """The leader dies after EvalAI took the answer and before that is recorded: the next one knows it for its own, and says the same."""
+    """The leader dies after EvalAI accepted the answer and before that is recorded: the next leader posts the same."""
     harness = live_shared
     other = Machine(harness, tmp_path / "two")
     fork_server.start(harness.path, at="after call post")
@@ -203,7 +203,7 @@ def test_an_answer_on_its_way_stays_the_same(
 
 
 def test_a_leader_that_loses_its_lock_ends(live_shared: Harness, postgres: Server, tmp_path: Path) -> None:
-    """Its connection is cut while it scores: it ends with 1 for systemd to start it again, and what it had begun is another's."""
+    """If its connection is closed while it scores, it ends with 1, so that systemd restarts it, and another worker does the rest."""
     harness = live_shared
     harness.configure(LASTING)
     other = Machine(harness, tmp_path / "two")
@@ -230,7 +230,7 @@ def test_a_leader_that_loses_its_lock_ends(live_shared: Harness, postgres: Serve
 
 
 def test_a_deposed_leader_writes_nothing(shared: Harness) -> None:
-    """It slept while another took the lead: its first step ends it, and what it brought is not taken."""
+    """It was suspended while another took over: its first step ends it, and its results are not stored."""
     pk = shared.submit("A", embeddings(NEW))
     with shared.worker() as slept:
         slept.drive(lambda: slept.daemon.evaluation.busy)
@@ -245,8 +245,8 @@ def test_a_deposed_leader_writes_nothing(shared: Harness) -> None:
     assert len(shared.posts(pk)) == 1
 
 
-def test_a_standby_says_what_it_lacks(live_shared: Harness, tmp_path: Path) -> None:
-    """A second daemon without token, or with another secret, could not take over: the organizer hears of it until it could."""
+def test_a_standby_reports_what_it_lacks(live_shared: Harness, tmp_path: Path) -> None:
+    """Without a token, or with another secret, it could not take over: the organizer has an alert until it can."""
     harness = live_shared
     other = Machine(harness, tmp_path / "two", missing="token")
     leader = harness.run()
@@ -278,7 +278,7 @@ def test_a_standby_says_what_it_lacks(live_shared: Harness, tmp_path: Path) -> N
 
 
 def test_leader_and_standby_can_be_told_apart(live_shared: Harness, tmp_path: Path) -> None:
-    """By health and metrics; and a drain beside a leader ends at once and names it."""
+    """Health and metrics show the role; a drain while a leader runs ends at once and names it."""
     harness = live_shared
     leader = harness.run()
     harness.until(lambda: "run.start" in harness.log)
@@ -307,8 +307,8 @@ def test_leader_and_standby_can_be_told_apart(live_shared: Harness, tmp_path: Pa
     assert standby.wait(timeout=LIMIT_S) == 0
 
 
-def test_a_state_that_was_put_back_from_a_dump_looks_for_what_it_lacks(shared: Harness) -> None:
-    """The organizer says so before the start; then what EvalAI shows since is named, and the public log is gone on from."""
+def test_a_state_restored_from_a_dump_looks_for_what_it_lacks(shared: Harness) -> None:
+    """After the organizer's command, later answers at EvalAI are named, and the public log is continued."""
     shared.submit("A", embeddings(0))
     with shared.worker() as first:
         first.drive()

@@ -1,4 +1,4 @@
-"""Promises beside a worker that runs, under clocks that disagree: who checks the repository finds no lie in an honest challenge."""
+"""Fairness with a running worker and disagreeing clocks: an honest challenge never has a contradiction."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ SET_BACK_S = 200  # within what a check forgives between a commitment and a scor
 
 @pytest.fixture
 def harness(tmp_path: Path, cells: Path) -> Iterator[Harness]:
-    """A challenge whose clock begins today: commands beside the worker go by the real one."""
+    """A challenge that begins today, because commands use the real clock."""
     with Harness(tmp_path, clock=ManualClock(datetime.now(UTC)), cells=cells) as harness:
         yield harness
 
 
 def lies(harness: Harness, told: Mapping[str, Any] | None = None) -> list[str]:
-    """Return what is called a lie about the repository, and about what somebody was told."""
+    """Return the contradictions in the repository, and in what participants were shown."""
     with opened_repository(str(harness.board)) as repository:
         found = list(verdicts(repository))
         if told is not None:
@@ -46,8 +46,8 @@ def lies(harness: Harness, told: Mapping[str, Any] | None = None) -> list[str]:
     return [verdict.sentence for verdict in found if verdict.worth is Worth.CONTRADICTED]
 
 
-def test_clocks_that_disagree_make_nobody_a_liar(harness: Harness, worker: StepWorker) -> None:
-    """The worker's clock is set back between two boards, and a rescore goes by another machine's clock, which is ahead."""
+def test_disagreeing_clocks_cause_no_contradiction(harness: Harness, worker: StepWorker) -> None:
+    """The worker's clock is set back between two boards, and a rescore uses another machine's clock, which is ahead."""
     harness.submit("A", embeddings(0))
     worker.drive()
     worker.clock.advance(-SET_BACK_S)
@@ -69,7 +69,7 @@ def test_clocks_that_disagree_make_nobody_a_liar(harness: Harness, worker: StepW
 
 
 def test_commitments_are_in_the_order_of_their_times(harness: Harness, worker: StepWorker) -> None:
-    """An organizer whose clock is behind does not seem to have done it earlier."""
+    """A commitment made with a clock that is behind still gets a later time."""
     worker.drive()
     assert harness.command("challenge", "commit", "--reason", "once more").returncode == 0
     configuration = load(harness.path)
@@ -82,8 +82,8 @@ def test_commitments_are_in_the_order_of_their_times(harness: Harness, worker: S
     assert times == sorted(times)
 
 
-def test_a_beacon_is_undone_by_nobody(tmp_path: Path) -> None:
-    """Who read the phases before it was mixed in commits to nothing with them; who reads them afterwards, on any machine, has it."""
+def test_a_beacon_cannot_be_undone(tmp_path: Path) -> None:
+    """A process that read the phases before the value was mixed in cannot commit to them; one that reads them later has the value."""
     with Harness(tmp_path, clock=ManualClock(datetime.now(UTC))) as harness, harness.worker() as worker:
         worker.drive()
         configuration = load(harness.path)
@@ -117,7 +117,7 @@ def test_a_beacon_is_undone_by_nobody(tmp_path: Path) -> None:
     ],
     ids=lambda change: "-".join(next(iter(change.values()))),
 )
-def test_rules_may_change_on_the_way(
+def test_rules_may_change_during_a_phase(
     harness: Harness, worker: StepWorker, change: dict[str, dict[str, object]]
 ) -> None:
     """Each board follows from the rules of its time, and each answer from the protocol of its time."""
@@ -144,7 +144,7 @@ def test_rules_may_change_on_the_way(
 
 
 def test_only_closed_phases_are_revealed(harness: Harness, worker: StepWorker) -> None:
-    """Tasks of a phase that still takes submissions stay hidden unless the organizer insists, whether it was named or not."""
+    """Tasks of an open phase stay hidden unless the organizer insists, whether the phase was named or not."""
 
     def reveal_them(*options: str) -> tuple[int, str, set[str]]:
         done = harness.command("challenge", "reveal", "--yes", *options)
@@ -156,12 +156,12 @@ def test_only_closed_phases_are_revealed(harness: Harness, worker: StepWorker) -
     worker.drive()
     status, said, revealed = reveal_them()
     assert (status, revealed) == (2, set())
-    assert "still open: dev, eval" in said
+    assert "Still open: dev, eval." in said
     assert "--open" in said
     assert harness.command("board", "freeze", "--phase", "dev").returncode == 0
     status, said, revealed = reveal_them("--phase", "dev", "--phase", "eval")
     assert (status, revealed) == (2, set())
-    assert "still open: eval" in said
+    assert "Still open: eval." in said
     status, said, revealed = reveal_them()
     assert (status, revealed) == (0, {"dev"})
     assert "Not revealed, because still open: eval." in said
@@ -169,8 +169,8 @@ def test_only_closed_phases_are_revealed(harness: Harness, worker: StepWorker) -
     assert lies(harness) == []
 
 
-def test_a_reveal_is_told_once(harness: Harness, worker: StepWorker) -> None:
-    """Run again, it changes nothing and says so; what is added later, another phase or the labels, is told, and alone."""
+def test_a_repeated_reveal_changes_nothing(harness: Harness, worker: StepWorker) -> None:
+    """It says so; what is added later, another phase or the labels, is revealed alone."""
 
     def reveal_them(*options: str) -> tuple[str, list[str], dict[str, str]]:
         before = git(harness.board, "rev-parse", "main").strip()
@@ -210,8 +210,8 @@ def test_a_reveal_is_told_once(harness: Harness, worker: StepWorker) -> None:
     assert lies(harness) == []
 
 
-def test_a_reveal_that_cannot_be_leaves_nothing(harness: Harness, worker: StepWorker) -> None:
-    """A secret that is not the one that was committed to: no batch is closed and no document kept."""
+def test_a_failed_reveal_leaves_nothing(harness: Harness, worker: StepWorker) -> None:
+    """With another secret than the committed one, no batch is closed and no document stored."""
     harness.submit("A", embeddings(0))
     worker.drive()
     (harness.folder / "challenge.secret").write_text("6b" * 32)

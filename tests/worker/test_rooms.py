@@ -1,4 +1,4 @@
-"""The rooms of the worker: their arrows go one way, each says what others may use, and their code reads in one piece."""
+"""The subpackages of the worker: imports go one way, each names what others may use, and their code has no callbacks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 def modules(room: str) -> list[Path]:
-    """Return the modules of a room."""
+    """Return the modules of a subpackage."""
     found = sorted((WORKER / room).rglob("*.py"))
     assert found, f"there is no room worker/{room}"
     return found
@@ -54,7 +54,7 @@ def imported(path: Path) -> tuple[tuple[str, ...], ...]:
 
 
 def nested(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda]:
-    """Yield the functions that are defined inside others; a key to sort by is used up where it stands."""
+    """Yield the functions that are defined inside others, except sort keys."""
     keys = {
         keyword.value
         for node in ast.walk(tree)
@@ -71,14 +71,14 @@ def nested(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef 
 
 
 def test_every_module_has_its_room() -> None:
-    """What ``ls worker/`` shows is the pipeline."""
+    """``ls worker/`` shows the pipeline."""
     assert {path.name for path in WORKER.glob("*.py")} == {"__init__.py"}
     assert {path.parent.name for path in WORKER.glob("*/*.py")} == {*ORDER, BESIDE}
 
 
 @pytest.mark.parametrize("room", [*ORDER, BESIDE])
 def test_a_room_imports_rooms_below_it_alone(room: str) -> None:
-    """Arrows go down the list, so nobody has to read upward to understand a room."""
+    """Imports go down the list, so that a subpackage can be understood without those above it."""
     allowed = {room, *(ORDER[ORDER.index(room) :] if room in ORDER else ())}
     allowed |= {BESIDE} if room in PRACTICE else set()
     upward = [
@@ -92,7 +92,7 @@ def test_a_room_imports_rooms_below_it_alone(room: str) -> None:
 
 @pytest.mark.parametrize("room", [*ORDER, BESIDE])
 def test_others_import_only_what_a_room_names(room: str) -> None:
-    """What a package's ``__all__`` lacks is its own business, also inside a larger one."""
+    """A name that is missing from a package's ``__all__`` is private to it, also inside a larger package."""
     past = []
     for path in modules(room):
         home = path.relative_to(WORKER.parent).parts[:-1]
@@ -108,7 +108,7 @@ def test_others_import_only_what_a_room_names(room: str) -> None:
 
 @pytest.mark.parametrize("room", [*ORDER, BESIDE])
 def test_a_room_says_what_it_is_for_and_offers_what_it_names(room: str) -> None:
-    """Every name in ``__all__`` is there, as a name or as a module, and once."""
+    """Every name in ``__all__`` exists, as a name or as a module, and once."""
     for path in (WORKER / room).rglob("__init__.py"):
         package = importlib.import_module(".".join(path.parent.relative_to(WORKER.parent).parts))
         assert package.__doc__
@@ -122,7 +122,7 @@ def test_a_room_says_what_it_is_for_and_offers_what_it_names(room: str) -> None:
 
 @pytest.mark.parametrize("room", PIPELINE)
 def test_no_function_is_defined_inside_another_to_run_later(room: str) -> None:
-    """What a room does reads in one piece, not in callbacks that another room runs."""
+    """A subpackage's code can be read in order, without callbacks that another one runs."""
     later = [
         f"{path.relative_to(WORKER)}:{function.lineno}"
         for path in modules(room)

@@ -1,4 +1,4 @@
-"""The walk of a submission, as docs/architecture.md tells it, held against the code."""
+"""The path of a submission in docs/architecture.md, compared with the code."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STOP = re.compile(r"^\d+\. `([\w/]+)\.py:([\w.]+)`( \(in a child\))?\. ", re.MUL
 
 @dataclass(frozen=True)
 class Stop:
-    """One stop of the walk: module, qualified name, and whether a child passes it."""
+    """One stop on the path: module, qualified name, and whether a child passes it."""
 
     module: str
     name: str
@@ -46,26 +46,26 @@ class Stop:
 
 
 def named() -> list[str]:
-    """Return everything that the page names as a module with something in it."""
+    """Return every name on the page that has the form of a module with something in it."""
     return re.findall(r"`([\w/]+\.py:[\w.]+)`", PAGE.read_text())
 
 
 @pytest.mark.parametrize("place", named())
 def test_every_place_on_the_page_exists(place: str) -> None:
-    """A module or a function that was renamed is renamed on the page too."""
+    """A renamed module or function must be renamed on the page, too."""
     module, _, name = place.partition(".py:")
     assert Stop(module.replace("/", "."), name, in_child=False).function is not None
 
 
 def stops() -> list[Stop]:
-    """Read the page."""
+    """Read the stops from the page."""
     section = PAGE.read_text().split("## The path of a submission")[1].split("\n## ")[0]
     return [Stop(path.replace("/", "."), name, bool(child)) for path, name, child in STOP.findall(section)]
 
 
 @dataclass
 class Visits:
-    """Which of some functions run, in order, in whatever thread."""
+    """Records which of some functions run, in order, in any thread."""
 
     watched: dict[CodeType, Stop]
     seen: list[Stop] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Visits:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Watch this thread, and threads that start meanwhile."""
+        """Watch this thread, and threads that are started meanwhile."""
         before = sys.getprofile()
         threading.setprofile(self)
         sys.setprofile(self)
@@ -88,8 +88,8 @@ class Visits:
             threading.setprofile(None)
 
 
-def test_a_submission_takes_the_way_that_the_page_tells(tmp_path: Path) -> None:
-    """Each stop is visited once, in the order of the page, whatever thread it is in."""
+def test_a_submission_takes_the_documented_path(tmp_path: Path) -> None:
+    """Each stop is visited once, in the order of the page, in whatever thread."""
     here = [stop for stop in stops() if not stop.in_child]
     assert len(here) >= 8
     visits = Visits({stop.function.__code__: stop for stop in here})

@@ -1,7 +1,7 @@
-"""The challenge: its phases on record, and the files and settings that they are recorded from.
+"""The challenge: the records of its phases, and the files and settings from which they are recorded.
 
-Nothing is imported here: the child that scores reads a record with :mod:`worker.challenge.records` alone, without the configuration and
-the database.
+Nothing is imported here, because the child that scores reads a record with :mod:`worker.challenge.records` alone, without the
+configuration and the database.
 """
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""One way to write a value as bytes: what hashes, records and commitments are made of."""
+"""The canonical form of a value as bytes, from which hashes, records and commitments are made."""
 
 from __future__ import annotations
 

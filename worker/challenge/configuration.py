@@ -1,6 +1,6 @@
-"""The configuration: one YAML file per challenge, read once, checked whole.
+"""The configuration: one YAML file per challenge, which is read once and checked as a whole.
 
-Every key has a default except those without which nothing can run. Unknown keys are errors that name the nearest known key. Relative
+Every key has a default except those that the organizer must decide. Unknown keys are errors that name the nearest known key. Relative
 paths are relative to the file. Secrets are references (see :mod:`worker.challenge.secrets`) and are resolved only where they are used.
 """
 
@@ -37,7 +37,7 @@ SERVER = "postgresql+psycopg://"
 
 
 class Configuration(Section):
-    """The whole file."""
+    """The whole configuration file."""
 
     challenge: Challenge
     evalai: EvalAI
@@ -57,7 +57,7 @@ class Configuration(Section):
     @model_validator(mode="before")
     @classmethod
     def _named_after_phases(cls, document: Any) -> Any:
-        """Give each phase the keys that are called after it, where the file does not have them."""
+        """Give each phase the keys that are named after it, unless the file has them."""
         phases = document.get("phases") if isinstance(document, dict) else None
         if not isinstance(phases, dict):
             return document
@@ -85,7 +85,7 @@ class Configuration(Section):
         return self
 
     def path(self, relative: Path) -> Path:
-        """Resolve a path of the file against the file's folder; ``credential:NAME`` is a file that systemd hands over."""
+        """Resolve a path relative to the file's folder; ``credential:NAME`` is a file that systemd provides."""
         kind, _, name = str(relative).partition(":")
         if kind == "credential":
             return secrets.credential_path(name, key="challenge.secret")
@@ -100,13 +100,13 @@ class Configuration(Section):
 
     @property
     def state_dir(self) -> Path:
-        """Folder for everything durable besides the database: stored files, the clone, temporary folders."""
+        """The folder for everything durable besides the database: stored files, the clone, temporary folders."""
         file = self.database_file
         return self.path(Path("./state")) if file is None else file.parent
 
     @property
     def shared_state(self) -> bool:
-        """Whether the state is on a database server, where a second worker may stand by."""
+        """Whether the state is on a database server, so that a second worker may stand by."""
         return self.state.startswith(SERVER)
 
     @property
@@ -124,7 +124,7 @@ class Configuration(Section):
         return text
 
     def references(self) -> dict[str, str]:
-        """Return where the secrets are that the file points to, by key; those that are not set are left out."""
+        """Return the references to secrets by key, without those that are not set."""
         references = {
             "evalai.token": self.evalai.token,
             "leaderboard.token": self.leaderboard.token,
@@ -134,7 +134,7 @@ class Configuration(Section):
         return {key: reference for key, reference in references.items() if reference is not None}
 
     def secret_path(self, reference: str, key: str) -> Path:
-        """Resolve a reference to a file that another program reads itself, such as an ssh key."""
+        """Resolve a reference to a file that another program reads, such as an ssh key."""
         return secrets.resolve_path(reference, base=self._base, key=key)
 
     def secret(self, reference: str, key: str) -> SecretStr:
@@ -146,7 +146,7 @@ def load(path: Path) -> Configuration:
     """Read and check a configuration file.
 
     Raises:
-        OrganizerError: In one sentence what is wrong, where, and how to fix it; all faults of the file at once.
+        OrganizerError: With all faults of the file at once: what is wrong, where, and how to fix it.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -188,7 +188,7 @@ def load(path: Path) -> Configuration:
     if not configuration.state.startswith((SQLITE, SERVER)):
         raise OrganizerError(
             f"{path}: this version can keep the state only in {SQLITE} or {SERVER}.",
-            cure="Remove the key, or set it to its default.",
+            cure="Remove the key `state`, or set it to an address of one of these kinds.",
             code="config.unsupported",
         )
     configuration._base = path.resolve().parent

@@ -1,4 +1,4 @@
-"""What the parts of the worker share; handed to each of them, global nowhere."""
+"""What the parts of the worker share; it is passed to each of them, and nothing is global."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class Context:
     """The worker's surroundings.
 
     Attributes:
-        configuration: As read at start or at the last reload.
-        phases: The phases as they are on record.
+        configuration: As read at the start or at the last reload.
+        phases: The phases as they are recorded.
         store: Durable state.
         random: Source of jitter.
         name: This worker's name in attempts and logs.
         wake: Asks for another step soon.
         checkpoint: Called before and after every external effect; tests kill the process there.
         started_at: When this worker began.
-        timetable: What is done again and again, and when it is due.
-        cgroup: Where children get a memory ceiling from the kernel, if systemd gave us such a place.
+        timetable: The periodic jobs, and when each is due.
+        cgroup: Where children get a memory limit from the kernel, if systemd delegated a cgroup.
     """
 
     configuration: Configuration
@@ -49,12 +49,12 @@ class Context:
     log: Any = field(default_factory=lambda: structlog.get_logger("neuco_worker"))
 
     def mode(self) -> str | None:
-        """Return what the organizer asked for: ``"pause"``, ``"drain"`` or None."""
+        """Return the mode that the organizer set: ``"pause"``, ``"drain"`` or None."""
         with self.store.read() as tx:
             return tx.fact("mode")
 
     def retry_at(self, now: datetime, tries: int) -> datetime:
-        """Return when to try again after a failed try."""
+        """Return when to try again after a failure."""
         return now + backoff(tries, first_s=self.configuration.evalai.poll_every, random=self.random)
 
     def raise_alert(self, key: str, error: NeucoError, *, now: datetime) -> None:
@@ -69,7 +69,7 @@ class Context:
             self.log.warning(text, event_key=error.code, alert=key)
 
     def clear_alert(self, key: str, *, now: datetime) -> None:
-        """Tell that a trouble is over, if it was there."""
+        """Resolve an alert, if it was raised."""
         with self.store.read() as tx:
             raised = any(alert.key == key for alert in tx.alerts())
         if raised:

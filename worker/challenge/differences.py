@@ -1,6 +1,6 @@
-"""What differs between a phase's record and its files and settings, and what takes the difference up.
+"""Differences between a phase's record and its files and settings, and how to apply them.
 
-No task is named: `status` may be read where hidden things must not be.
+No task is named, because the output of `status` may be read where hidden tasks must not be known.
 """
 
 from __future__ import annotations
@@ -18,29 +18,35 @@ from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import has_scores, read_record
 from worker.state import Transaction
 
+DOCTOR = "neuco-worker doctor"
 RESCORE = "neuco-worker challenge rescore"
 RULES = "neuco-worker challenge rules --reason TEXT"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """Something that is not as it is on record.
+    """A difference from the record.
 
     Attributes:
         phase: Codename.
         sentence: What differs.
-        cure: What takes it up.
+        cure: How to apply the difference.
     """
 
     phase: str
     sentence: str
     cure: str
 
+    @property
+    def text(self) -> str:
+        """Both sentences, as the log has them."""
+        return f"{self.sentence} {self.cure}"
+
 
 def differences(
     tx: Transaction, configuration: Configuration, codename: str, secret: bytes
 ) -> tuple[Difference, ...]:
-    """Return what differs between a phase's record and its files and settings; nothing if it has none, or is frozen."""
+    """Return the differences between a phase's record and its files and settings; nothing if it has no record or is frozen."""
     row = tx.phase_record(codename)
     if row is None or row.frozen_at is not None:
         return ()
@@ -49,18 +55,17 @@ def differences(
         return ()
     scored = has_scores(tx, codename)
     found = [
-        (sentence, RESCORE)
-        for sentence in (
-            _files(tx, configuration, record, secret),
-            _named(_settings(tx, configuration, record, secret)),
-        )
+        _files(tx, configuration, record, secret),
+        (_named(_settings(tx, configuration, record, secret)), RESCORE),
     ]
     found.append((_named(_rules(configuration, record)), RULES))
     return tuple(
         Difference(
             phase=codename,
             sentence=f"Phase {codename} is scored as it was recorded. Since then, {sentence}.",
-            cure=f"To apply the change, run: {command}"
+            cure=f"Restore or correct them; `{DOCTOR}` says what is wrong."
+            if command == DOCTOR
+            else f"To apply the change, run: {command}"
             if scored
             else "The next start or reload applies the change.",
         )
@@ -69,27 +74,29 @@ def differences(
     )
 
 
-def _files(tx: Transaction, configuration: Configuration, record: PhaseRecord, secret: bytes) -> str | None:
-    """Say how the files differ; they are parsed only if their bytes are not those that the record was read from."""
+def _files(
+    tx: Transaction, configuration: Configuration, record: PhaseRecord, secret: bytes
+) -> tuple[str | None, str]:
+    """Say how the files differ, and which command helps; they are parsed only if their bytes differ from those that were recorded."""
     known = tx.record_files(record.hash)
     if known is not None and fingerprint(configuration, record.codename) == known:
-        return None
+        return None, RESCORE
     try:
         fresh = read_phase(configuration, record.codename, secret).record
     except OrganizerError as error:
-        return f"its files have become unreadable ({error.code})"
+        return f"its files have become unreadable ({error.code})", DOCTOR
     differing = []
     if fresh.protocol.ids_hash != record.protocol.ids_hash:
         differing.append("its id list")
     if fresh.versions != record.versions:
         differing.append("its tasks or their labels")
-    return f"{' and '.join(differing)} changed" if differing else None
+    return (f"{' and '.join(differing)} changed" if differing else None), RESCORE
 
 
 def _settings(
     tx: Transaction, configuration: Configuration, record: PhaseRecord, secret: bytes
 ) -> Iterator[str]:
-    """Yield the keys of what decides a score besides the files."""
+    """Yield the changed keys that decide a score."""
     protocol, codename = record.protocol, record.codename
     if configuration.phases[codename].folds != protocol.folds:
         yield f"phases.{codename}.folds"
@@ -106,7 +113,7 @@ def _settings(
 
 
 def _rules(configuration: Configuration, record: PhaseRecord) -> Iterator[str]:
-    """Yield the keys of what decides a board."""
+    """Yield the changed keys that decide a board."""
     of_phase = type(configuration.phases[record.codename]).model_fields
     for name in record.rules.changed(rules_of(configuration, record.codename)):
         yield f"phases.{record.codename}.{name}" if name in of_phase else f"leaderboard.{name}"

@@ -1,6 +1,6 @@
-"""A phase as its files and the configuration are now: what a record is made from.
+"""A phase as its files and the configuration are now, from which a record is made.
 
-Files are read when a phase is recorded, and where somebody asks what differs from the record; nothing else looks at them.
+Files are read only when a phase is recorded, and to find out how they differ from the record.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ def read_phase(
 
     Args:
         configuration: The checked configuration.
-        codename: Of the phase.
-        secret: The challenge's.
+        codename: The phase.
+        secret: The challenge's secret.
         beacon: The public value that is mixed into the phase's key, if the challenge has one.
 
     Raises:
-        OrganizerError: If a file is missing or wrong, or no good file could be read within the memory limit, with its cure.
+        OrganizerError: If a file is missing or wrong, or a valid file could not be read within the memory limit; with the cure.
     """
     settings = configuration.phases[codename]
-    # Taken before the files are read, so that an edit during the reading shows as a difference.
+    # Computed before the files are read, so that an edit during the reading shows up as a difference.
     files = fingerprint(configuration, codename)
     ids = read_ids(configuration.path(settings.ids))
     check_limits(configuration, codename, rows=len(ids), columns=configuration.submission.embedding_dim)
@@ -76,7 +76,7 @@ def read_phases(configuration: Configuration, beacon: str | None = None) -> dict
 
 
 def rules_of(configuration: Configuration, codename: str) -> PhaseRules:
-    """Return the settings that decide a phase's board, as the configuration has them now."""
+    """Return the settings that decide a phase's board, as they are in the configuration now."""
     leaderboard, settings = configuration.leaderboard, configuration.phases[codename]
     return PhaseRules(
         selection=settings.selection,
@@ -93,7 +93,7 @@ def rules_of(configuration: Configuration, codename: str) -> PhaseRules:
 
 
 def check_limits(configuration: Configuration, codename: str, *, rows: int, columns: int) -> None:
-    """Check that a good file of a phase can be read within the memory limit.
+    """Check that a valid file of a phase can be read within the memory limit.
 
     Raises:
         OrganizerError: If it cannot.
@@ -104,7 +104,8 @@ def check_limits(configuration: Configuration, codename: str, *, rows: int, colu
 def fingerprint(configuration: Configuration, codename: str) -> str | None:
     """Hash the bytes of a phase's id list and task files; None if they cannot be read.
 
-    Equal fingerprints are equal contents, and cost a hundredth of reading the files; another one may be another spelling of the same rows.
+    Equal fingerprints mean equal contents and cost a hundredth of parsing the files. Different ones may only mean another notation of the
+    same rows.
     """
     settings = configuration.phases[codename]
     folder = configuration.path(settings.tasks)

@@ -1,4 +1,4 @@
-"""The key of a phase, from which its seeds derive: the challenge's secret, and the public value that may be mixed in."""
+"""The key of a phase, from which its seeds derive: the challenge's secret, and a public value that may be mixed in."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def mixed_key(key: bytes, beacon: str | None) -> bytes:
 
 
 def public_value(entries: Iterable[Mapping[str, Any]], codename: str) -> str | None:
-    """Return the public value that is mixed into a phase's key, by the public commitments; None if there is none.
+    """Return the public value that is mixed into a phase's key according to the public commitments; None if there is none.
 
-    It is the one that was drawn for this phase, or else the one that was mixed in for all phases; the newest counts.
+    It is the value that was drawn for this phase or, if there is none, the value that was mixed in for all phases. The newest counts.
     """
     found: str | None = None
     for entry in entries:

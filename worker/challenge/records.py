@@ -1,7 +1,7 @@
-"""The record of a phase: ids, hidden tasks with their labels, protocol, engine and rules, as one document addressed by its hash.
+"""The record of a phase: ids, hidden tasks with their labels, protocol, engine and rules, in one document named by its hash.
 
 Scores, answers, boards and reveals are made from records, never from files. The bytes of a document are canonical, so equal records have
-equal hashes, on whatever machine they were written. A record is as secret as the labels in it.
+equal hashes on every machine. A record contains hidden labels, and must be kept secret.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from scoring.tasks import Task, TaskType
 from worker.challenge.canonical import canonical
 
 FORMAT = 1
-KEPT = 8  # records in memory
+KEPT = 8  # records in the cache
 
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseRules:
-    """The organizer's settings that decide a phase's board and how a score is told; the configuration describes each of them."""
+    """The organizer's settings that decide a phase's board and how a score is shown; the configuration describes each of them."""
 
     selection: str
     visibility: str
@@ -44,24 +44,24 @@ class PhaseRules:
 
     @property
     def stated(self) -> dict[str, Any]:
-        """The rules by name, without later ones that the phase does not use.
+        """The rules by name, without newer ones that the phase does not use.
 
-        So records and events from before there were those stay the same.
+        So records and events from before those rules existed keep their bytes.
         """
         unused = {"ladder_step": None, "shown": "at_once"}
         return {name: value for name, value in asdict(self).items() if (name, value) not in unused.items()}
 
     def changed(self, other: PhaseRules) -> tuple[str, ...]:
-        """Return the names of the rules that are not the same in another set of rules."""
+        """Return the names of the rules that differ from another set of rules."""
         return tuple(
             field.name for field in fields(self) if getattr(self, field.name) != getattr(other, field.name)
         )
 
     def for_board(self, *, epsilon: float, chosen: Mapping[int, int]) -> Rules:
-        """Return them as the leaderboard knows them.
+        """Return the rules in the leaderboard's form.
 
         Args:
-            epsilon: Of the protocol.
+            epsilon: The protocol's epsilon.
             chosen: The organizer's choices: team to submission.
         """
         return Rules(
@@ -81,14 +81,14 @@ class PhaseRules:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PhaseRecord:
-    """Everything that decides the scores and boards of a phase. Its repr shows nothing: it holds what is hidden.
+    """Everything that decides the scores and boards of a phase. Its repr shows nothing, because it contains hidden labels.
 
     Attributes:
         ids: Public ids, sorted by their UTF-8 bytes.
         tasks: Hidden tasks with their labels, sorted by name.
-        protocol: What decides a score.
-        engine: What trains the probes.
-        rules: What decides a board.
+        protocol: The settings that decide a score.
+        engine: The engine that trains the probes.
+        rules: The settings that decide a board.
     """
 
     ids: tuple[str, ...]
@@ -114,9 +114,9 @@ class PhaseRecord:
 
     @property
     def document(self) -> bytes:
-        """The canonical bytes; they are large, and not kept.
+        """The canonical bytes, which are large and not kept.
 
-        Tasks name their rows by position in the id list, once for all tasks with equal rows.
+        Tasks name their rows by position in the id list; tasks with equal rows share one list of positions.
         """
         position = {identifier: row for row, identifier in enumerate(self.ids)}
         rows = {task.row_set: task.ids for task in self.tasks}
@@ -148,27 +148,27 @@ class PhaseRecord:
 
     @cached_property
     def packed(self) -> bytes:
-        """The document compressed, as it is stored and handed to a child."""
+        """The document in compressed form, as it is stored and passed to a child."""
         return gzip.compress(self.document, compresslevel=6, mtime=0)
 
     def scores_as(self, protocol_hash: str, versions: Mapping[str, str]) -> bool:
-        """Return whether scores by this protocol, of these versions of tasks, are scores by this record."""
+        """Return whether scores by this protocol and these versions of tasks are scores by this record."""
         return (self.protocol.hash, dict(self.versions)) == (protocol_hash, dict(versions))
 
 
 @lru_cache(maxsize=KEPT)
 def unpack(packed: bytes, name: str) -> PhaseRecord:
-    """Read a record from its compressed document.
+    """Parse a compressed record.
 
-    The records that were read last are kept, because each evaluation and each publish cycle begins with one, and a step must not take the
-    second that a large one needs.
+    The last records are cached, because each evaluation and each publish cycle begins with one, and parsing a large one takes about a
+    second, which a step must not take.
 
     Args:
-        packed: As :attr:`PhaseRecord.packed` has it.
+        packed: As in :attr:`PhaseRecord.packed`.
         name: The hash that it must have.
 
     Raises:
-        InfrastructureError: If it is damaged, or a later version of this software wrote it.
+        InfrastructureError: If it is damaged, or a newer version of this software wrote it.
     """
     try:
         document = gzip.decompress(packed)
@@ -188,7 +188,8 @@ def unpack(packed: bytes, name: str) -> PhaseRecord:
             code="record.newer",
         )
     record = _parse(found)
-    vars(record).update(hash=name, packed=packed)  # known, and as slow to make as to read
+    # Both are known here, and take as long to compute as to parse.
+    vars(record).update(hash=name, packed=packed)
     return record
 
 

@@ -1,4 +1,4 @@
-"""Secrets: where they come from, and how they stay out of sight."""
+"""Secrets: how they are found, and how they stay hidden."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HEX_SECRET_BYTES = 32
 
 
 def resolve(reference: str, *, base: Path, key: str) -> SecretStr:
-    """Read the secret that a configuration value points to.
+    """Read the secret to which a configuration value refers.
 
     Args:
         reference: ``env:NAME``, ``file:PATH`` (relative to ``base``) or ``credential:NAME`` (systemd's credentials directory).
@@ -24,7 +24,7 @@ def resolve(reference: str, *, base: Path, key: str) -> SecretStr:
         key: Configuration key, for the message.
 
     Raises:
-        OrganizerError: If the form is unknown, or nothing is there. The message names the place, never the content.
+        OrganizerError: If the form is unknown, or there is no such secret. The message names the place, never the content.
     """
     kind, _, name = reference.partition(":")
     if kind == "env" and _ENVIRONMENT_NAME.fullmatch(name):
@@ -48,7 +48,7 @@ def resolve(reference: str, *, base: Path, key: str) -> SecretStr:
 
 
 def credential_path(name: str, *, key: str) -> Path:
-    """Return where systemd put a credential of this service.
+    """Return the path of a credential that systemd gave this service.
 
     Args:
         name: As in the unit's LoadCredential=.
@@ -68,7 +68,7 @@ def credential_path(name: str, *, key: str) -> Path:
 
 
 def resolve_path(reference: str, *, base: Path, key: str) -> Path:
-    """Find the file that a configuration value points to, for programs that read it themselves.
+    """Find the file to which a configuration value refers, for programs that read it themselves.
 
     Args:
         reference: ``file:PATH``, a bare path, or ``credential:NAME``.
@@ -103,7 +103,7 @@ def _read(path: Path, key: str) -> str:
         cure = (
             "Copy the challenge's secret to /etc/neuco-worker/NAME/credentials/challenge.secret"
             if key == "challenge.secret"
-            else f"Give it with `sudo neuco-challenge NAME credential {path.name}`"
+            else f"Pass it to the service with `sudo neuco-challenge NAME credential {path.name}`"
         )
         raise OrganizerError(
             f"{key} names the systemd credential {path.name}, which is missing or empty.",
@@ -120,7 +120,7 @@ def _read(path: Path, key: str) -> str:
 
 
 def _handed_over(path: Path) -> bool:
-    """Return whether a file is a credential that systemd, or `neuco-challenge` in its place, gave this process."""
+    """Return whether a file is a credential that systemd (or `neuco-challenge` on its behalf) gave this process."""
     credentials = os.environ.get("CREDENTIALS_DIRECTORY")
     return credentials is not None and path.parent == Path(credentials)
 
@@ -129,10 +129,10 @@ def read_challenge_secret(path: Path) -> bytes:
     """Read the challenge secret: 32 random bytes in hex.
 
     Raises:
-        OrganizerError: If the file is missing, open to others, or holds something else.
+        OrganizerError: If the file is missing, readable by others, or has other content.
     """
     text = _read(path, "challenge.secret")
-    # systemd lets the service read by an access list, which shows as a bit of the group; the folder is closed to all others
+    # systemd grants access by an ACL, which shows as a group permission; its folder is closed to all other users
     if not _handed_over(path) and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise OrganizerError(
             f"{path} can be read by other users, who would then know every split.",

@@ -15,6 +15,8 @@ from scoring.protocol import Recipe
 
 NAMED_AFTER = "named_after_the_phase"
 """What a phase's key has if nothing is said: a text with the phase's codename in it."""
+AT_ONCE_ON_RAY = 4
+"""What ``at_once: auto`` is on a cluster. With one at a time it would wait while a file is read."""
 BEACONS = ("drand", "none")  # besides SOURCE@TIME
 EXAMPLE_SOURCE = "Lotto 6 aus 49@2026-12-05T19:30+01:00"
 
@@ -166,13 +168,13 @@ class Submission(Section):
     memory_gigabytes: float = Field(
         8,
         gt=0,
-        description="Memory limit of one evaluation. It must be at least 0.25, and at least 24 bytes × public ids × dimension.",
+        description="Memory limit of one evaluation. It must be at least 0.25 GB plus 24 bytes × public ids × dimension.",
     )
     answer_grid: float = Field(
         30,
         ge=0,
         description="Answers are sent only at multiples of this many seconds after EvalAI shows `running`, so that the time of an answer "
-        "says nothing about the tasks. A team's next submission waits until then. 0 sends answers at once.",
+        "says nothing about the tasks. A team's next submission waits until this answer has been sent. 0 sends answers at once.",
     )
     keep_days: float = Field(
         400,
@@ -197,10 +199,10 @@ class Scoring(Section):
         ),
     )
     ray_address: str = Field("auto", description="With `engine: ray`: address of the Ray cluster.")
-    at_once: int = Field(
-        1,
-        ge=1,
-        description="Number of submissions that are scored at the same time; more than 1 needs `engine: ray`.",
+    at_once: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(
+        "auto",
+        description="Number of submissions that are scored at the same time; more than 1 needs `engine: ray`. "
+        f"`auto` is 1, or {AT_ONCE_ON_RAY} with `engine: ray`, so that the cluster trains one submission while others are read.",
     )
     probe: Literal["linear"] = Field("linear", description="Model that is trained on the embeddings.")
     epochs: int = Field(
@@ -231,12 +233,19 @@ class Scoring(Section):
 
     @model_validator(mode="after")
     def _room(self) -> Scoring:
-        if self.at_once > 1 and self.engine != "ray":
+        if self.evaluations > 1 and self.engine != "ray":
             raise ValueError(
                 f"at_once is {self.at_once}, which needs engine: ray; on one machine each submission would only take longer,"
                 " and show the others' time as its own"
             )
         return self
+
+    @property
+    def evaluations(self) -> int:
+        """The number of submissions that are scored at the same time."""
+        if self.at_once == "auto":
+            return AT_ONCE_ON_RAY if self.engine == "ray" else 1
+        return self.at_once
 
     def recipe(self) -> Recipe:
         """Return the keys that decide a number, for the protocol."""
@@ -268,7 +277,8 @@ class Leaderboard(Section):
     baselines: list[str] = Field(
         ["Baseline mean embeddings", "Baseline random embeddings"],
         description="Method names of baselines. The hosts' own submissions with one of these names are shown on the board under that name, "
-        "without a rank. So are submissions that EvalAI marks as baselines.",
+        "without a rank. Submissions that EvalAI marks as baselines have no rank either; if a participant sent such a "
+        "submission, it is shown under the team's name.",
     )
     hidden_teams: list[str] = Field([], description="Teams that are left out of the board.")
     baselines_weigh: bool = Field(
@@ -315,8 +325,8 @@ class Fairness(Section):
         "baselines",
         pattern=r"^(baselines|top:[1-9][0-9]*|all)$",
         description="Whose submitted files the reveal publishes, so that anyone can recompute their scores. `baselines`: those of the "
-        "baselines; `top:N`: also those of the first N rows of the final board; `all`: those of all rows. "
-        "This is fixed for a phase by the first commitment to it.",
+        "baselines; `top:N`: also those of the first N rows of the final board, not counting baselines; `all`: those of all rows. "
+        "The first commitment to a phase fixes this value for the phase.",
     )
     beacon: str = Field(
         "none",

@@ -1,4 +1,4 @@
-"""A phase that is ready to score: its record, and the key that opens it."""
+"""A phase that is ready to score: its record and its key."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from worker.state import PhaseRow, Store, Transaction
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PhaseSetup:
-    """One phase, ready to score. Its repr shows nothing: it holds a key and hidden labels.
+    """One phase that is ready to score. Its repr shows nothing, because it contains a key and hidden labels.
 
     Attributes:
-        record: What is scored on, and by which rules it is told.
-        key: Phase key, from which seeds derive.
-        files: Fingerprint of the files that it was read from; None if it was read from the database.
+        record: The tasks, the protocol and the rules.
+        key: The phase key, from which seeds derive.
+        files: Fingerprint of the files from which it was read; None if it was read from the database.
     """
 
     record: PhaseRecord
@@ -42,12 +42,12 @@ class PhaseSetup:
 
     @property
     def protocol(self) -> Protocol:
-        """What decides a score."""
+        """The settings that decide a score."""
         return self.record.protocol
 
     @property
     def rules(self) -> PhaseRules:
-        """What decides a board, and how a score is told."""
+        """The settings that decide a board, and how a score is shown."""
         return self.record.rules
 
     @property
@@ -56,17 +56,17 @@ class PhaseSetup:
         return self.record.versions
 
     def is_recorded(self, row: PhaseRow) -> bool:
-        """Return whether this is what a row of the phases names as current."""
+        """Return whether a row of the phases names this record as the current one."""
         return row.record == self.record.hash
 
 
 class RecordedPhases(Mapping[str, PhaseSetup]):
-    """The phases of a challenge, each read as it is on record at the moment it is asked for.
+    """The phases of a challenge; each access reads the current record.
 
     Args:
         store: Durable state.
         secret: The file of the challenge's secret.
-        codenames: The phases that are configured, in their order.
+        codenames: The configured phases, in their order.
 
     Raises:
         OrganizerError: If the secret cannot be read.
@@ -85,7 +85,7 @@ class RecordedPhases(Mapping[str, PhaseSetup]):
         with self._store.read() as tx:
             try:
                 return open_phase(tx, codename, self._secret)
-            except OrganizerError:  # a rescore may have taken up another secret
+            except OrganizerError:  # a rescore may have recorded it with another secret
                 self._secret = read_challenge_secret(self._path)
                 return open_phase(tx, codename, self._secret)
 
@@ -101,7 +101,7 @@ class RecordedPhases(Mapping[str, PhaseSetup]):
 
 
 def has_scores(tx: Transaction, codename: str) -> bool:
-    """Return whether anything was scored in a phase since it was first recorded."""
+    """Return whether anything in a phase was scored since it was first recorded."""
     return tx.phase_record(codename) is not None and tx.has_cells(codename)
 
 
@@ -117,15 +117,15 @@ def read_record(tx: Transaction, codename: str) -> PhaseRecord | None:
 
 
 def open_phase(tx: Transaction, codename: str, secret: bytes) -> PhaseSetup:
-    """Return a phase as it is on record, with its key.
+    """Return a recorded phase with its key.
 
     Raises:
-        OrganizerError: If the phase is not on record, or the secret is not the one of its record.
+        OrganizerError: If the phase is not recorded, or the secret is not the one of its record.
         InfrastructureError: If the record is damaged.
     """
     record = read_record(tx, codename)
     if record is None:
-        raise not_recorded(codename)
+        raise not_recorded(tx, codename)
     key = split_key(secret, codename, public_value(tx.public_commitments(), codename))
     if secret_commitment(key) != record.protocol.secret_commitment:
         raise OrganizerError(
@@ -137,28 +137,33 @@ def open_phase(tx: Transaction, codename: str, secret: bytes) -> PhaseSetup:
 
 
 def alert_key(codename: str) -> str:
-    """Return the key of the alert that a phase waits because it is not on record."""
+    """Return the key of the alert that a phase waits because it is not recorded."""
     return f"record:{codename}"
 
 
-def not_recorded(codename: str) -> OrganizerError:
-    """Make the error for a phase that an earlier version began, and that no start has found as its scores were made."""
+def not_recorded(tx: Transaction, codename: str) -> OrganizerError:
+    """Return the error for a phase that has no record: a new one, or one of an earlier version whose files have changed since."""
+    is_new = tx.phase_record(codename) is None
     return OrganizerError(
-        f"Phase {codename} has scores from before an upgrade, but its files or settings are no longer those that the scores were"
+        f"Phase {codename} has not begun: the worker has not recorded it yet."
+        if is_new
+        else f"Phase {codename} has scores from before an upgrade, but its files or settings are no longer those that the scores were"
         " computed from.",
-        cure="Restore the old files and settings, and reload the worker. Or score the phase again with the new ones:"
+        cure="Start or reload the worker, then run the command again."
+        if is_new
+        else "Restore the old files and settings, and reload the worker. Or score the phase again with the new ones:"
         " `neuco-worker challenge rescore`.",
         code="phase.not_recorded",
     )
 
 
 def put_on_record(tx: Transaction, record: PhaseRecord, *, files: str | None, now: datetime) -> None:
-    """Make a record a phase's current one; earlier ones stay, because earlier commitments open to them.
+    """Make a record a phase's current one; earlier records are kept, because earlier commitments refer to them.
 
     Args:
-        tx: Where it is kept.
+        tx: The transaction.
         record: The record.
-        files: Fingerprint of the files that it was read from.
+        files: Fingerprint of the files from which it was read.
         now: The time.
     """
     tx.add_record(record.hash, record.packed, files=files, now=now)

@@ -1,11 +1,11 @@
-"""Where people read a git repository in a browser, as far as its address tells."""
+"""The address of a git repository's web page, derived from the repository's own address."""
 
 from __future__ import annotations
 
 import re
 from urllib.parse import urlsplit
 
-EXAMPLE_REPOSITORY = "git@github.com:organizer/challenge-supplement.git"  # of config/challenge.yaml
+EXAMPLE_REPOSITORY = "git@github.com:organizer/challenge-supplement.git"  # in config/challenge.yaml
 _SCP = re.compile(r"(?:[\w.-]+@)?(?P<host>[\w.-]+):(?P<path>[^/\\].*)")
 
 

@@ -1,6 +1,6 @@
-"""The command line: one module per command, with its arguments and its words.
+"""The command line: one module per command, with its arguments and its output.
 
-What a command does lies in other rooms, and is imported when it runs.
+The work of a command is in other packages, which are imported when it runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``neuco-worker alerts …``: whether alerts reach you."""
+"""``neuco-worker alerts …``: check that alerts reach the organizer."""
 
 from __future__ import annotations
 

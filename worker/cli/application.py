@@ -1,4 +1,4 @@
-"""The command line: assembles the commands and turns errors into a sentence, a cure and an exit code."""
+"""The command line: assemble the commands, and turn errors into a sentence, a cure and an exit code."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ from worker.participant.template import template
 from worker.participant.validate import validate
 
 INTERRUPTED = 130
-"""What typer makes of Ctrl-C."""
+"""Exit code with which typer ends after Ctrl-C."""
 
 OF_UNITS = ("run", "once", "compile")
-"""The commands of systemd's units; under systemd every line of theirs is a JSON object."""
+"""The commands of systemd's units; under systemd they write each line as a JSON object."""
 
 SECTIONS: dict[str, dict[str, Any]] = {
     "For organizers: set up a challenge": {
@@ -75,7 +75,7 @@ SECTIONS: dict[str, dict[str, Any]] = {
     },
     "To try it, and to install it": {"demo": demo, "sandbox": sandbox, "compile": compile_code},
 }
-"""Every command and group of commands, by whom it is for and in the order of work."""
+"""Every command and group of commands, by audience and in the order of work."""
 
 RENAMED = {
     ("warm",): ("compile",),
@@ -83,7 +83,7 @@ RENAMED = {
     ("challenge", "restored"): ("challenge", "mark-restored"),
     ("challenge", "verify"): ("verify",),
 }
-"""Names of an earlier version, which still work in this one."""
+"""Command names of an earlier version, which still work."""
 
 
 class Program(Group):
@@ -125,20 +125,20 @@ def _program(
 ) -> None:
     """Run hidden-task embedding challenges: score submissions from EvalAI and publish a dynamic-rank leaderboard.
 
-    `neuco-worker COMMAND --help` explains a command, with an example. Commands that take --config use ./challenge.yaml by default, or the
-    file that the environment variable NEUCO_CHALLENGE names.
+    `neuco-worker COMMAND --help` explains a command, with an example. The commands for organizers that take --config use
+    ./challenge.yaml by default, or the file that the environment variable NEUCO_CHALLENGE names.
     """
 
 
 def main() -> None:
-    """Run a command; the process's exit status is 0 done, 1 failed, 2 wrong usage, configuration or credentials."""
+    """Run a command; the process's exit status is 0 (done), 1 (failed) or 2 (wrong usage, configuration or credentials)."""
     sys.exit(guarded(sys.argv[1:]))
 
 
 def guarded(arguments: list[str]) -> int:
-    """Run a command and return its exit status; nobody ever sees a traceback.
+    """Run a command and return its exit status; without ``NEUCO_WORKER_TRACEBACK``, nobody sees a traceback.
 
-    With ``NEUCO_WORKER_TRACEBACK`` set, an unexpected error shows one: for those who develop it.
+    With that environment variable, an unexpected error shows one; this is for developers.
     """
     arguments = _present_names(arguments)
     try:
@@ -161,7 +161,8 @@ def guarded(arguments: list[str]) -> int:
     except NeucoError as error:
         return _ended(error, arguments)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what read us is gone: a pager, head
+        # the reader, such as a pager or head, has ended
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:
         if os.environ.get("NEUCO_WORKER_TRACEBACK"):
@@ -175,7 +176,7 @@ def guarded(arguments: list[str]) -> int:
 
 
 def _present_names(arguments: list[str]) -> list[str]:
-    """Put the present name of a command in the place of an earlier one, and say so; systemd's journal is not told."""
+    """Replace an earlier name of a command by the present one, and say so, except in systemd's journal."""
     for old, new in RENAMED.items():
         if tuple(arguments[: len(old)]) == old:
             if "JOURNAL_STREAM" not in os.environ:
@@ -186,7 +187,7 @@ def _present_names(arguments: list[str]) -> list[str]:
 
 
 def _ended(error: NeucoError, arguments: list[str]) -> int:
-    """Say what ended a command, to a person or to the journal, and return the exit status."""
+    """Report what ended a command, to a person or to the journal; return the exit status."""
     if arguments[:1] and arguments[0] in OF_UNITS:
         from worker.daemon.logs import for_systemd, last_words
 

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from scoring.errors import OrganizerError
+from scoring.printable import count_of
 from worker.cli.commands import Commands
 from worker.cli.options import ConfigOption, JsonOption, OptionalConfig, default_config
 from worker.cli.progress import progress_bar
@@ -165,7 +166,7 @@ def replay(
 
 
 def _follow(file: Path, phase: str | None, *, json_output: bool) -> None:
-    """Print the history that a file tells."""
+    """Print the history in a file."""
     from leaderboard.exchange import history_csv, history_document, read_history
 
     try:
@@ -189,9 +190,8 @@ def _follow(file: Path, phase: str | None, *, json_output: bool) -> None:
     print(history_csv(boards), end="")
     counts = history_document(boards)["tally"]
     print(
-        f"{counts['boards']} boards; {counts['own'] + counts['passive']} moves, {counts['passive']} of them passive"
-        f" (caused by other teams); {counts['swaps']} times two teams swapped places although neither's value had"
-        " changed.",
+        f"{count_of(counts['boards'], 'board')}; {count_of(counts['own'] + counts['passive'], 'move')}, {counts['passive']} of them passive"
+        f" (caused by other teams); {count_of(counts['swaps'], 'time')} two teams swapped places although neither's value had changed.",
         file=sys.stderr,
     )
 

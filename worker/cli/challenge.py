@@ -1,4 +1,4 @@
-"""``neuco-worker challenge …``: run and correct a challenge, all with a trail."""
+"""``neuco-worker challenge …``: run and correct a challenge; every step is recorded in the audit trail."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from scoring.printable import count_of
 from worker.cli.commands import Commands, Group
 from worker.cli.options import ConfigOption
 from worker.cli.progress import progress_bar
@@ -55,7 +56,7 @@ def rescore(
     ] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do it. Without --yes, only the plan is shown.")] = False,
 ) -> None:
-    """Rescore all submissions that count, after a change of the tasks or the protocol.
+    """Rescore all scored submissions, after a change of the tasks or the protocol.
 
     Without --yes, it only shows what would be done and how long it would take. If it is interrupted, run it again: it continues where it
     stopped. Files that are no longer stored are downloaded from EvalAI again, and used only if their content has not changed.
@@ -72,7 +73,7 @@ def rescore(
             cells = sum(len(row.tasks) for row in plan.missing)
             if plan.recorded and not cells:
                 print(
-                    f"{setup.codename}: nothing to do; all {plan.rows} submissions that count have all scores."
+                    f"{setup.codename}: nothing to do; the scores of {count_of(plan.rows, 'submitted file')} are complete."
                 )
                 continue
             with session.store.read() as tx:
@@ -84,11 +85,11 @@ def rescore(
             )
             print(
                 f"{setup.codename}: new or changed tasks: {len(plan.added)}; dropped tasks: {len(plan.dropped)};"
-                f" scores to compute: {cells}, for {len(plan.missing)} submissions ({cost})."
+                f" scores to compute: {cells}, for {count_of(len(plan.missing), 'submission')} ({cost})."
             )
             if gone := sum(row.file_hash is None for row in plan.missing):
                 print(
-                    f"  The files of {gone} submissions are no longer stored here; they are first fetched from EvalAI again."
+                    f"  The files of {count_of(gone, 'submission')} are no longer stored here; they are first fetched from EvalAI again."
                 )
             if revealed and plan.changed:
                 print(
@@ -100,7 +101,7 @@ def rescore(
             with progress_bar(f"Rescoring {setup.codename}", "submissions") as progress:
                 changed = carry_out(session, plan, reason=reason, progress=progress, tell=print)
             follows = _closed(session, setup.codename) or " The worker publishes the board."
-            print(f"  Done: {changed} answers changed; the worker posts them.{follows}")
+            print(f"  Done: {count_of(changed, 'answer')} changed; the worker posts what changed.{follows}")
 
 
 @challenge.command()
@@ -206,7 +207,7 @@ def rename_team(
 
 @challenge.command()
 def retry(pk: Pk, *, config: ConfigOption) -> None:
-    """Immediately retry a submission that is on hold or waiting for its next attempt.
+    """Let a submission that is on hold or waiting for its next attempt continue without further waiting.
 
     Fix the cause first. A running worker continues with the submission within a minute. A submission that was already answered is not
     scored again; to score it again, re-run it at EvalAI as a host.
@@ -224,13 +225,15 @@ def retry(pk: Pk, *, config: ConfigOption) -> None:
             " submission if the problem is solved."
         )
     elif row.tries:
-        print(f"Submission {pk} ({row.state}) is tried again now, after {row.tries} failed attempts.")
+        print(
+            f"Submission {pk} ({row.state}) is tried again now, after {count_of(row.tries, 'failed attempt')}."
+        )
     else:
         print(f"Submission {pk} ({row.state}) is only waiting for its turn; there is nothing to retry.")
 
 
 def _closed(session: OrganizerSession, phase: str | None) -> str:
-    """Say so if a phase's board is frozen, and will not follow."""
+    """Report if a phase's board is frozen, so that it will not follow the decision."""
     from worker.organizer.decisions import is_frozen
 
     if not is_frozen(session, phase):
@@ -341,7 +344,7 @@ def restore(
     ],
     directory: Annotated[Path, typer.Argument(help="An empty or new folder.", show_default=False)],
 ) -> None:
-    """Unpack a backup into a new folder, ready to run.
+    """Unpack a backup into a new folder, and say which tokens and keys you still have to add.
 
     Example: neuco-worker challenge restore /backup/challenge.tar.gz ./challenge
     """

@@ -1,6 +1,6 @@
-"""The page on the command line, written from the commands themselves.
+"""The page on the command line, generated from the commands themselves.
 
-``python -m worker.cli.command_docs`` writes ``docs/cli.md``; with ``--check`` it exits with 1 if the file is old.
+``python -m worker.cli.command_docs`` writes ``docs/cli.md``; with ``--check`` it exits with 1 if the file is not up to date.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from worker.organizer.generated_page import write_or_check
 
 PLACE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
 TYPE = re.compile(r" <([^>]*)>$")
-"""How the help names a value that has no name of its own, by its type."""
+"""Names in the help for values without a name of their own, by type."""
 VALUES = {
     "file": "FILE",
     "float": "NUMBER",
@@ -31,7 +31,7 @@ VALUES = {
     "str": "TEXT",
 }
 DEFAULT = re.compile(r"\[default: \((.*)\)(.*)\]$")
-"""A default that is a text of ours, not a value."""
+"""A default that is a text for people, not a value."""
 INTRODUCTION = """\
 # Command line
 
@@ -40,15 +40,15 @@ INTRODUCTION = """\
 `neuco-worker` has these commands. Each also describes itself with `--help`, and `neuco-worker --install-completion` lets your shell
 complete commands and options.
 
-- Commands with the option `--config` read `./challenge.yaml` by default or, if there is none, the file that the environment variable
-  `NEUCO_CHALLENGE` names.
-- With `--json`, a command prints one JSON document and nothing else.
+- The commands for organizers that have the option `--config` read `./challenge.yaml` by default or, if there is none, the file that the
+  environment variable `NEUCO_CHALLENGE` names.
+- With `--json`, a command writes one JSON document to stdout. If it ends with an error, the message is on stderr.
 - The exit code is 0 if the command succeeded, 1 if it failed, and 2 if its usage, the configuration or the credentials are wrong.
 """
 
 
 def document() -> str:
-    """Return the whole page: an overview by reader, then every command."""
+    """Return the whole page: an overview by audience, then every command."""
     root = _root()
     overview, details = [], []
     for heading, names in SECTIONS.items():
@@ -63,7 +63,7 @@ def document() -> str:
 
 
 def commands() -> Iterator[tuple[str, ...]]:
-    """Name every command, such as ``("board", "show")``."""
+    """Return the names of all commands, such as ``("board", "show")``."""
     for name, command in _root().commands.items():
         for path, _ in _commands(command, (name,)):
             yield path
@@ -77,7 +77,7 @@ def _root() -> typer.core.TyperGroup:
 
 
 def _commands(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield a command, or a group and what is in it."""
+    """Yield a command, or a group and its commands."""
     yield path, command
     if isinstance(command, typer.core.TyperGroup):
         for name, part in command.commands.items():
@@ -92,9 +92,6 @@ def _described(path: tuple[str, ...], command: Any) -> str:
         text = " ".join(paragraph.split())
         example = text.removeprefix("Example: ")
         lines += [text, ""] if example == text else ["```console", f"$ {example}", "```", ""]
-    if isinstance(command, typer.core.TyperGroup):
-        parts = [f"[`{name}`](#{'-'.join(('neuco-worker', *path, name))})" for name in command.commands]
-        return "\n".join([*lines, f"Commands: {', '.join(parts)}", ""])
     rows = [
         f"| `{given}` | {_escaped(meaning)} |"
         for given, meaning in filter(None, (_record(parameter, command) for parameter in command.params))
@@ -102,11 +99,14 @@ def _described(path: tuple[str, ...], command: Any) -> str:
     ]
     if rows:
         lines += ["| argument or option | meaning |", "|---|---|", *rows, ""]
+    if isinstance(command, typer.core.TyperGroup):
+        parts = [f"[`{name}`](#{'-'.join(('neuco-worker', *path, name))})" for name in command.commands]
+        lines += [f"Commands: {', '.join(parts)}", ""]
     return "\n".join(lines)
 
 
 def _record(parameter: Any, command: Any) -> tuple[str, str] | None:
-    """Return what a command's help says of a parameter; None if it hides it."""
+    """Return what a command's help says about a parameter; None if the parameter is hidden."""
     if getattr(parameter, "hidden", False):
         return None
     given, meaning = parameter.get_help_record(typer.Context(command, info_name=command.name))
@@ -116,7 +116,7 @@ def _record(parameter: Any, command: Any) -> tuple[str, str] | None:
 
 
 def _escaped(text: str) -> str:
-    """Escape what Markdown would read as markup, outside of code."""
+    """Escape what Markdown would treat as markup outside of code."""
     pieces = " ".join(text.split()).split("`")
     pieces[::2] = [
         piece.replace("|", "\\|").replace("<", "\\<").replace("*", "\\*").replace("_", "\\_")

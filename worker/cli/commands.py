@@ -1,4 +1,4 @@
-"""How the command line reads: help in groups and without Python's types, color at a terminal, and the nearest name for a mistyped one."""
+"""Help and errors of the command line: sections, no Python types, color at a terminal, and the nearest name for a mistyped command."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLACEHOLDERS = {
     "file": "FILE",
     "directory": "DIR",
 }
-"""What help shows for a value of a Python type."""
+"""Text in the help for a value of a Python type."""
 _TYPE = re.compile(r"<(?:list\[)?(?P<type>\w+)(?: range)?\]?>")
 _HEADING = re.compile(r"(?P<text>\S.*):")
 _ENTRY = re.compile(r"  (?P<text>\S+(?: \S+)*)")
@@ -33,7 +33,7 @@ class Command(TyperCommand):
     """One command."""
 
     def get_help(self, ctx: Any) -> str:
-        """Return the help page, in color where a terminal shows it."""
+        """Return the help page, in color if the terminal shows it."""
         return colored(super().get_help(ctx))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -42,12 +42,12 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """Commands that belong together; those of the program itself are in sections, in the order of work."""
+    """A group of commands; the program's own group has sections, in the order of work."""
 
     sections: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def get_help(self, ctx: Any) -> str:
-        """Return the help page, in color where a terminal shows it."""
+        """Return the help page, in color if the terminal shows it."""
         return colored(super().get_help(ctx))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -64,7 +64,7 @@ class Group(TyperGroup):
                 formatter.write_dl([(f"{name:<{width}}", _summary(shown[name])) for name in names])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find a command; a name that is not known is answered with the nearest, also of the groups below."""
+        """Find a command; for an unknown name, suggest the nearest one, even in other groups."""
         name = args[0]
         if name not in self.commands and not name.startswith("-") and not ctx.resilient_parsing:
             near = list(self._nearest(name))
@@ -83,7 +83,7 @@ class Group(TyperGroup):
 
 
 class Commands(typer.Typer):
-    """A group of commands, to which commands are added as to any application of typer."""
+    """A group to which commands are added as to any application of typer."""
 
     def __init__(self, **options: Any) -> None:
         defaults: dict[str, Any] = {
@@ -95,13 +95,13 @@ class Commands(typer.Typer):
         super().__init__(**defaults | options)
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
-        """Return what adds a function as a command."""
+        """Return a decorator that adds a function as a command."""
         defaults: dict[str, Any] = {"cls": Command, "context_settings": CONTEXT}
         return super().command(name, **defaults | options)
 
 
 def _paths(group: TyperGroup, above: str = "") -> Iterator[tuple[str, str]]:
-    """Yield every visible command below a group: its path, and its last word."""
+    """Yield every visible command below a group: its path and its last word."""
     for name, command in group.commands.items():
         if not command.hidden:
             yield f"{above}{name}", name
@@ -116,7 +116,7 @@ def _summary(command: Any) -> str:
 
 
 def write_parameters(parameters: Sequence[Any], ctx: Any, formatter: Any) -> None:
-    """Write arguments and options of a command, with plain words for their values."""
+    """Write the arguments and options of a command, with plain words for their values."""
     for heading, kind in (("Arguments", "argument"), ("Options", "option")):
         of_kind = [one for one in parameters if one.param_type_name == kind]
         records = [record for one in of_kind if (record := one.get_help_record(ctx)) is not None]
@@ -126,14 +126,14 @@ def write_parameters(parameters: Sequence[Any], ctx: Any, formatter: Any) -> Non
 
 
 def _plain(name: str, kind: str) -> str:
-    """Put a word in the place of a Python type after an option; the name of an argument says enough."""
+    """Replace the Python type after an option by a plain word; an argument needs only its name."""
     if kind == "argument":
         return _TYPE.sub("", name).strip()
     return _TYPE.sub(lambda found: PLACEHOLDERS.get(found["type"], found["type"].upper()), name)
 
 
 def colored(page: str) -> str:
-    """Color a page of help if it goes to a terminal that wants colors."""
+    """Color a help page if it goes to a terminal that supports colors."""
     if not sys.stdout.isatty() or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb":
         return page
     lines, listed = [], False

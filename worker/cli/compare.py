@@ -1,4 +1,4 @@
-"""``neuco-worker compare``: runs next to each other, and how sure their differences are."""
+"""``neuco-worker compare``: compare runs, with intervals of their differences."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _said(difference: Difference) -> str:
 
 
 def _remarks(compared: Compared, letters: list[str]) -> list[str]:
-    """Say what the intervals mean, and which runs were compared in pairs."""
+    """Explain the intervals, and which runs were compared fold by fold."""
     found = [one for each in compared.comparisons for one in (*each.tasks, each.overall)]
     remarks = ["* The interval does not contain 0. Intervals reflect the random splits, not new data."]
     if not any(one.is_certain for one in found):

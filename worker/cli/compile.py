@@ -14,7 +14,7 @@ def compile_code(
     """Compile the scoring code in advance, so that no submission has to wait for it.
 
     Run it once after each installation, as the user who runs the worker. The compiled code goes to NUMBA_CACHE_DIR if that is set, else
-    in systemd's cache or state directory, else in the user's cache directory.
+    to systemd's cache or state directory, else to the user's cache directory.
 
     Example: NUMBA_CACHE_DIR=/var/cache/neuco-worker neuco-worker compile
     """

@@ -1,4 +1,4 @@
-"""``neuco-worker demo``: a whole challenge on one machine."""
+"""``neuco-worker demo``: a complete challenge on one machine."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def demo(
     """Run a whole challenge on this machine: teams submit to a sandbox of EvalAI, the worker scores, and a leaderboard is published in git.
 
     The public data are 1,797 images of handwritten digits; the hidden tasks ask which digit an image shows and where its ink is. First in
-    a dev phase and then in an eval phase, five teams submit, publicly and privately, and the organizers add two baselines. One file is
-    faulty. At the end, everything is revealed, and checked with the repository alone.
+    a dev phase and then in an eval phase, five teams submit, publicly and privately, and the organizers add two baselines. In each
+    phase, one file is faulty. At the end, everything is revealed, and checked with the repository alone.
 
     Example: neuco-worker demo --dir my-demo
     """
@@ -63,7 +63,7 @@ def demo(
     from worker.organizer.demo.folder import FOLDS
     from worker.organizer.demo.screen import Screen
 
-    # The worker is ended on the way out.
+    # leaving this block ends the worker
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     console = Console(highlight=False)
     folder = (directory or Path(tempfile.mkdtemp(prefix="neuco-demo-"))).resolve()
@@ -139,7 +139,7 @@ def _paths(result: DemoResult) -> str:
 
 
 def _verify(result: DemoResult, console: Console) -> None:
-    """Check the repository as the last team of the last phase would, with the command that they would run."""
+    """Run `verify` on the repository, as the last team of the last phase would."""
     from worker.cli.fairness import verify
 
     *_, board = [*result.boards.values()] or [{"entries": ()}]
@@ -162,7 +162,7 @@ def _verify(result: DemoResult, console: Console) -> None:
 
 
 def _wait_for_interrupt(evalai: Sandbox, challenge: ChallengeFolder) -> None:
-    """Say where EvalAI listens and wait for Ctrl-C."""
+    """Print EvalAI's address, and wait for Ctrl-C."""
     typer.echo(
         f"\nThe EvalAI sandbox runs at {evalai.url} (the host's token is in {challenge.path / 'evalai.token'})."
     )

@@ -1,4 +1,4 @@
-"""``neuco-worker doctor``: every check that can be made before launch."""
+"""``neuco-worker doctor``: every check that is possible before the launch."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ def doctor(
 
 
 def _wait(seconds: float, why: str) -> None:
-    """Say why nothing happens for a while, on stderr: stdout is for what was found."""
+    """Explain on stderr why nothing happens for a while; stdout is for the findings."""
     print(why, file=sys.stderr, flush=True)
     time.sleep(seconds)
 
 
 def _watched(look: Callable[[Callable[[CheckOutcome], None]], Report]) -> Report:
-    """Show what is being looked at, where somebody watches."""
+    """Show at a terminal what is being checked."""
     from worker.cli.terminal import Console
 
     console = Console(stderr=True, highlight=False)
@@ -124,7 +124,7 @@ def _tell(console: Console, outcome: CheckOutcome, level: Level) -> None:
 
 
 def _counts(outcomes: Sequence[CheckOutcome]) -> str:
-    """Say how many checks ended how, the kinds without any left out."""
+    """Return how many checks had each result, without results that no check had."""
     from worker.organizer.doctor import Level
 
     words = {Level.OK: "passed", Level.WARN: "with warnings", Level.FAIL: "failed", Level.SKIPPED: "skipped"}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scoring.errors import OrganizerError
-from scoring.printable import printable_lines
+from scoring.printable import count_of, printable_lines
 from worker.cli.commands import Commands
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def import_geobench(
     normalizer: Annotated[
         Path | None,
         typer.Option(
-            help='Frozen normalizer, {"dataset": [lowest, highest], …}; without it, results are only checked.'
+            help='Frozen normalizer, {"dataset": [lowest, highest], …}; without it or --freeze, results are only checked.'
         ),
     ] = None,
     freeze: Annotated[
@@ -195,7 +195,7 @@ def export_neurobench(
         print(json.dumps(list(found), indent=2))
         return
     _write(output, {f"{each['task']}.json": (json.dumps(each, indent=2) + "\n").encode() for each in found})
-    print(f"Wrote {len(found)} tasks to {output}.")
+    print(f"Wrote {count_of(len(found), 'task')} to {output}.")
 
 
 def _challenge_rows(config: Path | None, codename: str) -> tuple[Row, ...]:
@@ -205,13 +205,13 @@ def _challenge_rows(config: Path | None, codename: str) -> tuple[Row, ...]:
     from worker.publishing.snapshots import snapshot
 
     if config is None:
-        raise OrganizerError("There is no configuration.", code="export.source")
+        raise ValueError("no configuration")
     with open_session(config) as session:
         session.check_phase(codename)
         with session.store.read() as tx:
             record = read_record(tx, codename)
             if record is None:
-                raise not_recorded(codename)
+                raise not_recorded(tx, codename)
             recipe = record.protocol.recipe
             state = snapshot(tx, session.configuration, codename)
         return rows_of_phase(

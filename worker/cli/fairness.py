@@ -1,4 +1,4 @@
-"""``neuco-worker challenge commit`` and ``reveal``, and ``neuco-worker verify``: what lets anybody check a challenge."""
+"""``neuco-worker challenge commit`` and ``reveal``, and ``neuco-worker verify``: how anybody can check a challenge."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ def commit(
     config: ConfigOption,
     reason: Annotated[
         str | None,
-        typer.Option(help="The reason, which is published.", show_default="committed by the organizer"),
+        typer.Option(
+            help="The reason, which is published; with --beacon, the command gives its own.",
+            show_default="committed by the organizer",
+        ),
     ] = None,
     beacon: Annotated[
         str | None,
@@ -105,7 +108,9 @@ def reveal(
     open_too: Annotated[
         bool,
         typer.Option(
-            "--open", help="Also reveal phases that are still open, although teams may still submit to them."
+            "--open",
+            help="Also reveal phases that are still open, although teams may still submit to them. A phase with withheld values"
+            " (`shown: at_end`) must be closed first.",
         ),
     ] = False,
     files_at: Annotated[
@@ -140,7 +145,7 @@ def reveal(
                 " add --yes to do it."
             )
             return
-        publish_now(session, tell=print)  # the last board belongs to the history that is revealed
+        publish_now(session, tell=print)  # the revealed history must include the last board
         contents = disclose(session, names, files_at=files_at, tell=print)
         fresh = reveal_phases(session, names, labels=labels, contents=contents)
         published = publish_now(session, tell=print)
@@ -200,8 +205,8 @@ def verify(
     """Check a challenge from its public repository alone. Anyone can do this.
 
     Prints which repository was checked, then the findings on the challenge and on each phase: recomputed or consistent (✓), taken on trust
-    (~), not revealed yet (?), contradicted (✗). The scores of all published submission files are recomputed. Exits with 1 only if something
-    is contradicted.
+    (~), not revealed yet (?), contradicted (✗). The scores of all published submission files are recomputed. Exits with 1 if something is
+    contradicted, and with 1 or 2 if the check itself fails.
 
     Example: neuco-worker verify https://github.com/organizer/challenge-leaderboard
     """
@@ -244,7 +249,7 @@ def _brought(
     files: Sequence[Path],
     engine: str,
 ) -> Iterator[Verdict]:
-    """Check what somebody brought along: receipts first, then files."""
+    """Check a participant's receipts and files, receipts first."""
     from worker.fairness.verify import entry_of, receipt_verdicts
 
     for path, receipt, q_mean in told:
@@ -293,7 +298,7 @@ def _readable(path: Path) -> Path:
 
 
 def _show(report: Report) -> None:
-    """Print a report; it quotes what others wrote, so every line is made printable."""
+    """Print a report; every line is made printable, because it quotes untrusted text."""
     for line in report.heading():
         print(printable(line))
     for heading, found, sums in (
@@ -312,7 +317,7 @@ def _show(report: Report) -> None:
 
 
 def _check_is_leaderboard(public: PublicRepository, place: str) -> None:
-    """Refuse a folder without any file of a challenge: a wrong path does not contradict its organizers."""
+    """Refuse a folder without any file of a challenge: a wrong path must not count as a contradiction."""
     if not any(
         path.startswith(("commitment.json", "receipts.jsonl", "leaderboard/", "reveal/"))
         for path in public.files
@@ -328,7 +333,7 @@ def _told(path: Path) -> tuple[dict[str, Any], float | None]:
     """Read the receipt and mean Q of a stdout that EvalAI showed."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-        q_mean = document.get("q_mean")  # there is none while values are kept back
+        q_mean = document.get("q_mean")  # absent while values are withheld
         return dict(document["receipt"]), None if q_mean is None else float(q_mean)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise OrganizerError(

@@ -1,4 +1,4 @@
-"""``neuco-worker init``: from nothing to a challenge that can be rehearsed."""
+"""``neuco-worker init``: create a challenge that can be rehearsed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def init(
         str,
         typer.Option(
             help="Public random value that also determines the splits, so that not even you can choose them: drand; SOURCE@TIME"
-            " for a machine without a network; or none.",
+            " if this machine cannot reach drand; or none.",
             metavar="SOURCE",
         ),
     ] = "drand",
@@ -96,7 +96,7 @@ def _decided(
     beacon: str,
     asking: bool,
 ) -> NewChallenge:
-    """Return what the organizer decides: the options, and answers for those that were not given."""
+    """Return the organizer's decisions: the options, and answers to questions about the others."""
     from worker.organizer.scaffold import NewChallenge, with_folds
 
     numbers = [_number(text, "--folds") for text in folds]
@@ -124,7 +124,7 @@ def _decided(
 
 
 def _asked(question: str, default: str, read: Callable[[str], Answer], *, asking: bool) -> Answer:
-    """Return a person's answer, asked again until it can be read; the default where nobody is asked."""
+    """Return a person's answer, asking again until it is valid; without a terminal, the default."""
     while asking:
         try:
             return read(typer.prompt(question, default=default))
@@ -138,7 +138,7 @@ def _text(answer: str) -> str:
 
 
 def _repository(answer: str) -> str:
-    """Read the address of a git repository, as far as its form tells.
+    """Check the address of a git repository by its form.
 
     Raises:
         OrganizerError: If it is neither a URL nor a path.
@@ -149,7 +149,7 @@ def _repository(answer: str) -> str:
     raise OrganizerError(
         f"{address!r} is not the address of a git repository.",
         cure="Give a URL such as https://github.com/organizer/challenge-leaderboard, or the path of a local bare repository such as"
-        f" ./board.git; or answer {LATER!r}, and enter it into challenge.yaml afterwards.",
+        f" ./board.git; or answer “{LATER}”, and enter the address into challenge.yaml afterwards.",
         code="init.repository",
     )
 

@@ -16,17 +16,17 @@ NOT_GIVEN = Path()
 
 
 def find_config() -> Path | None:
-    """Return the configuration file in this folder, or the one that NEUCO_CHALLENGE names; None if neither is there."""
+    """Return the configuration file in this folder, or the one that NEUCO_CHALLENGE names; None if there is neither."""
     named = os.environ.get(NAMED_BY)
     places = [HERE, *([Path(named)] if named else [])]
     return next((place for place in places if place.is_file()), None)
 
 
 def default_config() -> Path:
-    """Return the configuration file where a command is given none: the one in this folder, or the one that NEUCO_CHALLENGE names.
+    """Return the configuration file for a command without one: that in this folder, or the one that NEUCO_CHALLENGE names.
 
     Raises:
-        OrganizerError: If neither is there.
+        OrganizerError: If there is neither.
     """
     found = find_config()
     if found is not None:
@@ -41,7 +41,7 @@ def default_config() -> Path:
 
 
 def _given_or_found(ctx: typer.Context, config: Path) -> Path:
-    """Return the file that was given; otherwise look for one, but not while a shell only completes a line."""
+    """Return the given file; otherwise look for one, except while a shell completes a line."""
     return config if config != NOT_GIVEN or ctx.resilient_parsing else default_config()
 
 

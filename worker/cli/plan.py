@@ -14,15 +14,15 @@ from worker.cli.options import JsonOption, OptionalConfig, find_config
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """What a phase asks of a machine.
+    """The size of a phase.
 
     Attributes:
-        phase: Its codename; empty if it is made up.
+        phase: Its codename; empty for invented sizes.
         tasks: Hidden tasks.
         folds: Splits per task.
         dim: Values in one embedding.
         samples: Public ids.
-        epochs: Per fold.
+        epochs: Epochs per fold.
     """
 
     phase: str = ""
@@ -126,7 +126,7 @@ def plan(
 
 
 def size_of(config: Path | None) -> Size:
-    """Return the size of the challenge whose configuration is given or is found; without one a usual size."""
+    """Return the size of the challenge in the given or found configuration; without one, a usual size."""
     found = config or find_config()
     if found is None:
         return USUAL

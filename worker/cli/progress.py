@@ -1,4 +1,4 @@
-"""Progress of long work, for somebody who waits at a terminal."""
+"""Progress of long work, shown at a terminal."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def progress_bar(doing: str, unit: str) -> Iterator[Callable[[int, int | None], None]]:
-    """Show on a terminal's stderr how much is done, of how much if that is known, and how long it has taken and will take.
+    """Show on a terminal's stderr how much is done, the total if it is known, and the time so far and to go.
 
     Yields:
-        What takes how much was done since the last call, and of how much.
+        A function that takes the amount done since its last call, and the total.
     """
     from rich.progress import (
         BarColumn,
@@ -31,7 +31,7 @@ def progress_bar(doing: str, unit: str) -> Iterator[Callable[[int, int | None], 
         MofNCompleteColumn(" of "),
         TextColumn(unit),
         TimeElapsedColumn(),
-        # as tqdm writes it: taken < left
+        # tqdm's format: elapsed < remaining
         TextColumn("<"),
         TimeRemainingColumn(),
         console=Console(stderr=True),

@@ -84,7 +84,7 @@ def _show(table: Table, ranking: Ranking, baselines: tuple[str, ...]) -> None:
         entry = table.entries[index]
         standings.add_row(
             "–" if entry in baselines else str(ranking.ranks[index]),
-            Text(entry),  # unchanged: a name is not markup
+            Text(entry),  # a name is text, not markup
             f"{ranking.weighted_ranks[index]:.3f}",
             f"{ranking.means[index]:.3f}",
         )

@@ -1,4 +1,4 @@
-"""``neuco-worker rehearse``: the real challenge against an EvalAI of our own."""
+"""``neuco-worker rehearse``: the real challenge with a sandbox instead of EvalAI."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scoring.printable import count_of
 from worker.cli.options import ConfigOption, JsonOption
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _show_phase(console: Console, rehearsal: Rehearsal, phase: PhaseReport) -> N
     from rich.text import Text
 
     folds = (
-        f"{phase.folds} folds"
+        count_of(phase.folds, "fold")
         if phase.folds == phase.configured_folds
         else f"{phase.folds} of {phase.configured_folds} folds"
     )

@@ -25,7 +25,7 @@ def run(*, config: ConfigOption) -> None:
 def once(*, config: ConfigOption) -> None:
     """Score and answer all waiting submissions, push the leaderboard, and exit; for cron.
 
-    Exits with 0 only if every submission was answered and the leaderboard was pushed.
+    Exits with 0 only if every submission whose upload is finished was answered and the leaderboard was pushed.
 
     Example: neuco-worker once --config challenge.yaml
     """
@@ -35,6 +35,6 @@ def once(*, config: ConfigOption) -> None:
 
 
 def _tell(sentence: str) -> None:
-    """Say why nothing happens for a while, to somebody who waits at a terminal; a mail from cron does not need it."""
+    """Explain to a person at a terminal why nothing happens for a while; cron's mail does not need this."""
     if sys.stderr.isatty():
         typer.echo(sentence, err=True)

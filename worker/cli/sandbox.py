@@ -1,4 +1,4 @@
-"""``neuco-worker sandbox``: an EvalAI-compatible server on loopback, and files that are submitted to it."""
+"""``neuco-worker sandbox``: an EvalAI-compatible server on loopback, and submitting files to it."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def _describe(facts: Mapping[str, Any]) -> str:
 
 
 def _configuration(facts: Mapping[str, Any]) -> list[str]:
-    """Return what to write into a configuration, and the commands that follow."""
+    """Return the lines for a configuration, and the next commands."""
     return [
         "To connect a worker, replace the section evalai of its challenge.yaml with:",
         "",

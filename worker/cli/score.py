@@ -1,4 +1,4 @@
-"""``neuco-worker score``: NeuCo-Bench's ``main.py``, with its flags, files and numbers."""
+"""``neuco-worker score``: NeuCo-Bench's ``main.py``, with the same flags, files and numbers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SAMPLE_VALUES = 4 * 27 * 264 * 264  # of one SSL4EO-S12 data cube: seasons, channels, pixels
 
-# Flags are spelled as NeuCo-Bench spells them; with hyphens they work too.
+# Flags are spelled as in NeuCo-Bench; spellings with hyphens also work.
 SubmissionFile = Annotated[
     Path,
     typer.Option(
@@ -124,8 +124,8 @@ def score(
 ) -> None:
     """Score embeddings on your own tasks, as NeuCo-Bench's main.py does: same flags, configuration, folders, keys and numbers.
 
-    Embeddings that a challenge would refuse are scored with a warning: missing values count as 0, samples without an embedding are left
-    out, and embeddings with too few dimensions are padded with zeros.
+    Some embeddings that a challenge would refuse are scored with a warning: missing values count as 0, samples without an embedding are
+    left out, and embeddings with too few dimensions are padded with zeros.
 
     Example: neuco-worker score --annotation_path labels --submission_file embeddings.csv --config config.yaml --phase dev
     """
@@ -164,7 +164,7 @@ def score(
 
 
 def _settings(config: Path | None, folds: int | None, console: Console) -> StandaloneSettings:
-    """Read the configuration; without one take the sample values, and say so. ``folds`` replaces the configuration's."""
+    """Read the configuration; without one, use the sample values and say so. ``folds`` overrides the configuration's."""
     from scoring.neuco_bench.configuration import SAMPLE, parse_settings, read_settings
 
     usual = Path("config.yaml")  # NeuCo-Bench's
@@ -202,7 +202,7 @@ class _Bench:
         return make_run_folder(self.output_dir, phase=self.phase, method=method, now=self.now)
 
     def run(self, material: Material, method: str) -> tuple[RunReport, Path]:
-        """Score, and write results and plots into a folder of the run's own."""
+        """Score, and write results and plots into the run's own folder."""
         from scoring.neuco_bench.plots import draw_plots
         from scoring.neuco_bench.results import write_results
         from scoring.neuco_bench.run import score_run
@@ -213,7 +213,7 @@ class _Bench:
             with _progress(self.console) as watcher:
                 report = score_run(material, settings, seed=self.seed, threads=self.threads, watcher=watcher)
         except BaseException:
-            folder.rmdir()  # nothing was written yet, and an empty run is none
+            folder.rmdir()  # nothing was written yet, and an empty folder is no run
             raise
         _warn(self.console, report.warnings[len(material.warnings) :])
         write_results(folder, report, settings, experiment=folder.name)
@@ -227,7 +227,7 @@ class _Bench:
         return report, folder
 
     def document(self, report: RunReport, folder: Path) -> dict[str, object]:
-        """Return a run's summary as JSON, with the place of its results."""
+        """Return a run's summary as JSON, with the path of its results."""
         from scoring.neuco_bench.results import finite, summary_document
 
         document: dict[str, object] = finite(summary_document(report, self.settings, experiment=folder.name))
@@ -237,7 +237,7 @@ class _Bench:
 def _study(
     bench: _Bench, material: Material, method: str, sizes: Sequence[int], sample_values: int
 ) -> tuple[Path, dict[str, object], Table]:
-    """Score the first dimensions of the embeddings, one size after the other, and return folder, document and table of the study."""
+    """Score the first dimensions of the embeddings, one size after another; return folder, document and table of the study."""
     from scoring.neuco_bench.results import finite
     from scoring.neuco_bench.run import narrowed
     from scoring.neuco_bench.sizes import SizePoint, point_document, write_study

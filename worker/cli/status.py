@@ -69,12 +69,12 @@ class View:
     """What is known at one moment.
 
     Attributes:
-        state: What the database says.
-        unknown: Why it is not known when the token ends.
-        problem: What keeps the state from being recorded, if anything.
-        differing: What files and settings say otherwise than the phases on record.
-        awaited: Public values that phases wait for.
-        now: When it was read.
+        state: The content of the database.
+        unknown: Why the token's expiry date is unknown.
+        problem: The problem that keeps the state from being written, if any.
+        differing: Differences between files and settings and the recorded phases.
+        awaited: Public values for which phases wait.
+        now: The time.
     """
 
     state: Status
@@ -99,7 +99,7 @@ class View:
 
 
 def _watch(configuration: Configuration) -> None:
-    """Show the state again and again; files are compared with the record once in a while, because that reads them whole."""
+    """Show the state repeatedly; files are compared with the record less often, because that reads them completely."""
     from rich.live import Live
 
     from worker.cli.terminal import Console
@@ -121,7 +121,7 @@ def _watch(configuration: Configuration) -> None:
 
 
 def _read(configuration: Configuration, *, differing: Sequence[Difference] | None = None) -> View:
-    """Read everything that is shown; what differs from the record is not looked for again if it is given."""
+    """Read everything that is shown; differences from the record only if they are not given."""
     from worker.runtime.files import FileStore
     from worker.runtime.storage import below_reserve, fault
     from worker.state import Store, leader_lock
@@ -156,7 +156,7 @@ def _read(configuration: Configuration, *, differing: Sequence[Difference] | Non
 
 
 def _token_expiry(configuration: Configuration) -> tuple[datetime | None, str | None]:
-    """Return when the EvalAI token ends, or why that is unknown here."""
+    """Return when the EvalAI token expires, or why that is unknown."""
     from worker.evalai import token_expiry
 
     try:
@@ -168,7 +168,7 @@ def _token_expiry(configuration: Configuration) -> tuple[datetime | None, str | 
 
 
 def _differing(configuration: Configuration, store: Store) -> list[Difference]:
-    """Return what files and settings say otherwise than the phases on record; nothing where that cannot be told."""
+    """Return the differences between files and settings and the recorded phases; nothing if they cannot be determined."""
     from worker.challenge.differences import differences
     from worker.challenge.files import read_secret
 
@@ -180,12 +180,12 @@ def _differing(configuration: Configuration, store: Store) -> list[Difference]:
                 for name in configuration.phases
                 for found in differences(tx, configuration, name, secret)
             ]
-    except NeucoError:  # the doctor and the next start tell of it
+    except NeucoError:  # reported by the doctor and by the next start
         return []
 
 
 def _awaited(store: Store) -> list[Draw]:
-    """Return the public values that phases wait for; nothing is scored in these before."""
+    """Return the public values for which phases wait; nothing is scored in these phases before."""
     from worker.fairness.draws import waiting
 
     with store.read() as tx:
@@ -195,7 +195,7 @@ def _awaited(store: Store) -> list[Draw]:
 def _needs(
     state: Status, problem: InfrastructureError | None, differing: Sequence[Difference], now: datetime
 ) -> list[str]:
-    """Say what needs attention, the most urgent first."""
+    """Return what needs attention, the most urgent first."""
     needs = [] if problem is None else [f"{problem.message} ({problem.code})"]
     needs += [f"{alert.text} ({alert.code}, since {_ago(alert.raised_at, now)})" for alert in state.alerts]
     needs += [f"{found.sentence} {found.cure}" for found in differing]

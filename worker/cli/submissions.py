@@ -60,7 +60,7 @@ def submissions(
 
 
 def _table(rows: Sequence[ListedSubmission], decimals: int) -> Table:
-    """Return a table with a row for each submission, and mean Q to so many decimals."""
+    """Return a table with a row for each submission, and mean Q to the given number of decimals."""
     from rich.table import Table
     from rich.text import Text
 

@@ -53,7 +53,7 @@ def write_leaderboard(runs: PhaseRuns, output_dir: Path, phase: str, *, now: dat
 
 
 def show_leaderboard(runs: PhaseRuns, path: Path, *, always: bool = False) -> None:
-    """Print the leaderboard, of a single run only if asked for, what was left out of it, and where the CSV is."""
+    """Print the leaderboard, what was left out of it, and the path of the CSV; the leaderboard of a single run only on request."""
     from rich.table import Table
     from rich.text import Text
 

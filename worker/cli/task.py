@@ -170,7 +170,7 @@ def list_tasks(
 
 
 def _sources(folder: Path) -> tuple[Path, ...]:
-    """Return the tasks of a folder: itself if it is a package, else what it holds; of a folder of such folders, those of each."""
+    """Return the tasks of a folder: the folder if it is a package, otherwise its tasks or, in a folder of such folders, those of each."""
     from scoring.tasks import is_package, task_sources
 
     if is_package(folder):
@@ -216,7 +216,7 @@ def _entry(source: Path) -> dict[str, Any]:
 
 
 def _input_shape(package: TaskPackage) -> list[int] | None:
-    """Return the shape of one embedding, known where a baseline is shipped."""
+    """Return the shape of one embedding, which is known if a baseline is shipped."""
     from scoring.neuco_bench.labels import read_labels
     from scoring.neuco_bench.reading import read_embeddings
 

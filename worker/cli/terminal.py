@@ -1,4 +1,4 @@
-"""The terminal: whatever others wrote, it is only shown."""
+"""The terminal: untrusted text is shown without any effect on it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from scoring.printable import printable_lines
 
 
 class Console(rich.console.Console):
-    """A console on which no text can move the cursor, change colors or turn letters round; only what this program styles does."""
+    """A console on which text cannot move the cursor, change colors or reverse letters; only this program's own styles have an effect."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Render with every text made printable."""
+        """Render a line with all of its text made printable."""
         for segment in super().render(renderable, options):
             text, style, control = segment
             yield segment if control else Segment(printable_lines(text), style)

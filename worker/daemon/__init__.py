@@ -1,4 +1,4 @@
-"""The process that runs a challenge: start, signals, the step and its repetition, and what systemd and monitoring hear of it."""
+"""The process that runs a challenge: start, signals, the main loop, and its reports to systemd and monitoring."""
 
 from worker.daemon.once import once
 from worker.daemon.run import run

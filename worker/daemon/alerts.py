@@ -1,6 +1,7 @@
-"""Alerts: telling the organizer what needs a person, once.
+"""Alerts: tell the organizer, once, what needs a person.
 
-An alert is raised with a key; while it is raised it is told once. It goes to the log, to `status`, and to a Slack-compatible webhook.
+An alert is raised under a key, and as long as it is raised it is sent only once. It appears in the log, in `status`, and at a
+Slack-compatible webhook.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from worker.runtime.user_agent import USER_AGENT
 from worker.state import Alert, Transaction
 
 TIMEOUT_S = (5.0, 10.0)  # for connecting and for each read
-GIVEN_UP_S = 20.0  # in all
-ANSWER_SHOWN = 100  # characters of the webhook's answer
-PATIENCE = timedelta(minutes=1)  # with a state that fails for another reason than its disk: a lock passes
+GIVEN_UP_S = 20.0  # in total
+ANSWER_SHOWN = 100  # characters of the webhook's response
+PATIENCE = timedelta(minutes=1)  # with a failing state whose disk is fine: a lock may be released by then
 
 
 class Alerting:
-    """Sends unsent alerts to the webhook, one at a time; and tells of a state that fails, though that cannot be recorded.
+    """Sends unsent alerts to the webhook, one at a time; also reports a failing state, although that cannot be recorded.
 
     Args:
         context: The worker's surroundings.
@@ -38,7 +39,7 @@ class Alerting:
         self._runner: Runner[Configuration] = Runner(
             "alerts", context.store, wake=wake, checkpoint=checkpoint
         )
-        # An alert that was sent waits for the database to take that down; what is wrong with it must not wait behind.
+        # A second runner: an alert that was sent may wait to be recorded, and the alert that the database fails must not queue behind it.
         self._emergency: Runner[Configuration] = Runner(
             "emergency", context.store, wake=wake, checkpoint=checkpoint
         )
@@ -47,7 +48,7 @@ class Alerting:
 
     @property
     def busy(self) -> bool:
-        """Whether an alert is on its way."""
+        """Whether an alert is being sent."""
         return self._runner.busy or self._emergency.busy
 
     @property
@@ -56,7 +57,7 @@ class Alerting:
         return self._runner.late
 
     def step(self, now: datetime) -> bool:
-        """Take in that an alert was sent, or send the next one."""
+        """Record that an alert was sent, or send the next one."""
         self._emergency.collect(now)
         if self._runner.collect(now) is not None:
             return True
@@ -68,7 +69,7 @@ class Alerting:
         return self._runner.start(act, self._context.configuration, now)
 
     def next_act(self, now: datetime) -> SendAlert | None:
-        """Return the sending of the oldest alert that is still to be told, if there is one and the webhook may be tried."""
+        """Return the act that sends the oldest unsent alert, if there is one and the webhook may be tried."""
         if self._context.configuration.alerts.webhook is None or not self._retry.due(now):
             return None
         with self._context.store.read() as tx:
@@ -76,7 +77,7 @@ class Alerting:
         return SendAlert(self._context, self._retry, unsent[0]) if unsent else None
 
     def emergency(self, error: NeucoError, now: datetime) -> None:
-        """Tell of what cannot be recorded because the state itself fails: once, until :meth:`calm`."""
+        """Report once that the state itself fails and cannot record this; :meth:`calm` ends the failure."""
         self._emergency.collect(now)
         trouble = self._trouble = self._trouble or Trouble(since=now)
         passes = not error.code.startswith("disk.") and now - trouble.since < PATIENCE
@@ -87,17 +88,17 @@ class Alerting:
             self._emergency.start(TellTrouble(self._context, self._retry, trouble, error), configuration, now)
 
     def calm(self) -> None:
-        """Take note that the state can be written to again."""
+        """Note that the state can be written again."""
         self._trouble = None
 
 
 @dataclass(kw_only=True)
 class Trouble:
-    """A time in which the state fails.
+    """A period in which the state fails.
 
     Attributes:
         since: When it began.
-        told: The code that the webhook has heard of it.
+        told: Code of the error that was already sent to the webhook.
     """
 
     since: datetime
@@ -109,8 +110,8 @@ class SendAlert(Act[Configuration, None]):
 
     Args:
         context: The worker's surroundings.
-        retry: Of the webhook.
-        alert: Which.
+        retry: Back-off of the webhook.
+        alert: The alert to send.
     """
 
     name = "alert"
@@ -123,11 +124,11 @@ class SendAlert(Act[Configuration, None]):
         self._alert = alert
 
     def perform(self, resource: Configuration) -> None:
-        """Post it."""
+        """Post the alert."""
         send(resource, self._alert.text, self._alert.code)
 
     def outcome(self, tx: Transaction, result: None, now: datetime) -> None:
-        """Record that it was told."""
+        """Record that it was sent."""
         tx.alert_sent(self._alert, now=now)
 
     def recorded(self, result: None, now: datetime) -> None:
@@ -135,10 +136,10 @@ class SendAlert(Act[Configuration, None]):
         self._retry.clear()
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Leave it to be told."""
+        """Leave the alert unsent."""
 
     def failure_recorded(self, error: NeucoError, now: datetime) -> None:
-        """Try again later."""
+        """Schedule the next try."""
         defer(self._context, self._retry, error, now)
 
 
@@ -147,9 +148,9 @@ class TellTrouble(UnrecordedAct[Configuration, None]):
 
     Args:
         context: The worker's surroundings.
-        retry: Of the webhook.
-        trouble: Since when, and what was told.
-        error: How it fails.
+        retry: Back-off of the webhook.
+        trouble: The failure's beginning, and what was already sent about it.
+        error: The error.
     """
 
     name = "emergency"
@@ -163,27 +164,27 @@ class TellTrouble(UnrecordedAct[Configuration, None]):
         self._error = error
 
     def perform(self, resource: Configuration) -> None:
-        """Post it."""
+        """Post the error."""
         send(resource, self._error.message, self._error.code)
 
     def recorded(self, result: None, now: datetime) -> None:
-        """Tell it once; when it has ended meanwhile, the next time is news."""
+        """Note that it was sent; if the failure has ended meanwhile, a later one is reported again."""
         self._retry.clear()
         self._trouble.told = self._error.code
 
     def failure_recorded(self, error: NeucoError, now: datetime) -> None:
-        """Try again later."""
+        """Schedule the next try."""
         defer(self._context, self._retry, error, now)
 
 
 def defer(context: Context, retry: Retry, error: NeucoError, now: datetime) -> None:
-    """Let the webhook be tried again later: of what it refuses, only the log can tell."""
+    """Schedule the webhook's next try; only the log can report that the webhook fails."""
     retry.failed(now, again_at=context.retry_at(now, retry.tries))
     context.log.warning(error.sentence, event_key=error.code)
 
 
 def send(configuration: Configuration, text: str, code: str) -> str:
-    """Post one alert as Slack-compatible JSON, which says of which challenge it is; return what the webhook answered.
+    """Post one alert as Slack-compatible JSON that names its challenge; return the webhook's response.
 
     Raises:
         OrganizerError: If the webhook's address cannot be read.
@@ -200,8 +201,14 @@ def send(configuration: Configuration, text: str, code: str) -> str:
         )
     except requests.RequestException as error:
         raise InfrastructureError(
-            f"The alert webhook cannot be reached ({type(error).__name__}).", code="alerts.unreachable"
+            f"The alert webhook cannot be reached ({type(error).__name__}).",
+            cure="Check alerts.webhook, and whether a firewall blocks connections to it.",
+            code="alerts.unreachable",
         ) from None
     if not 200 <= answer.status_code < 300:
-        raise InfrastructureError(f"The alert webhook answered {answer.status_code}.", code="alerts.refused")
+        raise InfrastructureError(
+            f"The alert webhook answered {answer.status_code}.",
+            cure="Check alerts.webhook. If the address was revoked, create a new one.",
+            code="alerts.refused",
+        )
     return f"{answer.status_code} {answer.text[:ANSWER_SHOWN]}".strip()

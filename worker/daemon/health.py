@@ -21,30 +21,30 @@ from worker.runtime.files import FileStore
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
-SILENT_FOR = timedelta(seconds=60)  # without a step the daemon counts as hanging
-CLOSES_WITHIN_S = 1  # its thread has nothing to do by then
+SILENT_FOR = timedelta(seconds=60)  # without a step, after which the daemon counts as hanging
+CLOSES_WITHIN_S = 1  # its thread has nothing left to do by then
 
 
 class _Quiet(WSGIRequestHandler):
-    """Do not log requests for monitoring."""
+    """Does not log the requests of monitoring."""
 
     def log(self, *_: Any) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
 
 class Reporter(Protocol):
-    """Who has something to say of a daemon, whether it leads or stands by."""
+    """A daemon that reports on itself, as leader or as standby."""
 
     def report(self) -> dict[str, object]:
-        """Say it: ``healthy`` and more."""
+        """Return ``healthy`` and details."""
 
 
 class Health:
-    """What there is to say of a worker, while it steps in another thread.
+    """The health of a worker that steps in another thread.
 
     Args:
-        worker: Whose.
-        watchdog: What hears of its steps.
+        worker: The worker.
+        watchdog: Notes each completed step.
         clock: Returns the time.
     """
 
@@ -54,7 +54,7 @@ class Health:
         self._clock = clock
 
     def report(self) -> dict[str, object]:
-        """Say how long the worker has been silent, what keeps its state from being recorded, and how much room there is."""
+        """Return the time since the last step, the problem that keeps the state from being written, and the free disk space."""
         configuration = self._worker.context.configuration
         error = self._worker.problem or storage.fault(configuration.state_dir)
         return {
@@ -64,7 +64,7 @@ class Health:
 
 
 def condition(role: str, silent: timedelta, error: NeucoError | None) -> dict[str, object]:
-    """Say how a daemon is that has been silent for so long and has this problem."""
+    """Return the part of the report that follows from the time since the last step and the problem."""
     return {
         "healthy": silent <= SILENT_FOR and error is None,
         "role": role,
@@ -74,7 +74,7 @@ def condition(role: str, silent: timedelta, error: NeucoError | None) -> dict[st
 
 
 def room(files: FileStore, reserve_gigabytes: float) -> dict[str, object]:
-    """Say how much room there is; a folder that is gone has none that could be told, and is a problem of its own."""
+    """Return the free disk space; None if the folder is gone, which is reported as a problem of its own."""
     try:
         free = files.free_bytes()
     except OSError:

@@ -1,4 +1,4 @@
-"""The table of jobs: what is done again and again, and how often."""
+"""The table of periodic jobs and their intervals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ STANDBY_EVERY_S = 3600.0
 
 
 def intervals_s(configuration: Configuration) -> dict[Job, float]:
-    """Return the seconds between two times of each job."""
+    """Return the interval of each job in seconds."""
     return {
         Job.POLL: configuration.evalai.poll_every,
         Job.RECONCILE: configuration.evalai.reconcile_every,

@@ -1,4 +1,4 @@
-"""Taking the lead: what a predecessor left, however it ended, becomes this leader's."""
+"""Becoming the leader: take over what the previous leader left, however it ended."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from datetime import datetime
 from worker.runtime.files import FileStore
 from worker.state import OutboxKind, Outcome, State, Transaction
 
-STANDBY = "standby:"  # begins the keys of alerts about daemons that stand by
-# Begin the keys of alerts that an earlier version may have left, and that nothing else would end.
+STANDBY = "standby:"  # prefix of the keys of alerts about standby daemons
+# Prefixes of alert keys that an earlier version may have left and that nothing else resolves.
 BYGONE = ("tasks:", "phase:", "disk.reserve@")
 
 
 def take_over(tx: Transaction, files: FileStore, now: datetime) -> None:
-    """Record that nothing of a predecessor goes on; what it had under way is done again, or looked at again where it may be done.
+    """Record that the previous leader's work has ended; it is done again, or checked again where EvalAI may already have it.
 
     Args:
         tx: The transaction in which this process becomes the leader.
-        files: This machine's stored files; the predecessor may have lived on another one.
+        files: This machine's stored files; the previous leader may have run on another machine.
         now: The time.
     """
     for attempt in tx.attempts(open_only=True):
@@ -32,7 +32,7 @@ def take_over(tx: Transaction, files: FileStore, now: datetime) -> None:
         if owed.sent_at is not None:  # EvalAI may have the answer
             tx.note(owed.submission, read_at=None)
     for alert in tx.alerts():
-        # One that stood by leads now; those that still do tell again what they lack.
+        # A former standby leads now; those that still wait raise their alerts again.
         if alert.key.startswith((STANDBY, *BYGONE)):
             tx.resolve_alert(alert.key, now=now)
     tx.release_all()

@@ -1,6 +1,6 @@
-"""Logging: a sentence, a stable key, bound ids; JSON under systemd, for people otherwise.
+"""Logging: each event has a sentence, a stable key and bound ids; JSON under systemd, readable lines at a terminal.
 
-A redaction processor runs last: whatever looks like a token never reaches a log, wherever it came from.
+A redaction processor runs last: text that looks like a token never reaches a log, wherever it came from.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _TOKENS = (
     re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"),  # user:password in a URL
 )
 REDACTED = "[redacted]"
-_COMMITS = ("commit",)  # 40 hexadecimal digits that are not secret
+_COMMITS = ("commit",)  # 40 hexadecimal digits that are not a secret
 
 
 class Redactor:
-    """A processor that takes secrets out of every text of an event.
+    """A processor that removes secrets from every text of an event.
 
     Args:
         secrets: Values that must never appear.
@@ -58,7 +58,7 @@ class Redactor:
 
 
 def _printable(_: Any, __: str, event: EventDict) -> EventDict:
-    """Let a terminal only show what others wrote: a processor."""
+    """A processor that removes control sequences, so that a terminal only displays texts of others."""
     return {key: printable(value) if isinstance(value, str) else value for key, value in event.items()}
 
 
@@ -68,8 +68,8 @@ def for_systemd() -> bool:
 
 
 def last_words(error: NeucoError) -> None:
-    """Log what ends the process: one line, like everything else that a service says."""
-    if not structlog.is_configured():  # it ended before there were any secrets
+    """Log what ends the process, as one line in the format of all other lines."""
+    if not structlog.is_configured():  # the process ended before its secrets were known
         set_up()
     structlog.get_logger("neuco_worker").critical(error.sentence, event_key=error.code, cure=error.cure)
 
@@ -89,7 +89,8 @@ def set_up(*, secrets: Collection[str] = (), json: bool | None = None) -> None:
         last = structlog.dev.ConsoleRenderer(
             colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
         )
-    shown: tuple[Processor, ...] = (last,) if as_json else (_printable, last)  # JSON escapes what it must
+    # JSON escapes control characters itself
+    shown: tuple[Processor, ...] = (last,) if as_json else (_printable, last)
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,

@@ -1,4 +1,4 @@
-"""Memory: what a process that runs for a month asks of the C library."""
+"""Settings of the C library that keep the memory of a long-running process small."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import ctypes
 
 # Parameters of mallopt(3).
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
-BLOCK = 256 * 1024  # bytes; larger ones are mapped, and given back as soon as they are freed
-ARENAS = 2  # heaps that threads share; by default each thread gets one of its own
+BLOCK = 256 * 1024  # bytes; larger blocks are mapped, and returned to the system when they are freed
+ARENAS = 2  # heaps that threads share; by default each thread gets its own
 
 
 def return_early() -> None:
-    """Let freed memory go back to the system instead of being kept for later.
+    """Return freed memory to the system early instead of keeping it.
 
-    The leaderboard's files and a listing are in memory for a moment only, but by default glibc keeps blocks of their size in its heaps
-    once it has seen some freed, and a heap per thread: a daemon then stays as large as its busiest moments together. Elsewhere than on
-    glibc nothing happens.
+    The leaderboard's files and a listing are in memory only briefly. By default, however, glibc keeps blocks of their size in its heaps
+    after some were freed, and has a heap per thread, so a daemon would stay as large as all its peaks together. Without glibc, this does
+    nothing.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: the state of the challenge as figures, read from the database when somebody asks.
+"""Metrics for Prometheus: the challenge's state as figures, read from the database at each request.
 
 Nothing is counted in memory, so a restart loses nothing and `once` can write the same figures to a text file.
 """
@@ -26,7 +26,7 @@ class StateCollector(Collector):
     Args:
         store: Durable state.
         files: Stored files.
-        token_expires: When the EvalAI token ends; None for tokens that do not tell.
+        token_expires: When the EvalAI token expires; None for tokens without an expiry date.
         clock: Returns the time.
     """
 
@@ -44,7 +44,7 @@ class StateCollector(Collector):
         self._clock = clock
 
     def describe(self) -> list[Metric]:
-        """Describe nothing in advance: registering must not read the database."""
+        """Describe nothing in advance, because registering must not read the database."""
         return []
 
     def collect(self) -> Iterator[Metric]:
@@ -105,10 +105,10 @@ class StateCollector(Collector):
 
 
 class StandbyCollector(Collector):
-    """Tells that this daemon stands by; figures of the challenge are the leader's to tell."""
+    """Reports only that this daemon stands by; the leader reports the challenge's figures."""
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the one metric."""
+        """Yield that one metric."""
         yield _leader(0)
 
 
@@ -121,13 +121,13 @@ def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
 
 
 def registry(collector: Collector) -> CollectorRegistry:
-    """Return a registry of its own: no process-wide state."""
+    """Return a new registry, so that nothing is shared within the process."""
     result = CollectorRegistry()
     result.register(collector)
     return result
 
 
 def write_textfile(collector: StateCollector, path: Path) -> None:
-    """Write all metrics for node_exporter's textfile collector; the file is replaced whole."""
+    """Write all metrics for node_exporter's textfile collector; the file is replaced atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_to_textfile(str(path), registry(collector))

@@ -1,4 +1,4 @@
-"""``once``: drain what waits, push the board, end; and when to give up on what does not move."""
+"""``once``: process everything that waits, push the board and end; give up if nothing progresses any more."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from worker.evalai import WINDOW, TokenRefused
 from worker.runtime import storage
 from worker.state import LeaderLock, leader_lock
 
-# `once` gives up on what waits when nothing has moved for so long: a minute's calls may be used up, and come back one by one.
+# `once` gives up if nothing has progressed for this long: a minute's calls may be used up, and are allowed again one by one.
 ONCE_STUCK_S = WINDOW.total_seconds() + 15
 WAIT_S = 0.25
 
 
 def once(path: Path, *, tell: Callable[[str], None] = lambda _: None) -> None:
-    """Drain what waits, push the board, return: for cron.
+    """Process everything that waits, push the board and return; meant for cron.
 
     Args:
         path: The configuration file.
-        tell: Called with a sentence when there is nothing to do but to wait for a while.
+        tell: Called with a sentence when the only thing to do is to wait.
 
     Raises:
         OrganizerError: If configuration, credentials or tasks are wrong, or EvalAI refuses the token.
-        InfrastructureError: If another worker leads; if something stays undone: EvalAI or the repository unreachable, a submission held,
-            SIGTERM.
+        InfrastructureError: If another worker leads, or if something stays undone: EvalAI or the repository cannot be reached, a submission
+            is on hold, or SIGTERM came.
     """
     signals = Signals()
     signals.install()
@@ -72,7 +72,7 @@ def _drain(worker: Worker, lock: LeaderLock, signals: Signals, tell: Callable[[s
         lock.check()
         try:
             moved = worker.step(now)
-        except NeucoError as error:  # the state: what it lies on says it better
+        except NeucoError as error:  # the state failed: a fault of its disk explains more
             raise storage.fault(configuration.state_dir) or error from error
         if moved:
             continue
@@ -87,7 +87,7 @@ def _drain(worker: Worker, lock: LeaderLock, signals: Signals, tell: Callable[[s
                 return
             if left.board and not left.active:
                 worker.publishing.lift_interval()
-        nearly = left.active > 0 and worker.drawing.is_near(now)  # nothing is scored before
+        nearly = left.active > 0 and worker.beacon.is_near(now)  # nothing is scored before the value exists
         if not nearly and patience.ended(worker, left, time.monotonic()):
             raise _undone(worker, now)
         moment = None if worker.busy else worker.intake.next_answer_at(now)
@@ -101,7 +101,7 @@ def _drain(worker: Worker, lock: LeaderLock, signals: Signals, tell: Callable[[s
 
 
 class Patience:
-    """Decides when `once` gives up: nothing has come nearer its end for a while. Looking at an empty queue is not progress.
+    """Decides when `once` gives up: when nothing has progressed for a while. Finding the queue empty is no progress.
 
     Args:
         configuration: Retries come after `evalai.poll_every`, answers at multiples of `submission.answer_grid`.
@@ -114,10 +114,10 @@ class Patience:
         self._since_s = 0.0
 
     def ended(self, worker: Worker, left: Waiting, clock_s: float) -> bool:
-        """Return whether it is time to give up; a child at work has a deadline of its own."""
+        """Return whether it is time to give up; while a child works, its own deadline applies instead."""
         if left != self._left or worker.evaluation.busy or worker.fetching.busy:
             self._left, self._since_s = left, clock_s
-        # A failed push says nothing while the queue is still being read: what waits there is not even known.
+        # A failed push does not count while the queue is still being read, because what waits there is not known yet.
         unpushed = worker.publishing.tries > 0 and worker.intake.drained
         failing = worker.intake.failing or unpushed or left.stuck + left.paused > 0
         return clock_s - self._since_s > (
@@ -128,13 +128,13 @@ class Patience:
 def _undone(worker: Worker, now: datetime) -> InfrastructureError:
     return InfrastructureError(
         "Not everything was finished: " + " ".join(reasons(worker, worker.waiting(now))),
-        cure="Run the command again. Nothing is lost.",
+        cure="Nothing is lost. Fix what is named above, if anything, and run the command again.",
         code="once.undone",
     )
 
 
 def reasons(worker: Worker, left: Waiting) -> Iterator[str]:
-    """Say what is left, and why where that is known; whatever keeps `once` from ending has a sentence here."""
+    """Return what is left and, if known, why; everything that keeps `once` from ending has a sentence here."""
     if worker.intake.last_error is not None:
         yield worker.intake.last_error.sentence
     if not worker.intake.drained:

@@ -1,4 +1,4 @@
-"""``run``: the daemon, until SIGTERM."""
+"""``run``: the daemon, which runs until SIGTERM."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BUSY_WAIT_S = 0.25
 
 
 def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> None:
-    """Run until SIGTERM: the daemon. Where another one leads, it stands by, if the state is on PostgreSQL.
+    """Run the daemon until SIGTERM; if another worker leads and the state is on PostgreSQL, stand by.
 
     Raises:
         OrganizerError: As :func:`started`; or if EvalAI's challenge is not the configured one.
@@ -45,12 +45,12 @@ def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> No
         with closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock:
             if lock.take() or stand_by(path, lock, signals):
                 lead(path, lock, signals, checkpoint=checkpoint)
-    except Stopped:  # while it started: nothing is left to do
+    except Stopped:  # during the start: nothing is left to do
         return
 
 
 def stand_by(path: Path, lock: LeaderLock, signals: Signals) -> bool:
-    """Wait until the lead is ours, and return whether it is; it is not if we were asked to stop.
+    """Wait for the leader's lock; return whether this process has it, which is not the case after a stop.
 
     Raises:
         InfrastructureError: On SQLite, where another machine could not take over.
@@ -88,13 +88,13 @@ def lead(path: Path, lock: LeaderLock, signals: Signals, *, checkpoint: Callable
 def served(
     configuration: Configuration, figures: CollectorRegistry, reporter: Reporter
 ) -> AbstractContextManager[object]:
-    """Serve health and metrics while the block runs, if that is configured."""
+    """Serve health and metrics inside the block, if that is configured."""
     listen = configuration.metrics.listen
     return nullcontext() if listen is None else closing(HealthServer(listen, figures, reporter))
 
 
 def repeat(path: Path, worker: Worker, lock: LeaderLock, signals: Signals, watchdog: Watchdog) -> None:
-    """Step again and again, and wait when nothing moved: until something is due, something wakes us, or we are stopped.
+    """Step repeatedly; when nothing moved, wait until something is due, an event wakes the loop, or the process is stopped.
 
     Raises:
         Deposed: If the lead is lost.
@@ -114,8 +114,8 @@ def repeat(path: Path, worker: Worker, lock: LeaderLock, signals: Signals, watch
 def step(worker: Worker, now: datetime) -> tuple[bool, bool]:
     """Do one step; return whether anything moved, and whether the step was completed.
 
-    What fails is told, and the next step tries again. A step that finds the database locked or full has done what it could; after a defect
-    nobody knows, and if that goes on, systemd starts the worker again.
+    Errors are logged, and the next step tries again. A step that finds the database locked or full counts as completed. After an unexpected
+    error it does not, and if such errors go on, systemd restarts the worker.
 
     Raises:
         Deposed: If another worker has taken the lead.
@@ -129,7 +129,7 @@ def step(worker: Worker, now: datetime) -> tuple[bool, bool]:
         cause = worker.failed(error, now)
         log.error(cause.message, event_key=cause.code)
         return False, True
-    except Exception as problem:  # noqa: BLE001 - told, and tried again: a daemon does not end by a defect
+    except Exception as problem:  # noqa: BLE001 - logged and tried again: a defect must not end the daemon
         log.error(
             f"Unexpected {type(problem).__name__} in the main loop.",
             event_key="unexpected",
@@ -139,7 +139,7 @@ def step(worker: Worker, now: datetime) -> tuple[bool, bool]:
 
 
 def wait_s(worker: Worker, now: datetime) -> float:
-    """Return how long the loop may wait if nothing wakes it."""
+    """Return how many seconds the loop may wait if nothing wakes it."""
     longest_s = BUSY_WAIT_S if worker.busy else LONGEST_WAIT_S
     next_at = worker.context.timetable.next_at(now)
     return longest_s if next_at is None else min(longest_s, max((next_at - now).total_seconds(), 0.0))

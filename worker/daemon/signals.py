@@ -1,4 +1,4 @@
-"""Signals: what they ask the daemon for, told to its loop."""
+"""Signals: pass on to the main loop what they ask for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import FrameType
 
 
 class Stopped(BaseException):
-    """SIGTERM came while the daemon was starting; nothing was begun that would have to be ended."""
+    """SIGTERM came while the daemon was starting; nothing has begun that would need to be ended."""
 
 
 class Signals:
@@ -17,8 +17,8 @@ class Signals:
 
     Attributes:
         stop: Set when the process is to end.
-        wake: Set when there is something to look at.
-        starting: Whether a stop interrupts whatever the main thread is doing: it may be waiting for a lock, or for a file that hangs.
+        wake: Set when the main loop has something to look at.
+        starting: Whether a stop interrupts the main thread, which may be waiting for a lock or for a file that hangs.
     """
 
     def __init__(self) -> None:
@@ -29,10 +29,10 @@ class Signals:
         self._heard: SimpleQueue[int] = SimpleQueue()
 
     def install(self) -> None:
-        """Listen to SIGTERM and SIGINT (stop) and SIGHUP (reload).
+        """Handle SIGTERM and SIGINT (stop) and SIGHUP (reload).
 
-        A handler interrupts the thread that waits for our events, perhaps while it holds a lock of theirs: there, setting one would wait
-        indefinitely. So a handler only queues what it hears, which is allowed at any moment, and a separate thread sets the events.
+        A handler interrupts the main thread, which may be waiting for one of these events and hold its lock; to set the event there would
+        deadlock. So a handler only puts the signal in a queue, which is always allowed, and a separate thread sets the events.
         """
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._hear)

@@ -1,4 +1,4 @@
-"""Standing by: on PostgreSQL a second daemon waits at the leader's lock, and sees to it that it could take over."""
+"""Standby: on PostgreSQL, a second daemon waits for the leader's lock and checks that it could take over."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from worker.runtime import Job, Timetable, storage
 from worker.runtime.files import FileStore
 from worker.state import LeaderLock, Store, Transaction
 
-LOOK_EVERY_S = 3.0  # at the lock
+LOOK_EVERY_S = 3.0  # between two tries to take the lock
 
 
 class Standby:
     """A daemon that waits for the leader's lock.
 
     Args:
-        path: Configuration file, to be read again now and then.
-        configuration: As it is at the start.
-        lock: That another process holds.
-        signals: What asks it to stop, or to read the configuration again.
+        path: The configuration file, which is read again from time to time.
+        configuration: The configuration at the start.
+        lock: The lock, which another process holds.
+        signals: Ask it to stop, or to read the configuration again.
     """
 
     def __init__(self, path: Path, configuration: Configuration, lock: LeaderLock, signals: Signals) -> None:
@@ -46,12 +46,12 @@ class Standby:
         self._host = socket.gethostname()
         self._log = structlog.get_logger("neuco_worker")
         self._timetable = Timetable(intervals_s(configuration))
-        self._told: str | None = None  # the code of why the server cannot be asked, once it was told
+        self._told: str | None = None  # code of the error of an unreachable server that was already logged
         self._watchdog = Watchdog(datetime.now(UTC))
         _make(configuration.state_dir)
 
     def wait(self) -> bool:
-        """Wait until the lock is ours, and return whether it is; it is not if we were asked to stop."""
+        """Wait for the lock; return whether this process has it, which is not the case after a stop."""
         self._log.info(f"Waiting as standby; {self._lock.holder()} leads.", event_key="standby.begin")
         self._signals.starting = False
         notify("READY=1")
@@ -69,7 +69,7 @@ class Standby:
         return False
 
     def report(self) -> dict[str, object]:
-        """Say how long this worker has been silent, and what its disk says."""
+        """Return how long this worker has been silent, and the state of its disk."""
         state_dir, reserve = (
             self._configuration.state_dir,
             self._configuration.submission.disk_reserve_gigabytes,
@@ -79,7 +79,7 @@ class Standby:
         return said if error else {**said, **room(FileStore(state_dir), reserve)}
 
     def _look(self, now: datetime) -> bool:
-        """Look at the lock, and now and then at what taking over would need; return whether the lock is ours."""
+        """Try to take the lock, and from time to time check what taking over would need; return whether the lock was taken."""
         try:
             if self._lock.take():
                 return True
@@ -87,14 +87,14 @@ class Standby:
                 self._tell(lacking(self._path), now)
                 self._timetable.done(Job.STANDBY, now)
             self._told = None
-        except NeucoError as error:  # the server is not there; the leader has ended, too
+        except NeucoError as error:  # the server cannot be reached, which ends the leader, too
             if error.code != self._told:
                 self._log.error(error.message, event_key=error.code)
             self._told = error.code
         return False
 
     def _tell(self, error: NeucoError | None, now: datetime) -> None:
-        """Raise the alert of this standby, or resolve it."""
+        """Raise this standby's alert, or resolve it."""
         key = f"{STANDBY}{self._host}"
         with closing(Store(self._configuration.database_url)) as store:
             with store.read() as tx:
@@ -111,10 +111,10 @@ class Standby:
 
 
 def lacking(path: Path) -> NeucoError | None:
-    """Return what would keep this machine from leading, None if nothing would.
+    """Return the error that would keep this machine from leading, None if there is none.
 
     Args:
-        path: Configuration file.
+        path: The configuration file.
     """
     try:
         configuration = load(path)
@@ -132,7 +132,7 @@ def lacking(path: Path) -> NeucoError | None:
 
 
 def _make(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # whatever hinders it is told by who looks into the folder
+    with contextlib.suppress(OSError):  # if this fails, looking into the folder reports why
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 

@@ -1,4 +1,4 @@
-"""Starting: from a configuration file to a worker that is ready to step; and reading that file again."""
+"""Start: turn a configuration file into a worker that is ready to step; and read that file again."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def started(
     signals: Signals,
     checkpoint: Callable[[str], None] = lambda _: None,
 ) -> Iterator[tuple[Configuration, Worker]]:
-    """Load everything, become the leader, whose lock the caller holds, and yield a worker; what it has open is closed at the end.
+    """Load everything, become the leader under the lock that the caller holds, and yield a worker; close everything at the end.
 
     Args:
         path: The configuration file.
-        signals: What stops and wakes the worker.
+        signals: Stop and wake the worker.
         checkpoint: See :class:`worker.challenge.context.Context`.
 
     Raises:
@@ -83,7 +83,7 @@ def reload(path: Path, worker: Worker) -> bool:
     """Apply a changed configuration; refuse a bad one and keep the old one.
 
     Returns:
-        False if the state could not be written, so that it has to be tried again.
+        False if the state could not be written, so that the reload must be tried again.
 
     Raises:
         Deposed: If another worker has taken the lead.
@@ -112,7 +112,7 @@ def reload(path: Path, worker: Worker) -> bool:
     except Deposed:
         raise
     except NeucoError as error:
-        if error.code == "state.database":  # locked or full: it passes
+        if error.code == "state.database":  # locked or full: try again
             log.error(error.message, event_key=error.code)
             return False
         log.error(
@@ -125,13 +125,13 @@ def reload(path: Path, worker: Worker) -> bool:
 
 
 def _place(configuration: Configuration) -> tuple[object, ...]:
-    """Return what a worker cannot change while it runs: where its state is, and whose submissions that state knows."""
+    """Return the settings that cannot change while a worker runs: where its state is, and of which challenge."""
     evalai = configuration.evalai
     return configuration.database_url, evalai.server, evalai.challenge, evalai.queue
 
 
 def collector(worker: Worker) -> StateCollector:
-    """Return what turns this worker's state into metrics."""
+    """Return the collector of this worker's metrics."""
     configuration = worker.context.configuration
     token = configuration.secret(configuration.evalai.token, "evalai.token").get_secret_value()
     return StateCollector(
@@ -143,7 +143,7 @@ def _secrets(configuration: Configuration) -> list[str]:
     """Collect the values that must never be logged.
 
     Raises:
-        OrganizerError: If one of them is missing or cannot be one.
+        OrganizerError: If one of them is missing or is invalid.
     """
     secret = configuration.path(configuration.challenge.secret)
     read_challenge_secret(secret)

@@ -1,4 +1,4 @@
-"""What systemd and monitoring hear: that we are ready, that steps complete, that we stop."""
+"""Reports to systemd and monitoring: that the worker is ready, that steps are completed, that it stops."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from datetime import datetime
 
 
 class Watchdog:
-    """Hears of every step that was completed. A step that hangs is noticed by the silence.
+    """Notes every completed step, so that a step that hangs can be detected.
 
     Attributes:
-        fed_at: When a step was completed last.
+        fed_at: When the last step was completed.
 
     Args:
         now: When the steps begin.
@@ -22,13 +22,13 @@ class Watchdog:
         self.fed_at = now
 
     def feed(self, now: datetime) -> None:
-        """Tell of a completed step."""
+        """Note a completed step."""
         self.fed_at = now
         notify("WATCHDOG=1")
 
 
 def notify(state: str) -> None:
-    """Tell systemd something (READY=1, WATCHDOG=1, STOPPING=1); nothing happens without it."""
+    """Send systemd a notification (READY=1, WATCHDOG=1, STOPPING=1); without systemd, do nothing."""
     address = os.environ.get("NOTIFY_SOCKET")
     if not address:
         return

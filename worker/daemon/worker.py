@@ -1,7 +1,7 @@
 """The daemon: one step, repeated.
 
-:meth:`Worker.step` never sleeps and never blocks: slow things happen in acts (threads for calls and pushes) and children (processes for
-downloads and evaluations) that are looked after here. The time is a parameter.
+:meth:`Worker.step` never sleeps and never blocks. Slow work runs in acts (threads for calls and pushes) and in children (processes for
+downloads and evaluations), and a step only starts them and collects their results. The time is a parameter.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from worker.fairness.recording import record_phases
 from worker.fetching.housekeeping import Housekeeping
 from worker.fetching.stage import Fetching
 from worker.intake import Intake
-from worker.publishing import Drawing, Publishing
+from worker.publishing import BeaconFetcher, Publishing
 from worker.runtime import Timetable, storage
 from worker.runtime.cgroup import Delegation
 from worker.runtime.files import FileStore
@@ -38,9 +38,9 @@ class Waiting:
     """What is left to do, for `once` and `status`.
 
     Attributes:
-        active: Submissions that owe an answer and can go on by themselves.
-        stuck: Those that wait for a person or after failed tries.
-        paused: Those that wait for the end of a pause.
+        active: Submissions that still owe an answer and need nobody's help.
+        stuck: Submissions that wait for a person, or for the next try after a failure.
+        paused: Submissions that wait for the end of a pause.
         owed: Rows of the outbox.
         board: Whether the repository may be behind.
     """
@@ -88,7 +88,7 @@ class Worker:
         cgroup: Delegation | None = None,
     ) -> None:
         self.files = FileStore(configuration.state_dir)
-        _lead(store, self.files, now)  # first: from here on every write looks whether we still do
+        _lead(store, self.files, now)  # first: from here on, every write checks that this worker still leads
         self.context = Context(
             configuration=configuration,
             phases=record_phases(store, configuration, now=now),
@@ -106,21 +106,21 @@ class Worker:
         self.fetching = Fetching(self.context, self.files)
         self.evaluation = Evaluation(self.context, self.files)
         self.publishing = Publishing(self.context)
-        self.drawing = Drawing(self.context)
+        self.beacon = BeaconFetcher(self.context)
         self.alerting = Alerting(self.context)
         self.housekeeping = Housekeeping(self.context, self.files)
         self.problem: NeucoError | None = None
         self._log_differences()
 
     def step(self, now: datetime) -> bool:
-        """Do one iteration; return whether anything moved, so that another one soon makes sense."""
+        """Do one iteration; return whether anything changed, so that the next one should follow at once."""
         moved = self.intake.collect(now)
         moved |= self.publishing.collect(now)
         moved |= self.evaluation.step(now)
         moved |= self.fetching.step(now)
         moved |= self.intake.step(now)
         moved |= self.publishing.step(now)
-        moved |= self.drawing.step(now)
+        moved |= self.beacon.step(now)
         moved |= self.alerting.step(now)
         moved |= self.housekeeping.step(now, idle=not moved and not self.busy)
         if self.problem is not None and storage.fault(self.context.configuration.state_dir) is None:
@@ -129,9 +129,9 @@ class Worker:
         return moved
 
     def failed(self, error: NeucoError, now: datetime) -> NeucoError:
-        """Tell of what made a step fail, the state itself; return what it comes from: its disk, if it is that.
+        """Report that the state failed during a step; return the cause, which is the disk's error if the disk is to blame.
 
-        It is told without the state; :attr:`problem` has it until a step succeeds and the state can be written to again.
+        The alert is sent without the state. :attr:`problem` keeps the error until a step succeeds and the state can be written again.
         """
         self.problem = storage.fault(self.context.configuration.state_dir) or error
         self.alerting.emergency(self.problem, now)
@@ -139,26 +139,26 @@ class Worker:
 
     @property
     def fatal(self) -> NeucoError | None:
-        """What makes going on pointless, if anything: EvalAI's challenge is not the configured one."""
+        """The error that makes continuing pointless, if any: EvalAI's challenge is not the configured one."""
         return self.intake.fatal
 
     @property
     def busy(self) -> bool:
         """Whether something slow is under way."""
-        stages = (self.intake, self.fetching, self.evaluation, self.publishing, self.drawing)
+        stages = (self.intake, self.fetching, self.evaluation, self.publishing, self.beacon)
         return any(stage.busy for stage in stages)
 
     @property
     def late(self) -> bool:
         """Whether something hangs that cannot even be given up."""
-        parts = (self.intake, self.publishing, self.drawing, self.alerting, self.housekeeping)
+        parts = (self.intake, self.publishing, self.beacon, self.alerting, self.housekeeping)
         return any(part.late for part in parts)
 
     def reload(self, configuration: Configuration, *, now: datetime) -> None:
-        """Apply a changed configuration; what is under way ends under the old one.
+        """Apply a changed configuration; work that has begun ends under the old one.
 
         Raises:
-            NeucoError: As :func:`worker.fairness.recording.record_phases`; then nothing is taken up.
+            NeucoError: As :func:`worker.fairness.recording.record_phases`; then nothing of the new configuration is applied.
         """
         phases = record_phases(self.context.store, configuration, now=now)
         self.context.configuration, self.context.phases = configuration, phases
@@ -166,18 +166,17 @@ class Worker:
         self.budget.per_minute = configuration.evalai.requests_per_minute
         self.intake.reload()
         self.publishing.reload()
-        self.drawing.reload()
+        self.beacon.reload()
         self._log_differences()
 
     def stop(self, now: datetime) -> None:
-        """End children and pushes without loss; the process may exit afterwards."""
+        """End children and pushes without losing anything; the process may exit afterwards."""
         self.publishing.stop()
         for part in (self.evaluation, self.fetching):
             try:
                 part.stop(now)
-            except (
-                NeucoError
-            ) as error:  # the database is full: the next start finds the attempt open, and dead
+            except NeucoError as error:
+                # The database is full; the next start finds the attempt still open and marks it dead.
                 self.context.log.error(error.sentence, event_key=error.code)
 
     def waiting(self, now: datetime) -> Waiting:
@@ -198,13 +197,12 @@ class Worker:
         )
 
     def _log_differences(self) -> None:
-        """Tell the log which phases go on otherwise than their files and settings are."""
+        """Log which phases run with other content than their files and settings have now."""
         configuration = self.context.configuration
         with self.context.store.read() as tx:
             for phase in configuration.phases:
                 for found in differences(tx, configuration, phase, read_secret(configuration)):
-                    text = f"{found.sentence} {found.cure}"
-                    self.context.log.warning(text, event_key="phase.differs", phase=phase)
+                    self.context.log.warning(found.text, event_key="phase.differs", phase=phase)
 
 
 def _lead(store: Store, files: FileStore, now: datetime) -> None:

@@ -1,4 +1,4 @@
-"""EvalAI's interface for challenge hosts: one method per endpoint, typed records, typed errors, a rate limit."""
+"""EvalAI's interface for challenge hosts: one method per endpoint, typed records, typed errors, and a rate limit."""
 
 from __future__ import annotations
 

@@ -11,12 +11,12 @@ LONGEST_S = 60.0
 
 @dataclass(kw_only=True)
 class Retry:
-    """Tries in vain of one thing, in a row, and when the next one may come.
+    """Counts failed tries of one thing in a row, and knows when the next try is due.
 
     Attributes:
-        tries: How many.
+        tries: Their number.
         failed_at: When the last one failed.
-        not_before: When the next one may come.
+        not_before: When the next one is due.
     """
 
     tries: int = 0
@@ -24,28 +24,28 @@ class Retry:
     not_before: datetime | None = None
 
     def due(self, now: datetime) -> bool:
-        """Return whether the next one may come now; before the last failure means that the clock was set back."""
+        """Return whether the next try is due; a time before the last failure means that the clock was set back."""
         if self.failed_at is None or self.not_before is None:
             return True
         return not self.failed_at <= now < self.not_before
 
     def failed(self, now: datetime, *, again_at: datetime) -> None:
-        """Count a try in vain."""
+        """Count a failed try."""
         self.tries += 1
         self.failed_at, self.not_before = now, again_at
 
     def clear(self) -> None:
-        """Start over: it worked, or what it depends on has changed."""
+        """Reset: a try succeeded, or its conditions have changed."""
         self.tries, self.failed_at, self.not_before = 0, None, None
 
 
 def backoff(tries: int, *, first_s: float, random: Random) -> timedelta:
-    """Return the wait after a failed try: doubling from ``first_s`` to a minute, indefinitely, with jitter.
+    """Return the wait after a failed try: it doubles from ``first_s`` up to a minute, with jitter.
 
-    The jitter shortens by up to a quarter, so that many waiters do not come back in one moment and a minute stays the longest.
+    The jitter shortens the wait by up to a quarter, so that many waiting calls are spread out and a minute remains the longest wait.
 
     Args:
-        tries: Failed tries so far, this one not counted.
+        tries: Failed tries so far, without this one.
         first_s: The first wait in seconds.
         random: Source of jitter.
     """

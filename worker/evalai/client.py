@@ -1,4 +1,4 @@
-"""EvalAI's client: every endpoint that a remote evaluation worker needs, one method each.
+"""EvalAI's client: one method for every endpoint that a remote evaluation worker needs.
 
 Addresses are built exactly (some end in a slash, some must not), redirects are never followed (they turn POST into GET and drop bodies),
 every call has time-outs, and every failure is one of the types in :mod:`worker.evalai.errors`. The client neither retries nor waits:
@@ -45,12 +45,12 @@ class Client:
         token: The profile's JSON web token, or the 40 hexadecimal digits of the login; the scheme follows from the form.
         challenge: Primary key of the challenge; all writes go to this one.
         queue: Name of its queue.
-        session: Connection pool; one is made when none is handed in.
+        session: Connection pool; without one, a new one is made.
         timeout_s: Time-outs for connecting and for each read.
-        clock: Where the date is read, to tell an expired token from an unknown one.
+        clock: Returns the time, to tell an expired token from an unknown one.
 
     Raises:
-        OrganizerError: The server's address or the token cannot be right.
+        OrganizerError: If the server's address or the token is invalid.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Client:
 
     @property
     def expiry(self) -> datetime | None:
-        """When the token ends; None for one that does not say."""
+        """When the token expires; None for a token without an expiry date."""
         return self._transport.expiry
 
     @property
@@ -92,9 +92,9 @@ class Client:
     # Queue ------------------------------------------------------------------------------------
 
     def receive(self) -> Message | None:
-        """Take at most one message; None does not prove that the queue is empty.
+        """Receive at most one message; None does not prove that the queue is empty.
 
-        GET /api/jobs/challenge/queues/<queue>/. The message is hidden for 30 s, then it comes again under a new receipt handle.
+        GET /api/jobs/challenge/queues/<queue>/. The message is hidden for 30 s, then it comes back under a new receipt handle.
         """
         path = f"/api/jobs/challenge/queues/{self._queue}/"
         return read_message(self._call("GET", path, "receive a message"))
@@ -117,9 +117,9 @@ class Client:
     def submissions(
         self, *, status: str | None = None, submitted_after: datetime | None = None
     ) -> list[Submission]:
-        """List the submissions of all phases in one call, soft-deleted ones too, oldest first.
+        """List the submissions of all phases in one call, oldest first, including soft-deleted ones.
 
-        GET /api/jobs/challenge/<c>/submission/. The safety net for whatever the queue or we may have lost.
+        GET /api/jobs/challenge/<c>/submission/. This finds everything that the queue or the worker may have lost.
         """
         query: dict[str, str] = {}
         if status is not None:
@@ -130,12 +130,12 @@ class Client:
         path += f"?{urlencode(query)}" if query else ""
         listed = _items(self._call("GET", path, "list the submissions"))
         submissions = []
-        while listed:  # the whole challenge, time and again: not twice in memory
+        while listed:  # the listing of a whole challenge, so do not hold it twice in memory
             submissions.append(read(Submission, listed.pop(), "submission"))
         return sorted(submissions, key=lambda s: (s.submitted_at, s.pk))
 
     def challenge(self) -> Challenge:
-        """Read the challenge behind the queue; checks token, queue and primary key in one call at start.
+        """Read the challenge behind the queue, which checks token, queue and primary key in one call.
 
         GET /api/challenges/challenge/queues/<queue>/.
         """
@@ -144,7 +144,7 @@ class Client:
         return read(Challenge, answer, "challenge")
 
     def account(self) -> Account:
-        """Read whose token ours is. GET /api/auth/user/."""
+        """Read the owner of our token. GET /api/auth/user/."""
         return read(Account, self._call("GET", "/api/auth/user/", "read our account"), "account")
 
     def host_names(self, team_pk: int) -> frozenset[str]:
@@ -153,14 +153,14 @@ class Client:
         return read(HostTeam, self._call("GET", path, "read the host team"), "host team").names
 
     def authors(self, phase_pk: int, *, page: int = 1, team: str | None = None) -> dict[int, str]:
-        """Read who sent the submissions to a phase, newest first, in pages of 150: submission to user name; past the last page none.
+        """Read who sent the submissions to a phase: submission to user name, newest first, in pages of 150; empty after the last page.
 
-        GET /api/challenges/<c>/challenge_phase/<p>/submissions, without a slash at the end; the one place where authors are told by name.
+        GET /api/challenges/<c>/challenge_phase/<p>/submissions, without a slash at the end; no other endpoint gives authors by name.
 
         Args:
             phase_pk: The phase.
-            page: Which page.
-            team: Only teams whose name contains this.
+            page: Number of the page.
+            team: Only teams whose names contain this text.
         """
         query = {"page": str(page)} | ({} if team is None else {"participant_team__team_name": team})
         path = f"/api/challenges/{self._challenge}/challenge_phase/{int(phase_pk)}/submissions?{urlencode(query)}"
@@ -189,9 +189,9 @@ class Client:
         return read(DatasetSplit, answer, "dataset split")
 
     def learn_labels(self) -> Mapping[tuple[int, str], frozenset[str]]:
-        """Read the labels per (phase pk, split codename); from then on ``finish`` wants exactly these.
+        """Read the labels per (phase pk, split codename); afterwards, ``finish`` accepts only results with these labels.
 
-        One call, and one more per dataset split.
+        This takes one call, and one more per dataset split.
         """
         splits = self.phase_splits()
         codenames = {pk: self.dataset_split(pk).codename for pk in {s.dataset_split_pk for s in splits}}
@@ -201,9 +201,9 @@ class Client:
     # Writing ----------------------------------------------------------------------------------
 
     def set_running(self, pk: int) -> Submission:
-        """Set a submission to running; its start is reset each time.
+        """Set a submission to running; its start time is reset each time.
 
-        PATCH /api/jobs/challenge/<c>/update_submission/. Nothing at EvalAI protects a finished or cancelled one from this.
+        PATCH /api/jobs/challenge/<c>/update_submission/. EvalAI does not protect a finished or cancelled submission from this.
         """
         body = {"submission": int(pk), "submission_status": "running"}
         answer = self._update("PATCH", f"set submission {pk} to running", body)
@@ -222,13 +222,13 @@ class Client:
         result: Mapping[str, float] | None,
         split: str,
     ) -> None:
-        """Post the result of a submission: one entry of finite numbers, shown to the participant; or none, while values are withheld.
+        """Post the result of a submission: one entry of finite numbers, shown to the participant; none while values are withheld.
 
-        PUT /api/jobs/challenge/<c>/update_submission/. Repeating it is harmless. Once ``learn_labels`` was called, the result
-        must have exactly the labels of its split.
+        PUT /api/jobs/challenge/<c>/update_submission/. Repeating it is harmless. After ``learn_labels``, the result must have exactly the
+        labels of its split.
 
         Raises:
-            OrganizerError: The result is one that EvalAI would take and break on (``evalai.result_invalid``).
+            OrganizerError: If EvalAI would accept the result but fail on it later (``evalai.result_invalid``).
         """
         entries = []
         if result is not None:
@@ -246,7 +246,7 @@ class Client:
         self._update("PUT", f"post the result of submission {pk}", body)
 
     def fail(self, pk: int, phase_pk: int, *, stderr: str) -> None:
-        """End a submission as failed; the participant reads ``stderr``. PUT on the same address as ``finish``."""
+        """End a submission as failed; the participant can read ``stderr``. PUT to the same address as ``finish``."""
         body = {
             "challenge_phase": int(phase_pk),
             "submission": int(pk),
@@ -262,10 +262,10 @@ class Client:
 
 
 def checked_result(result: Mapping[str, Any], labels: Collection[str] | None = None) -> dict[str, float]:
-    """Return a result that EvalAI can neither refuse nor choke on.
+    """Return a result that EvalAI can neither refuse nor fail on.
 
-    EvalAI takes booleans (and its leaderboard then answers 500), absent labels (shown as "#") and empty results (finished without a
-    row); it refuses what is not finite. So each is refused here.
+    EvalAI accepts booleans (and its leaderboard then responds with 500), missing labels (shown as "#") and empty results (finished without
+    a row); it refuses numbers that are not finite. So all of these are refused here.
 
     Raises:
         OrganizerError: ``evalai.result_invalid``.

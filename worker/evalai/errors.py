@@ -1,10 +1,10 @@
-"""What can go wrong between us and EvalAI, as types.
+"""The types of errors in calls to EvalAI.
 
 ::
 
     InfrastructureError
-    ├── Unreachable       network, time-out, 5xx, HTML or half an answer; ``applied_unknown`` for writes
-    │   └── Unintelligible  JSON, but not what EvalAI answers
+    ├── Unreachable       network, time-out, 5xx, HTML or an incomplete answer; ``applied_unknown`` for writes
+    │   └── Unintelligible  JSON, but not in EvalAI's form
     └── Throttled         too many calls in this minute; ``retry_after_s``
     OrganizerError
     ├── TokenRefused      the token is expired, blacklisted, of the wrong kind or unknown; ``reason``
@@ -15,7 +15,7 @@
 EvalAI has no uniform code for "not permitted" (401, 400 or 403) and answers 401 for two different things: what it means is read from
 the header ``WWW-Authenticate`` and from the key of the answer (``detail`` comes from the framework, ``error`` from a view).
 
-The text of an answer is kept for the organizer only, shortened and without control characters. None of these carries the token.
+The text of an answer is kept for the organizer only, shortened and without control characters. No error contains the token.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Any, Literal
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 
 TokenReason = Literal["expired", "blacklisted", "wrong_type", "invalid", "missing"]
-TEXT_LIMIT = 300  # characters of an answer that are kept
+TEXT_LIMIT = 300  # characters of an answer to keep
 
 _REFUSED = "evalai.token_refused"
 _TOKEN_CURES: Mapping[str, tuple[str, str, str]] = {
@@ -57,9 +57,9 @@ _TOKEN_CURES: Mapping[str, tuple[str, str, str]] = {
 
 
 class Unreachable(InfrastructureError):
-    """EvalAI did not answer as it should.
+    """EvalAI gave no usable answer.
 
-    ``applied_unknown`` is true when a write may have taken effect all the same: read the submission, then repeat the same write.
+    ``applied_unknown`` is true if a write may nevertheless have taken effect; then read the submission, and repeat the same write.
     """
 
     usual_code = "evalai.unreachable"
@@ -78,7 +78,7 @@ class Unintelligible(Unreachable):
 
 
 class Throttled(InfrastructureError):
-    """EvalAI refuses calls for a while: too many in this minute."""
+    """EvalAI refuses calls for a while, because there were too many in this minute."""
 
     usual_code = "evalai.throttled"
 
@@ -109,13 +109,13 @@ class NotPermitted(OrganizerError):
 
 
 class NotFound(OrganizerError):
-    """EvalAI has no such thing."""
+    """EvalAI does not have what was asked for."""
 
     usual_code = "evalai.not_found"
 
 
 class Rejected(OrganizerError):
-    """EvalAI refuses what we sent; repeating it would change nothing."""
+    """EvalAI refuses the request, and would refuse it again."""
 
     usual_code = "evalai.rejected"
 
@@ -128,10 +128,10 @@ class Rejected(OrganizerError):
 
 
 def parse(body: bytes) -> Any:
-    """Read JSON that may be anything.
+    """Parse text that may not be JSON.
 
     Raises:
-        ValueError: It is not JSON, or nested beyond reason.
+        ValueError: If it is not JSON, or is nested too deeply.
     """
     try:
         return json.loads(body)
@@ -140,7 +140,7 @@ def parse(body: bytes) -> Any:
 
 
 def server_text(document: Any) -> str:
-    """Return what an answer says, short and on one line, for the organizer's eyes only."""
+    """Return the text of an answer, shortened and on one line; it is meant only for the organizer."""
     if isinstance(document, dict):
         for key in ("error", "detail"):
             if isinstance(document.get(key), str):
@@ -157,15 +157,15 @@ def failure(
     write: bool,
     token_expired: bool = False,
 ) -> NeucoError | None:
-    """Read an answer and return the error that it means, None when there is none.
+    """Return the error that an answer means, None if it means none.
 
     Args:
         status: HTTP status.
-        headers: Header fields; looked up without regard to case by the caller.
+        headers: Header fields; the caller's mapping must ignore case.
         body: The whole answer.
         what: The call in words, for the sentence.
         write: Whether the call changes something at EvalAI.
-        token_expired: Whether our token's own date has passed; EvalAI says "invalid or expired" for both.
+        token_expired: Whether our token has expired by its own date; EvalAI says "invalid or expired" for both.
     """
     if status == 429:
         return Throttled(
@@ -199,7 +199,7 @@ def failure(
 
 
 def _refusal(status: int, text: str, what: str) -> OrganizerError:
-    """Return what EvalAI means when it refuses a call of a token that it knows."""
+    """Return what EvalAI means when it knows the token but refuses the call."""
     if status == 403 and "verify your email" in text:
         return NotPermitted(
             "EvalAI requires the e-mail address of this account to be verified.",

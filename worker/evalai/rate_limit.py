@@ -1,7 +1,7 @@
 """The rate limit: how many calls to EvalAI may leave in a minute.
 
-EvalAI counts all calls of an account in one sliding window of a minute and refuses the next one for up to a minute. We stay below, and
-keep a reserve for answers, so that looking around never delays a result.
+EvalAI counts all calls of an account in a sliding window of one minute, and refuses further calls for up to a minute. The worker stays
+below the limit and keeps a reserve for answers, so that other calls never delay a result.
 """
 
 from __future__ import annotations
@@ -31,20 +31,21 @@ class Budget:
         return max(2, self.per_minute // 5)
 
     def left(self, now: datetime) -> int:
-        """Return how many calls may leave now."""
+        """Return how many calls may be made now."""
+        # A time before the pause means that the clock was set back; then the pause must not stop all calls.
         if self._closed is not None and self._closed[0] <= now < self._closed[1]:
-            return 0  # before the first: the clock was set back, which must not silence us
+            return 0
         while self._calls and not now - WINDOW < self._calls[0] <= now:
-            self._calls.popleft()  # too old, or from before the clock was set back
+            self._calls.popleft()  # too old, or in the future because the clock was set back
         return self.per_minute - len(self._calls)
 
     def allows(self, now: datetime, *, answer: bool = False, keep: int = 0) -> bool:
-        """Return whether a call may leave now; only answers may use the reserve.
+        """Return whether a call may be made now; only answers may use the reserve.
 
         Args:
             now: The time.
             answer: Whether an answer depends on the call.
-            keep: Calls that something more urgent will need soon.
+            keep: Calls to leave for something more urgent.
         """
         return self.left(now) > (0 if answer else max(self.reserve, keep))
 
@@ -54,5 +55,5 @@ class Budget:
         self._calls.extend([now] * calls)
 
     def close(self, now: datetime, until: datetime) -> None:
-        """Let nothing leave before a time (EvalAI's Retry-After)."""
+        """Allow no calls before a time (EvalAI's Retry-After)."""
         self._closed = (now, until)

@@ -1,8 +1,8 @@
-"""What EvalAI tells us, as values.
+"""EvalAI's answers, as values.
 
-Answers are read defensively: primary keys come as integers or as strings, keys vary with EvalAI's version, unknown ones are ignored.
-Only a field without a default cannot be done without; it comes from the server, while the rest may have been edited by participants.
-What cannot be read counts as absent.
+Answers are parsed defensively: primary keys come as integers or as strings, keys vary with EvalAI's version, unknown keys are ignored.
+Only fields without a default are required; these come from the server, while participants may have edited the others. A field that
+cannot be parsed counts as absent.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from pydantic import AliasPath, BeforeValidator, Field, TypeAdapter, ValidationE
 
 from worker.evalai.errors import Unintelligible
 
-LARGEST_INTEGER = 2**63 - 1  # what a database column holds
+LARGEST_INTEGER = 2**63 - 1  # the largest that a database column holds
 LONGEST_ADDRESS = 1000  # characters
 _DIGITS = re.compile(r"-?[0-9]{1,18}")
 _Record = TypeVar("_Record")
 
 
 def integer(value: Any) -> int | None:
-    """Return an integer, also when it comes as a string of digits; None when it is neither, or too large to be stored."""
+    """Return an integer, which may come as a string of digits; None if it is neither, or too large to be stored."""
     if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
         return int(value)
     usable = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST_INTEGER
@@ -33,7 +33,7 @@ def integer(value: Any) -> int | None:
 
 
 def text(value: Any) -> str | None:
-    """Return a text, without what no database and no page can hold; None when it is not a text."""
+    """Return a text without characters that no database and no page can hold; None if it is not a text."""
     return clean(value) if isinstance(value, str) else None
 
 
@@ -43,13 +43,13 @@ def clean(text: str) -> str:
 
 
 def address(value: Any) -> str | None:
-    """Return what a participant gave as an address; None when it is empty, or longer than EvalAI's own fields."""
+    """Return an address given by a participant; None if it is empty, or longer than EvalAI's own fields."""
     given = (text(value) or "").strip()
     return given if 0 < len(given) <= LONGEST_ADDRESS else None
 
 
 def moment(value: Any) -> datetime | None:
-    """Return an aware date and time; None when there is none that can be read."""
+    """Return an aware date and time; None if there is none that can be parsed."""
     if not isinstance(value, str):
         return None
     try:
@@ -60,7 +60,7 @@ def moment(value: Any) -> datetime | None:
 
 
 def finite(value: Any) -> float | None:
-    """Return a finite number, also when it comes as a string; None for anything else."""
+    """Return a finite number, which may come as a string; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -83,9 +83,9 @@ Flag = Annotated[bool, BeforeValidator(lambda value: value is True)]
 
 @dataclass(frozen=True, kw_only=True)
 class Message:
-    """A message of the queue: a hint that a submission wants attention, nothing more.
+    """A message of the queue: only a hint that a submission needs attention.
 
-    ``phase_pk`` and ``challenge_pk`` are None when the producer left them out.
+    ``phase_pk`` and ``challenge_pk`` are None if the sender left them out.
     """
 
     submission_pk: Annotated[Integer, Field(validation_alias=AliasPath("body", "submission_pk"))]
@@ -123,7 +123,7 @@ class Submission:
 
 @dataclass(frozen=True, kw_only=True)
 class Author:
-    """Who sent a submission, as the listing of a phase tells it: the user by name."""
+    """The author of a submission, by user name, as in the listing of a phase."""
 
     submission_pk: Annotated[Integer, Field(alias="id")]
     user: Annotated[Text, Field(alias="created_by")]
@@ -186,7 +186,7 @@ class HostTeam:
 
 @dataclass(frozen=True, kw_only=True)
 class Phase:
-    """A challenge phase. ``disable_logs`` is ours to honour: EvalAI stores logs all the same."""
+    """A challenge phase. The worker must honor ``disable_logs`` itself, because EvalAI stores logs all the same."""
 
     pk: Annotated[Integer, Field(alias="id")]
     codename: Text
@@ -215,32 +215,32 @@ class PhaseSplit:
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetSplit:
-    """A dataset split, the only place where its codename is told."""
+    """A dataset split; no other record contains its codename."""
 
     pk: Annotated[Integer, Field(alias="id")]
     codename: Text
 
 
-def read(kind: type[_Record], document: Any, what: str) -> _Record:
-    """Read one JSON object; ``what`` names it in errors.
+def read(kind: type[_Record], document: Any, record: str) -> _Record:
+    """Parse one JSON object; ``record`` names it in errors.
 
     Raises:
-        Unintelligible: It is not an object, or lacks a field that cannot be done without.
+        Unintelligible: If it is not an object, or lacks a required field.
     """
     if not isinstance(document, dict):
-        raise Unintelligible(f"EvalAI answered with something that is not a {what}.")
-    # No key of ours is left out by this, and pydantic stumbles over a lone surrogate also in a key that nobody asks for.
+        raise Unintelligible(f"EvalAI answered with something that is not a {record}.")
+    # None of our keys is lost by this, and pydantic fails on a lone surrogate even in an unknown key.
     fields = {key: value for key, value in document.items() if key.isascii()}
     try:
-        record: _Record = _adapter(kind).validate_python(fields)  # type: ignore[arg-type]  # classes are hashable
+        found: _Record = _adapter(kind).validate_python(fields)  # type: ignore[arg-type]  # classes are hashable
     except ValidationError as problem:
-        place = ".".join(str(part) for part in problem.errors(include_input=False)[0]["loc"])
-        raise Unintelligible(f"EvalAI answered with a {what} without a usable “{place}”.") from None
-    return record
+        field = ".".join(str(part) for part in problem.errors(include_input=False)[0]["loc"])
+        raise Unintelligible(f"EvalAI answered with a {record} without a usable “{field}”.") from None
+    return found
 
 
 def read_message(document: Any) -> Message | None:
-    """Read an answer of the queue; None when it holds no message."""
+    """Parse an answer of the queue; None if it holds no message."""
     if isinstance(document, dict) and document.get("body") is None:
         return None
     return read(Message, document, "message of the queue")

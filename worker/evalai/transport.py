@@ -1,7 +1,7 @@
-"""One call to EvalAI: address, token, time-outs, and whatever happens turned into a type.
+"""One call to EvalAI: address, token, time-outs, and every failure turned into a typed error.
 
-The token is added inside the HTTP library by an object that shows nothing of itself, and errors are raised outside the library's
-handlers: neither a message nor a traceback with its variables holds the token.
+The token is added inside the HTTP library by an object whose repr hides it, and errors are raised outside the library's handlers, so
+neither a message nor a traceback with its variables contains the token.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from worker.evalai.records import finite
 from worker.runtime.user_agent import USER_AGENT
 
 CONNECT_TIMEOUT_S = 10.0
-READ_TIMEOUT_S = 60.0  # a listing of a whole challenge takes its time
+READ_TIMEOUT_S = 60.0  # a listing of a whole challenge takes long
 
 
 class Transport:
@@ -58,9 +58,9 @@ class Transport:
         """Send one request and return the JSON of its answer.
 
         Args:
-            method: HTTP method; everything but GET counts as a write.
+            method: HTTP method; every other method than GET counts as a write.
             path: Address below the server, exactly as EvalAI wants it.
-            what: The call in words, "read submission 4", for sentences.
+            what: The call in words, such as "read submission 4", for sentences.
             body: JSON to send.
 
         Raises:
@@ -68,7 +68,7 @@ class Transport:
         """
         self.calls += 1
         answer, error = self._send(method, path, what, body)
-        # Raised here, outside any handler: the library's exceptions hold the request, and the request holds the token.
+        # Raised here, outside any handler, because the library's exceptions contain the request, which contains the token.
         if error is not None:
             raise error
         return parse(answer)
@@ -88,7 +88,7 @@ class Transport:
                 allow_redirects=False,
             )
         except requests.RequestException as problem:
-            # A connection that never came about carried nothing; any other failure may have come after the effect.
+            # Without a connection nothing was sent; after any other failure the request may have taken effect.
             sent = not isinstance(problem, requests.ConnectTimeout) and not _refused(problem)
             kind = type(problem).__name__
             return b"", Unreachable(
@@ -108,7 +108,7 @@ class Transport:
 
 
 def token_expiry(token: str) -> datetime | None:
-    """Read when a JSON web token ends, without verifying it; None for hexadecimal digits and anything unreadable."""
+    """Return when a JSON web token expires, without verifying it; None for hexadecimal digits and anything unreadable."""
     parts = token.strip().split(".")
     if len(parts) != 3:
         return None
@@ -121,7 +121,7 @@ def token_expiry(token: str) -> datetime | None:
 
 
 class _TokenAuth(AuthBase):
-    """Adds the Authorization header; shows nothing of itself."""
+    """Adds the Authorization header; its repr hides the token."""
 
     def __init__(self, token: str) -> None:
         token = token.strip()
@@ -148,7 +148,7 @@ def checked_server(server: str) -> str:
     """Return a server's address without a slash at its end.
 
     Raises:
-        OrganizerError: A token may not be sent there (``evalai.server_address``).
+        OrganizerError: If a token may not be sent there (``evalai.server_address``).
     """
     try:
         address = urlsplit(server.strip())
@@ -156,7 +156,7 @@ def checked_server(server: str) -> str:
         whole = (
             bool(address.hostname) and address.username is None and not (address.query or address.fragment)
         )
-    except ValueError:  # broken brackets of an IPv6 address
+    except ValueError:  # an IPv6 address with unbalanced brackets
         safe = whole = False
     if not (safe and whole):
         raise OrganizerError(

@@ -1,4 +1,4 @@
-"""Stage 3, from files to score cells. It imports nothing by itself: its child must not load what the daemon needs."""
+"""Stage 3, from files to score cells. It imports nothing itself, because its child process must not load what only the daemon needs."""
 
 __all__ = [
     "act",
@@ -8,6 +8,6 @@ __all__ = [
     "filling",
     "keeping",
     "matrix",
+    "shown_values",
     "stage",
-    "told",
 ]

@@ -1,6 +1,6 @@
-"""Scoring one submission, in a child that may be killed.
+"""Score one submission in a child process that may be killed.
 
-Its end, by signal, deadline, memory or exception, is judged in :mod:`worker.evaluation.outcomes`.
+:mod:`worker.evaluation.outcomes` decides what follows if the child ends by a signal, a deadline, the memory limit or an exception.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from worker.evaluation import answers
 from worker.evaluation.evaluate_child import Order, Result, order_for
 from worker.evaluation.matrix import give_receipt, row_mean_q, save_card
 from worker.evaluation.outcomes import READING, STARTING, Ending, blame, requeue
-from worker.evaluation.told import told
+from worker.evaluation.shown_values import shown_values
 from worker.fairness.register import register
 from worker.runtime import NotDue
 from worker.runtime.child_acts import ChildAct, Limits, Progress
@@ -28,7 +28,7 @@ from worker.state import Attempt, OutboxKind, Outcome, State, SubmissionRow, Tra
 
 
 def child_limits(configuration: Configuration) -> Limits:
-    """Return what a child that reads and scores a file may use."""
+    """Return the limits of a child that reads and scores a file."""
     limits = configuration.submission
     return Limits(deadline_s=limits.deadline, memory_bytes=int(limits.memory_gigabytes * GIGABYTE))
 
@@ -40,7 +40,7 @@ class ScoreSubmission(ChildAct[Result]):
         context: The worker's surroundings.
         files: Where files and temporary folders are.
         row: The submission.
-        setup: Its phase as it is on record now.
+        setup: Its phase as it is recorded now.
         file: The submitted file.
     """
 
@@ -56,7 +56,7 @@ class ScoreSubmission(ChildAct[Result]):
         self._file = file
         self._attempt = 0
         self._complete: list[str] = []
-        self._bare_bytes = 0  # of memory: what the child had before it read anything
+        self._bare_bytes = 0  # memory of the child before it read anything
         self._ending: Ending | None = None
         self._outdated = False
         self.pk = row.pk
@@ -77,16 +77,16 @@ class ScoreSubmission(ChildAct[Result]):
 
     @property
     def folder(self) -> Path:
-        """Named after the attempt."""
+        """The folder, named after the attempt."""
         return self._files.temporary(f"evaluate-{self._attempt}")
 
     @property
     def limits(self) -> Limits:
-        """The configured ones."""
+        """The configured limits."""
         return child_limits(self._context.configuration)
 
     def order(self) -> Order:
-        """Say what to score; content that is known needs no scoring."""
+        """Return what to score; content with all its cells is not scored again."""
         return order_for(
             self._setup,
             self._context.configuration,
@@ -97,17 +97,17 @@ class ScoreSubmission(ChildAct[Result]):
         )
 
     def progress(self, message: Progress) -> None:
-        """Note how far the child is."""
+        """Note the child's current stage."""
         self.stage = message.get("stage", self.stage)
         self._bare_bytes = message.get("memory_bytes", self._bare_bytes)
 
     def is_due(self, tx: Transaction) -> bool:
-        """Return whether the submission is still to be scored, and this attempt is the one that does it."""
+        """Return whether the submission is still to be scored, and this attempt is the open one."""
         current = tx.get(self.pk)
         return current is not None and current.state is State.SCORING and tx.is_open(self._attempt)
 
     def outcome(self, tx: Transaction, result: Result, now: datetime) -> None:
-        """Make the result durable: cells, answer and its place in the outbox, in one transaction."""
+        """Store the cells, the answer and its place in the outbox in one transaction."""
         if not tx.is_open(self._attempt):
             return
         setup, content_hash = self._setup, result["content_hash"]
@@ -123,8 +123,8 @@ class ScoreSubmission(ChildAct[Result]):
         if q_mean is None or row is None:
             raise RuntimeError("the child ended but cells are missing")
         if setup.rules.ladder_step is not None:
-            register(tx, now)  # the ladder is made from registered facts
-        tells = told(tx, setup.record, {self.pk: q_mean})[self.pk]
+            register(tx, now)  # the ladder is computed from registered facts
+        tells = shown_values(tx, setup.record, {self.pk: q_mean})[self.pk]
         answer = answers.finished(
             tells,
             step=setup.rules.ladder_step,
@@ -137,20 +137,23 @@ class ScoreSubmission(ChildAct[Result]):
 
     def recorded(self, result: Result, now: datetime) -> None:
         """Log it."""
-        text, event_key = "Submission scored.", "evaluate.done"
-        if self._outdated:
-            text = "Submission scored, but the phase was recorded again meanwhile; it will be scored again."
-            event_key = "evaluate.outdated"
-        self._context.log.info(text, event_key=event_key, submission=self.pk, attempt=self._attempt)
+        self._context.log.info(
+            "Submission scored, but the phase was recorded again meanwhile; it will be scored again."
+            if self._outdated
+            else "Submission scored.",
+            event_key="evaluate.outdated" if self._outdated else "evaluate.done",
+            submission=self.pk,
+            attempt=self._attempt,
+        )
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Answer the participant whose file is wrong; give back what failed through no fault of its author."""
+        """Answer the participant if the file is wrong; otherwise return the submission to the queue."""
         current = tx.get(self.pk)
         if current is None or not tx.is_open(self._attempt):
             return
         outcome, error = self._blame(tx, error)
         if isinstance(error, ParticipantError):
-            if not self._is_current(tx):  # what was wrong may be so by the old record alone
+            if not self._is_current(tx):  # the error may come from the old record alone
                 self._begin_again(tx, now)
                 return
             self._owe(tx, State.REJECTED, answers.failed(error), now)
@@ -179,18 +182,18 @@ class ScoreSubmission(ChildAct[Result]):
         return blame(error, self.stage, self.pk, fits=self._fits(), crashed_before=crashed)
 
     def _fits(self) -> bool:
-        """Return whether a good file can be read within the memory limit, on top of what the child had before it read anything."""
+        """Return whether a valid file can be read within the memory limit, in addition to the child's memory at its start."""
         most = self.limits.memory_bytes
         needed = reading_memory(len(self._setup.ids), self._setup.protocol.embedding_dim)
         return self.stage != READING or most is None or self._bare_bytes + needed <= most
 
     def _is_current(self, tx: Transaction) -> bool:
-        """Return whether the record that this attempt scored on is still the phase's current one."""
+        """Return whether the record on which this attempt scored is still the phase's current one."""
         row = tx.phase_record(self._setup.codename)
         return row is not None and self._setup.is_recorded(row)
 
     def _begin_again(self, tx: Transaction, now: datetime) -> None:
-        """Have the submission scored on the record that has become current: no answer may come from an old one."""
+        """Have the submission scored on the current record, because no answer may come from an old one."""
         self._outdated = True
         tx.move(self.pk, State.SCORING, State.FETCHED)
         self._close(tx, Outcome.CANCELLED, "the phase was recorded again meanwhile", now)

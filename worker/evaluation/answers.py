@@ -1,7 +1,8 @@
-"""Answers: what a participant gets to see, and when.
+"""Answers: what a participant is shown, and when.
 
-Everything that leaves is built here, from an allow-list: the rounded mean Q, notes about the participant's own file, or the faults of that
-file. Times are on a grid, since EvalAI shows `execution_time` to the second and the time of scoring would tell the number of tasks.
+Everything that leaves the worker is built here, from an allow-list: the rounded mean Q, notes about the participant's own file, or the
+faults of that file. Answers leave on a grid of times, because EvalAI shows `execution_time` to the second, and the duration of scoring
+would reveal the number of tasks.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from scoring.errors import MESSAGE_LIMIT, ParticipantError
-from worker.fairness.ladder import Told
+from worker.fairness.ladder import ShownValue
 from worker.state import LONGEST_WAIT, OutboxKind, Transaction
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What is posted to EvalAI; decided once, stored, and repeated byte for byte if need be.
+    """What is posted to EvalAI; decided once, stored, and if necessary posted again byte for byte.
 
     Attributes:
         status: ``"finished"`` or ``"failed"``.
-        stdout: JSON document of a finished one, else empty.
-        stderr: Faults of a failed one, else empty.
-        value: Mean Q that a finished one shows; None while values are withheld.
-        counts: Whether a finished one beat its team's standing value, where the Ladder selects.
+        stdout: JSON document of a finished answer, otherwise empty.
+        stderr: Faults of a failed answer, otherwise empty.
+        value: Mean Q that a finished answer shows; None while values are withheld.
+        counts: Whether a finished answer beat its team's best value so far, if the Ladder selects.
     """
 
     status: str
@@ -38,7 +39,7 @@ class Answer:
 
     @property
     def tells(self) -> tuple[float | None, bool | None]:
-        """What it says of the score."""
+        """What it says of the score: the value, and whether it counts."""
         return self.value, self.counts
 
     def to_json(self) -> str:
@@ -52,7 +53,7 @@ class Answer:
 
 
 def finished(
-    told: Told,
+    score: ShownValue,
     *,
     step: float | None,
     notes: tuple[str, ...],
@@ -62,7 +63,7 @@ def finished(
     """Answer a scored submission.
 
     Args:
-        told: What follows from the phase's rules.
+        score: The value that is shown, and whether it counts, by the phase's rules.
         step: Of the Ladder, if it selects.
         notes: About the participant's own file.
         zarr_suffix_removed: Whether ids had such a suffix.
@@ -70,41 +71,41 @@ def finished(
     """
     document: dict[str, object] = {
         "status": "completed",
-        **_score(told, step),
+        **_score(score, step),
         "more_than_allowed_probes_failed": False,
         "zarr_suffix_removed": zarr_suffix_removed,
         "notes": list(notes),
     }
     if receipt is not None:
         document["receipt"] = dict(receipt)
-    return Answer(status="finished", stdout=json.dumps(document), value=told.value, counts=told.counts)
+    return Answer(status="finished", stdout=json.dumps(document), value=score.value, counts=score.counts)
 
 
-def _score(told: Told, step: float | None) -> dict[str, object]:
-    """Say what is told of the score; without the Ladder, and with values shown at once, that is mean Q alone."""
-    if told.value is None:
+def _score(score: ShownValue, step: float | None) -> dict[str, object]:
+    """Return the part of the answer about the score; without the Ladder, and with values shown at once, that is mean Q alone."""
+    if score.value is None:
         return {
             "explanation": "Your file was scored. You will see the value when the organizers close this phase."
         }
-    if told.counts is None or step is None:
-        return {"q_mean": told.value}
-    if told.counts:
+    if score.counts is None or step is None:
+        return {"q_mean": score.value}
+    if score.counts:
         explanation = "This submission counts. Your team's next submissions are compared with it."
     else:
         explanation = (
             f"This submission does not count: its mean Q is not more than {step:g} higher than that of the submission that it was compared"
             " with. q_mean is the value of that submission, not of this file."
         )
-    return {"q_mean": told.value, "counts": told.counts, "explanation": explanation}
+    return {"q_mean": score.value, "counts": score.counts, "explanation": explanation}
 
 
 def failed(error: ParticipantError) -> Answer:
-    """Answer a submission whose file is wrong, in the words of its faults."""
+    """Answer a submission whose file is wrong with the list of its faults."""
     return Answer(status="failed", stderr=error.message[:MESSAGE_LIMIT])
 
 
 def release_at(now: datetime, *, running_at: datetime | None, grid_s: float) -> datetime:
-    """Return when an answer that is ready now may leave: the next multiple of the grid after ``running``."""
+    """Return when an answer that is ready now may leave: at the next multiple of the grid after ``running``."""
     if grid_s <= 0 or running_at is None:
         return now
     elapsed = max(0.0, (now - running_at).total_seconds())
@@ -114,7 +115,7 @@ def release_at(now: datetime, *, running_at: datetime | None, grid_s: float) -> 
 def unreleased(tx: Transaction, now: datetime, *, grid: timedelta) -> frozenset[int]:
     """Return the teams (by key) with an answer that is ready and waits for its moment.
 
-    A moment beyond back-off and grid is from before the clock was set back, and nobody waits for it.
+    A moment later than back-off and grid allow means that the clock was set back; such an answer does not count.
     """
     pks = [
         owed.submission

@@ -1,4 +1,4 @@
-"""Corrections: answers follow the scores and the rules; one that says something else by now is given again."""
+"""Corrections: answers follow the scores and the rules; an answer that would be different now is posted again."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import read_record
 from worker.evaluation.answers import Answer, finished
 from worker.evaluation.matrix import give_receipt
-from worker.evaluation.told import in_order, told, withholds
+from worker.evaluation.shown_values import in_order, shown_values, withholds
 from worker.fairness import events
-from worker.fairness.ladder import Told, climbs
+from worker.fairness.ladder import ShownValue, climbs
 from worker.fairness.register import stands_on, subject_of, submission_facts
 from worker.state import COUNTED, OutboxKind, State, SubmissionRow, Transaction
 
-AT_ONCE = 100  # corrections in one publish cycle; the rest follows when these are posted
+AT_ONCE = 100  # corrections in one publish cycle; the others follow when these are posted
 
 
 def correct(
@@ -33,13 +33,13 @@ def correct(
 
     Args:
         tx: A transaction in which everything that decides the answers is registered.
-        record: Of the phase.
-        q_means: Submission to unrounded mean Q, of those that have an answer.
-        renewed: Whether all of them were scored on other tasks, or by another protocol, than before: then each gets a new receipt.
+        record: The phase's record.
+        q_means: Submission to unrounded mean Q, for those that have an answer.
+        renewed: Whether all were scored on other tasks or by another protocol than before, so that each gets a new receipt.
         now: The time.
-        most: How many answers change at most; None for all.
+        most: Largest number of answers to change; None for all.
     """
-    tells, changed = told(tx, record, q_means), 0
+    tells, changed = shown_values(tx, record, q_means), 0
     rows = [
         row for row in tx.submissions(COUNTED | {State.SCORED}, phase=record.codename) if row.pk in q_means
     ]
@@ -48,7 +48,7 @@ def correct(
             break
         q_mean, tell, before = q_means[row.pk], tells[row.pk], Answer.from_json(row.answer or "{}")
         if record.rules.ladder_step is not None and _is_off(row):
-            tell = Told(value=before.value, counts=before.counts)
+            tell = ShownValue(value=before.value, counts=before.counts)
         same = before.tells == (tell.value, tell.counts)
         if same and q_mean == row.q_mean and not renewed:
             continue
@@ -62,10 +62,10 @@ def correct(
 
 
 def correct_phase(tx: Transaction, phase: str, *, now: datetime) -> None:
-    """Let the answers of a phase follow what has become of its ladders, or show the values that were kept back until it was closed.
+    """Update a phase's answers after a change of its ladders, or show the values that were withheld until it was closed.
 
-    What the organizers took off the board, or took back, changes what else climbs. Rules without a ladder change what a ladder has told.
-    A closed board stays, and so do the answers behind it, but for values that were kept back.
+    Taking a submission off the board, or putting it back, changes which later ones count. Without a ladder in the rules, answers lose what
+    an earlier ladder said. When a board is closed, it and its answers stay, except for values that were withheld.
     """
     row, record = tx.phase_record(phase), read_record(tx, phase)
     if row is None or record is None or withholds(tx, phase):
@@ -84,13 +84,13 @@ def correct_phase(tx: Transaction, phase: str, *, now: datetime) -> None:
 
 
 def _may_be_wrong(answer: Answer, record: PhaseRecord, *, closed: bool) -> bool:
-    """Return whether an answer may say something else than it should by now."""
+    """Return whether an answer may differ from the current scores and rules."""
     value, counts = answer.tells
     return value is None or (not closed and (record.rules.ladder_step is not None or counts is not None))
 
 
 def _is_off(row: SubmissionRow) -> bool:
-    """Return whether the organizers took a participant's submission off the board: its answer stays as it was."""
+    """Return whether the organizers took a participant's submission off the board; its answer then stays as it was."""
     return not climbs(submission_facts(row)) and not (row.own or row.baseline)
 
 
@@ -104,8 +104,8 @@ def _answer_again(tx: Transaction, row: SubmissionRow, answer: Answer, q_mean: f
         tx.owe(OutboxKind.POST, row.pk, now=now)
 
 
-def _with_score(before: Answer, tell: Told, record: PhaseRecord, receipt: Mapping[str, Any]) -> Answer:
-    """Return an answer that tells something else of the score, with the same notes."""
+def _with_score(before: Answer, tell: ShownValue, record: PhaseRecord, receipt: Mapping[str, Any]) -> Answer:
+    """Return an answer with another score and receipt, but the same notes."""
     document = json.loads(before.stdout)
     return finished(
         tell,

@@ -1,7 +1,7 @@
-"""The child that reads one submitted file and scores it.
+"""The child process that reads one submitted file and scores it.
 
-Parsing of participants' files happens only here. The order holds everything: no configuration, no database, no token. It names the contents
-whose cells are stored already, so equal content is not scored twice.
+Participants' files are parsed only here. The order contains everything: the child needs no configuration, no database and no token. The
+order names the contents whose cells are stored already, so that equal content is not scored twice.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 from scoring.inputs.limits import largest_expanded
 
-if TYPE_CHECKING:  # the daemon's; loading them would cost each child 0.4 s
+if TYPE_CHECKING:  # only the daemon needs them; loading them would cost each child 0.4 s
     from scoring.inputs.embeddings import Embeddings
     from worker.challenge.configuration import Configuration
     from worker.challenge.setups import PhaseSetup
@@ -24,7 +24,7 @@ STATM = Path("/proc/self/statm")
 
 
 class Order(TypedDict):
-    """What to read and score; JSON, for a pipe (it holds the phase key). With ``keep`` it is also written there, to be published."""
+    """What to read and score, as JSON for a pipe, because it contains the phase key. With ``keep``, the content is also written there."""
 
     file: str
     ids: list[str]
@@ -41,7 +41,7 @@ class Order(TypedDict):
 
 
 class Result(TypedDict):
-    """What was read and scored; no scorecard if the content was known. Parts if it was to be kept."""
+    """What was read and scored; no scorecard if the content was known, and parts only if it was to be kept."""
 
     content_hash: str
     notes: list[str]
@@ -59,18 +59,18 @@ def order_for(
     tasks: Sequence[str],
     complete: Sequence[str] = (),
 ) -> Order:
-    """Lay the phase's record into the child's folder, and write the order.
+    """Write the phase's record to the child's folder, and return the order.
 
-    The record is only read once the participant's file was: what reads that file knows no hidden task.
+    The child reads the record only after the participant's file, so that no hidden task is in memory while that file is parsed.
 
     Args:
         setup: The phase.
         configuration: The checked configuration.
         file: The submitted file.
-        folder: The child's.
-        tasks: What to score it on.
-        complete: Contents that have all their cells: such a file is read and not scored. Cells that come to exist while the child runs are
-            scored twice, which does no harm: the first ones stay.
+        folder: The child's folder.
+        tasks: The tasks to score it on.
+        complete: Contents that have all their cells: such a file is read but not scored. Cells that are stored while the child runs are
+            scored twice, which does no harm, because the first ones are kept.
     """
     return {
         "file": str(file),
@@ -88,7 +88,7 @@ def order_for(
 
 
 def _hand_over(setup: PhaseSetup, folder: Path) -> Path:
-    """Write a phase's record for its child alone; the child's folder is removed when the child has ended."""
+    """Write a phase's record for its child alone; the folder is removed when the child has ended."""
     place = folder / RECORD
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -101,7 +101,7 @@ def _hand_over(setup: PhaseSetup, folder: Path) -> Path:
 
 
 def resident_bytes() -> int:
-    """Measure this process's memory; 0 where the system does not tell."""
+    """Return this process's memory in bytes; 0 if the system does not report it."""
     try:
         return int(STATM.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
@@ -109,7 +109,7 @@ def resident_bytes() -> int:
 
 
 def prepare() -> None:
-    """Load what reading and scoring will need: numba and its compiled kernels take most of a small submission's time."""
+    """Load what reading and scoring will need: loading numba and its compiled kernels takes most of a small submission's time."""
     from scoring.warm import warm
 
     warm()

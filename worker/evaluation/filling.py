@@ -1,4 +1,4 @@
-"""Filling a row of the matrix that lacks cells: a stored file is scored on further tasks, for all submissions with its content."""
+"""Fill the missing cells of a row of the matrix: score a stored file on further tasks, for all submissions with its content."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from worker.state import Outcome, SubmissionRow, Transaction
 
 @dataclass(frozen=True, kw_only=True)
 class IncompleteRow:
-    """A content without a cell for each task.
+    """A content that lacks cells for some tasks.
 
     Attributes:
-        content_hash: Of the embeddings.
-        submissions: Those that have this content.
+        content_hash: Hash of the embeddings.
+        submissions: The submissions with this content.
         tasks: Tasks without a cell.
-        file_hash: Stored file, None if it is no longer there.
+        file_hash: The stored file; None if it no longer exists.
     """
 
     content_hash: str
@@ -43,7 +43,7 @@ class FillRow(StoredFileAct):
         row: The content, with the tasks to score.
         file: A stored file with this content.
         folder: The child's temporary folder.
-        worker: Who scores, for the cells' provenance.
+        worker: Name of the worker that scores, for the cells' provenance.
         scored_at: The time of the cells.
     """
 
@@ -66,36 +66,36 @@ class FillRow(StoredFileAct):
         self._scored_at = scored_at
 
     def order(self) -> Order:
-        """Say which file to score on which tasks."""
+        """Return which file to score on which tasks."""
         tasks = self._row.tasks
         return order_for(self._setup, self._configuration, self._file, folder=self._folder, tasks=tasks)
 
     def outcome(self, tx: Transaction, result: Result, now: datetime) -> None:
-        """Keep the cells."""
+        """Store the cells."""
         if result["scorecard"] is not None:
             card = Scorecard.from_json(result["scorecard"])
             content_hash = self._row.content_hash
             save_card(tx, self._setup, content_hash, card, worker=self._worker, now=self._scored_at)
 
     def failure_recorded(self, error: NeucoError, now: datetime) -> None:
-        """Have it raised, in the words of a rescore."""
+        """Keep the error for the caller, with the cure for a rescore."""
         super().failure_recorded(error, now)
         if isinstance(error, OverLimit):
             self.error = RowOverLimit(self._row, error.limit)
         elif isinstance(error, Died):
             self.error = InfrastructureError(
-                f"The process that rescored ended {error.reason}.",
+                f"The rescoring process ended {error.reason}.",
                 cure="Run the command again.",
                 code="rescore.died",
             )
 
 
 class RowOverLimit(InfrastructureError):
-    """Scoring a row again took more than a submission may.
+    """Rescoring a row took more than a submission may use.
 
     Args:
-        row: What was scored.
-        limit: Which limit it hit.
+        row: The row.
+        limit: The limit that was exceeded.
     """
 
     def __init__(self, row: IncompleteRow, limit: Outcome) -> None:

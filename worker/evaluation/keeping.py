@@ -1,4 +1,4 @@
-"""Keeping a content to be published: a stored file is read in a child of its own and written as it is hashed, in parts."""
+"""Prepare a content for publication: a child process reads a stored file and writes it in the form that is hashed, in parts."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from worker.state import Transaction
 
 
 class KeepContent(StoredFileAct):
-    """Read a stored file and lay its content out in parts.
+    """Read a stored file and write its content in parts.
 
     Args:
         configuration: Limits.
         setup: The phase.
         file: The stored file.
-        content_hash: What was scored; another content is not kept.
-        place: Where the folder of the parts goes, whole or not at all.
+        content_hash: Hash of the content that was scored; another content is not kept.
+        place: Destination of the folder with the parts, which appears whole or not at all.
         folder: The child's temporary folder.
 
     Attributes:
-        parts: Name, bytes and SHA-256 of each; none if the file has another content by now.
+        parts: Name, bytes and SHA-256 of each part; empty if the file has another content now.
     """
 
     name = "keep"
@@ -47,7 +47,7 @@ class KeepContent(StoredFileAct):
         self.parts: list[dict[str, Any]] = []
 
     def order(self) -> Order:
-        """Say which file to read; nothing is scored."""
+        """Return which file to read; nothing is scored."""
         order = order_for(
             self._setup,
             self._configuration,
@@ -59,7 +59,7 @@ class KeepContent(StoredFileAct):
         return {**order, "keep": str(self._folder / "parts")}
 
     def outcome(self, tx: Transaction, result: Result, now: datetime) -> None:
-        """Put the parts in their place, before the child's folder is removed."""
+        """Move the parts to their destination, before the child's folder is removed."""
         if result["content_hash"] == self._content_hash:
             shutil.rmtree(self._place, ignore_errors=True)
             self._place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -1,4 +1,4 @@
-"""The score matrix as the database has it: its cells, which of them a row lacks, its mean Q, and the receipt for it."""
+"""The score matrix in the database: store cells, find missing ones, compute mean Q of a row, and issue its receipt."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scoring.scorecard import Scorecard
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import PhaseSetup
 from worker.fairness import receipts
-from worker.fairness.ladder import Told
+from worker.fairness.ladder import ShownValue
 from worker.fairness.register import register_score
 from worker.state import SubmissionRow, Transaction
 
@@ -19,7 +19,7 @@ from worker.state import SubmissionRow, Transaction
 def save_card(
     tx: Transaction, setup: PhaseSetup, content_hash: str, card: Scorecard, *, worker: str, now: datetime
 ) -> None:
-    """Keep what a child has scored; a cell that is there already stays."""
+    """Store what a child has scored; existing cells are kept."""
     provenance = {
         "versions": card.versions,
         "machine": card.machine,
@@ -36,29 +36,29 @@ def save_card(
 def missing_tasks(
     tx: Transaction, content_hash: str, protocol_hash: str, tasks: Mapping[str, str]
 ) -> list[str]:
-    """Return the tasks of a phase that a content has no cell for."""
+    """Return the tasks of a phase for which a content has no cell."""
     return sorted(tasks.keys() - {cell.task for cell in tx.row(content_hash, protocol_hash, tasks)})
 
 
 def row_mean_q(
     tx: Transaction, content_hash: str, protocol_hash: str, tasks: Mapping[str, str]
 ) -> float | None:
-    """Return mean Q of a row of the score matrix, or None if a cell is missing: unscored is a state, never a value."""
+    """Return mean Q of a row of the score matrix; None if a cell is missing, because an unscored task must not count as a value."""
     row = tx.row(content_hash, protocol_hash, tasks)
     values = [cell.q for cell in row if cell.q is not None]
     return mean_quality(values) if len(values) == len(tasks) else None
 
 
 def give_receipt(
-    tx: Transaction, row: SubmissionRow, record: PhaseRecord, told: Told, *, now: datetime
+    tx: Transaction, row: SubmissionRow, record: PhaseRecord, score: ShownValue, *, now: datetime
 ) -> dict[str, Any]:
-    """Register what was scored, and return what the participant is told of it.
+    """Register a score and return its receipt for the participant.
 
     Args:
         tx: The transaction that stores the answer.
         row: The submission; its content is known.
-        record: Of the phase that it was scored on.
-        told: What its participant is told of it.
+        record: The record of the phase on which it was scored.
+        score: The score as its participant is shown it.
         now: The time.
     """
     nonce, commitment = register_score(
@@ -66,7 +66,7 @@ def give_receipt(
         row,
         protocol=record.protocol.hash,
         cells=tx.row(row.content_hash or "", record.protocol.hash, record.versions),
-        told=told,
+        score=score,
         now=now,
     )
-    return receipts.issue(tx, submission=row.pk, told=told, nonce=nonce, commitment=commitment)
+    return receipts.issue(tx, submission=row.pk, score=score, nonce=nonce, commitment=commitment)

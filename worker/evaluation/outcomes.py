@@ -1,7 +1,7 @@
-"""Outcomes: how a child that reads or scores came to its end, and who is blamed.
+"""Outcomes: how a child that reads or scores ended, and who is to blame.
 
-Limits hit while *reading* are the participant's, because a file can be made to hit them; limits hit while *scoring* are infrastructure,
-because after validation the cost depends on the shape alone.
+A limit exceeded while *reading* is the participant's fault, because a file can be made to exceed it. A limit exceeded while *scoring* is
+an infrastructure fault, because after validation the cost depends on the shape alone.
 """
 
 from __future__ import annotations
@@ -14,23 +14,22 @@ from worker.runtime.child_acts import Died, OverLimit, Stopped
 from worker.state import Outcome, State, SubmissionRow, Transaction
 
 CRASHES = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL})
-CRASHES_TO_BLAME = (
-    3  # a library that a file makes crash once may be bad luck; three times in a row is the file
-)
+# One crash of a library may be bad luck; three in a row are the file's fault.
+CRASHES_TO_BLAME = 3
 STARTING, READING, SCORING = "starting", "reading", "scoring"
-"""How far a child is; limits and crashes are the file's fault while it is read."""
+"""The phases of a child's work; limits and crashes are the file's fault while the file is read."""
 
 Ending = tuple[Outcome, NeucoError]
 
 
 def limit_hit(outcome: Outcome, stage: str, pk: int, *, fits: bool) -> Ending:
-    """Blame a limit, deadline or memory: on the file while it is read, on us afterwards.
+    """Blame an exceeded deadline or memory limit: on the file while it is read, on us afterwards.
 
     Args:
-        outcome: Which limit.
-        stage: How far the child was.
+        outcome: The limit.
+        stage: The child's stage.
         pk: The submission.
-        fits: Whether a good file could have been read within the memory that the child had left at its start.
+        fits: Whether a valid file could have been read within the memory that the child had left at its start.
     """
     if outcome is Outcome.MEMORY and not fits:
         return outcome, OrganizerError(
@@ -53,13 +52,13 @@ def limit_hit(outcome: Outcome, stage: str, pk: int, *, fits: bool) -> Ending:
 
 
 def death(error: Died, stage: str, pk: int, *, crashed_before: int) -> Ending:
-    """Say how a child died that did not say it itself.
+    """Explain the death of a child that reported no error.
 
     Args:
-        error: Its end.
-        stage: How far it had come.
+        error: How it died.
+        stage: The child's stage.
         pk: The submission.
-        crashed_before: How many earlier attempts at the submission a signal ended.
+        crashed_before: How many earlier attempts at the submission were ended by a signal.
     """
     outcome = Outcome.SIGNAL if error.status < 0 else Outcome.INFRASTRUCTURE
     if -error.status in CRASHES and stage == READING and crashed_before >= CRASHES_TO_BLAME - 1:
@@ -76,11 +75,11 @@ def death(error: Died, stage: str, pk: int, *, crashed_before: int) -> Ending:
 
 
 def blame(error: NeucoError, stage: str, pk: int, *, fits: bool, crashed_before: int) -> Ending:
-    """Say who is blamed for the end of a child.
+    """Return the outcome of a failed child, and the error that says who is to blame.
 
     Args:
-        error: As the runner has it, or as the child said it.
-        stage: How far it had come.
+        error: The error that the runner found or the child reported.
+        stage: The child's stage.
         pk: The submission.
         fits: See :func:`limit_hit`.
         crashed_before: See :func:`death`.
@@ -102,7 +101,7 @@ def requeue(
     """Return a submission whose attempt failed through no fault of its author to the queue of fetched ones.
 
     Returns:
-        Whether it has to wait before it is tried again. One that ended meanwhile stays as it ended.
+        Whether it must wait before the next try. A submission that has ended meanwhile is left as it is.
     """
     returned = tx.move(row.pk, State.SCORING, State.FETCHED)
     if not returned or outcome in (Outcome.SHUTDOWN, Outcome.CANCELLED, Outcome.DEAD):

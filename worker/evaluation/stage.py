@@ -1,4 +1,4 @@
-"""The evaluation stage: what EvalAI shows as running is scored."""
+"""The evaluation stage: score what EvalAI shows as running."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ class Evaluation:
 
     @property
     def busy(self) -> bool:
-        """Whether a child is at work."""
+        """Whether a child is running."""
         return bool(self._runner.acts)
 
     @property
     def stages(self) -> dict[int, str]:
-        """How far each child is: submission to starting, reading or scoring."""
+        """The stage of each child: submission to starting, reading or scoring."""
         return {act.pk: act.stage for act in self._runner.acts if isinstance(act, ScoreSubmission)}
 
     def keep_ready(self) -> None:
-        """Keep a process, with its code loaded, for the next submission, from now on; only a worker that waits for more has use for it."""
+        """From now on, keep a process with its code loaded for the next submission; only a worker that waits for more needs it."""
         self._runner.ahead = ScoreSubmission.module
 
     def step(self, now: datetime) -> bool:
-        """Look after the children, and start one for each submission that waits for it."""
+        """Follow the children, and start one for each submission that waits for it."""
         moved = self._runner.look(now)
         if self._context.mode() != "pause":
             for row in self._waiting(now):
@@ -54,14 +54,14 @@ class Evaluation:
         self._runner.stop(now)
 
     def _waiting(self, now: datetime) -> list[SubmissionRow]:
-        """Return what is to be begun: the intake chose it, and EvalAI shows it as running."""
+        """Return the submissions to start: the intake chose them, and EvalAI shows them as running."""
         with self._context.store.read() as tx:
             rows = tx.submissions([State.SCORING])
             begun = tx.open_attempts(Attempt.EVALUATE) if rows else set()
         return [row for row in rows if row.pk not in begun and row.can_go_on(now)]
 
     def _begin(self, row: SubmissionRow, now: datetime) -> bool:
-        """Start a submission's child, or have its file fetched again if that is gone."""
+        """Start a submission's child, or have its file fetched again if it is gone."""
         setup = self._on_record(row, now)
         if setup is None or row.file_hash is None:
             return False
@@ -75,16 +75,17 @@ class Evaluation:
         return self._runner.start(act, now, cgroup=self._context.cgroup)
 
     def _on_record(self, row: SubmissionRow, now: datetime) -> PhaseSetup | None:
-        """Return the phase of a submission as it is on record; give the submission back if that cannot be."""
+        """Return the recorded phase of a submission; if that is impossible, return the submission to the queue."""
         phase = row.phase or ""
-        # The phase was removed from the configuration; the next reading holds the submission.
+        # The phase was removed from the configuration; the next reading puts the submission on hold.
         if phase not in self._context.phases:
             with self._context.store.write() as tx:
                 tx.move(row.pk, State.SCORING, State.FETCHED, read_at=None)
             return None
         try:
             return self._context.phases[phase]
-        except NeucoError as error:  # it waits for the right secret or a whole record; other phases go on
+        except NeucoError as error:
+            # it waits for the right secret or an intact record; other phases continue
             ours = isinstance(error, OrganizerError)
             outcome = Outcome.ORGANIZER if ours else Outcome.INFRASTRUCTURE
             with self._context.store.write() as tx:

@@ -1,4 +1,4 @@
-"""Acts on a stored file that a command waits for: the file is read in a child of its own, within the limits of a submission."""
+"""Acts on a stored file that a command waits for: a child process reads the file within the limits of a submission."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from worker.state import Transaction
 
 
 class StoredFileAct(ChildAct[Result]):
-    """Read a stored file again. Nothing is recorded of a failure: the caller raises it, and begins again.
+    """Read a stored file again. Failures are not recorded: the caller raises the error and starts again.
 
     Args:
         configuration: Limits and engine.
@@ -24,7 +24,7 @@ class StoredFileAct(ChildAct[Result]):
         folder: The child's temporary folder.
 
     Attributes:
-        error: What went wrong, if anything did.
+        error: What went wrong, if anything.
     """
 
     module = "worker.evaluation.evaluate_child"
@@ -41,17 +41,17 @@ class StoredFileAct(ChildAct[Result]):
 
     @property
     def folder(self) -> Path:
-        """As given."""
+        """The given folder."""
         return self._folder
 
     @property
     def limits(self) -> Limits:
-        """Those of a submission."""
+        """The limits of a submission."""
         return child_limits(self._configuration)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Record nothing."""
 
     def failure_recorded(self, error: NeucoError, now: datetime) -> None:
-        """Have it raised."""
+        """Keep the error for the caller."""
         self.error = error

@@ -1,4 +1,4 @@
-"""Fairness that can be checked: commitments at the start, a register and receipts on the way, and the verification of all of it."""
+"""Fairness that can be checked: commitments at the start, a register and receipts during the challenge, and their verification."""
 
 __all__ = [
     "canonical",

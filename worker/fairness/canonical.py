@@ -1,4 +1,4 @@
-"""One way to hash what is committed to."""
+"""The hashes of everything that is committed to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NONCE_BYTES = 32
 
 
 def digest(domain: str, *parts: bytes) -> str:
-    """Hash length-prefixed parts under a domain, so that no two kinds of commitment share an input; SHA-256 in hex."""
+    """Hash length-prefixed parts under a domain, so that no two kinds of commitment have the same input; SHA-256 in hex."""
     result = hashlib.sha256()
     for part in (f"neuco-worker/{domain}".encode(), *parts):
         result.update(len(part).to_bytes(8, "big") + part)
@@ -21,18 +21,18 @@ def digest(domain: str, *parts: bytes) -> str:
 
 
 def label_rows(task: Task) -> bytes:
-    """Write a task's parsed rows: the same for any file that parses to them."""
+    """Write a task's parsed rows; files that parse to the same rows give the same text."""
     return canonical(
         [[identifier, float(label)] for identifier, label in zip(task.ids, task.labels, strict=True)]
     )
 
 
 def labels_hash(task: Task, salt: bytes) -> str:
-    """Hash a task's labels under a random salt: without it few labels could be guessed and compared."""
+    """Hash a task's labels with a random salt, without which a few labels could be guessed and compared."""
     return digest("labels", salt, label_rows(task))
 
 
 def is_prefix(earlier: Iterable[Any], later: Iterable[Any]) -> bool:
-    """Return whether a list only grew."""
+    """Return whether a list has only grown."""
     first, second = list(earlier), list(later)
     return second[: len(first)] == first

@@ -1,4 +1,4 @@
-"""The commitment: one hash that binds secret and hidden tasks before anybody submits, in a public list that only ever grows."""
+"""Commitments: a hash binds the secret and the hidden tasks before the first submission, in a public list that only grows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from worker.fairness.signing import renew, signer
 from worker.fairness.succession import COMMITMENT, SUCCESSION, key_of, keys_of
 from worker.state import Transaction
 
-FORMAT = 2  # 1 had no key and no signature
+FORMAT = 2  # format 1 had no key and no signature
 PATH = "commitment.json"
 UNKNOWN = "leaderboard.commitment_unknown"
 
@@ -35,22 +35,22 @@ def commit(
     new_key: bool = False,
     publish_files: str | None = None,
 ) -> dict[str, Any]:
-    """Make a commitment durable and return its public entry; what opens it stays in the database until the reveal.
+    """Store a commitment and return its public entry; what opens it stays in the database until the reveal.
 
     Args:
-        tx: Where it is kept.
-        secret: The challenge's.
-        fresh: Phases to commit to as they are on record now; all others stay as they were committed to.
+        tx: The transaction.
+        secret: The challenge's secret.
+        fresh: Phases to commit to by their current records; for all others the earlier commitment is repeated.
         reason: Why, in public.
         now: The time, in public.
         beacon: A public value that is mixed into the splits of all phases from now on.
         draws: Phase to the value that will be mixed into its splits, see :func:`worker.fairness.draws.name`.
         drawn: Phase to the value that was named for it and is mixed in from now on.
-        new_key: Whether another key signs from now on. The one before signs it, as the last thing that it ever does.
-        publish_files: Whose files are published of the phases that are new in it; None for what the commitment before says.
+        new_key: Whether a new key signs from now on. The old key signs it as its last signature.
+        publish_files: Whose files are published, for phases that are new here; None to keep the earlier commitment's rule.
 
     Raises:
-        OrganizerError: If the phases were read without the beacon that was mixed in meanwhile, or under another secret.
+        OrganizerError: If the phases were read without a beacon that was mixed in meanwhile, or with another secret.
     """
     entries = tx.commitments()
     values = [*(entry for entry, _ in entries), {"beacon": beacon, "drawn": drawn}]
@@ -80,7 +80,7 @@ def commit(
     }
     _sign(tx, public, new_key=new_key)
     for codename in {**(draws or {}), **(drawn or {})}:
-        tx.resolve_alert(alert_key(codename), now=now)  # another value is awaited now, or none
+        tx.resolve_alert(alert_key(codename), now=now)  # now another value is awaited, or none
     tx.add_commitment(sequence, json.dumps(public), json.dumps({"opening": opened, "manifests": manifests}))
     for phase, files in tx.reveals().items():
         tx.add_reveal(phase, _opened_too(files, phase, sequence, opened, manifests.get(phase)))
@@ -88,7 +88,7 @@ def commit(
 
 
 def _sign(tx: Transaction, public: dict[str, Any], *, new_key: bool) -> None:
-    """Sign an entry, if need be with a new key that the one before signs."""
+    """Sign an entry, if necessary with a new key that the old key signs."""
     before = signer(tx)
     key = renew(tx) if before is None or new_key else before
     public["key"] = key.public
@@ -104,9 +104,9 @@ def _opened_too(
     opened: Mapping[str, Any],
     manifest: Mapping[str, Any] | None,
 ) -> dict[str, str]:
-    """Let what was revealed of a phase open a later commitment as well, if that says the same of the phase.
+    """Open a later commitment with what was revealed of a phase, if it says the same about that phase.
 
-    Otherwise a check would find a commitment that nothing opens, because another phase was changed. A phase that was itself changed
+    Otherwise a verifier would find a commitment that nothing opens, only because another phase was changed. A phase that was itself changed
     after its reveal must be revealed again.
     """
     document = json.loads(files[reveal_path(phase)])
@@ -117,7 +117,7 @@ def _opened_too(
 
 
 def reveal_path(phase: str) -> str:
-    """Return where the document of a revealed phase is published."""
+    """Return the path of a revealed phase's document."""
     return f"reveal/{phase}/reveal.json"
 
 
@@ -135,7 +135,7 @@ def begin(
     draw: Mapping[str, Any] | None = None,
     publish_files: str | None = None,
 ) -> None:
-    """Record phases as their files were read, and commit to what nobody had committed to; ``draw`` is what decides their splits."""
+    """Record phases as their files were read, and commit to those without a commitment; ``draw`` decides their splits."""
     before = _manifests(tx)
     fresh, begun = _record(tx, read, now=now), bool(tx.commitments())
     if fresh:
@@ -158,7 +158,7 @@ def commit_again(
     new_key: bool = False,
     publish_files: str | None = None,
 ) -> dict[str, Any]:
-    """Record phases as their files were read, and commit once more, even if there is nothing new to commit to."""
+    """Record phases as their files were read, and make a new commitment even if nothing has changed."""
     fresh = _record(tx, read, now=now)
     draws = _draws(tx, fresh, draw, now)
     return commit(
@@ -169,10 +169,10 @@ def commit_again(
 def _draws(
     tx: Transaction, fresh: Sequence[PhaseSetup], draw: Mapping[str, Any] | None, now: datetime
 ) -> dict[str, Mapping[str, Any]]:
-    """Name a value for each phase in which nothing was scored: one that an earlier version began keeps its splits.
+    """Name a value for each phase without scores; a phase that an earlier version began keeps its splits.
 
     Raises:
-        OrganizerError: If everybody may know the value already.
+        OrganizerError: If the value may be known already.
     """
     fresh = [setup for setup in fresh if not has_scores(tx, setup.codename)]
     if draw is None or not fresh:
@@ -187,10 +187,10 @@ def _draws(
 
 
 def _record(tx: Transaction, read: Iterable[PhaseSetup], *, now: datetime) -> list[PhaseSetup]:
-    """Put phases on record and return those that nobody has committed to as they are.
+    """Record phases and return those whose present content no commitment covers yet.
 
-    A phase with scores stays as it is on record: its changes are taken up by a rescore. If it has no record, because an earlier version
-    began it, it gets one from files that are those that its scores were made from.
+    A phase with scores keeps its record, because only a rescore applies its changes. If it has no record, because an earlier version began
+    it, it is recorded from its files, provided that its scores were made from them.
     """
     manifests = _manifests(tx)
     recorded = [setup for setup in read if _may_record(tx, setup)]
@@ -222,16 +222,16 @@ def _reason(fresh: Iterable[PhaseSetup], before: Mapping[str, Any]) -> str:
 
 
 def check_growth(public: bytes | None, ours: bytes | None, *, settled: bool = False) -> None:
-    """Check that nothing of the challenge disappears from the public list; it must only ever grow.
+    """Check that nothing of the challenge disappears from the public list, which may only grow.
 
     Args:
         public: The list in the repository.
         ours: The list in the state.
-        settled: Whether the challenge has pushed there before and its state knows everything. What its keys have not signed is then
-            somebody else's, and does not stay.
+        settled: Whether the challenge has pushed there before and its state is complete. Then entries that its keys have not signed were
+            added by others and are removed.
 
     Raises:
-        InfrastructureError: If the public list has commitments that we do not know.
+        InfrastructureError: If the public list has commitments that the state lacks.
     """
     keys = keys_of(ours) if settled else ()
     try:
@@ -239,7 +239,7 @@ def check_growth(public: bytes | None, ours: bytes | None, *, settled: bool = Fa
         unknown = [entry for entry in json.loads(public or b"[]") if entry["commitment"] not in known]
         lost = [entry["sequence"] for entry in unknown if not keys or key_of(entry, keys) is not None]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return  # only a list of commitments is believed
+        return  # anything but a list of commitments is ignored
     if lost:
         raise InfrastructureError(
             f"The repository contains a commitment that this state does not know (number {lost[0]}).",
@@ -251,7 +251,7 @@ def check_growth(public: bytes | None, ours: bytes | None, *, settled: bool = Fa
 
 
 def commitment_file(tx: Transaction) -> bytes | None:
-    """Write the public file: the list of entries, which only ever grows."""
+    """Write the public file: the list of entries."""
     entries = tx.commitments()
     if not entries:
         return None

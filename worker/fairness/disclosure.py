@@ -1,7 +1,7 @@
-"""Disclosure: which submissions' contents a reveal publishes, so that anybody can compute their scores again, and in which form.
+"""Disclosure: which submissions' contents a reveal publishes, so that anybody can recompute their scores, and in which form.
 
-A content is published as it is hashed: the SHA-256 of the published file is the content hash in the register. It lies in parts on a branch
-of its own, because git servers refuse large files; ``files.json`` of the phase says where.
+A content is published in the form that is hashed: the SHA-256 of the published file is the content hash in the register. It is divided into
+parts on a branch of its own, because git servers refuse large files; the phase's ``files.json`` lists them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 BRANCH = "files"
 BASELINES, TOP, ALL = "baselines", "top:", "all"
 PART_BYTES = 45_000_000
-LIMIT_BYTES = 1_000_000_000  # of all contents together; servers ask for no more in a repository
-AT = "at"  # in the list: the address of a content that is too much for the branch
+LIMIT_BYTES = 1_000_000_000  # for all contents together; git servers recommend no larger repositories
+AT = "at"  # in the list: the address of a content that is too large for the branch
 FORMAT = 1
 
 
@@ -30,8 +30,8 @@ def text(files: Sequence[Mapping[str, Any]], left_out: Mapping[int, str]) -> str
 
     Args:
         files: What is published: submission, content hash, bytes, and the parts with their names, bytes and SHA-256; with an address, if
-            they do not lie on the branch.
-        left_out: Submission to why its content is not published, although the rule asks for it.
+            they are not on the branch.
+        left_out: Submission to why its content is not published, although the rule requires it.
     """
     explained = [{"submission": pk, "reason": reason} for pk, reason in sorted(left_out.items())]
     document = {"format": FORMAT, "branch": BRANCH, "files": list(files), "left_out": explained}
@@ -39,10 +39,10 @@ def text(files: Sequence[Mapping[str, Any]], left_out: Mapping[int, str]) -> str
 
 
 def rule_of(entries: Iterable[Mapping[str, Any]], phase: str) -> str | None:
-    """Return the rule of a phase: that of the first commitment to it, which everybody could read before sending a file.
+    """Return the rule of a phase from the first commitment to it, which was public before the first submission.
 
     Returns:
-        None if that commitment is of an earlier version, and names no rule.
+        None if that commitment comes from an earlier version and has no rule.
     """
     found = next((entry for entry in entries if phase in (entry.get("phases") or ())), {})
     rule = found.get("publish_files")
@@ -53,8 +53,8 @@ def due(rule: str | None, rows: Iterable[tuple[int, bool]]) -> list[int]:
     """Return the submissions whose contents are to be published, baselines first.
 
     Args:
-        rule: Of the phase; without one baselines alone are published, which are the organizers' own.
-        rows: Submission of each row of the final board, in order, and whether it is a baseline.
+        rule: The phase's rule; without one, only baselines are published, which are the organizers' own.
+        rows: The submission in each row of the final board, in order, and whether it is a baseline.
     """
     listed = list(rows)
     others = [pk for pk, is_baseline in listed if not is_baseline]
@@ -64,12 +64,12 @@ def due(rule: str | None, rows: Iterable[tuple[int, bool]]) -> list[int]:
 
 
 def may_be_due(rule: str | None, *, baseline: bool, public: bool) -> bool:
-    """Return whether a submission's content may have to be published at the end: until then its stored file is kept.
+    """Return whether a submission's content may have to be published at the end, so that its stored file must be kept.
 
-    Who is among the first rows is known at the end alone, so by a rule that names rows every public submission may be.
+    The first rows of the board are known only at the end, so if the rule names rows, any public submission may be among them.
 
     Args:
-        rule: Of its phase.
+        rule: The phase's rule.
         baseline: Whether it is a baseline, or may become one.
         public: Whether it is public, or was at first.
     """
@@ -77,7 +77,7 @@ def may_be_due(rule: str | None, *, baseline: bool, public: bool) -> bool:
 
 
 def explained(document: str, submissions: Collection[int], reason: str) -> str:
-    """Return a list in which the given submissions are left out for a reason, as far as it does not name them."""
+    """Return a list in which those of the given submissions that it does not contain are left out for a reason."""
     known = json.loads(document)
     left_out = {one["submission"]: one["reason"] for one in known["left_out"]}
     named = {one["submission"] for one in known["files"]} | left_out.keys()
@@ -87,7 +87,7 @@ def explained(document: str, submissions: Collection[int], reason: str) -> str:
 def write_parts(
     pieces: Iterable[bytes | memoryview], content_hash: str, folder: Path
 ) -> list[dict[str, Any]]:
-    """Write a content into a new folder, in parts; return name, bytes and SHA-256 of each."""
+    """Write a content into a new folder, divided into parts; return name, bytes and SHA-256 of each."""
     folder.mkdir(parents=True)
     parts: list[dict[str, Any]] = []
     content = b"".join(pieces)

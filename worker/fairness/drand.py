@@ -1,7 +1,7 @@
-"""drand: a public source of random values, each of them unknown to everybody before its moment and checkable by everybody after it.
+"""drand: a public source of random values that nobody can know before their moment, and everybody can check afterwards.
 
 A network of independent parties signs the number of each round with a shared key (BLS on the curve BLS12-381, signatures in G1); the value
-is the hash of the signature. Anyone who knows the public key can check a round without asking a server. See https://drand.love/docs/specification.
+is the hash of the signature. Anyone who knows the public key can check a round without a server. See https://drand.love/docs/specification.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from scoring.errors import OrganizerError
 
 DOMAIN = b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_NUL_"
 PUBLIC_KEY_BYTES, SIGNATURE_BYTES = 96, 48
-CHECKED = 64  # rounds of which it is remembered whether they are signed
+CHECKED = 64  # rounds whose check is cached
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +29,8 @@ class Chain:
     """One sequence of rounds, of the scheme ``bls-unchained-g1-rfc9380``.
 
     Attributes:
-        name: What people call it.
-        hash: What its servers call it, in hex.
+        name: Its name for people.
+        hash: Its name on the servers, in hex.
         public_key: A point of G2, compressed, in hex.
         genesis: Seconds since 1970 at which round 1 is made.
         period_s: Seconds between two rounds.
@@ -70,10 +70,10 @@ QUICKNET = Chain(
 
 
 def read_chain(path: Path) -> Chain:
-    """Read a chain of an organizer's own.
+    """Read an organizer's own chain.
 
     Raises:
-        OrganizerError: If the file is missing, or describes none.
+        OrganizerError: If the file is missing, or does not describe a chain.
     """
     try:
         return Chain(**json.loads(path.read_text()))
@@ -93,7 +93,7 @@ def value_of(signature: str) -> str:
 
 @contextmanager
 def recursion_as_before() -> Iterator[None]:
-    """Keep the interpreter's limit of recursion: py_ecc raises it when it is loaded, and deeply nested JSON would then end the process."""
+    """Restore the interpreter's recursion limit, which py_ecc raises on import: deeply nested JSON would then crash the process."""
     limit = sys.getrecursionlimit()
     try:
         yield
@@ -103,7 +103,7 @@ def recursion_as_before() -> Iterator[None]:
 
 @lru_cache(maxsize=CHECKED)
 def is_signed(chain: Chain, number: int, signature: str) -> bool:
-    """Check that a round's signature is the chain's; it takes most of a second, so phases with the same round share the answer.
+    """Return whether a round's signature is the chain's; this takes up to a second, so the result is cached for phases with the same round.
 
     Args:
         chain: The chain.
@@ -128,7 +128,7 @@ def is_signed(chain: Chain, number: int, signature: str) -> bool:
         )
         signed = decompress_G1(G1Compressed(int.from_bytes(point, "big")))
         if is_inf(signed) or not is_inf(multiply(signed, curve_order)):
-            return False  # not in the group: the pairing would say nothing
+            return False  # not in the group, so that the pairing would prove nothing
         message = hash_to_G1(hashlib.sha256(number.to_bytes(8, "big")).digest(), DOMAIN, hashlib.sha256)  # type: ignore[arg-type]
         return bool(pairing(G2, signed) == pairing(public, message))
     except (ValueError, OverflowError):

@@ -1,7 +1,7 @@
-"""Draws: a public value that nobody can know yet is named in a commitment, and mixed into a phase's splits once it exists.
+"""Draws: a commitment names a public value that nobody can know yet, which is mixed into a phase's splits once it exists.
 
-So the organizers cannot choose the splits: when they bind tasks and secret nobody knows the value, and when it is known both are bound.
-A phase whose value does not exist yet is not scored.
+So the organizers cannot choose the splits: when they commit to tasks and secret, nobody knows the value, and when it is known, both are
+fixed. A phase whose value does not exist yet is not scored.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from worker.fairness.drand import Chain
 
 NONE, DRAND = "none", "drand"
 AWAITED = "beacon.awaited"
-"""The alert that it is time to bring a value."""
+"""Code of the alert that the organizer must enter a value."""
 NOTICE = timedelta(minutes=10)
-"""So long before its moment a value is named, so that the name is published before the value exists."""
+"""How long before its moment a value is named, so that the commitment is published before the value exists."""
 WITHOUT = (
     "fairness.beacon is none, so the person who made the secret could have tried many and kept one that favors a team. `verify` will"
     " say so."
 )
-CHOOSE_ONE = "Set fairness.beacon: drand, or SOURCE@TIME on a machine without a network, before the first phase begins."
+CHOOSE_ONE = "Set fairness.beacon: drand, or SOURCE@TIME if this machine cannot reach drand, before the first phase begins."
 
 Entry = Mapping[str, Any]
 """A public entry of the list of commitments."""
@@ -31,15 +31,15 @@ Entry = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Draw:
-    """A value that was named.
+    """A named value.
 
     Attributes:
-        phase: Whose splits it decides.
-        sequence: The commitment that names it.
+        phase: The phase whose splits it decides.
+        sequence: Number of the commitment that names it.
         source: Who will publish it, in words.
-        at: When.
-        round: Its number at drand; None if it comes from elsewhere.
-        chain: drand's chain; likewise.
+        at: When it will be published.
+        round: Its number at drand; None for another source.
+        chain: drand's chain; None for another source.
     """
 
     phase: str
@@ -51,12 +51,12 @@ class Draw:
 
 
 def alert_key(phase: str) -> str:
-    """Return the key of the alert that a phase waits for a value that the organizer has to bring."""
+    """Return the key of the alert that a phase waits for a value that the organizer must enter."""
     return f"{AWAITED}:{phase}"
 
 
 def name(rule: str, chain: Chain, now: datetime, *, notice: timedelta = NOTICE) -> dict[str, Any] | None:
-    """Name a value that does not exist yet, as a commitment publishes it.
+    """Return the name of a value that does not exist yet, in the form of a commitment.
 
     Args:
         rule: ``none``, ``drand`` or ``SOURCE@TIME``.
@@ -94,13 +94,13 @@ def named(entry: Entry, phase: str) -> Draw | None:
 
 
 def drawn(entry: Entry, phase: str) -> Mapping[str, Any] | None:
-    """Return what an entry publishes of the value that was named for a phase: the value, and drand's signature."""
+    """Return what an entry publishes about the value that was named for a phase: the value and drand's signature."""
     found: Mapping[str, Any] | None = (entry.get("drawn") or {}).get(phase)
     return found
 
 
 def waiting(entries: Iterable[Entry]) -> dict[str, Draw]:
-    """Return the phases whose value is named and not drawn yet, by the public commitments."""
+    """Return the phases whose value is named but not mixed in yet, by the public commitments."""
     open_ones: dict[str, Draw] = {}
     for entry in entries:
         for phase in entry.get("draws") or {}:
@@ -112,7 +112,7 @@ def waiting(entries: Iterable[Entry]) -> dict[str, Draw]:
 
 
 def in_words(seconds: float) -> str:
-    """Say a length of time in its largest whole unit, such as "10 minutes"."""
+    """Return a length of time in its largest whole unit, such as "10 minutes"."""
     for unit, length_s in (("day", 86400), ("hour", 3600), ("minute", 60)):
         if seconds >= length_s and seconds % length_s == 0:
             number = round(seconds / length_s)

@@ -1,7 +1,7 @@
-"""Events: what the register holds, and how one is committed to so that it can be opened whole or in part.
+"""Events: the entries of the register, committed to so that each can be opened completely or in part.
 
-An event is a set of named values. Each is hashed under a salt of its own, and the commitment is the hash of these hashes; so an entry
-that stays private can be shown to exist without showing whose it is. All salts follow from one nonce, which opens everything.
+An event is a set of named values. Each value is hashed with a salt of its own, and the commitment is the hash of these hashes. So a private
+entry can be shown to exist without showing whose it is. All salts follow from one nonce, which opens everything.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from worker.challenge.canonical import canonical
 from worker.fairness.canonical import digest
 
 SUBMISSION = "submission"
-"""The facts about a submission that decide whether and how it is on a board; an event each time one of them changes."""
+"""The facts about a submission that decide whether and how it is on a board; a new event follows each change."""
 SCORE = "score"
-"""What a submission was scored."""
+"""The scores of a submission."""
 PHASE = "phase"
-"""A phase's record, rules and decisions; an event each time one of them changes."""
+"""A phase's record, rules and decisions; a new event follows each change."""
 CHALLENGE = "challenge"
-"""What befell the whole challenge, such as a restored backup."""
+"""An event of the whole challenge, such as a restored backup."""
 PUBLIC_FIELDS = ("kind", "phase", "at", "entry")
-"""What is opened of an event that stays private."""
+"""The fields that are opened of a private event."""
 
 Fields = Mapping[str, Any]
 
@@ -37,7 +37,7 @@ def field_hash(field: str, value: Any, salted: bytes) -> str:
 
 
 def commitment(hashes: Mapping[str, str]) -> str:
-    """Return the one hash of an event, from the hashes of its fields."""
+    """Return the hash of an event from the hashes of its fields."""
     return digest("event", canonical(dict(hashes)))
 
 
@@ -47,7 +47,7 @@ def commitment_of(fields: Fields, nonce: bytes) -> str:
 
 
 def opened(fields: Fields, nonce: bytes) -> dict[str, Any]:
-    """Open an event whole."""
+    """Open all fields of an event."""
     return {"nonce": nonce.hex(), "fields": dict(fields)}
 
 
@@ -64,7 +64,7 @@ def opened_in_part(fields: Fields, nonce: bytes, shown: Collection[str] = PUBLIC
 
 
 def read_opening(document: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the commitment that an opening opens, and the fields that it shows.
+    """Return an opening's commitment and the fields that it shows.
 
     Raises:
         LookupError, ValueError, TypeError, AttributeError: If the document has another form.

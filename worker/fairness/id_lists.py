@@ -1,7 +1,7 @@
-"""The public ids of each phase as they are published, so that a participant's own check needs nothing but the repository.
+"""The published id lists of the phases, so that participants can check a file with nothing but the repository.
 
-What else such a check needs is in ``commitment.json``: the dimension of an embedding, and the hash that the list must have. A list is
-published once something was scored in its phase: then the phase has opened, and participants have the ids.
+The other requirements are in ``commitment.json``: the dimension of an embedding, and the list's hash. A list is published once something
+was scored in its phase, because then the phase is open and participants have the ids.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ def text(ids: Iterable[str]) -> str:
 
 
 def files(tx: Transaction) -> dict[str, bytes]:
-    """Return the lists to publish: path to content. A list that nobody has committed to, or whose record is damaged, is left out."""
+    """Return the lists to publish: path to content. A list that no commitment covers, or whose record is damaged, is left out."""
     published = {}
     for phase, protocol in announced(tx.public_commitments()).items():
         try:
             record = read_record(tx, phase) if has_scores(tx, phase) else None
         except InfrastructureError:
-            continue  # of which the snapshot of the phase tells
+            continue  # the phase's snapshot reports it
         if record is not None and record.protocol.ids_hash == protocol["ids_hash"]:
             published[list_path(phase)] = text(record.ids).encode()
     return published

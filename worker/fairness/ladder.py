@@ -1,9 +1,9 @@
-"""The Ladder (Blum and Hardt, 2015): a submission counts, and is told its own value, only if it beats its team's standing value by a step.
+"""The Ladder (Blum and Hardt, 2015): a submission counts and is shown its own value only if it beats its team's best value by a step.
 
-Otherwise the team is told the standing value again, so asking often tells hardly more than asking once. Each team has one ladder in a phase
-for its public submissions, and another one for its private ones, which nobody can check. Equal content is the same rung: it inherits the
-place of the first file that had it, and its answer. What the organizers take off the board is on no ladder; what a team deletes or cancels
-itself stays on it, or else a team could climb again and again.
+Otherwise the team is shown its earlier value again, so many submissions reveal hardly more than one. Each team has one ladder in a phase
+for its public submissions, and another one for its private ones, which nobody can check. Equal content is the same rung: it has the place
+of the first file with that content, and the same answer. What the organizers take off the board is on no ladder. What a team deletes or
+cancels itself stays on it; otherwise a team could climb again and again.
 
 The worker makes answers and boards with these functions, and `verify` applies them to what was revealed.
 """
@@ -21,14 +21,14 @@ from worker.challenge.records import PhaseRules
 
 @dataclass(frozen=True, kw_only=True)
 class Rung:
-    """A scored submission as a ladder sees it.
+    """A scored submission on a ladder.
 
     Attributes:
         submission: EvalAI's number.
-        team: Whose ladder, and whether it is the one of public submissions.
+        team: The team's key, and whether this is its ladder of public submissions.
         content: Hash of its embeddings.
-        place: Of its first score among all, in the order in which they were registered.
-        q_mean: Unrounded; None if it has no score on the tasks of now, and only keeps the place of its content.
+        place: Position of its first score among all registered scores.
+        q_mean: Unrounded; None if it has no score on the present tasks, and only keeps the place of its content.
     """
 
     submission: int
@@ -39,13 +39,13 @@ class Rung:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
-    """What a submission is told.
+class ShownValue:
+    """The score that a submission is shown.
 
     Attributes:
         value: Mean Q that is shown; None while values are withheld.
-        counts: Whether it beat the standing value; None where no ladder says that.
-        standing: The submission that counts instead of one that does not.
+        counts: Whether it beat the team's earlier value; None without a ladder.
+        standing: For a submission that does not count, the submission that counts instead.
     """
 
     value: float | None
@@ -54,28 +54,28 @@ class Told:
 
 
 def climbs(facts: Mapping[str, Any]) -> bool:
-    """Return whether a submission is on a ladder by the facts about it: a participant's, and not taken off by the organizers."""
+    """Return whether a submission is on a ladder by its facts: it is a participant's and was not taken off by the organizers."""
     return not (facts["own"] or facts["baseline"] or facts["flagged"]) and facts["removed"] is None
 
 
-def ladders(rungs: Iterable[Rung], rules: PhaseRules) -> dict[int, Told]:
-    """Climb every ladder; return what each submission on one is told.
+def ladders(rungs: Iterable[Rung], rules: PhaseRules) -> dict[int, ShownValue]:
+    """Compute every ladder; return the value that each of its submissions is shown.
 
     Args:
-        rungs: Of one phase, in any order.
-        rules: The phase's, with a step.
+        rungs: The submissions of one phase, in any order.
+        rules: The phase's rules, with a step.
     """
     by_team: defaultdict[tuple[int, bool], list[Rung]] = defaultdict(list)
     for rung in rungs:
         by_team[rung.team].append(rung)
-    told: dict[int, Told] = {}
+    shown_values: dict[int, ShownValue] = {}
     for ladder in by_team.values():
-        told |= _climb(ladder, rules)
-    return told
+        shown_values |= _climb(ladder, rules)
+    return shown_values
 
 
-def _climb(ladder: Iterable[Rung], rules: PhaseRules) -> dict[int, Told]:
-    step, told = rules.ladder_step or 0.0, {}
+def _climb(ladder: Iterable[Rung], rules: PhaseRules) -> dict[int, ShownValue]:
+    step, shown_values = rules.ladder_step or 0.0, {}
     by_content: dict[str, list[Rung]] = {}
     for rung in sorted(ladder, key=lambda rung: rung.place):
         by_content.setdefault(rung.content, []).append(rung)
@@ -89,5 +89,7 @@ def _climb(ladder: Iterable[Rung], rules: PhaseRules) -> dict[int, Told]:
         if standing is None or counts:
             standing, stands = shown(q_mean, rules.decimals, step), scored[0].submission
         for rung in scored:
-            told[rung.submission] = Told(value=standing, counts=counts, standing=None if counts else stands)
-    return told
+            shown_values[rung.submission] = ShownValue(
+                value=standing, counts=counts, standing=None if counts else stands
+            )
+    return shown_values

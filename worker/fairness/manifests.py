@@ -1,7 +1,7 @@
-"""Manifests: a phase described completely, and the hashes that bind it without showing it.
+"""Manifests: complete descriptions of phases, and the hashes that bind them without showing them.
 
-One hash covers 32 random bytes and, per phase, the hash of a manifest under random bytes of its own. So it shows neither the number of
-tasks nor their names, binds all of them, and one phase can be opened without another.
+One hash covers 32 random bytes and, for each phase, the hash of its manifest with a nonce. So it shows neither the number of tasks nor
+their names, binds all of them, and one phase can be opened without another.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from worker.fairness.canonical import NONCE_BYTES, digest, labels_hash
 
 
 def phase_manifest(record: PhaseRecord) -> dict[str, Any]:
-    """Describe one phase completely, with fresh random salts for its labels."""
+    """Describe one phase completely, with new random salts for its labels."""
     tasks = []
     for task in record.tasks:
         salt = secrets.token_bytes(NONCE_BYTES)
@@ -40,7 +40,7 @@ def phase_manifest(record: PhaseRecord) -> dict[str, Any]:
 
 
 def phase_commitment(manifest: Mapping[str, Any]) -> str:
-    """Commit to one phase's manifest under its own nonce."""
+    """Hash one phase's manifest with its nonce."""
     body = {key: value for key, value in manifest.items() if key != "nonce"}
     return digest("phase", bytes.fromhex(manifest["nonce"]), canonical(body))
 
@@ -61,12 +61,12 @@ def commitment_of(opened: Mapping[str, Any]) -> str:
 
 
 def announced_protocol(protocol: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what everybody may know of a phase's protocol from the start."""
+    """Return the part of a phase's protocol that is public from the start."""
     return {key: value for key, value in protocol.items() if key != "secret_commitment"}
 
 
 def covers(manifest: Mapping[str, Any] | None, record: PhaseRecord) -> bool:
-    """Return whether a manifest is of a phase as it is on record."""
+    """Return whether a manifest describes a phase's record."""
     if manifest is None:
         return False
     versions = {task["identifier"]: task["version"] for task in manifest["tasks"]}
@@ -74,7 +74,7 @@ def covers(manifest: Mapping[str, Any] | None, record: PhaseRecord) -> bool:
 
 
 def committed_epsilon(manifests: Iterable[Mapping[str, Any] | None], protocol_hash: str) -> float | None:
-    """Return the epsilon of the protocol with a hash, from the manifest that commits to it; None if none does."""
+    """Return the epsilon of the protocol with a given hash, from the manifest that commits to it; None if there is none."""
     for manifest in manifests:
         if manifest is not None and manifest["protocol_hash"] == protocol_hash:
             return float(manifest["protocol"]["recipe"]["epsilon"])

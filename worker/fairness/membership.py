@@ -1,4 +1,4 @@
-"""Who is on a board: what the registered facts about a submission, its scores and the phase's rules come to.
+"""Who is on a board, by the registered facts about a submission, its scores and the phase's rules.
 
 The worker makes its boards with these functions, and `verify` applies them to what was revealed.
 """
@@ -14,17 +14,17 @@ from worker.challenge.records import PhaseRules
 from worker.fairness.events import PUBLIC_FIELDS
 
 Facts = Mapping[str, Any]
-"""Of a submission, as :func:`worker.fairness.register.submission_facts` has them."""
+"""The facts about a submission, as returned by :func:`worker.fairness.register.submission_facts`."""
 
 
 PRIVATE = "it is private"
 
 QUALIFYING_FIELDS = (*PUBLIC_FIELDS, "team_key", "answered", "removed", "deleted", "cancelled", "flagged")
-"""What is opened of a private submission that lets its team compete in another phase."""
+"""The fields that are opened of a private submission whose team may compete in another phase because of it."""
 
 
 def taken_off(facts: Facts) -> str | None:
-    """Return what takes a scored submission off the board, None if nothing does."""
+    """Return what takes a scored submission off the board; None if nothing does."""
     if facts["removed"] is not None:
         return f"it was disqualified ({facts['removed']})"
     for fact, sentence in _TAKES_OFF.items():
@@ -34,7 +34,7 @@ def taken_off(facts: Facts) -> str | None:
 
 
 def is_its_owners(facts: Facts) -> bool:
-    """Return whether a submission may be off the board because of its own team, which can delete and cancel it at EvalAI."""
+    """Return whether only its own team can have taken a submission off the board, by deleting or cancelling it at EvalAI."""
     return facts["removed"] is None and not facts["flagged"] and bool(facts["deleted"] or facts["cancelled"])
 
 
@@ -46,7 +46,7 @@ _TAKES_OFF = {
 
 
 def kept_off(facts: Facts, rules: PhaseRules) -> str | None:
-    """Return what keeps a scored submission off the public board, None if nothing does; hidden teams are a matter of the rules."""
+    """Return what keeps a scored submission off the public board; None if nothing does. Hidden teams are left to the rules."""
     if (reason := taken_off(facts)) is not None:
         return reason
     if not facts["answered"] and facts["superseded_by"] is not None:
@@ -59,7 +59,7 @@ def kept_off(facts: Facts, rules: PhaseRules) -> str | None:
 
 
 def stands(facts: Facts) -> bool:
-    """Return whether EvalAI has a submission's answer and nothing takes it off the board."""
+    """Return whether EvalAI has a submission's answer, and nothing takes it off the board."""
     return bool(facts["answered"]) and taken_off(facts) is None
 
 
@@ -69,7 +69,7 @@ def is_baseline(facts: Facts, rules: PhaseRules) -> bool:
 
 
 def is_public(facts: Facts, rules: PhaseRules) -> bool:
-    """Return whether a submission is public in the sense of the rules."""
+    """Return whether a submission is public by the rules."""
     return bool(facts["public_now"] if rules.visibility == "current" else facts["public_at_first"])
 
 
@@ -83,27 +83,27 @@ def entry(
     seconds: float = 0.0,
     engines: frozenset[str] = frozenset(),
 ) -> Entry | None:
-    """Return the entry that a submission makes; None if it is on no board, whatever its score.
+    """Return a submission's entry; None if it is on no board, whatever its score.
 
     Args:
-        facts: Of the submission.
-        rules: The phase's.
-        scores: Task to fold scores, of every task of the phase.
+        facts: The submission's facts.
+        rules: The phase's rules.
+        scores: Task to fold scores, for every task of the phase.
         eligible: Whether its team competes.
-        climbed: Whether it beat its team's standing value, where the Ladder selects; a baseline has no ladder.
-        seconds: What scoring it cost, for the private report.
-        engines: What trained its probes.
+        climbed: Whether it beat its team's earlier value, if the Ladder selects; a baseline has no ladder.
+        seconds: Seconds of scoring, for the private report.
+        engines: The engines that trained its probes.
     """
     if not stands(facts) or facts["submitted_at"] is None or facts["team_key"] is None:
         return None
     baseline = is_baseline(facts, rules)
     if facts["own"] and not baseline:
-        return None  # a trial of the organizers, which EvalAI's leaderboard leaves out too
+        return None  # a trial of the organizers, which EvalAI's leaderboard leaves out as well
     return Entry(
         submission=facts["submission"],
         team_key=facts["team_key"],
         team=facts["team"] or "",
-        # A participant's stays one row under the team's name, even if marked at EvalAI.
+        # A participant's submission stays a row under the team's name, even if marked as a baseline at EvalAI.
         method=(facts["method"] or "") if facts["own"] or not baseline else "",
         submitted_at=datetime.fromisoformat(facts["submitted_at"]),
         public=is_public(facts, rules),

@@ -1,4 +1,4 @@
-"""Mixing: the public value that a phase waited for decides its splits, or another one is named."""
+"""Mixing: let the public value that a phase waited for decide its splits, or name another one."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def mix_in(
     reason: str,
     now: datetime,
 ) -> dict[str, Any]:
-    """Mix the values that were drawn into the splits of phases, record these again, and commit to them.
+    """Mix the drawn values into the splits of phases, record these phases again, and commit to them.
 
     Args:
-        tx: Where they are kept.
-        secret: The challenge's.
+        tx: The transaction.
+        secret: The challenge's secret.
         drawn: Phase to value, with drand's round and signature if it has them.
         reason: Why, in public.
         now: The time.
 
     Raises:
-        OrganizerError: If something was scored in such a phase already, or the secret is not the one that was bound before the value was
-            known.
+        OrganizerError: If something was scored in such a phase already, or the secret is not the one that was committed to before the value
+            was known.
     """
     setups = []
     for codename, found in drawn.items():
@@ -62,5 +62,5 @@ def name_again(
     reason: str,
     now: datetime,
 ) -> dict[str, Any]:
-    """Name another, later value for phases in which nothing was scored."""
+    """Name another, later value for phases without scores."""
     return commit(tx, secret, (), reason=reason, now=now, draws=dict.fromkeys(phases, draw))

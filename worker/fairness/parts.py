@@ -1,7 +1,7 @@
 """Parts: the long lists of a reveal are files of JSON lines next to its document, because git servers refuse large files.
 
 ``reveal.json`` names them in their order, with size and SHA-256: ``{"register": [{"name": "register-1.jsonl", ...}]}``. Writing and
-reading take one element at a time, so neither needs the memory of all.
+reading handle one element at a time, so a list is never in memory as a whole.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Any
 from worker.fairness.disclosure import PART_BYTES
 
 LISTS = ("register", "entries", "boards")
-"""What is long: the events of a phase, what was scored before there was a register, and all boards."""
+"""The long lists: the events of a phase, the scores from before the register existed, and all boards."""
 
 
 def written(
     name: str, lines: Iterable[str], *, at_most: int = PART_BYTES
 ) -> list[tuple[dict[str, Any], str]]:
-    """Divide a list into parts; return what the document says of each, and its text.
+    """Divide a list into parts; return for each its description in the document, and its text.
 
     Args:
-        name: Of the list.
-        lines: Its elements, each one line of JSON.
-        at_most: Bytes of a part that has more than one element.
+        name: Name of the list.
+        lines: Its elements, each as one line of JSON.
+        at_most: Largest size in bytes of a part with more than one element.
     """
     found: list[tuple[dict[str, Any], str]] = []
     part, size = io.StringIO(), 0
@@ -46,16 +46,16 @@ def _part(name: str, number: int, text: str) -> tuple[dict[str, Any], str]:
 
 
 def path_of(files: Mapping[str, bytes], folder: str, part: Mapping[str, Any]) -> str:
-    """Return where a part is, and see that it is the one that is named.
+    """Return the path of a part, after checking that its content is the described one.
 
     Args:
         files: Path to content.
-        folder: Of the reveal.
-        part: What the document says of it.
+        folder: Folder of the reveal.
+        part: Its description in the document.
 
     Raises:
-        LookupError: If it is not there.
-        ValueError: If it is another one.
+        LookupError: If it is missing.
+        ValueError: If its content differs.
     """
     path = f"{folder}/{part['name']}"
     content = files[path]

@@ -1,6 +1,6 @@
-"""Pseudonyms: the name of a team that asked for it is published no more, and what was registered about it can still be checked.
+"""Pseudonyms: at a team's request its name is no longer published, while what was registered about it can still be checked.
 
-The register goes on with the pseudonym. Of what it holds from before, the reveal opens everything but the name; the hash of that stays.
+The register continues with the pseudonym. The reveal opens its earlier events except for the name, of which only the hash is shown.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from worker.fairness import events
 from worker.state import Transaction
 
 RENAMED = "renamed"
-"""What the note in the register says of it; only with this note a name may stay hidden."""
+"""Name of the note in the register; only with this note may a name stay hidden."""
 NAMES = ("team", "method")
-"""The fields that may hold a team's name. Of a participant's submission neither decides a board."""
+"""The fields that may contain a team's name. For a participant's submission, neither decides a board."""
 FACT = "pseudonyms"
 
 
@@ -25,19 +25,19 @@ def pseudonyms(tx: Transaction) -> dict[int, str]:
 
 
 def add(tx: Transaction, team_key: int, pseudonym: str) -> None:
-    """Let a team be called by a pseudonym from now on, whatever EvalAI says."""
+    """Use a pseudonym for a team from now on, whatever EvalAI calls it."""
     tx.set_fact(FACT, json.dumps({**pseudonyms(tx), team_key: pseudonym}))
 
 
 def opened(fields: events.Fields, nonce: bytes, removed: Mapping[int, str]) -> dict[str, Any]:
-    """Open an event whole, or all of it but a name that was removed."""
+    """Open all fields of an event, except a name that was removed."""
     if "team" not in fields or fields["team"] == removed.get(fields["team_key"], fields["team"]):
         return events.opened(fields, nonce)
     return events.opened_in_part(fields, nonce, fields.keys() - set(NAMES))
 
 
 def noted(fields: Iterable[events.Fields]) -> dict[int, str]:
-    """Return the pseudonyms that the notes of a register tell."""
+    """Return the pseudonyms in the notes of a register."""
     return {
         int(note["team_key"]): str(note["pseudonym"])
         for note in fields
@@ -46,10 +46,10 @@ def noted(fields: Iterable[events.Fields]) -> dict[int, str]:
 
 
 def hidden(opening: Mapping[str, Any], fields: events.Fields) -> tuple[str, ...]:
-    """Return the fields that stay hidden of an event that is not private.
+    """Return the hidden fields of an event that is not private.
 
     Raises:
-        ValueError: If it is more than a name.
+        ValueError: If they include more than a name.
     """
     names = tuple(opening.get("hidden", ())) if "submission" in fields else ()
     if not set(names) <= set(NAMES):
@@ -60,7 +60,7 @@ def hidden(opening: Mapping[str, Any], fields: events.Fields) -> tuple[str, ...]
 def filled(
     found: Sequence[tuple[str, events.Fields, tuple[str, ...]]],
 ) -> Iterator[tuple[str, events.Fields]]:
-    """Yield commitments and fields of all events of a register, with pseudonyms where names stay hidden.
+    """Yield commitments and fields of all events of a register, with pseudonyms in place of hidden names.
 
     Raises:
         LookupError: If no note says that a name was removed.

@@ -1,7 +1,7 @@
-"""The public log, which commits to every event of the register, and the receipts by which participants find their own in it.
+"""The public log, which commits to every event of the register, and the receipts with which participants find their own events in it.
 
-The log holds hashes alone, chained and signed, in batches of a fixed cadence that are filled up with others: it shows neither when
-something happened nor how much. What was published before there was a register is format 1: receipts of scores, unsigned.
+The log contains only hashes, chained and signed, in batches at fixed intervals that are padded with filler entries. So it shows neither
+when something happened nor how often. What was published before the register existed has format 1: receipts of scores, unsigned.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from scoring.errors import InfrastructureError
 from worker.challenge.canonical import canonical
 from worker.fairness.canonical import NONCE_BYTES, digest
-from worker.fairness.ladder import Told
+from worker.fairness.ladder import ShownValue
 from worker.fairness.register import note
 from worker.fairness.signing import is_signed, signer
 from worker.state import LOG_UNSEEN, Transaction
@@ -26,31 +26,33 @@ FORMAT = 2
 FORMATS = (1, FORMAT)
 SMALLEST_BATCH = 32
 LONGEST_CADENCE_S = 86400.0
-BATCH, RECEIPT = "batch", "receipt"  # what is signed
+BATCH, RECEIPT = "batch", "receipt"  # kinds of signed documents
 GENESIS = "0" * 64
-RESTORED = "restored"  # what is noted
-_GAP = "restored_lines"  # what the next line says of lines that a restored state lacks
+RESTORED = "restored"  # kind of a note
+_GAP = "restored_lines"  # what the next line says about lines that a restored state lacks
 
 
-def issue(tx: Transaction, *, submission: int, told: Told, nonce: str, commitment: str) -> dict[str, Any]:
-    """Return the receipt of a score that was registered: what its participant is told, signed.
+def issue(
+    tx: Transaction, *, submission: int, score: ShownValue, nonce: str, commitment: str
+) -> dict[str, Any]:
+    """Return the signed receipt of a registered score, with the value that its participant is shown.
 
-    With the nonce the participant can open what was registered, and prove it; with the signature the receipt is evidence by itself.
+    With the nonce, the participant can open what was registered, and so prove it. The signature makes the receipt evidence by itself.
 
     Args:
         tx: The transaction that registers the score.
         submission: EvalAI's number.
-        told: What its participant is told.
+        score: The score as its participant is shown it.
         nonce: Opens the commitment.
-        commitment: To the event; the next batch publishes it.
+        commitment: Commits to the event; the next batch publishes it.
     """
     entries, (number, line) = tx.public_commitments(), tx.last_batch()
     key = signer(tx)
     receipt = {
         "format": FORMAT,
         "submission": submission,
-        "q_mean": told.value,
-        **({} if told.counts is None else {"counts": told.counts}),
+        "q_mean": score.value,
+        **({} if score.counts is None else {"counts": score.counts}),
         "nonce": nonce,
         "commitment": commitment,
         "challenge": entries[-1]["commitment"] if entries else "",
@@ -62,27 +64,27 @@ def issue(tx: Transaction, *, submission: int, told: Told, nonce: str, commitmen
 
 
 def is_genuine(receipt: Mapping[str, Any]) -> bool:
-    """Return whether a receipt was signed with the key that it names."""
+    """Return whether a receipt's signature belongs to the key that it names."""
     body = {name: value for name, value in receipt.items() if name != "signature"}
     return is_signed(str(receipt.get("key")), RECEIPT, body, receipt.get("signature"))
 
 
 def commitment_of(record: Mapping[str, Any], nonce: bytes) -> str:
-    """Commit to a record of format 1 under its nonce."""
+    """Return the commitment to a record of format 1 with its nonce."""
     return digest("receipt", nonce, canonical(record))
 
 
 def due_at(begun_at: datetime, last_at: datetime | None, every_s: float) -> datetime:
-    """Return when the next batch is due: at the first multiple of the cadence after the last one, counted from the first commitment.
+    """Return when the next batch is due: at the first multiple of the interval after the last batch, counted from the first commitment.
 
-    So neither a pause nor another cadence leaves batches to be made up for: the next one carries all open receipts.
+    So after a pause, or with another interval, no missed batches need to be made: the next one contains all open receipts.
     """
     passed_s = 0.0 if last_at is None else (last_at - begun_at).total_seconds()
     return begun_at + timedelta(seconds=every_s * (max(0, math.floor(passed_s / every_s)) + 1))
 
 
 def chained(previous: str, body: Mapping[str, Any]) -> str:
-    """Return the head of the chain after a batch."""
+    """Return the hash of the chain after a batch."""
     return digest("chain", bytes.fromhex(previous), canonical(body))
 
 
@@ -92,34 +94,34 @@ def made_at(line: str) -> datetime:
 
 
 def head_of(line: str | None) -> str:
-    """Return the head of the chain after a line, or at its beginning."""
+    """Return the hash of the chain after a line, or at its beginning."""
     return GENESIS if line is None else str(json.loads(line)["head"])
 
 
 def head(log: bytes | None) -> str:
-    """Return the head of the chain after the whole log."""
+    """Return the hash of the chain after the whole log."""
     lines = (log or b"").decode().splitlines()
     return head_of(lines[-1] if lines else None)
 
 
 def cadence(line: Mapping[str, Any]) -> float:
-    """Return after how many seconds a line says that the next one is due; no longer than a day, whatever it says."""
+    """Return the seconds after which a line says that the next one is due; at most a day."""
     return min(LONGEST_CADENCE_S, float(line.get("every", LONGEST_CADENCE_S)))
 
 
 def entries_of(line: Mapping[str, Any]) -> list[Any]:
-    """Return what a line of the log holds, in either format."""
+    """Return the entries of a log line of either format."""
     found = line["entries"] if line["format"] == FORMAT else line["receipts"]
     return list(found)
 
 
 def filler(key: bytes, number: int) -> str:
-    """Return one of the hashes that fill a line up; the line's key distinguishes them from commitments."""
+    """Return one of a line's filler entries; only the line's key can distinguish them from commitments."""
     return digest("filler", key, number.to_bytes(8, "big"))
 
 
 def lost_lines(chain: Iterable[Mapping[str, Any]]) -> frozenset[int]:
-    """Return the lines of the log that a restored state knew nothing of: what they hold may be impossible to open."""
+    """Return the log lines that a restored state did not know, whose entries may be impossible to open."""
     lines = list(chain)
     said = (line["restored"] for line in lines if "restored" in line)
     return frozenset(
@@ -130,26 +132,26 @@ def lost_lines(chain: Iterable[Mapping[str, Any]]) -> frozenset[int]:
 
 
 def seconds_to_next(last: str | None, configured_s: float) -> float:
-    """Return after how many seconds a batch follows the last line: as that one has announced, or sooner.
+    """Return after how many seconds the next batch follows the last line: as that line has announced, or sooner.
 
-    So a batch is not overdue because somebody has changed the configuration.
+    So a batch is not overdue only because the configuration has changed.
 
     Args:
         last: The last line of the log, if there is one.
-        configured_s: What is configured, which the next line announces.
+        configured_s: The configured interval, which the next line announces.
     """
     return configured_s if last is None else min(configured_s, cadence(json.loads(last)))
 
 
 def close_batch(tx: Transaction, *, made_at: datetime, every_s: float) -> None:
-    """Put everything that was registered into one batch, of a size that tells little and in an order that tells nothing.
+    """Put everything that was registered into one batch, padded and sorted so that it reveals little.
 
     Args:
-        tx: Where the log is.
+        tx: The transaction.
         made_at: The time, in public.
-        every_s: The cadence: after so long the next batch is due.
+        every_s: The interval to the next batch, in seconds.
     """
-    if earlier := tx.open_receipts():  # given by a version before there was a register
+    if earlier := tx.open_receipts():  # receipts from a version without a register
         _add_line(tx, 1, "receipts", earlier, made_at=made_at)
     more: dict[str, Any] = {"every": every_s}
     if (gap := tx.fact(_GAP)) is not None:
@@ -161,7 +163,7 @@ def close_batch(tx: Transaction, *, made_at: datetime, every_s: float) -> None:
 def _add_line(
     tx: Transaction, format_: int, kind: str, commitments: Sequence[str], *, made_at: datetime, **more: Any
 ) -> None:
-    """Append one line to the log, filled up and chained; signed, if the challenge has a key."""
+    """Append one line to the log, padded and chained, and signed if the challenge has a key."""
     number, last = tx.last_batch()
     size = SMALLEST_BATCH
     while size < len(commitments):
@@ -182,13 +184,11 @@ def _add_line(
 
 
 class LogIsAhead(InfrastructureError):
-    """The public log goes on from ours.
-
-    The state comes from an older backup.
+    """The public log continues beyond ours, because the state comes from an older backup.
 
     Args:
-        lines: What ours lacks.
-        after: How many lines ours has.
+        lines: The lines that ours lacks.
+        after: Number of lines that ours has.
     """
 
     def __init__(self, lines: Sequence[str], after: int) -> None:
@@ -202,15 +202,15 @@ class LogIsAhead(InfrastructureError):
 
 
 def check_growth(public: bytes | None, ours: bytes | None, *, keys: Sequence[str] = ()) -> None:
-    """Check that our log lacks nothing of the public one: participants hold receipts in it.
+    """Check that our log lacks nothing of the public one, in which participants have receipts.
 
     Args:
         public: The log in the repository.
         ours: The log in the state.
-        keys: Those of the challenge, the newest last. Once there is one, a line that it has not signed is somebody else's.
+        keys: The challenge's keys, the newest last. If there are any, a line that they have not signed was added by somebody else.
 
     Raises:
-        LogIsAhead: If it does. What does not go on from ours in one chain is not believed, and raises nothing.
+        LogIsAhead: If lines are missing. Lines that do not continue our chain are ignored.
     """
     try:
         lines = (public or b"").decode().splitlines()
@@ -222,7 +222,7 @@ def check_growth(public: bytes | None, ours: bytes | None, *, keys: Sequence[str
 
 
 def _going_on(lines: Sequence[str], known: Sequence[str], keys: Sequence[str]) -> Iterator[str]:
-    """Yield the lines that go on from known ones in one chain, until the first that does not."""
+    """Yield the lines that continue known ones in one chain, up to the first that does not."""
     reached = head_of(known[-1] if known else None)
     signed_already = bool(known) and json.loads(known[-1])["format"] == FORMAT
     for number, line in enumerate(lines[len(known) :], len(known) + 1):
@@ -242,10 +242,10 @@ def _going_on(lines: Sequence[str], known: Sequence[str], keys: Sequence[str]) -
 
 
 def take_over(tx: Transaction, log: LogIsAhead, *, now: datetime) -> bool:
-    """Go on from what the public log has more than ours.
+    """Continue our log with the additional lines of the public log.
 
     Returns:
-        False, and nothing changes, if the state is not as short as that log was compared with: it was read before somebody went on.
+        False, with nothing changed, if the state's log has grown since it was compared with the public log.
     """
     if tx.last_batch()[0] != log.after:
         return False
@@ -257,7 +257,7 @@ def take_over(tx: Transaction, log: LogIsAhead, *, now: datetime) -> bool:
 
 
 def went_on(tx: Transaction, *, now: datetime) -> None:
-    """Record that a restored state knows the whole public log by now; say that it was restored, also if the log had nothing more."""
+    """Record that a restored state now has the whole public log; note the restore, even if the log had no more lines."""
     if tx.fact(LOG_UNSEEN) is None:
         return
     if tx.fact(_GAP) is None:
@@ -267,8 +267,8 @@ def went_on(tx: Transaction, *, now: datetime) -> None:
 
 
 def _tell_restored(tx: Transaction, first: int, last: int, *, now: datetime) -> None:
-    """Have the next line say at once what may be lost: some lines, and what was due in that next one; let the register say it too."""
-    before = json.loads(tx.fact(_GAP) or "{}")  # of an earlier restore, which no line has told yet
+    """Let the next line and the register say what may be lost: some lines, and what was due in the next one."""
+    before = json.loads(tx.fact(_GAP) or "{}")  # from an earlier restore that no line has reported yet
     tx.set_fact(_GAP, json.dumps({"first": min(first, before.get("first", first)), "last": last}))
     lines = f"; that concerns lines {first} to {last} of the log" if first <= last else ""
     text = f"the state was restored from a backup, and what was registered after that was made is lost{lines}"

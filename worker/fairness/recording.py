@@ -1,7 +1,7 @@
-"""Recording: phases are put on record, and committed to, before anything is scored on them.
+"""Recording: phases are recorded and committed to before anything is scored on them.
 
-A phase with scores is read from its record alone, whatever its files are. Until its first score it follows files and settings at every
-start and reload.
+A phase with scores is read only from its record, whatever its files contain. Until its first score, its files and settings are applied
+at every start and reload.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from worker.state import Store, Transaction
 
 
 def record_phases(store: Store, configuration: Configuration, *, now: datetime) -> RecordedPhases:
-    """Record what is not on record yet, or has changed before its first score, and return the phases as they are on record.
+    """Record new phases and those that have changed before their first score; return all recorded phases.
 
-    Phases of an earlier version get their record here, if their files are those that their scores were made from. Otherwise the phase
-    waits: an alert says so, and the next start or reload tries again.
+    Phases of an earlier version are recorded here if their scores were made from the present files. Otherwise the phase waits: an alert
+    says so, and the next start or reload tries again.
 
     Raises:
-        OrganizerError: If the secret is not the one of the records, a phase without scores cannot be read, or no good file could be read
-            within the memory limit; then nothing is recorded.
+        OrganizerError: If the secret is not the one of the records, a phase without scores cannot be read, or a valid file could not be
+            read within the memory limit; then nothing is recorded.
         InfrastructureError: If a record is damaged.
     """
     secret = read_secret(configuration)
@@ -57,13 +57,13 @@ def record_phases(store: Store, configuration: Configuration, *, now: datetime) 
     with store.write() as tx:
         commitments.begin(tx, secret, read, now=now, draw=draw, publish_files=rule)
         _check(tx, configuration, secret, now=now)
-        register(tx, now)  # the rules, before anything is scored by them
-        tx.request_publish()  # what boards are made of may have changed
+        register(tx, now)  # registers the rules before anything is scored by them
+        tx.request_publish()  # the contents of boards may have changed
     return RecordedPhases(store, configuration.path(configuration.challenge.secret), configuration.phases)
 
 
 def name_draw(configuration: Configuration, now: datetime) -> dict[str, Any] | None:
-    """Name the public value that phases which begin now wait for; None if they wait for none.
+    """Return the name of the public value for which phases that begin now wait; None if they wait for none.
 
     Raises:
         OrganizerError: If the configured chain of drand cannot be read.
@@ -84,13 +84,13 @@ def drand_chain(configuration: Configuration) -> Chain:
 
 
 def has_begun(tx: Transaction, codename: str) -> bool:
-    """Return whether a phase must not be recorded from whatever its files are."""
+    """Return whether a phase must keep its record, whatever its files contain."""
     row = tx.phase_record(codename)
     return row is not None and (row.frozen_at is not None or has_scores(tx, codename))
 
 
 def _is_due(tx: Transaction, configuration: Configuration, codename: str, secret: bytes) -> bool:
-    """Return whether the files of a phase have to be read."""
+    """Return whether the files of a phase must be read."""
     row = tx.phase_record(codename)
     if row is None or row.record is None:
         return True
@@ -98,14 +98,14 @@ def _is_due(tx: Transaction, configuration: Configuration, codename: str, secret
 
 
 def _check(tx: Transaction, configuration: Configuration, secret: bytes, *, now: datetime) -> None:
-    """Check that every phase that goes on can be scored with this secret on this machine."""
+    """Check that every phase in use can be scored with this secret on this machine."""
     waiting = set()
     for codename in configuration.phases:
         row = tx.phase_record(codename)
         if row is None or row.frozen_at is not None:
             continue
         if row.record is None:
-            error = not_recorded(codename)
+            error = not_recorded(tx, codename)
             tx.raise_alert(alert_key(codename), error.code, error.message, now=now)
             waiting.add(alert_key(codename))
             continue
@@ -114,23 +114,24 @@ def _check(tx: Transaction, configuration: Configuration, secret: bytes, *, now:
         check_limits(configuration, codename, rows=len(setup.ids), columns=columns)
     for alert in tx.alerts():
         if alert.key.startswith(alert_key("")) and alert.key not in waiting:
-            tx.resolve_alert(alert.key, now=now)  # also of a phase that was frozen or taken out meanwhile
+            # including alerts of phases that were frozen or removed meanwhile
+            tx.resolve_alert(alert.key, now=now)
 
 
 def record_rules(
     tx: Transaction, configuration: Configuration, codename: str, *, actor: str, reason: str, now: datetime
 ) -> tuple[str, ...]:
-    """Let a phase go on by the rules of the configuration; return which of them changed: none, if it is frozen.
+    """Apply the configured rules to a phase; return the names of those that changed, none if it is frozen.
 
     Raises:
-        OrganizerError: If the phase is not on record.
+        OrganizerError: If the phase is not recorded.
         InfrastructureError: If its record is damaged.
     """
     row, before = tx.phase_record(codename), read_record(tx, codename)
     if row is not None and row.frozen_at is not None:
         return ()
     if row is None or before is None:
-        raise not_recorded(codename)
+        raise not_recorded(tx, codename)
     rules = rules_of(configuration, codename)
     changed = before.rules.changed(rules)
     if "shown" in changed and rules.shown == "at_end" and has_scores(tx, codename):
@@ -140,7 +141,7 @@ def record_rules(
             code="config.shown_already",
         )
     if changed:
-        register(tx, now)  # what had changed before has another reason
+        register(tx, now)  # first, so that earlier changes do not get this reason
         put_on_record(tx, replace(before, rules=rules), files=tx.record_files(before.hash), now=now)
         tx.request_publish()
         old, new = asdict(before.rules), asdict(rules)

@@ -1,7 +1,7 @@
-"""The register: every fact that decides a board becomes an event that is committed to, whenever it is first seen or has changed.
+"""The register: every fact that decides a board becomes a committed event when it is first seen and whenever it changes.
 
-A board is made from the facts of one moment, and they are registered in the same transaction. So the events are enough to make every
-board again, and an entry that was dropped, hidden or removed shows with the moment at which it was.
+A board is made from the facts of one moment, which are registered in the same transaction. So every board can be recomputed from the
+events, and if an entry was dropped, hidden or removed, the register shows when.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import read_record
 from worker.fairness import events, pseudonyms
 from worker.fairness.canonical import NONCE_BYTES, digest
-from worker.fairness.ladder import Told
+from worker.fairness.ladder import ShownValue
 from worker.state import COUNTED, CellRow, State, SubmissionRow, Transaction
 
-ROWS = 4096  # of which the facts' hash is remembered
-ENTRY_BYTES = 16  # of a submission's pseudonym: random, because numbers could be tried one by one
+ROWS = 4096  # in the cache of hashes of facts
+ENTRY_BYTES = 16  # of a submission's pseudonym, which is random because numbers could be guessed
 
 
 def register(tx: Transaction, now: datetime, *, reason: str = "") -> datetime:
-    """Register what has changed since the last time.
+    """Register what has changed since the last call.
 
     Args:
-        tx: The transaction that changed it, or reads it for a board.
+        tx: The transaction that changed it, or that reads it for a board.
         now: The time.
-        reason: Why, in the words of the person who decided it. Everything that is registered with it gets it, so what had changed before is
+        reason: Why, in the words of the person who decided it. All events registered by this call get it, so earlier changes must be
             registered before the decision.
 
     Returns:
-        The moment: that of the new events, later than all earlier ones, and the time that a board made from these facts carries.
+        The time of the new events, which is later than that of all earlier ones, and which a board made from these facts carries.
     """
     at = tx.attestation_time(now)
     records = {name: record for name in tx.phases() if (record := _record(tx, name)) is not None}
@@ -54,26 +54,26 @@ def register_score(
     *,
     protocol: str,
     cells: Sequence[CellRow],
-    told: Told,
+    score: ShownValue,
     now: datetime,
 ) -> tuple[str, str]:
-    """Register what a submission was scored; return nonce and commitment, which its participant gets.
+    """Register a submission's scores; return the nonce and the commitment, which its participant gets.
 
     Args:
         tx: The transaction that stores the answer.
         row: The submission.
-        protocol: Hash of the protocol that it was scored by.
+        protocol: Hash of the protocol.
         cells: Its cells, one for each task.
-        told: What its participant is told of it.
+        score: The score as its participant is shown it.
         now: The time.
     """
     at = tx.attestation_time(now)
     entry = _register_submission(tx, row, at)
-    return _score_event(tx, row, entry, protocol=protocol, cells=cells, told=told, at=at)
+    return _score_event(tx, row, entry, protocol=protocol, cells=cells, score=score, at=at)
 
 
 def note(tx: Transaction, what: str, text: str, *, now: datetime, **more: Any) -> None:
-    """Register what befell the whole challenge."""
+    """Register an event of the whole challenge."""
     at = tx.attestation_time(now)
     fields = {
         "kind": events.CHALLENGE,
@@ -87,7 +87,7 @@ def note(tx: Transaction, what: str, text: str, *, now: datetime, **more: Any) -
 
 
 def _record(tx: Transaction, phase: str) -> PhaseRecord | None:
-    """Return a phase's record; a damaged one is somebody else's to tell, and nothing of it is registered until it is whole."""
+    """Return a phase's record; None if it is damaged, so that nothing of the phase is registered until it is repaired."""
     try:
         return read_record(tx, phase)
     except InfrastructureError:
@@ -124,7 +124,7 @@ def _register_submissions(
     for row in tx.submissions():
         subject = subject_of(row)
         if row.phase is None or (row.file_hash is None and subject not in latest):
-            continue  # a file that never arrived is not registered
+            continue  # a submission whose file never arrived is not registered
         if latest.get(subject) != _hash_of_facts(row, removed.get(row.team_key or 0)):
             _register_submission(tx, row, at, reason)
         basis = bases.get(row.phase)
@@ -135,15 +135,15 @@ def _register_submissions(
 
 
 def _register_late(tx: Transaction, row: SubmissionRow, record: PhaseRecord, at: datetime) -> None:
-    """Register the score of a submission that an earlier version scored, or whose new score needed no new answer."""
+    """Register the score of a submission that an earlier version scored, or whose new score did not change its answer."""
     cells = tx.row(row.content_hash or "", record.protocol.hash, record.versions)
     if len(cells) == len(record.versions) and row.q_mean is not None:
-        told = Told(value=shown(row.q_mean, record.rules.decimals))
+        score = ShownValue(value=shown(row.q_mean, record.rules.decimals))
         if row.answer is not None and _q_mean(cells) == row.q_mean:
             answer = json.loads(row.answer)
-            told = Told(value=answer["value"], counts=answer.get("counts"))
+            score = ShownValue(value=answer["value"], counts=answer.get("counts"))
         entry = _register_submission(tx, row, at)
-        _score_event(tx, row, entry, protocol=record.protocol.hash, cells=cells, told=told, at=at)
+        _score_event(tx, row, entry, protocol=record.protocol.hash, cells=cells, score=score, at=at)
 
 
 def _q_mean(cells: Sequence[CellRow]) -> float:
@@ -155,7 +155,7 @@ def _register_submission(tx: Transaction, row: SubmissionRow, at: datetime, reas
     before = tx.latest_event(events.SUBMISSION, subject_of(row))
     facts = submission_facts(row, pseudonyms.pseudonyms(tx).get(row.team_key or 0))
     if before is not None:
-        # A stored file may be gone for a while, and is fetched again; the submission stays that of this file.
+        # A stored file may be missing until it is fetched again; the submission still refers to that file.
         facts |= {name: facts[name] or before.fields[name] for name in ("file", "content")}
         if before.facts == _hashed(facts):
             return str(before.fields["entry"])
@@ -170,7 +170,7 @@ def submission_facts(row: SubmissionRow, pseudonym: str | None = None) -> dict[s
 
     Args:
         row: The submission.
-        pseudonym: Of its team, if that had its name removed.
+        pseudonym: The team's pseudonym, if its name was removed.
     """
     return {
         "submission": row.pk,
@@ -200,12 +200,12 @@ def _has_answer(row: SubmissionRow) -> bool:
 
 @lru_cache(maxsize=ROWS)
 def _hash_of_facts(row: SubmissionRow, pseudonym: str | None) -> str:
-    """Hash the facts about a submission; not again of one that did not change, since every publish looks at all of them."""
+    """Hash the facts about a submission; unchanged ones are cached, because every publish cycle looks at all of them."""
     return _hashed(submission_facts(row, pseudonym))
 
 
 def stands_on(content: str | None, protocol: str, versions: Mapping[str, str]) -> str:
-    """Hash what a score was made from: a submission's newest score is on the present tasks if its event has this hash."""
+    """Hash what a score was made from; a submission has a score on the present tasks if its newest event has this hash."""
     return _hashed({"content": content, "protocol": protocol, "tasks": dict(versions)})
 
 
@@ -216,7 +216,7 @@ def _score_event(
     *,
     protocol: str,
     cells: Sequence[CellRow],
-    told: Told,
+    score: ShownValue,
     at: datetime,
 ) -> tuple[str, str]:
     fields: dict[str, Any] = {
@@ -240,12 +240,12 @@ def _score_event(
             }
             for cell in cells
         },
-        "q_mean": told.value,
+        "q_mean": score.value,
     }
-    if told.counts is not None:
-        fields["counts"] = told.counts
+    if score.counts is not None:
+        fields["counts"] = score.counts
     if engines := {cell.engine for cell in cells} - SAME_SCORES:
-        fields["engines"] = sorted(engines)  # `verify` computes with the kernel
+        fields["engines"] = sorted(engines)  # `verify` uses the kernel
     facts = stands_on(cells[0].content_hash, protocol, {cell.task: cell.version for cell in cells})
     return _add(tx, subject_of(row), fields, facts)
 
@@ -270,10 +270,10 @@ def _hashed(facts: Mapping[str, Any]) -> str:
 
 
 def subject_of(row: SubmissionRow) -> str:
-    """Return what a submission is called in the register of this challenge's state."""
+    """Return the name of a submission in the register."""
     return f"submission {row.pk}"
 
 
 def _listed(rules: Mapping[str, Any]) -> dict[str, Any]:
-    """Return rules as JSON gives them back."""
+    """Return rules as JSON would return them, with lists instead of tuples."""
     return {name: list(value) if isinstance(value, tuple) else value for name, value in rules.items()}

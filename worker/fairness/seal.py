@@ -1,4 +1,4 @@
-"""The seal: with every push the challenge signs what it has published, so that what anybody else pushes is told from it."""
+"""The seal: with every push the challenge signs what it has published, so that pushes of others can be recognized."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from worker.fairness.signing import Signer, is_signed
 
 PATH = "seal.json"
 FORMAT = 2
-SEAL = "seal"  # what is signed
+SEAL = "seal"  # the kind of signed document
 
 
 def seal(
@@ -24,15 +24,15 @@ def seal(
     at: datetime,
     keys: Collection[str] = (),
 ) -> bytes:
-    """Write the seal of published files. One that says the same already stays, byte for byte.
+    """Write the seal of published files. An existing seal of the same contents is kept byte for byte.
 
     Args:
-        files: Path to content, of everything that the challenge publishes.
-        before: The seal that is in the branch.
-        head: Of the public log.
+        files: Path to content, for everything that the challenge publishes.
+        before: The seal in the branch.
+        head: Hash of the public log.
         signer: The challenge's key.
         at: The time, in public.
-        keys: Those that may have signed the seal that is in the branch.
+        keys: The keys that may have signed the seal in the branch.
     """
     hashes = hashes_of(files)
     old = read(before)
@@ -40,7 +40,8 @@ def seal(
         old = None
     if old is not None and (old["files"], old["head"], old["key"]) == (hashes, head, signer.public):
         return before or b""
-    if old is not None:  # a seal that is older than another one is taken for its repetition
+    # a seal with an earlier time than another one would be taken for a copy of an old one
+    if old is not None:
         at = max(at, datetime.fromisoformat(old["made_at"]) + timedelta(microseconds=1))
     body = {
         "format": FORMAT,
@@ -59,7 +60,7 @@ def hashes_of(files: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def spoilt(files: Mapping[str, bytes], keys: Collection[str]) -> frozenset[str]:
-    """Return the files of a branch that are not as the challenge has sealed them: all of them, if the seal is not the challenge's."""
+    """Return the files of a branch that differ from the challenge's seal; all of them if the seal is not the challenge's."""
     document = read(files.get(PATH))
     if document is None or document["key"] not in keys:
         return frozenset({*files, PATH})
@@ -67,13 +68,13 @@ def spoilt(files: Mapping[str, bytes], keys: Collection[str]) -> frozenset[str]:
 
 
 def differing(document: Mapping[str, Any], files: Mapping[str, bytes]) -> frozenset[str]:
-    """Return the files that a seal names and that are not as it says, or not there."""
+    """Return the files named in a seal that differ from it or are missing."""
     hashes = hashes_of(files)
     return frozenset(path for path, name in document["files"].items() if hashes.get(path) != name)
 
 
 def read(content: bytes | None) -> dict[str, Any] | None:
-    """Return a seal whose signature is that of the key that it names; None for anything else."""
+    """Return a seal with a valid signature of the key that it names; None for anything else."""
     try:
         document = json.loads(content or b"")
         body = {name: value for name, value in document.items() if name != "signature"}

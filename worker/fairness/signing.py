@@ -1,6 +1,6 @@
-"""Signatures: what the challenge itself has published can be told from what somebody else has pushed.
+"""Signatures: distinguish what the challenge has published from what somebody else has pushed.
 
-The key is made with the first commitment that names it, and lies in the database: in backups, and with every worker that may lead. Its
+The key is made with the first commitment that names it. It is in the database, and so in backups and with every worker that may lead. Its
 public half is in ``commitment.json``.
 """
 
@@ -34,7 +34,7 @@ class Signer:
         return self._key.public_key().public_bytes_raw().hex()
 
     def sign(self, domain: str, document: Any) -> str:
-        """Sign a JSON value as what it is, so that no signature passes for another kind's; 64 bytes in hex."""
+        """Sign a JSON value as a document of one kind, so that the signature is invalid for other kinds; 64 bytes in hex."""
         return self._key.sign(_message(domain, document)).hex()
 
     @property
@@ -43,20 +43,20 @@ class Signer:
 
 
 def signer(tx: Transaction) -> Signer | None:
-    """Return the challenge's key, None as long as it has none."""
+    """Return the challenge's key, None if it has none yet."""
     seed = tx.fact(_FACT)
     return None if seed is None else Signer(bytes.fromhex(seed))
 
 
 def renew(tx: Transaction) -> Signer:
-    """Make a new key, which signs from now on."""
+    """Make a new key that signs from now on."""
     fresh = Ed25519PrivateKey.generate().private_bytes_raw()
     tx.set_fact(_FACT, fresh.hex())
     return Signer(fresh)
 
 
 def is_signed(public: str, domain: str, document: Any, signature: object) -> bool:
-    """Return whether a document was signed with the private half of a key; False for anything that is not a key and a signature."""
+    """Return whether the private half of a key has signed a document; False if the key or the signature is malformed."""
     try:
         key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
         key.verify(bytes.fromhex(str(signature)), _message(domain, document))

@@ -1,4 +1,4 @@
-"""Succession: which keys are the challenge's, each signed by the one before it."""
+"""Succession: which keys are the challenge's, where each is signed by the one before it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from worker.fairness.signing import is_signed
 
-COMMITMENT, SUCCESSION = "commitment", "succession"  # what is signed
+COMMITMENT, SUCCESSION = "commitment", "succession"  # kinds of signed documents
 
 
 def keys_of(public: bytes | None) -> tuple[str, ...]:
@@ -22,8 +22,8 @@ def keys_of(public: bytes | None) -> tuple[str, ...]:
 def keys_in(entries: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     """Return the keys that public commitments name, in their order.
 
-    The first commitment with a key says which is the challenge's, and every other key is signed with the one before it: without that,
-    anyone who may push could name a key. A replaced key can sign nothing, neither a commitment nor another key.
+    The first commitment with a key defines the challenge's, and every other key must be signed with the one before it; otherwise anyone
+    with write access could add a key. A replaced key can no longer sign a commitment or another key.
     """
     known: list[str] = []
     for entry in entries:
@@ -34,7 +34,7 @@ def keys_in(entries: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
 
 
 def key_of(entry: Mapping[str, Any], known: Sequence[str]) -> str | None:
-    """Return the key of an entry that is signed with the newest of the known keys, or with one that this key has signed; else None."""
+    """Return an entry's key if the newest known key has signed it, or has signed the new key that did; otherwise None."""
     key = entry.get("key")
     body = {name: value for name, value in entry.items() if name != "signature"}
     if not isinstance(key, str) or not is_signed(key, COMMITMENT, body, entry.get("signature")):

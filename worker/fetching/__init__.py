@@ -1,3 +1,3 @@
-"""Stage 2, from links to files. It imports nothing by itself: its child must not load what the daemon needs."""
+"""Stage 2, from links to files. It imports nothing itself, because its child process must not load what only the daemon needs."""
 
 __all__ = ["download", "fair_queue", "housekeeping", "stage", "uploads"]

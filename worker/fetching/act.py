@@ -1,6 +1,7 @@
-"""Fetching one file, in a child that may be killed.
+"""Fetch one file, in a child process that may be killed.
 
-A failed download never fails a submission: it is tried again indefinitely. Only a file that is larger than allowed is its author's fault.
+A failed download never fails a submission: it is tried again indefinitely. Only a file that is larger than allowed, or an upload that
+was never finished, is its author's fault.
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ from worker.runtime.child_acts import ChildAct, Died, Limits, OverLimit, Stopped
 from worker.runtime.files import FileStore
 from worker.state import Attempt, OutboxKind, Outcome, State, SubmissionRow, Transaction
 
-QUIET_S = 30.0  # without a byte
-SETTLES_S = 10.0  # after a message; less where the queue is looked at more often than that
-TRIES_UNTOLD = 2  # in vain, before the organizer is told
+QUIET_S = 30.0  # seconds without a byte
+SETTLES_S = 10.0  # after a message; less if the queue is polled more often
+TRIES_UNTOLD = 2  # failed tries before the organizer is told
 
 
 class Download(ChildAct[Result]):
-    """Have a submission's file downloaded; what follows from it is another matter.
+    """Have a submission's file downloaded; subclasses decide what follows.
 
     Args:
         context: The worker's surroundings.
         files: Where files are stored.
-        row: The submission, with an address that was read.
-        deadline_s: Most time for it: looking up a name, connecting and headers are part of it.
-        only: SHA-256 that the file must have to be stored; None if any will do but EvalAI's placeholder.
+        row: The submission, whose file's address is known.
+        deadline_s: Time limit in seconds, which includes the name lookup, connecting and the headers.
+        only: SHA-256 that the file must have to be stored; None if any file except EvalAI's placeholder is stored.
     """
 
     module = "worker.fetching.fetch_child"
@@ -57,11 +58,11 @@ class Download(ChildAct[Result]):
 
     @property
     def limits(self) -> Limits:
-        """Time alone: a download takes next to no memory, whatever comes."""
+        """Only a time limit: a download needs very little memory, whatever is sent."""
         return Limits(deadline_s=self._deadline_s)
 
     def order(self) -> Order:
-        """Say what to download from whom, and where it is stored."""
+        """Return what to download, from which hosts, and where to store it."""
         configuration = self._context.configuration
         return {
             "url": self._row.input_file or "",
@@ -77,7 +78,7 @@ class Download(ChildAct[Result]):
         }
 
     def explained(self, error: NeucoError) -> NeucoError:
-        """Say what an end means that the child did not explain."""
+        """Explain an end for which the child gave no error of its own."""
         if isinstance(error, OverLimit):
             return InfrastructureError(
                 f"A submission's file did not arrive within {self._deadline_s:.0f} s.",
@@ -94,7 +95,7 @@ class Download(ChildAct[Result]):
 
 
 class FetchFile(Download):
-    """Fetch the file of a submission that is to be scored; its arguments are those of any download."""
+    """Fetch the file of a submission that is to be scored; the arguments are those of :class:`Download`."""
 
     name = "fetch"
     _attempt = 0
@@ -110,16 +111,16 @@ class FetchFile(Download):
 
     @property
     def folder(self) -> Path:
-        """Named after the attempt."""
+        """The folder, named after the attempt."""
         return self._files.temporary(f"fetch-{self._attempt}")
 
     def is_due(self, tx: Transaction) -> bool:
-        """Return whether the submission still waits for its file, and this attempt is the one that brings it."""
+        """Return whether the submission still waits for its file, and this attempt is the open one."""
         current = tx.get(self.pk)
         return current is not None and current.state is State.ACKNOWLEDGED and tx.is_open(self._attempt)
 
     def outcome(self, tx: Transaction, result: Result, now: datetime) -> None:
-        """Let it be scored; or follow EvalAI's placeholder, which is there while an upload is under way or was never finished."""
+        """Store the file for scoring, or follow EvalAI's placeholder, which means that an upload is under way or was never finished."""
         current = tx.get(self.pk)
         if current is None or not tx.is_open(self._attempt):
             return
@@ -150,7 +151,7 @@ class FetchFile(Download):
         )
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Blame the author for a file that is too large, and try again after everything else."""
+        """Reject a file that is too large; after every other failure, try again."""
         current = tx.get(self.pk)
         if current is None or not tx.is_open(self._attempt):
             return
@@ -172,9 +173,9 @@ class FetchFile(Download):
         ours = isinstance(error, OrganizerError)
         outcome = Outcome.ORGANIZER if ours else Outcome.INFRASTRUCTURE
         tx.close_attempt(self._attempt, outcome, now=now, reason=f"{error.code}: {error.sentence}")
-        if current.state is not State.ACKNOWLEDGED:  # it ended meanwhile
+        if current.state is not State.ACKNOWLEDGED:  # the submission has ended meanwhile
             return
-        # An expired link: the next reading of the submission brings a fresh one.
+        # The link has expired; the next reading of the submission brings a fresh one.
         values = {"read_at": None} if error.code == "file.link_expired" else {}
         retry_at = self._context.retry_at(now, current.tries)
         tx.note(self.pk, not_before=retry_at, tries=current.tries + 1, **values)

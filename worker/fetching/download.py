@@ -1,4 +1,4 @@
-"""Fetching a submission's file: streamed, capped, hashed, from known hosts only, and never with our token."""
+"""Download a submission's file: streamed, limited in size, hashed, from known hosts only, and never with our token."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, kw_only=True)
 class DownloadResult:
-    """What was fetched: the SHA-256 of the bytes as they came, in hexadecimal, and their number."""
+    """What was downloaded: SHA-256 of the bytes as they arrived, in hexadecimal, and their number."""
 
     sha256: str
     size: int
@@ -40,34 +40,34 @@ def download(
     timeout_s: float,
     session: requests.Session | None = None,
 ) -> DownloadResult:
-    """Fetch a file into ``destination``, which appears whole or not at all.
+    """Download a file to ``destination``, which appears whole or not at all.
 
-    The bytes are kept as they come: no content encoding is undone, so that what is counted against the cap is what is stored. Redirects
-    are not followed. No credentials are sent, not even those of a ``.netrc``.
+    The bytes are kept as they arrive: no content encoding is undone, so that the stored bytes are those that count against the limit.
+    Redirects are not followed. No credentials are sent, not even those of a ``.netrc``.
 
-    How long it may take altogether is not decided here: names, connections, headers and bodies can all be slow, and only a process can be
-    stopped in each of them. See :class:`worker.fetching.act.FetchFile`.
+    The total time is not limited here: names, connections, headers and bodies can all be slow, and only a process can be stopped in each
+    of them. See :class:`worker.fetching.act.FetchFile`.
 
     Args:
         url: Address from the submission; ``http://`` only on loopback.
-        destination: Where the file goes; its folder must exist. A temporary file next to it is removed in every outcome.
-        max_bytes: Cap of the download.
+        destination: Where the file goes; its folder must exist. A temporary file next to it is always removed.
+        max_bytes: Size limit of the download.
         allowed_hosts: ``host`` (any port) or ``host:port``: the server's own and the configured ``media_hosts``.
-        timeout_s: How long the other side may stay silent.
-        session: Connection pool; one is made when none is handed in.
+        timeout_s: How long the other side may be silent, in seconds.
+        session: Connection pool; without one, a new one is made.
 
     Raises:
         ParticipantError: ``file.too_large``.
-        OrganizerError: ``download.host``, the address is none that files may come from.
-        InfrastructureError: ``file.link_expired``, reading the submission again may give a fresh address; else network, time-out, a
-            broken end; trying again may help.
+        OrganizerError: ``download.host``: files may not come from this address.
+        InfrastructureError: ``file.link_expired``: reading the submission again may give a fresh address. Others, for the network, a
+            time-out or an incomplete body: trying again may help.
     """
     check_address(url, allowed_hosts)
     pool = session or requests.Session()
     try:
         with _Part(destination) as part:
             result, error = _Transfer(part.file, max_bytes, timeout_s=timeout_s).run(pool, url)
-            # Raised outside the library's handlers, whose exceptions hold addresses that may be signed.
+            # Raised outside the library's handlers, because its exceptions contain addresses that may be signed.
             if error is not None:
                 raise error
             part.keep()
@@ -84,7 +84,7 @@ def download(
 
 
 class _Part:
-    """A temporary file next to its destination: moved there when kept, removed in every other outcome."""
+    """A temporary file next to its destination: moved there if it is kept, otherwise removed."""
 
     def __init__(self, destination: Path) -> None:
         self._destination = destination
@@ -97,7 +97,7 @@ class _Part:
         return self
 
     def keep(self) -> None:
-        """Put the whole file in its place, durably."""
+        """Move the whole file to its destination, durably."""
         self.file.flush()
         os.fsync(self.file.fileno())
         self._path.replace(self._destination)
@@ -110,7 +110,7 @@ class _Part:
 
 
 def check_address(url: str, allowed_hosts: Collection[str]) -> None:
-    """Refuse an address that files may not come from.
+    """Refuse an address from which files may not come.
 
     Raises:
         OrganizerError: ``download.host``.
@@ -118,7 +118,7 @@ def check_address(url: str, allowed_hosts: Collection[str]) -> None:
     try:
         address = urlsplit(url)
         port = address.port or DEFAULT_PORTS.get(address.scheme, 0)
-        # The HTTP library reads addresses with a parser of its own; where the two could differ, nobody goes.
+        # The HTTP library has a parser of its own; an address that the two could read differently is refused.
         other = (urllib3.util.parse_url(url).host or "").strip("[]")
         if other != (address.hostname or "") or any(c <= " " or c in "\\\x7f" for c in url):
             raise ValueError("read differently by different parsers")
@@ -161,7 +161,7 @@ class _Transfer:
         self._size = 0
 
     def run(self, pool: requests.Session, url: str) -> tuple[DownloadResult, NeucoError | None]:
-        """Fetch; return what came and what went wrong."""
+        """Download; return what arrived and what went wrong."""
         error: NeucoError | None
         try:
             with pool.get(
@@ -182,6 +182,7 @@ class _Transfer:
         if status in (403, 404, 410):
             return InfrastructureError(
                 f"The address of a submission's file has expired (HTTP {status}).",
+                cure="The worker reads the submission again, which gives a new address.",
                 code="file.link_expired",
             )
         if 300 <= status < 400:
@@ -196,7 +197,7 @@ class _Transfer:
         return too_large(self._max_bytes) if length is not None and length > self._max_bytes else None
 
     def _copy(self, response: requests.Response) -> NeucoError | None:
-        """Copy the body as it comes."""
+        """Copy the body as it arrives."""
         while chunk := response.raw.read1(CHUNK, decode_content=False):
             self._size += len(chunk)
             if self._size > self._max_bytes:

@@ -1,4 +1,4 @@
-"""The fair queue: whose submission is next."""
+"""The fair queue: choose whose submission is next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The child that downloads one submitted file: streamed, capped, hashed, without any token, and then kept in the store."""
+"""The child process that downloads one submitted file without any token and stores it."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Result(TypedDict):
 
 
 def main(order: Order, _: Callable[..., None]) -> Result:
-    """Download the order's URL, and keep the file if it is the one that is wanted, or if none is named and it is not EvalAI's placeholder.
+    """Download the order's URL; keep the file if it is the wanted one, or, if none is named, anything but EvalAI's placeholder.
 
     Raises:
         ParticipantError: If the file is larger than allowed.
-        InfrastructureError: If the download failed, or the file cannot be kept; it is tried again.
+        InfrastructureError: If the download failed or the file cannot be stored; the daemon tries again.
     """
     from scoring.errors import InfrastructureError
     from worker.fetching.download import download

@@ -1,7 +1,7 @@
-"""Housekeeping of stored files: compress what is answered, remove what is older than `keep_days`.
+"""Housekeeping of stored files: compress those whose submissions are answered, remove those older than `keep_days`.
 
-Files are kept for re-scoring, and until the reveal as long as it may have to publish them. A plain CSV compresses to less than half, but
-that costs seconds, so it is done after the answer, one file at a time, while nothing else is to do.
+Files are kept for rescoring and, if the reveal may have to publish them, until then. A plain CSV compresses to less than half, but
+that takes seconds, so it is done after the answer, one file at a time, while nothing else is to do.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from worker.state import ACTIVE, COUNTED, State, Transaction
 
 COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"PAR1")  # gzip, zip and NPZ, Parquet
 EVERY = timedelta(minutes=10)
-LEVEL = 1  # of gzip: floats in text gain little from more
+LEVEL = 1  # of gzip: more saves little with floats in text
 
 
 class Housekeeping:
@@ -39,8 +39,8 @@ class Housekeeping:
         self._runner: Runner[FileStore] = Runner(
             "files", context.store, wake=context.wake, checkpoint=context.checkpoint
         )
-        self._stored: dict[Path, bool] = {}  # to whether it is worth compressing; nobody has sorted them yet
-        self._compressible: list[Path] = []  # and wanted
+        self._stored: dict[Path, bool] = {}  # path to whether it is worth compressing, before `_sort`
+        self._compressible: list[Path] = []  # worth compressing, and still needed
 
     @property
     def late(self) -> bool:
@@ -48,7 +48,7 @@ class Housekeeping:
         return self._runner.late
 
     def step(self, now: datetime, *, idle: bool) -> bool:
-        """Take in what was done; while nothing else is to do, remove what is old or begin the next act."""
+        """Record what was done; while nothing else is to do, remove old files or begin the next act."""
         ended = self._runner.collect(now)
         if ended is not None:
             if isinstance(ended.act, LookAtFiles) and ended.error is None:
@@ -69,14 +69,14 @@ class Housekeeping:
         return True
 
     def next_act(self, now: datetime) -> FilesAct[Any] | None:
-        """Return what is to be done with the stored files, if anything is."""
+        """Return the next act on the stored files, if any is due."""
         if self._compressible:
             return CompressFile(self._context, self._compressible[-1])
         due = self._context.timetable.due(Job.HOUSEKEEPING, now)
         return LookAtFiles(self._context) if due else None
 
     def _sort(self, now: datetime) -> None:
-        """Remove what is old, and keep in mind what is worth compressing."""
+        """Remove old files, and list those worth compressing."""
         horizon = now - timedelta(days=self._context.configuration.submission.keep_days)
         with self._context.store.read() as tx:
             known, again, promised = tx.submissions(), tx.wanted_files(), _promised(tx)
@@ -87,7 +87,8 @@ class Housekeeping:
         }
         wanted |= {request.file_hash for request in again} | promised
         busy = {row.file_hash for row in known if row.state in ACTIVE}
-        stored, self._stored = self._stored, {}  # a file that resists must not do so at each step
+        # cleared first, so that a file that fails is not tried at each step
+        stored, self._stored = self._stored, {}
         for path, plain in stored.items():
             if path.name not in wanted:
                 self._files.remove(path.name)
@@ -96,7 +97,7 @@ class Housekeeping:
 
 
 def _promised(tx: Transaction) -> set[str | None]:
-    """Return the files whose contents the terms promise, or may come to, in phases that are not revealed."""
+    """Return the files of unrevealed phases whose contents are promised by the terms, or may be later."""
     entries, revealed = [public for public, _ in tx.commitments()], tx.revealed_phases()
     rules = {phase: disclosure.rule_of(entries, phase) for phase in tx.phases() if phase not in revealed}
     return {
@@ -112,7 +113,7 @@ def _promised(tx: Transaction) -> set[str | None]:
 
 
 class FilesAct(Act[FileStore, Result]):
-    """An act on the stored files; one that fails comes again with the next look at them.
+    """An act on the stored files; after a failure, it is tried again when the files are listed next.
 
     Args:
         context: The worker's surroundings.
@@ -122,7 +123,7 @@ class FilesAct(Act[FileStore, Result]):
         self._context = context
 
     def outcome(self, tx: Transaction, result: Result, now: datetime) -> None:
-        """Tell that what was wrong is over."""
+        """Resolve the alert about an earlier failure."""
         tx.resolve_alert(f"files.{self.name}", now=now)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
@@ -131,23 +132,23 @@ class FilesAct(Act[FileStore, Result]):
 
 
 class LookAtFiles(FilesAct["dict[Path, bool]"]):
-    """List the stored files, with whether each is worth compressing."""
+    """List the stored files, and whether each is worth compressing."""
 
     name = "look"
     what: ClassVar[str] = "The look at the stored files"
     time_out_s = 600.0
 
     def perform(self, resource: FileStore) -> dict[Path, bool]:
-        """Look at the beginning of each."""
+        """Read the first bytes of each file."""
         return {path: worth_compressing(path) for path in resource.stored()}
 
 
 class CompressFile(FilesAct[None]):
-    """Replace a stored file by its gzip, which reads as the same embeddings.
+    """Replace a stored file by its gzip, which contains the same embeddings.
 
     Args:
         context: The worker's surroundings.
-        path: The file; its name stays the hash of what was downloaded.
+        path: The file; its name remains the hash of the downloaded bytes.
     """
 
     name = "compress"
@@ -159,7 +160,7 @@ class CompressFile(FilesAct[None]):
         self.path = path
 
     def perform(self, resource: FileStore) -> None:
-        """Write it to a place of its own, as an earlier try may hang on, and put it where the file was."""
+        """Compress to a new folder, because an earlier try may still be running, and move the result over the file."""
         folder = resource.temporary(f"compress-{secrets.token_hex(4)}")
         folder.mkdir(mode=0o700)
         try:

@@ -1,4 +1,4 @@
-"""The fetching stage: which file is fetched next."""
+"""The fetching stage: decide which file is fetched next."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from worker.challenge.context import Context, seconds
 from worker.evaluation import answers
 from worker.fetching import uploads
 from worker.fetching.act import Download, FetchFile
-from worker.fetching.again import FetchAgain, ended_requests
 from worker.fetching.fair_queue import next_in_turn
+from worker.fetching.refetch import FetchAgain, ended_requests
 from worker.runtime.child_runner import ChildRunner
 from worker.runtime.files import FileStore
 from worker.runtime.storage import below_reserve
 from worker.state import State, Transaction
 
-AHEAD = 1  # files fetched besides those that can be scored at once; more would only fill the disk
+AHEAD = 1  # files to fetch beyond those that can be scored at once; more would only fill the disk
 DEADLINE_S = 900.0
 
 
 class Fetching:
-    """Has one file after the other fetched.
+    """Has one file after another fetched.
 
     Args:
         context: The worker's surroundings.
         files: Where files are stored.
-        deadline_s: Most time for one file.
+        deadline_s: Time limit for one file, in seconds.
     """
 
     def __init__(self, context: Context, files: FileStore, *, deadline_s: float = DEADLINE_S) -> None:
@@ -40,7 +40,7 @@ class Fetching:
         return bool(self._runner.acts)
 
     def step(self, now: datetime) -> bool:
-        """Look after the download under way, or start the next one."""
+        """Follow the download under way, or start the next one."""
         if self.busy:
             return self._runner.look(now)
         self._settle(now)
@@ -52,21 +52,21 @@ class Fetching:
         self._runner.stop(now)
 
     def next_act(self, now: datetime) -> Download | None:
-        """Return the next download: what is to be scored goes before what is wanted again."""
+        """Return the next download: files to be scored come before files that are wanted again."""
         with self._context.store.read() as tx:
             return self._next_file(tx, now) or self._next_again(tx, now)
 
     def _next_file(self, tx: Transaction, now: datetime) -> FetchFile | None:
-        """Return the next file to be scored: round-robin between teams, and no more than are soon scored."""
+        """Return the next file to be scored, round-robin between teams, but no more files than will soon be scored."""
         grid = seconds(self._context.configuration.submission.answer_grid)
         acknowledged = tx.submissions([State.ACKNOWLEDGED])
         if not acknowledged:
             return None
-        # One that waits for a person, its next try or its team's last answer must not keep others from being fetched.
+        # A file that waits for a person, its next try or its team's last answer must not keep others from being fetched.
         later = answers.unreleased(tx, now, grid=grid)
         fetched = tx.submissions([State.FETCHED])
         ready = [row for row in fetched if row.hold is None and not row.waits(now)]
-        enough = AHEAD + self._context.configuration.scoring.at_once
+        enough = AHEAD + self._context.configuration.scoring.evaluations
         if sum(row.team_key not in later for row in ready) >= enough:
             return None
         waiting = [
@@ -74,7 +74,7 @@ class Fetching:
             for row in acknowledged
             if row.can_go_on(now)
             and row.team_key not in later
-            and row.read_at is not None  # else its address is stale: the intake reads it again
+            and row.read_at is not None  # otherwise its address is stale, and the intake reads it again
         ]
         chosen = next_in_turn(tx, waiting)
         if chosen is None:
@@ -85,7 +85,7 @@ class Fetching:
         """Return the next file that a command wants again."""
         for wanted in tx.wanted_files(open_only=True):
             row = tx.get(wanted.submission)
-            # Without a time of reading its address is stale: the intake reads it again.
+            # Without a time of reading, its address is stale, and the intake reads it again.
             if row is not None and row.read_at is not None and not wanted.waits(now):
                 return FetchAgain(
                     self._context, self._files, row, deadline_s=self._deadline_s, only=wanted.file_hash
@@ -93,7 +93,7 @@ class Fetching:
         return None
 
     def _settle(self, now: datetime) -> None:
-        """Let files be fetched again that were placeholders, when it is time, and end requests that need no download."""
+        """Let placeholders be fetched again when it is time, and end requests that need no download."""
         with self._context.store.read() as tx:
             uploading = tx.submissions([State.UPLOADING])
             ended = ended_requests(tx, self._files)

@@ -1,9 +1,10 @@
-"""Large uploads: EvalAI lists them from their first moment, with a placeholder of twelve bytes where the file will be.
+"""Large uploads: EvalAI lists them from their start, with a placeholder of twelve bytes instead of the file.
 
-The participant's parts follow under the same address, which may take an hour or never end; then a message comes. So whether a placeholder
-is a fault is decided here: not as long as the listing alone told us of the submission. It then waits for its message, or until the file is
-another one when we look again, and it delays nothing else. A message says that the upload is over. If the placeholder is still there when
-storage has had time to settle, it is all that was submitted, and its author reads that the upload was not finished.
+The participant's parts follow under the same address, which may take an hour or never end; then a message comes. This module decides
+whether a placeholder is the author's fault. It is not, as long as only the listing has shown the submission. The submission then waits
+for its message, or until another look finds the file, and delays nothing else. A message says that the upload is over. If the
+placeholder is still there after storage has had time to settle, nothing else was submitted, and the author is told that the upload was
+not finished.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import hashlib
 from datetime import datetime, timedelta
 
 from scoring.errors import ParticipantError
+from scoring.printable import count_of
 from worker.state import State, SubmissionRow, Transaction
 
 PLACEHOLDER = hashlib.sha256(b"file_content").hexdigest()
@@ -30,13 +32,13 @@ def follow_placeholder(
 
     Args:
         tx: An open write transaction.
-        row: The submission, as it is now.
-        begun_at: When fetching it began.
-        settles: For how long after a message storage may still show the placeholder.
+        row: The submission as it is now.
+        begun_at: When fetching began.
+        settles: How long after a message the storage may still show the placeholder.
         now: The time.
     """
     if row.state is not State.ACKNOWLEDGED:
-        return False  # ended meanwhile
+        return False  # the submission has ended meanwhile
     messaged_at = tx.messaged_at(row.pk)
     if messaged_at is None:
         tx.move(row.pk, State.ACKNOWLEDGED, State.UPLOADING, not_before=_next_look(row, now))
@@ -58,7 +60,7 @@ def follow_placeholder(
 
 
 def unfinished() -> ParticipantError:
-    """Say what is wrong with a placeholder that is all there is."""
+    """Return the error for an upload that was never finished."""
     return ParticipantError(
         "The upload was not finished: instead of your file, EvalAI has its own placeholder, the text file_content.",
         cure="Submit the file again, and wait until the upload has finished.",
@@ -70,7 +72,8 @@ def take_message(tx: Transaction, row: SubmissionRow, *, now: datetime) -> bool:
     """Follow a message about a submission that was seen as a placeholder: its file is fetched again.
 
     Returns:
-        Whether the message may be deleted. One that comes while the answer is on its way waits in the queue until the answer has left.
+        Whether the message may be deleted. A message that comes while the answer is being sent stays in the queue until the answer has
+            left.
     """
     if row.state is State.UPLOADING:
         tx.move(row.pk, State.UPLOADING, State.ACKNOWLEDGED)
@@ -91,23 +94,23 @@ def take_message(tx: Transaction, row: SubmissionRow, *, now: datetime) -> bool:
 
 
 def look_again(tx: Transaction, due: list[SubmissionRow]) -> None:
-    """Let files be fetched again that were placeholders: a message may be lost, or never be sent."""
+    """Let placeholders be fetched again, because a message may be lost or may never be sent."""
     for row in due:
         tx.move(row.pk, State.UPLOADING, State.ACKNOWLEDGED)
 
 
 def is_due(row: SubmissionRow, now: datetime) -> bool:
-    """Return whether it is time to look again; a moment too far off is from before the clock was set back."""
+    """Return whether it is time to look again; a moment too far in the future means that the clock was set back."""
     return row.not_before is None or not now < row.not_before <= now + LONGEST_LOOK
 
 
 def _next_look(row: SubmissionRow, now: datetime) -> datetime:
-    """Return when to look again: after half the time that we have known it, so that an abandoned upload costs next to nothing."""
+    """Return when to look again: after half the time since it was first seen, so that an abandoned upload costs very little."""
     return now + min(LONGEST_LOOK, max(FIRST_LOOK, (now - row.first_seen_at) / 2))
 
 
 def tell_of_old(tx: Transaction, *, now: datetime) -> None:
-    """Tell the organizer of uploads that have not been finished for a day, in one alert, and no more when they are over."""
+    """Raise one alert about all uploads that are unfinished after a day; resolve it when none is left."""
     old = [
         row
         for row in tx.submissions([State.UPLOADING])
@@ -117,9 +120,9 @@ def tell_of_old(tx: Transaction, *, now: datetime) -> None:
         tx.resolve_alert(ALERT, now=now)
         return
     named = ", ".join(str(row.pk) for row in old[:NAMED])
-    uploads_are = "1 large upload is" if len(old) == 1 else f"{len(old)} large uploads are"
     text = (
-        f"{uploads_are} not finished after a day: {named}. EvalAI still has a placeholder instead of the file. "
-        "Ask the team to submit again, and cancel the submission at EvalAI. Other submissions are not delayed."
+        f"{count_of(len(old), 'large upload is', 'large uploads are')} not finished after a day: {named}. EvalAI still has a placeholder"
+        " instead of the file. "
+        "Ask each team to submit again, and cancel the submission at EvalAI. Other submissions are not delayed."
     )
     tx.raise_alert(ALERT, "upload.unfinished", text, now=now)

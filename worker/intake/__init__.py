@@ -1,6 +1,7 @@
-"""Intake: EvalAI's messages and listings become rows, and what is owed to EvalAI is sent.
+"""Intake: store what EvalAI's messages and listings say, and send EvalAI what is owed to it.
 
-The stage (:class:`Intake`) decides which call is next; each call is an act that reads in one piece; the facts decide what a row becomes.
+The stage (:class:`Intake`) decides which call comes next. Each call is an act with its own class. What EvalAI says of a submission
+decides how its row changes.
 """
 
 from worker.intake.stage import Intake

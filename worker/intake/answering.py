@@ -1,4 +1,4 @@
-"""The answer that a submission is given."""
+"""Posting the answer to a submission."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from worker.intake.calls import Call
 from worker.intake.session import Session
 from worker.state import OutboxKind, Owed, State, SubmissionRow, Transaction
 
-STUCK_TRIES = 3  # of one answer in vain, before a person is told
+STUCK_TRIES = 3  # failed tries of one answer before a person is told
 
 
 class PostAnswer(Call[None]):
@@ -23,10 +23,10 @@ class PostAnswer(Call[None]):
 
     Args:
         context: The worker's surroundings.
-        session: With EvalAI.
-        owed: What is owed.
+        session: The session with EvalAI.
+        owed: The row of the outbox.
         row: The submission, read after its answer was known.
-        phase: Its phase's settings.
+        phase: Settings of its phase.
     """
 
     name = "post"
@@ -50,12 +50,12 @@ class PostAnswer(Call[None]):
         self.pk = row.pk
 
     def intent(self, tx: Transaction, now: datetime) -> None:
-        """Record that it is sent: an answer that EvalAI shows may be ours from here on."""
+        """Record that the answer is being sent: from now on, an answer that EvalAI shows may be ours."""
         super().intent(tx, now)
         tx.sending(self._owed.id, now=now)
 
     def perform(self, resource: Client) -> None:
-        """Send it; without words where the host has disabled the phase's logs."""
+        """Send the answer, without stdout and stderr if the host has disabled the phase's logs."""
         answer = self._answer
         if answer.status == "finished":
             resource.finish(
@@ -69,7 +69,7 @@ class PostAnswer(Call[None]):
             resource.fail(self._row.pk, self._phase_pk, stderr="" if self._silent else answer.stderr)
 
     def outcome(self, tx: Transaction, result: None, now: datetime) -> None:
-        """Record that EvalAI has it; if a rescore changed the answer meanwhile, the new one follows."""
+        """Record that EvalAI has it; if a rescore changed the answer meanwhile, the new answer is sent next."""
         row, status = self._row, self._answer.status
         told = {"answered_at": now, "read_at": self.began_at, "remote_status": status, "posted": row.answer}
         tx.settled(self._owed.id, now=now)
@@ -92,7 +92,7 @@ class PostAnswer(Call[None]):
         )
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Let it wait for a moment on the grid; whether it was applied is unknown, so the next try reads the submission first."""
+        """Schedule the next try on the grid; whether the answer arrived is unknown, so the next try first reads the submission."""
         row, owed = self._row, self._owed
         moment = release_at(
             self._context.retry_at(now, owed.tries),
@@ -101,14 +101,14 @@ class PostAnswer(Call[None]):
         )
         tx.postpone(owed.id, not_before=moment, error=error.code)
         tx.note(row.pk, read_at=None)
-        # EvalAI answers everything else: an outage has an alert of its own.
+        # Only if EvalAI answers all other calls, because an outage has an alert of its own.
         stuck = owed.tries >= STUCK_TRIES and self._session.silent_since == now
         if isinstance(error, Rejected) or stuck:
             self._context.report(tx, f"post:{row.pk}", error, now=now)
 
 
 def defer(context: Context, tx: Transaction, pk: int, error: NeucoError, now: datetime) -> None:
-    """Let a submission wait after a failed call about it."""
+    """Delay a submission after a failed call about it."""
     row = tx.get(pk)
     if row is None:
         return

@@ -1,7 +1,7 @@
-"""Calls to EvalAI: one at a time, within the account's budget; and when a call is tried again after a failure.
+"""Calls to EvalAI: one at a time, within the account's budget, and with a back-off after a failure.
 
-All calls go through one runner, one after another, so that answers are never overtaken by readings that are older. A refused token or a
-closed budget holds up every call; any other failure only the kind of call that failed.
+All calls go through one runner, one after another, so that an answer is never decided by a reading that is older than it. A refused
+token or an exhausted budget delays every call; any other failure delays only calls of the same kind.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from worker.intake.session import Session
 from worker.runtime import Act, Result, Runner
 from worker.state import Transaction
 
-ALL = "all"  # the back-off that holds for every call
-LONGEST_UNHURRIED = timedelta(hours=1)  # between two tries of a call that nothing waits for
-OUTAGE = timedelta(minutes=1)  # shorter ones come and go, and nobody has to act
+ALL = "all"  # key of the back-off that holds for every call
+LONGEST_UNHURRIED = timedelta(hours=1)  # between two tries of a call for which nothing waits
+OUTAGE = timedelta(minutes=1)  # shorter outages end by themselves, and nobody must act
 
 
 class Call(Act[Client, Result]):
     """An act on EvalAI.
 
     Attributes:
-        began_at: When it began: what it reads was so at that moment or later.
-        pk: The submission that it is for, if it is for one alone.
+        began_at: When it began: what it reads was true at that moment or later.
+        pk: The submission, if the call is about one only.
         answer: Whether an answer depends on it, so that it may use the budget's reserve.
-        ahead: How many calls must be able to follow it at once: a reading that grows old before `running` may leave is wasted.
+        ahead: How many calls must be able to follow at once: a reading that becomes too old before `running` can be sent is wasted.
     """
 
     what: ClassVar[str] = "A call to EvalAI"
-    time_out_s = 75.0  # in all; connecting and each read have time-outs of their own
+    time_out_s = 75.0  # in total; connecting and each read have time limits of their own
     began_at: datetime
     pk: int | None = None
     answer: bool = False
@@ -55,7 +55,7 @@ class Call(Act[Client, Result]):
             tx.count_call(self.pk)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Record nothing: the runner tries again."""
+        """Record nothing: the runner schedules the next try."""
 
 
 class CallRunner:
@@ -63,10 +63,10 @@ class CallRunner:
 
     Args:
         context: The worker's surroundings.
-        session: With EvalAI.
+        session: The session with EvalAI.
         client: EvalAI's client.
         budget: How many calls may leave.
-        fresh_client: Makes a client with the token that the configuration points to now; asked after a refusal and a reload.
+        fresh_client: Makes a client with the currently configured token; called after a refusal and after a reload.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class CallRunner:
         self._retries: defaultdict[str, Retry] = defaultdict(Retry)
         self._reloaded = False
         self._hung = False  # a thread that was given up may still use the client
-        self._calls_before = 0  # of the client, when the call under way began
+        self._calls_before = 0  # count of the client when the current call began
         self.fatal: NeucoError | None = None
         self.last_error: NeucoError | None = None
 
@@ -113,11 +113,11 @@ class CallRunner:
         return self._retries[name].due(now)
 
     def tries(self, name: str) -> int:
-        """Return how often in a row a call has failed."""
+        """Return how many calls of this kind have failed in a row."""
         return self._retries[name].tries
 
     def reload(self) -> None:
-        """Try everything at once with the token that the configuration points to now: the cause may have been fixed."""
+        """Try everything at once with the currently configured token, because the cause of a failure may have been fixed."""
         self._reloaded = True
         self._retries.clear()
 
@@ -136,7 +136,7 @@ class CallRunner:
         return begun
 
     def collect(self, now: datetime) -> bool:
-        """Take in a finished call."""
+        """Process the result of a finished call."""
         ended = self._runner.look(now)
         if ended is None:
             return False
@@ -149,7 +149,7 @@ class CallRunner:
         except OrganizerError as error:
             self.fatal = error
         self._hung |= ended.given_up
-        # What a call of several requests has sent beyond its first; how many, only EvalAI's answers tell.
+        # A call may consist of several requests; the others are counted now that their number is known.
         if (more := self._client.calls - self._calls_before - 1) > 0:
             self._budget.spend(now, more)
         if ended.error is None:
@@ -157,7 +157,8 @@ class CallRunner:
         else:
             self._failed(call, ended.error, now)
         if ended.error is not None and self._reloaded:
-            self._retries.clear()  # a call that was made before the reload says nothing about what is configured now
+            # a call from before the reload says nothing about the present configuration
+            self._retries.clear()
         return True
 
     def _succeeded(self, call: Call[Result], now: datetime) -> None:
@@ -188,7 +189,7 @@ class CallRunner:
             self.fatal = error
 
     def _renew_client(self) -> None:
-        """Use the token that the configuration points to now; without a readable one, keep trying the old one."""
+        """Use the currently configured token; if it cannot be read, keep the old one."""
         if self._fresh_client is None:
             return
         with contextlib.suppress(NeucoError):
@@ -197,7 +198,7 @@ class CallRunner:
             self._client = fresh
 
     def _note_silence(self, error: NeucoError | None, now: datetime) -> None:
-        """Note since when EvalAI gives no usable answer; a refusal is one."""
+        """Note since when EvalAI gives no usable answer; a refusal is a usable answer."""
         since = self._session.silent_since
         if not isinstance(error, InfrastructureError) or isinstance(error, Throttled):
             self._session.silent_since = None
@@ -205,7 +206,7 @@ class CallRunner:
             self._session.silent_since = now
 
     def _tell_of_silence(self, error: NeucoError | None, now: datetime) -> None:
-        """Tell the organizer if no call has been answered for a minute, and when one is again."""
+        """Raise an alert if no call has been answered for a minute, and resolve it when one is answered again."""
         since = self._session.silent_since
         if since is None or error is None:
             self._context.clear_alert("evalai.unreachable", now=now)

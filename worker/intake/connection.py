@@ -1,4 +1,4 @@
-"""The first words with EvalAI: is this our challenge, and will it take our results?"""
+"""The first calls to EvalAI: check that the challenge is the configured one and that EvalAI will accept results."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from worker.evalai import Client
 
 @dataclass(frozen=True, kw_only=True)
 class Remote:
-    """What EvalAI says of our challenge; read at start and after a reload.
+    """What EvalAI says of our challenge; read at the start and after a reload.
 
     Attributes:
-        phases: Phase pk to codename, of all its phases.
-        silent: Phases whose logs the host has disabled; EvalAI stores logs all the same, so it is ours to send none.
-        host_team_pk: The team of its hosts.
+        phases: Phase pk to codename, for all phases of the challenge.
+        silent: Phases whose logs the host has disabled; EvalAI would store logs all the same, so the worker sends none.
+        host_team_pk: The host team.
     """
 
     phases: Mapping[int, str]
@@ -26,9 +26,9 @@ class Remote:
 
 
 def read_remote(client: Client, configuration: Configuration) -> Remote:
-    """Return what EvalAI says of our challenge, after checking that pk, splits and metrics are the configured ones.
+    """Return what EvalAI says of our challenge, after checking that its pk, splits and metrics are the configured ones.
 
-    Several calls, at start and after a reload.
+    This takes several calls, at the start and after a reload.
 
     Raises:
         OrganizerError: If they are not; with the cure.
@@ -55,7 +55,7 @@ def read_remote(client: Client, configuration: Configuration) -> Remote:
 def check_splits(
     configuration: Configuration, phases: Mapping[int, str], labels: Mapping[tuple[int, str], frozenset[str]]
 ) -> None:
-    """Find out now, and not with the first result, that EvalAI would refuse it or show "#" for a score.
+    """Check before the first result that EvalAI will neither refuse it nor show "#" instead of a score.
 
     Raises:
         OrganizerError: If a split or its metric is not the configured one.
@@ -80,7 +80,7 @@ def check_splits(
 
 
 def unknown_phases(configuration: Configuration, phases: Mapping[int, str]) -> OrganizerError | None:
-    """Say which configured phases EvalAI does not have, if any."""
+    """Return an error that names the configured phases that EvalAI does not have, if any."""
     unknown = set(configuration.phases) - set(phases.values())
     if not unknown:
         return None

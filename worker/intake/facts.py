@@ -1,7 +1,7 @@
-"""Intake: what EvalAI tells about submissions becomes rows and transitions.
+"""Update rows and states by what EvalAI says about submissions.
 
-Our database decides. What a participant can edit at EvalAI (status, phase, input file, visibility) is recorded at first sight; later
-readings are compared with it.
+The database decides. What a participant can edit at EvalAI (status, phase, input file, visibility) is recorded when the submission is
+first seen; later readings are compared with it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
+from scoring.printable import count_of
 from worker.evalai import Message, Submission
 from worker.fetching import uploads
 from worker.state import ACTIVE, ANSWERED, COUNTED, RESTORED, OutboxKind, State, SubmissionRow, Transaction
@@ -22,10 +23,10 @@ _FILE_PLACE = re.compile(r"/challenge_(\d+)/phase_(\d+)/submission_(\d+)/")
 
 
 def take_message(tx: Transaction, message: Message, *, now: datetime) -> bool:
-    """Store the submission of a queue message, and the message's newest receipt for its deletion; return whether it was awaited.
+    """Store the submission of a queue message, and the message's newest receipt for its deletion; return whether it was expected.
 
-    A message is only a hint: facts come from the submission itself. A message for a failed or cancelled one may be a resume, so EvalAI
-    is asked again; one for an upload that was under way means that there is another file now.
+    A message is only a hint: facts come from the submission itself. A message for a failed or cancelled submission may mean that a host
+    resumed it, so EvalAI is asked again. A message for an upload under way means that the file has changed.
     """
     row = tx.get(message.submission_pk)
     if row is not None and not uploads.take_message(tx, row, now=now):
@@ -49,13 +50,13 @@ def take_facts(
     asked_at: datetime,
     now: datetime,
 ) -> None:
-    """Compare what EvalAI says of a submission with what we know, and follow.
+    """Compare what EvalAI says of a submission with the database, and update the database.
 
     Args:
         tx: An open write transaction.
         facts: EvalAI's answer.
         challenge: Our challenge's pk.
-        phases: Phase pk to codename, of the phases that the configuration names.
+        phases: Phase pk to codename, for the phases that the configuration names.
         asked_at: When EvalAI was asked.
         now: The time.
     """
@@ -96,7 +97,7 @@ def take_facts(
 
 
 def record_first_sight(tx: Transaction, facts: Submission, phases: Mapping[int, str]) -> None:
-    """Record what participants can edit at EvalAI later: what it is at first sight counts."""
+    """Record the facts that participants can edit later at EvalAI, because only their first values count."""
     tx.note(
         facts.pk,
         phase_pk=facts.phase_pk,
@@ -110,20 +111,20 @@ def record_first_sight(tx: Transaction, facts: Submission, phases: Mapping[int, 
 
 
 def _seen_again(tx: Transaction, row: SubmissionRow, facts: Submission, phases: Mapping[int, str]) -> None:
-    """Follow what may change of it: the phase as long as it was never accepted, and the signature of its file's address."""
+    """Update what may change: the phase until the submission is accepted, and the signature of its file's address."""
     accepted = row.state is not State.RECEIVED
     phase_pk = (row.phase_pk or facts.phase_pk) if accepted else facts.phase_pk
     tx.note(facts.pk, phase=phases.get(phase_pk))
     if not accepted:
-        tx.note(facts.pk, phase_pk=phase_pk)  # the edit that held it may be undone
+        tx.note(facts.pk, phase_pk=phase_pk)  # the edit that caused the hold may be undone
     if facts.input_file and _without_query(facts.input_file) == _without_query(row.input_file):
         tx.note(facts.pk, input_file=facts.input_file)
 
 
 def count_lost(tx: Transaction, listed: Iterable[Submission], *, now: datetime) -> None:
-    """Tell of submissions that were answered after the backup was made that this state was restored from.
+    """Report submissions that were answered after the backup from which this state was restored.
 
-    EvalAI shows their answers, and our database has no scores of them. A host's re-run brings each back, with the same result.
+    EvalAI shows their answers, but the database has no scores for them. A host can re-run them, which gives the same result.
     """
     restored = tx.fact(RESTORED)
     if restored is None:
@@ -141,24 +142,24 @@ def count_lost(tx: Transaction, listed: Iterable[Submission], *, now: datetime) 
         tx.resolve_alert("restored", now=now)
         return
     named = ", ".join(str(pk) for pk in sorted(lost)[:20])
-    submissions_were = "1 submission was" if len(lost) == 1 else f"{len(lost)} submissions were"
     text = (
-        f"{submissions_were} answered at EvalAI after the backup that this worker was restored from: {named}. Their scores are not in the"
-        " state, so the board does not show them. Re-run them at EvalAI as a host. They will get the same result."
+        f"{count_of(len(lost), 'submission was', 'submissions were')} answered at EvalAI after the backup that this worker was restored"
+        f" from: {named}. The state lacks what was answered, so the board does not show it. Re-run each of these submissions at EvalAI as a"
+        " host. It will get the same result."
     )
     tx.raise_alert("restored", "restore.answered_since", text, now=now)
 
 
 def _found_answered(row: SubmissionRow, since: datetime) -> bool:
-    """Return whether a restored state took a submission for open, and met EvalAI's answer later."""
+    """Return whether a restored state took a submission for open, and later found EvalAI's answer to it."""
     return row.state is State.CANCELLED and row.read_at is not None and row.read_at > since
 
 
 def is_news(row: SubmissionRow | None, facts: Submission, *, phases: Mapping[int, str]) -> bool:
-    """Return whether a listing says anything of a submission that must be followed.
+    """Return whether a listing contains a change of a submission that must be processed.
 
-    A listing holds the whole challenge; what ended and did not change since it was last followed is passed over, so that comparing
-    thousands of submissions takes no time. ``read_at`` is missing where a message asked for another look.
+    A listing covers the whole challenge. A submission that has ended and has not changed since it was last processed is skipped, so that
+    comparing thousands of submissions takes no time. ``read_at`` is missing if a message asked for another look.
     """
     if row is None:
         return not facts.ignored and facts.status in WAITING
@@ -171,10 +172,10 @@ def is_news(row: SubmissionRow | None, facts: Submission, *, phases: Mapping[int
 
 
 def is_unchanged(row: SubmissionRow, facts: Submission, *, challenge: int, phases: Mapping[int, str]) -> bool:
-    """Return whether a submission that waits for its turn was met as it was left, but for a fresh signature of its file's address.
+    """Return whether a waiting submission is unchanged, except for a fresh signature of its file's address.
 
-    Then there is nothing to follow, and that it was seen is all there is to record: before a deadline a thousand wait, and a listing
-    that reads two of them again shows all.
+    If so, only the time of the reading must be recorded. Before a deadline a thousand submissions wait, and a listing that is needed for
+    two of them shows them all.
     """
     return (
         row.state in (State.ACKNOWLEDGED, State.FETCHED)
@@ -188,7 +189,7 @@ def is_unchanged(row: SubmissionRow, facts: Submission, *, challenge: int, phase
 
 
 def _differs(row: SubmissionRow, facts: Submission, phases: Mapping[int, str]) -> bool:
-    """Return whether EvalAI shows anything else than when it was last followed, the file's address aside."""
+    """Return whether EvalAI shows a change since the last reading, the file's address aside."""
     return (
         row.remote_status,
         row.deleted,
@@ -219,7 +220,7 @@ def _differs(row: SubmissionRow, facts: Submission, phases: Mapping[int, str]) -
 def _follow_open(
     tx: Transaction, row: SubmissionRow, facts: Submission, *, challenge: int, now: datetime
 ) -> None:
-    """Follow a submission that still owes an answer, or was cancelled."""
+    """Update a submission that still owes an answer, or was cancelled."""
     if row.state is State.CANCELLED:
         if facts.status in WAITING and not facts.ignored:
             tx.move(row.pk, State.CANCELLED, State.ACKNOWLEDGED, running_at=None, answer=None)
@@ -231,7 +232,7 @@ def _follow_open(
         if row.posted == row.answer:
             _no_repost(tx, row, facts, now=now)
         if row.answer is not None:
-            return  # else a rescore changed the answer, and it is posted over the old one
+            return  # otherwise a rescore has changed the answer, and the new one replaces it
     elif facts.status in ANSWERED_REMOTELY and not _perhaps_ours(tx, row):
         if row.state is not State.RECEIVED and tx.fact(RESTORED) is None:
             text = (
@@ -254,7 +255,7 @@ def _follow_open(
 
 
 def _follow_answered(tx: Transaction, before: SubmissionRow, row: SubmissionRow, *, now: datetime) -> None:
-    """Follow a submission that we answered: the board may change, or somebody set it back."""
+    """Update an answered submission: the board may change, or somebody may have reset it at EvalAI."""
     expected = "failed" if row.state is State.FAILED else "finished"
     if row.state is State.PUBLISHED and before.board_facts != row.board_facts:
         tx.move(row.pk, State.PUBLISHED, State.POSTED)
@@ -282,7 +283,7 @@ def _follow_answered(tx: Transaction, before: SubmissionRow, row: SubmissionRow,
 
 
 def _no_repost(tx: Transaction, row: SubmissionRow, facts: Submission, *, now: datetime) -> None:
-    """Drop a repost that became needless: EvalAI shows our answer again."""
+    """Drop a repost that is no longer needed, because EvalAI shows our answer again."""
     expected, answered = (
         ("failed", State.FAILED) if row.state is State.REJECTED else ("finished", State.POSTED)
     )
@@ -296,10 +297,10 @@ def _perhaps_ours(tx: Transaction, row: SubmissionRow) -> bool:
 
 
 def link_rerun(tx: Transaction, facts: Submission) -> None:
-    """Connect a re-run (new pk, same file) with the submission whose path it carries.
+    """Link a re-run (new pk, same file) to the submission whose file path it has.
 
-    In a listing all re-runs are connected before anything else is followed, so that the old one, which EvalAI cancelled, is known as
-    superseded whatever the order.
+    In a listing, all re-runs are linked before anything else is processed. Then the old submission, which EvalAI cancelled, is known to be
+    superseded, whatever the order.
     """
     if facts.ignored or facts.status == "cancelled":
         return
@@ -312,14 +313,20 @@ def link_rerun(tx: Transaction, facts: Submission) -> None:
 
 
 def disagreement(row: SubmissionRow, facts: Submission, *, challenge: int) -> tuple[str, str] | None:
-    """Tell what does not fit together in a submission that is to be scored, if anything: (code, sentence for the organizer)."""
+    """Return the contradiction in the facts of a submission that is to be scored, if any, as (code, sentence for the organizer)."""
     if row.phase is None:
         return unconfigured(row)
-    if facts.phase_pk != row.phase_pk or row.message_phase not in (None, row.phase_pk):
+    if facts.phase_pk != row.phase_pk:
         return (
             "facts.phase_differs",
-            f"Submission {row.pk} was sent to phase {row.phase_pk}, but its message says phase {row.message_phase} and EvalAI now"
-            f" says phase {facts.phase_pk}. Someone may have edited the submission.",
+            f"Submission {row.pk} was sent to phase {row.phase_pk}, but EvalAI now says phase {facts.phase_pk}. Someone may have edited the"
+            " submission.",
+        )
+    if row.message_phase not in (None, row.phase_pk):
+        return (
+            "facts.phase_differs",
+            f"Submission {row.pk} was sent to phase {row.phase_pk}, but its message in EvalAI's queue says phase {row.message_phase}."
+            " Someone may have edited the submission.",
         )
     place = _FILE_PLACE.search(facts.input_file or "")
     if place is None or int(place.group(1)) != challenge or int(place.group(2)) != row.phase_pk:
@@ -336,7 +343,7 @@ def disagreement(row: SubmissionRow, facts: Submission, *, challenge: int) -> tu
 
 
 def unconfigured(row: SubmissionRow) -> tuple[str, str]:
-    """Say that nobody told us of its phase: (code, sentence for the organizer)."""
+    """Return that its phase is not configured, as (code, sentence for the organizer)."""
     return (
         "facts.phase_unconfigured",
         f"Submission {row.pk} is for EvalAI phase {row.phase_pk}, which is not in the configuration.",
@@ -348,7 +355,7 @@ def _without_query(url: str | None) -> str:
 
 
 def cancel(tx: Transaction, row: SubmissionRow, reason: str, *, now: datetime) -> None:
-    """Stop caring for a submission that wants no answer any more."""
+    """End a submission that needs no answer any more."""
     target = State.SUPERSEDED if row.superseded_by is not None else State.CANCELLED
     if tx.move(row.pk, row.state, target):
         tx.settle_all(OutboxKind.POST, row.pk, now=now)
@@ -357,13 +364,13 @@ def cancel(tx: Transaction, row: SubmissionRow, reason: str, *, now: datetime) -
 
 
 def hold(tx: Transaction, row: SubmissionRow, code: str, reason: str, *, now: datetime) -> None:
-    """Keep a submission waiting for a person, and tell that person."""
+    """Put a submission on hold until a person acts, and alert that person."""
     tx.note(row.pk, hold=code, hold_reason=reason)
     tx.raise_alert(f"hold:{row.pk}", code, f"{reason} The submission waits.", now=now)
 
 
 def supersede_older(tx: Transaction, pk: int, *, now: datetime) -> None:
-    """Retire the submission that this one re-ran, now that this one is answered."""
+    """Retire the submission of which this one is a re-run, now that this one is answered."""
     for row in tx.submissions(COUNTED | {State.FAILED, State.CANCELLED}, superseded_by=pk):
         if tx.move(row.pk, row.state, State.SUPERSEDED):
             tx.log("superseded", actor="evalai", now=now, submission=row.pk, by=pk)

@@ -1,8 +1,8 @@
-"""Hosts: which submissions are the organizers' own.
+"""Hosts: find out which submissions are the organizers' own.
 
-EvalAI tells a submission's author by number and the members of the host team by name. One listing joins the two: that of a phase, which
-tells authors by name. So an author is looked up once, with the first submission, and all at once where many are new. What cannot be read
-delays nothing: until it can, a team that is called as EvalAI calls those of hosts counts as theirs.
+EvalAI gives a submission's author by number, but the members of the host team by name. Only the listing of a phase, which gives authors
+by name, connects the two. So an author is looked up once, with the first submission, and many new authors are looked up together. A
+failed reading delays nothing: until it succeeds, a team with a name like those that EvalAI gives to host teams counts as the hosts'.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from worker.intake.session import TOGETHER, Session
 from worker.runtime import Job, Result
 from worker.state import COUNTED, State, SubmissionRow, Transaction, is_host_team
 
-FRESH_FOR = timedelta(minutes=10)  # the members, when an author is new
-READ_EVERY = timedelta(hours=6)  # the members, when nobody is
-PAGES = 4  # of a listing that are read at once
-VAIN_TRIES = 3  # then the organizer is told
+FRESH_FOR = timedelta(minutes=10)  # age of the list of members that is good enough for a new author
+READ_EVERY = timedelta(hours=6)  # how often the members are read if there is no new author
+PAGES = 4  # pages of a listing to read at once
+VAIN_TRIES = 3  # after which the organizer is told
 KNOWN_HOSTS = "hosts"
 UNSCORED = frozenset({State.RECEIVED, State.ACKNOWLEDGED, State.FETCHED, State.SCORING})
 
 
 class Hosts:
-    """Knows whom to ask about next: the hosts' names, or the authors of submissions.
+    """Decides which lookup comes next: the hosts' names, or the authors of submissions.
 
     Args:
         context: The worker's surroundings.
-        session: With EvalAI.
-        runner: Of the calls: it knows which of them failed lately.
+        session: The session with EvalAI.
+        runner: The runner of the calls, which knows which of them failed recently.
     """
 
     def __init__(self, context: Context, session: Session, runner: CallRunner) -> None:
@@ -44,18 +44,20 @@ class Hosts:
         self._runner = runner
         self._timetable = context.timetable
         self._remote: Remote | None = None
-        self.account: Account | None = None  # whose token ours is
-        self.hidden: set[int] = set()  # authors that no page has shown: their teams are asked for
+        self.account: Account | None = None  # owner of our token
+        self.hidden: set[int] = set()  # authors that were on no page; their teams are looked up by name
 
     def next_call(self, now: datetime, *, scored: bool = False) -> Call[Any] | None:
         """Return the next call, if one is needed: for the hosts' names, or for those of new authors.
 
         Args:
             now: The time.
-            scored: Whether it is asked only if a submission is scored: its board follows. Else authors wait for company for a while.
+            scored: Whether to ask only for authors of scored submissions, whose boards come next. Other authors wait a while for more of
+                them.
         """
         remote = self._session.remote
-        if remote is not self._remote:  # at a start, and after a reload: the token may be another host's
+        # at the start and after a reload: the token may belong to another host
+        if remote is not self._remote:
             self._remote, self.account = remote, None
             self._timetable.ask(Job.HOSTS)
         if remote is None or remote.host_team_pk is None:
@@ -77,7 +79,7 @@ class Hosts:
         return self._find_authors(unknown)
 
     def settle(self, now: datetime) -> bool:
-        """Decide about new authors without a call, where every host's number is known; return whether there were any."""
+        """Decide about new authors without a call, if every host's number is known; return whether there were any."""
         with self.context.store.read() as tx:
             unknown, numbers = tx.authors_unknown(), _numbers(tx)
         if not unknown or not self._fresh(now) or not numbers or None in numbers.values():
@@ -87,7 +89,7 @@ class Hosts:
         return True
 
     def _fresh(self, now: datetime) -> bool:
-        """Return whether the members were read so lately that a new author can be compared with them."""
+        """Return whether the members were read recently enough to compare a new author with them."""
         read_at = self._timetable.done_at(Job.HOSTS)
         return read_at is not None and now - FRESH_FOR < read_at <= now
 
@@ -111,8 +113,8 @@ class HostsCall(Call[Result]):
     """A call that finds out who the hosts are; nothing waits for it.
 
     Args:
-        hosts: What is known of them.
-        tries: How often in a row it has failed.
+        hosts: What is known of the hosts.
+        tries: How many of these calls have failed in a row.
     """
 
     unhurried: ClassVar[bool] = True
@@ -122,7 +124,7 @@ class HostsCall(Call[Result]):
         self._tries = tries
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Tell of it, if it goes on."""
+        """Raise an alert if failures go on."""
         if isinstance(error, TokenRefused | Throttled):
             return
         if isinstance(error, OrganizerError) or self._tries + 1 >= VAIN_TRIES:
@@ -135,12 +137,12 @@ class HostsCall(Call[Result]):
 
 
 class ReadHosts(HostsCall[tuple[frozenset[str], Account]]):
-    """Read the hosts' names, and whose token ours is.
+    """Read the hosts' names, and who owns our token.
 
     Args:
-        hosts: What is known of them.
+        hosts: What is known of the hosts.
         team_pk: The host team.
-        tries: How often in a row it has failed.
+        tries: How many of these calls have failed in a row.
     """
 
     name = "hosts"
@@ -168,20 +170,20 @@ class ReadHosts(HostsCall[tuple[frozenset[str], Account]]):
         _decide(tx, tx.authors_unknown(), {account.pk: account.name}, numbers)
 
     def recorded(self, result: tuple[frozenset[str], Account], now: datetime) -> None:
-        """Note when, and who we are."""
+        """Note when they were read, and who owns our token."""
         self._hosts.account = result[1]
         self._hosts.read(now)
 
 
 class FindAuthors(HostsCall["dict[int | None, str]"]):
-    """Find out the names of authors in a phase's listing.
+    """Find the names of authors in a phase's listing.
 
     Args:
-        hosts: What is known of them.
+        hosts: What is known of the hosts.
         phase_pk: The phase.
         wanted: Submissions of the authors.
-        team: Its submissions alone; None for all.
-        tries: How often in a row it has failed.
+        team: Read only this team's submissions; None for all.
+        tries: How many of these calls have failed in a row.
     """
 
     name = "authors"
@@ -195,7 +197,7 @@ class FindAuthors(HostsCall["dict[int | None, str]"]):
         self._team = team
 
     def perform(self, resource: Client) -> dict[int | None, str]:
-        """Read pages until everybody was met; return author to name."""
+        """Read pages until every author was found; return author to name."""
         authors = {row.pk: row.created_by for row in self._wanted}
         names: dict[int | None, str] = {}
         for page in range(1, PAGES + 1):
@@ -206,7 +208,7 @@ class FindAuthors(HostsCall["dict[int | None, str]"]):
         return names
 
     def outcome(self, tx: Transaction, result: dict[int | None, str], now: datetime) -> None:
-        """Record whose submissions are hosts'; one that EvalAI does not list is decided by its team's name."""
+        """Record which submissions are the hosts'; if EvalAI does not list one, its team's name decides."""
         tx.resolve_alert(f"evalai.{self.name}", now=now)
         numbers = _numbers(tx)
         for row in self._wanted:
@@ -220,7 +222,7 @@ class FindAuthors(HostsCall["dict[int | None, str]"]):
                 _settle(tx, row, host=is_host_team(row.team))
 
     def recorded(self, result: dict[int | None, str], now: datetime) -> None:
-        """Note who was met on no page: their teams are asked for next."""
+        """Note which authors were on no page, because their teams are looked up next."""
         if self._team is None:
             self._hosts.hidden |= {
                 row.created_by for row in self._missing(result) if row.created_by is not None
@@ -235,7 +237,7 @@ def _waits_for_company(row: SubmissionRow, now: datetime) -> bool:
 
 
 def _numbers(tx: Transaction) -> dict[str, int | None]:
-    """Return the hosts' names with their numbers, as far as they are known."""
+    """Return the hosts' names with their numbers, where those are known."""
     numbers: dict[str, int | None] = json.loads(tx.fact(KNOWN_HOSTS) or "{}")
     return numbers
 
@@ -250,7 +252,7 @@ def _decide(
     names: Mapping[int | None, str],
     numbers: Mapping[str, int | None],
 ) -> None:
-    """Record of submissions by authors with these names whether a host sent them."""
+    """Record for submissions by authors with these names whether a host sent them."""
     hosts = {number for number in numbers.values() if number is not None}
     for row in submissions:
         if row.created_by in hosts or row.created_by in names:
@@ -262,4 +264,4 @@ def _settle(tx: Transaction, row: SubmissionRow, *, host: bool) -> None:
         return
     tx.set_host(row.created_by, host=host)
     if row.state in COUNTED:
-        tx.request_publish()  # the board may have shown it otherwise
+        tx.request_publish()  # the board may be wrong about it

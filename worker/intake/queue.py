@@ -1,4 +1,4 @@
-"""EvalAI's queue: its messages are hints, taken when there are calls to spare and deleted once their submissions are durable here."""
+"""EvalAI's queue: its messages are only hints, so they are received when calls are left, and deleted once their submissions are stored."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from worker.intake.session import Session
 from worker.runtime import Job
 from worker.state import Owed, Transaction
 
-VAIN_TRIES = 5  # to delete a message
+VAIN_TRIES = 5  # failed tries to delete a message
 
 
 class ReceiveMessage(Call["Message | None"]):
-    """Look at the queue.
+    """Receive a message of the queue.
 
     Args:
         context: The worker's surroundings.
-        session: With EvalAI.
+        session: The session with EvalAI.
     """
 
     name = "poll"
@@ -34,11 +34,11 @@ class ReceiveMessage(Call["Message | None"]):
         self._awaited = True
 
     def perform(self, resource: Client) -> Message | None:
-        """Receive at most one message; unless it is deleted it comes back in half a minute."""
+        """Receive at most one message; unless it is deleted, it comes back after half a minute."""
         return resource.receive()
 
     def outcome(self, tx: Transaction, result: Message | None, now: datetime) -> None:
-        """Make its submission durable, and owe its deletion; a message for another challenge is left where it is."""
+        """Store its submission, and put its deletion into the outbox; leave a message for another challenge where it is."""
         tx.set_fact("polled_at", now.isoformat())
         if result is None:
             return
@@ -54,7 +54,7 @@ class ReceiveMessage(Call["Message | None"]):
         self._awaited = facts.take_message(tx, result, now=now)
 
     def recorded(self, result: Message | None, now: datetime) -> None:
-        """Note what the queue gave; one that holds a foreign message is looked at like one that is empty."""
+        """Note what the queue returned; a message for another challenge counts as an empty queue."""
         session = self._session
         session.stale_message = not self._awaited
         self._context.timetable.done(Job.POLL, now)
@@ -65,11 +65,11 @@ class ReceiveMessage(Call["Message | None"]):
 
 
 class DeleteMessage(Call[None]):
-    """Delete a message under its newest receipt.
+    """Delete a message by its newest receipt.
 
     Args:
         context: The worker's surroundings.
-        owed: What is owed.
+        owed: The row of the outbox.
     """
 
     name = "delete"
@@ -81,15 +81,15 @@ class DeleteMessage(Call[None]):
         self.pk = owed.submission
 
     def perform(self, resource: Client) -> None:
-        """Delete it; a second time does no harm."""
+        """Delete the message; doing so twice does no harm."""
         resource.delete_message(self._owed.receipt or "")
 
     def outcome(self, tx: Transaction, result: None, now: datetime) -> None:
-        """Owe it no more."""
+        """Settle the row of the outbox."""
         tx.settled(self._owed.id, now=now)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Try again; an unknown receipt is given up, because its message comes back under a newer one."""
+        """Schedule the next try; an unknown receipt is given up, because its message comes back under a newer one."""
         owed = self._owed
         if owed.tries >= VAIN_TRIES and not isinstance(error, Throttled | TokenRefused):
             tx.settled(owed.id, now=now)

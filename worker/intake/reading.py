@@ -1,6 +1,6 @@
-"""What EvalAI says of our challenge and of submissions, asked for again before anything relies on it.
+"""What EvalAI says of our challenge and of submissions, read again before anything relies on it.
 
-One submission is read by its own address; several by one listing, which costs one call however many there are.
+A single submission is read by its own address, several by one listing, which costs one call however many there are.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from worker.intake.session import Session
 from worker.runtime import Job
 from worker.state import ACTIVE, OutboxKind, SubmissionRow, Transaction
 
-PORTION = 200  # listed submissions that are compared with what we know at a time
+PORTION = 200  # listed submissions to compare with the database at a time
 
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Whose submissions are ours: the challenge's pk, and the phases that the configuration names, pk to codename."""
+    """Which submissions are ours: the challenge's pk, and the configured phases as pk to codename."""
 
     challenge: int
     phases: Mapping[int, str]
 
     @classmethod
     def of(cls, context: Context, session: Session) -> Place:
-        """Return it as configuration and EvalAI have it now."""
+        """Return the phases that both the configuration and EvalAI have now."""
         configuration = context.configuration
         theirs = session.remote.phases if session.remote is not None else {}
         ours = {pk: name for pk, name in theirs.items() if name in configuration.phases}
         return cls(challenge=configuration.evalai.challenge, phases=ours)
 
     def take(self, tx: Transaction, read: Submission, *, asked_at: datetime, now: datetime) -> None:
-        """Follow what EvalAI says of a submission."""
+        """Process what EvalAI says of a submission."""
         facts.take_facts(tx, read, challenge=self.challenge, phases=self.phases, asked_at=asked_at, now=now)
 
     def news(self, tx: Transaction, listed: list[Submission], *, asked_at: datetime) -> list[Submission]:
-        """Return what has to be taken one by one; what is as it was is recorded in one stroke."""
+        """Return the submissions that must be processed one by one; record all unchanged ones together."""
         rows = tx.get_many([read.pk for read in listed])
         news, unchanged = [], {}
         for read in listed:
@@ -62,11 +62,11 @@ class Place:
 
 
 class Connect(Call[connection.Remote]):
-    """Ask what EvalAI says of our challenge, at the start; an answer that does not fit the configuration ends the worker.
+    """Read the challenge at the start; if it does not fit the configuration, the worker ends.
 
     Args:
         context: The worker's surroundings.
-        session: With EvalAI.
+        session: The session with EvalAI.
     """
 
     name = "connect"
@@ -91,19 +91,19 @@ class Connect(Call[connection.Remote]):
             raise error
 
     def recorded(self, result: connection.Remote, now: datetime) -> None:
-        """Know the phases."""
+        """Keep the phases in the session."""
         self._session.remote, self._session.outdated = result, False
         self._context.log.info("Connected to EvalAI.", event_key="evalai.connected", at=now.isoformat())
 
 
 class Reconnect(Connect):
-    """Ask again after a reload; a slip in it must not end a daemon that runs."""
+    """Read the challenge again after a reload; a mistake in the new configuration must not end a running daemon."""
 
     name = "reconnect"
     fatal: ClassVar[bool] = False
 
     def outcome(self, tx: Transaction, result: connection.Remote, now: datetime) -> None:
-        """Tell of phases that EvalAI does not have."""
+        """Raise an alert about phases that EvalAI does not have."""
         error = connection.unknown_phases(self._context.configuration, result.phases)
         if error is None:
             tx.resolve_alert("evalai.phases", now=now)
@@ -111,7 +111,7 @@ class Reconnect(Connect):
             self._context.report(tx, "evalai.phases", error, now=now)
 
     def recorded(self, result: connection.Remote, now: datetime) -> None:
-        """Know the phases, and look at all submissions: what was held for its phase may be taken up now."""
+        """Keep the phases, and look at all submissions, because one that is on hold for its phase may continue now."""
         self._session.remote, self._session.outdated = result, False
         self._context.timetable.ask(Job.RECONCILE)
 
@@ -121,9 +121,9 @@ class ReadSubmission(Call[Submission]):
 
     Args:
         context: The worker's surroundings.
-        session: With EvalAI.
+        session: The session with EvalAI.
         row: The submission.
-        answer: Whether its answer waits for that.
+        answer: Whether its answer waits for the reading.
         ahead: See :class:`worker.intake.calls.Call`.
     """
 
@@ -145,12 +145,12 @@ class ReadSubmission(Call[Submission]):
         return resource.submission(self.pk)
 
     def outcome(self, tx: Transaction, result: Submission, now: datetime) -> None:
-        """Follow what it says."""
+        """Process the facts."""
         Place.of(self._context, self._session).take(tx, result, asked_at=self.began_at, now=now)
         tx.resolve_alert(f"read:{result.pk}", now=now)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Let it wait, its answer too; one that EvalAI does not have any more is over."""
+        """Delay the submission and its answer; a submission that EvalAI no longer has is cancelled."""
         if error.code == "evalai.not_found":
             tx.note(self.pk, deleted=True, read_at=self.began_at)
             row = tx.get(self.pk)
@@ -163,15 +163,15 @@ class ReadSubmission(Call[Submission]):
 
 
 class ListSubmissions(Call[list[Submission]]):
-    """Read several submissions by one listing, and whatever else it shows.
+    """Read several submissions, and everything else that the same listing shows.
 
     Args:
         context: The worker's surroundings.
-        session: With EvalAI.
-        expected: Numbers of the submissions that it is made for.
-        status: Those with this status alone.
-        submitted_after: Those submitted later alone.
-        answer: Whether an answer waits for that.
+        session: The session with EvalAI.
+        expected: The submissions for which it is made, by pk.
+        status: List only those with this status.
+        submitted_after: List only those submitted later.
+        answer: Whether an answer waits for the listing.
         ahead: See :class:`worker.intake.calls.Call`.
     """
 
@@ -197,11 +197,11 @@ class ListSubmissions(Call[list[Submission]]):
         self.ahead = ahead
 
     def perform(self, resource: Client) -> list[Submission]:
-        """Ask for all of them."""
+        """Request the listing."""
         return resource.submissions(status=self._status, submitted_after=self._submitted_after)
 
     def outcome(self, tx: Transaction, result: list[Submission], now: datetime) -> None:
-        """Follow what is new; what was expected and is not there is asked for by its number next time."""
+        """Process what has changed; an expected submission that is missing is read by its own address next time."""
         place = Place.of(self._context, self._session)
         news = []
         for start in range(0, len(result), PORTION):
@@ -216,7 +216,7 @@ class ListSubmissions(Call[list[Submission]]):
 
 
 class Reconcile(ListSubmissions):
-    """Compare the whole listing with what we know: the safety net for whatever the queue or we have lost."""
+    """Compare the whole listing with the database, in case the queue or the worker has lost something."""
 
     name = "reconcile"
 
@@ -224,12 +224,12 @@ class Reconcile(ListSubmissions):
         super().__init__(context, session, expected=())
 
     def outcome(self, tx: Transaction, result: list[Submission], now: datetime) -> None:
-        """Follow what is new, and tell what only the whole listing shows."""
+        """Process what has changed, and report what only the whole listing shows."""
         super().outcome(tx, result, now)
         tx.set_fact("reconciled_at", now.isoformat())
         facts.count_lost(tx, result, now=now)
         uploads.tell_of_old(tx, now=now)
 
     def recorded(self, result: list[Submission], now: datetime) -> None:
-        """Note when."""
+        """Note when it was done."""
         self._context.timetable.done(Job.RECONCILE, now)

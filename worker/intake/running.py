@@ -1,7 +1,7 @@
-"""Which submission is scored next, and the call that lets EvalAI show it as running.
+"""Which submission is scored next, and the call that makes EvalAI show it as running.
 
-EvalAI shows when a file was begun. So that no team's time shows in another's, no more run at once than the configuration says, and a team's
-next file waits until the answer to the one before has left. Ten files of one team do not delay another team's first.
+EvalAI shows when scoring began. So that no team can see another team's timing, no more submissions run at once than the configuration
+allows, and a team's next file waits until the answer to the one before has left. Ten files of one team do not delay another team's first.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ def next_to_run(context: Context, tx: Transaction, now: datetime) -> SubmissionR
     waiting = [row for row in tx.submissions([State.FETCHED]) if row.can_go_on(now)]
     if not waiting or tx.fact("mode") == "pause":
         return None
-    undrawn = draws.waiting(tx.public_commitments())  # whose splits nobody knows yet
+    undrawn = draws.waiting(tx.public_commitments())  # phases whose splits still wait for a public value
     waiting = [row for row in waiting if row.phase not in undrawn]
     begun = tx.open_attempts(Attempt.EVALUATE)
     running = [
         row
         for row in tx.submissions([State.SCORING])
-        if row.pk in begun or row.can_go_on(now)  # else it waits for a person or its next try
+        if row.pk in begun or row.can_go_on(now)  # otherwise it waits for a person or its next try
     ]
-    if len(running) >= configuration.scoring.at_once:
+    if len(running) >= configuration.scoring.evaluations:
         return None
     busy = answers.unreleased(tx, now, grid=seconds(configuration.submission.answer_grid))
     busy |= {row.team_key for row in running if row.team_key is not None}
@@ -46,7 +46,7 @@ def next_to_run(context: Context, tx: Transaction, now: datetime) -> SubmissionR
 
 
 def _climbing(tx: Transaction) -> frozenset[tuple[int | None, str | None]]:
-    """Return teams and phases in which a team's next answer, on a ladder, follows from one that EvalAI does not have yet."""
+    """Return the teams and phases with a ladder on which the next answer depends on one that EvalAI does not have yet."""
     unanswered = [row for row in tx.submissions([State.SCORED]) if row.posted is None]
     return frozenset(
         (row.team_key, row.phase)
@@ -58,16 +58,16 @@ def _climbing(tx: Transaction) -> frozenset[tuple[int | None, str | None]]:
 
 
 def runs_already(row: SubmissionRow) -> bool:
-    """Return whether EvalAI shows it as running since we said so: its scoring died, and goes on without another call."""
+    """Return whether EvalAI still shows it as running after its scoring died, so that it can start without another call."""
     return row.remote_status == "running" and row.running_at is not None
 
 
 class SetRunning(Call[Submission]):
-    """Let EvalAI show a submission as running; its child starts with the next step.
+    """Make EvalAI show a submission as running; its child starts with the next step.
 
     Args:
         context: The worker's surroundings.
-        row: The submission, with facts that are fresh.
+        row: The submission, with fresh facts.
     """
 
     name = "running"
@@ -86,15 +86,15 @@ class SetRunning(Call[Submission]):
         super().intent(tx, now)
 
     def perform(self, resource: Client) -> Submission:
-        """Set its status; EvalAI counts the execution time from here."""
+        """Set its status; EvalAI measures the execution time from now on."""
         return resource.set_running(self.pk)
 
     def outcome(self, tx: Transaction, result: Submission, now: datetime) -> None:
-        """Let it be scored."""
+        """Move the submission to scoring."""
         tx.note(self.pk, remote_status=result.status)
         tx.resolve_alert(f"read:{self.pk}", now=now)
         tx.move(self.pk, State.FETCHED, State.SCORING, running_at=now)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Let it wait."""
+        """Delay the submission."""
         defer(self._context, tx, self.pk, error, now)

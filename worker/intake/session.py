@@ -1,4 +1,4 @@
-"""The session with EvalAI: what this process learned from it since its start, and what nothing is lost with."""
+"""What this process has learned from EvalAI since its start; losing it costs nothing but calls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from worker.intake.connection import Remote
 from worker.state import SubmissionRow
 
-# For so long what is new gathers for one listing, while others are worked on.
+# How long new submissions are collected for one listing while others are worked on.
 TOGETHER = timedelta(seconds=10)
 
 
@@ -17,13 +17,13 @@ class Session:
     """What EvalAI told this process.
 
     Attributes:
-        remote: Our challenge and its phases; None before the first words.
-        outdated: Whether the configuration was read again since: token and phases may be others.
-        empty_polls: How often in a row it was empty.
-        stale_message: Whether the last message told nothing new; more of its kind may be behind it.
+        remote: Our challenge and its phases; None before they were read.
+        outdated: Whether the configuration was reloaded since, so that the token and the phases may have changed.
+        empty_polls: How many polls in a row found the queue empty.
+        stale_message: Whether the last message contained nothing new, so that more such messages may follow.
         call_began_at: When the last call that EvalAI answered began; see :meth:`told_at`.
         call_ended_at: When its answer came.
-        silent_since: When EvalAI began to give no usable answer; None while it answers.
+        silent_since: Since when EvalAI has given no usable answer; None while it answers.
     """
 
     remote: Remote | None = None
@@ -36,13 +36,13 @@ class Session:
 
     @property
     def connected(self) -> bool:
-        """Whether EvalAI has told us our phases, as they are configured now."""
+        """Whether our phases were read, and the configuration has not changed since."""
         return self.remote is not None and not self.outdated
 
     def told_at(self, row: SubmissionRow) -> datetime | None:
-        """Return when EvalAI's last words on a submission came.
+        """Return when EvalAI's last facts about a submission arrived.
 
-        The database records when it was asked: what was decided by then is settled, whatever came while the answer was on its way.
-        Its age counts from when it came, otherwise a slow call would be repeated indefinitely.
+        The database records when EvalAI was asked, because only what was decided before that moment is certain to be included. The age of
+        the facts counts from their arrival; otherwise a slow call would be repeated indefinitely.
         """
         return self.call_ended_at if row.read_at == self.call_began_at else row.read_at

@@ -1,8 +1,9 @@
-"""The intake stage: which call to EvalAI is next.
+"""The intake stage: decide which call to EvalAI comes next.
 
-What is due is read from the database at each step, in this order: answers, the submission that is about to be scored, facts of new ones,
-the whole listing, deletions, the queue. Messages are hints: a listing has the facts of all submissions in one call, so what is known is
-begun and answered first, and the queue gets the calls to spare.
+What is due is read from the database at each step. The first listing of the whole challenge comes before everything else. After that
+the order is: lookups of authors of scored submissions, answers, the submission that is scored next, new facts, lookups of other
+authors, files that are wanted again, the whole listing, deletions, the queue. Messages are only hints: one listing has the facts of
+all submissions, so known submissions are scored and answered first, and the queue gets the calls that are left.
 """
 
 from __future__ import annotations
@@ -25,24 +26,24 @@ from worker.intake.session import TOGETHER, Session
 from worker.runtime import Job
 from worker.state import ACTIVE, LONGEST_WAIT, OutboxKind, Owed, State, SubmissionRow, Transaction
 
-# A reading older than this is not relied upon before `running`, which would revive a cancelled submission.
+# An older reading is not enough before `running` is sent, because that call would revive a cancelled submission.
 FRESH_TO_RUN = timedelta(seconds=3)
-# Facts are read shortly before the answer grid's moment.
+# How long before an answer's moment on the grid its submission is read.
 LOOK_AHEAD = timedelta(seconds=4)
-# Nor is an older reading relied upon before an answer leaves; and never one from before the answer was known.
+# Before an answer leaves, no older reading is relied upon, and none from before the answer was known.
 FRESH_TO_ANSWER = LOOK_AHEAD + timedelta(seconds=2)
 DRAINED_POLLS = 2
-# A short poll samples SQS's servers: one that finds nothing may have missed a message.
+# A short poll asks only some of SQS's servers: an empty result may have missed a message.
 EMPTY_POLL_AGAIN = timedelta(seconds=1)
-# EvalAI sends a submission's message at once; what is older lost it.
+# EvalAI sends a submission's message at once; one that is missing after this time is lost.
 ANNOUNCED_WITHIN = timedelta(minutes=10)
-# What a submission that waits will cost until it is answered: running, the answer, its part of the listings.
+# Calls that a waiting submission will cost until it is answered: running, the answer, its part of the listings.
 CALLS_AHEAD = 2.5
-# Of a minute's calls the queue gets this share where more submissions wait than the rest is enough for.
+# The queue's share of a minute's calls when the remaining calls do not suffice for all waiting submissions.
 QUEUE_SHARE = 0.25
-# So many readings that are due at once are better served by one listing.
+# From this many due readings on, one listing is cheaper.
 MANY = 2
-# States in which facts are read when they are missing: it is new, its link has expired, or a message came for what was over.
+# States in which missing facts are read: the submission is new, its link has expired, or a message came after its end.
 UNREAD = (State.RECEIVED, State.ACKNOWLEDGED, State.FAILED, State.CANCELLED)
 
 
@@ -70,7 +71,7 @@ class Intake:
         self.session = Session()
         self._runner = CallRunner(context, self.session, client, budget, fresh_client=fresh_client)
         self._hosts = Hosts(context, self.session, self._runner)
-        self.to_the_end = False  # whether the queue is read until it is empty, whatever is expected of it
+        self.to_the_end = False  # whether to read the queue until it is empty, even if no message is expected
 
     @property
     def failing(self) -> bool:
@@ -84,12 +85,12 @@ class Intake:
 
     @property
     def fatal(self) -> NeucoError | None:
-        """What makes going on pointless, if anything: EvalAI's challenge is not the configured one."""
+        """The error that makes continuing pointless, if any: EvalAI's challenge is not the configured one."""
         return self._runner.fatal
 
     @property
     def drained(self) -> bool:
-        """Whether the listing was compared and the queue was found empty twice (a short poll may miss one), or a drain lets both be."""
+        """Whether nothing is left to learn: the listing was compared and two polls found the queue empty, or a drain skips both."""
         reconciled = self._timetable.done_at(Job.RECONCILE) is not None
         looked = reconciled and self.session.empty_polls >= DRAINED_POLLS
         return looked or self._context.mode() == "drain"
@@ -111,12 +112,12 @@ class Intake:
         return min((owed.not_before for owed in ready), default=None)
 
     def reload(self) -> None:
-        """Apply a changed configuration: its token, and phases that EvalAI may have got meanwhile."""
+        """Apply a changed configuration: its token may be another one, and EvalAI may have other phases now."""
         self.session.outdated = True
         self._runner.reload()
 
     def collect(self, now: datetime) -> bool:
-        """Take in a finished call."""
+        """Process the result of a finished call."""
         return self._runner.collect(now)
 
     def step(self, now: datetime) -> bool:
@@ -134,11 +135,11 @@ class Intake:
         if session.remote is None:
             return Connect(self._context, session) if self._runner.due("connect", now) else None
         if not self._budget.allows(now):
-            return self._answer(now)  # nothing else may use the reserve, so nothing else may come before it
+            return self._answer(now)  # the rest of the budget is reserved for answers
         if session.outdated and self._runner.due("reconnect", now):
             return Reconnect(self._context, session)
         if self._timetable.done_at(Job.RECONCILE) is None and (call := self._reconcile(now)) is not None:
-            return call  # what changed while no worker ran decides everything that follows
+            return call  # changes from the time when no worker ran decide everything that follows
         return (
             self._hosts.next_call(now, scored=True)
             or self._answer(now)
@@ -152,7 +153,7 @@ class Intake:
         )
 
     def _settle_without_a_call(self, now: datetime) -> bool:
-        """Do what needs no call: an author is known, or EvalAI shows the next submission as running already."""
+        """Do what needs no call: decide about known authors, or score the next submission if EvalAI already shows it as running."""
         if self.session.remote is None:
             return False
         if self._hosts.settle(now):
@@ -187,7 +188,8 @@ class Intake:
                 continue
             settled = self._fresh(row, FRESH_TO_ANSWER, now) and _asked_since(row, owed, now)
             if not settled or row.phase not in self._context.configuration.phases:
-                stale.append(row)  # of a phase that was taken out, the next reading holds it
+                # if its phase was removed from the configuration, the next reading puts it on hold
+                stale.append(row)
             elif not self._waits(owed, now):
                 due.append((owed, row))
         return due, stale
@@ -200,16 +202,16 @@ class Intake:
         if not self._fresh(chosen, FRESH_TO_RUN, now):
             return self._read([chosen], now, ahead=1)
         if runs_already(chosen):
-            return None  # the next step takes it so
+            return None  # the next step starts it without this call
         return SetRunning(self._context, chosen)
 
     def _fresh(self, row: SubmissionRow, limit: timedelta, now: datetime) -> bool:
-        """Return whether EvalAI's words on it came lately; what comes from the future is from before the clock was set back."""
+        """Return whether EvalAI's facts about it are recent; a moment in the future means that the clock was set back."""
         told_at = self.session.told_at(row)
         return told_at is not None and now - limit <= told_at <= now
 
     def _news(self, now: datetime) -> Call[Any] | None:
-        """Read what is new or must be looked at again; what has just come waits for more of its kind while others are worked on."""
+        """Read new submissions and those that must be read again; while others are in progress, new ones are collected for one listing."""
         with self._context.store.read() as tx:
             unread = [row for row in tx.submissions(UNREAD, unread=True) if not row.waits(now)]
             in_hand = bool(tx.submissions([State.ACKNOWLEDGED, State.FETCHED, State.SCORING]))
@@ -218,7 +220,7 @@ class Intake:
         return self._read(unread, now) if unread else None
 
     def _wanted(self, now: datetime) -> Call[Any] | None:
-        """Read submissions whose files are wanted again: their addresses are stale."""
+        """Read submissions whose files are wanted again, because the addresses of their files have expired."""
         with self._context.store.read() as tx:
             rows = tx.get_many([wanted.submission for wanted in tx.wanted_files(open_only=True)])
         stale = [row for row in rows.values() if row.read_at is None and not row.waits(now)]
@@ -227,9 +229,9 @@ class Intake:
     def _read(
         self, submissions: list[SubmissionRow], now: datetime, *, answer: bool = False, ahead: int = 0
     ) -> Call[Any] | None:
-        """Read facts again: one by its own address; several, or one that has just come and may have company, by one listing.
+        """Read facts again: a single submission by its own address, several (or a new one, which others may join) by one listing.
 
-        Where listings fail, what an answer or a beginning waits for is read by its own address.
+        If listings fail, a submission whose answer or start waits for it is read by its own address.
         """
         missed = [row for row in submissions if row.tries > 0]
         crowd = self._crowd(submissions)
@@ -254,7 +256,7 @@ class Intake:
         )
 
     def _crowd(self, submissions: list[SubmissionRow]) -> list[SubmissionRow]:
-        """Return these and all others that will have to be read soon: one listing serves them all."""
+        """Return these submissions and all others that must be read soon, because one listing serves them all."""
         wanted = {row.pk: row for row in submissions}
         if all(row.submitted_at is not None for row in submissions):
             with self._context.store.read() as tx:
@@ -278,7 +280,7 @@ class Intake:
         return ReceiveMessage(self._context, self.session) if self._poll_is_due(now) else None
 
     def _poll_is_due(self, now: datetime) -> bool:
-        """Return whether the queue is to be looked at: now and then, and at once while messages are expected and calls to spare."""
+        """Return whether to poll the queue: at intervals, and at once while messages are expected and calls are left."""
         session = self.session
         polled_at = self._timetable.done_at(Job.POLL)
         if polled_at is None or self._timetable.due(Job.POLL, now):
@@ -292,14 +294,14 @@ class Intake:
         )
 
     def _expects_messages(self, now: datetime) -> bool:
-        """Return whether the queue has more for us: a listing showed submissions without a message, or the last one told nothing new."""
+        """Return whether more messages are expected: a listing showed submissions without a message, or the last message was stale."""
         if self.to_the_end or self.session.stale_message:
             return True
         with self._context.store.read() as tx:
             return tx.unannounced(since=now - ANNOUNCED_WITHIN)
 
     def _to_spare(self, now: datetime) -> bool:
-        """Return whether a call may go to the queue: what waits to be begun and answered in the next minute goes first."""
+        """Return whether a call may go to the queue; submissions that will be scored and answered in the next minute come first."""
         paused = self._context.mode() == "pause"
         states = ACTIVE - {State.FETCHED, State.SCORING} if paused else ACTIVE
         with self._context.store.read() as tx:
@@ -308,11 +310,11 @@ class Intake:
         return self._budget.allows(now, keep=int(min(most, CALLS_AHEAD * waiting)))
 
     def _waits(self, owed: Owed, now: datetime, *, ahead: timedelta = timedelta()) -> bool:
-        """Return whether it is too early; a moment beyond back-off and grid is from before the clock was set back."""
+        """Return whether it is too early; a moment later than back-off and grid allow means that the clock was set back."""
         grid = seconds(self._context.configuration.submission.answer_grid)
         return now + ahead < owed.not_before <= now + LONGEST_WAIT + grid
 
 
 def _asked_since(row: SubmissionRow, owed: Owed, now: datetime) -> bool:
-    """Return whether EvalAI was asked when the answer was decided already; one from the future is from before the clock was set back."""
+    """Return whether EvalAI was read after the answer was decided; a decision in the future means that the clock was set back."""
     return row.read_at is not None and (owed.created_at <= row.read_at or owed.created_at > now)

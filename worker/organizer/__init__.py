@@ -1,6 +1,6 @@
-"""What an organizer does with a challenge: make it, check it, rehearse it, decide in it, rescore it, reveal it, and keep it safe.
+"""What an organizer does with a challenge: create, check, rehearse, decide, rescore, reveal, and back up.
 
-It imports nothing by itself: some of its modules run as root, in scripts that should start at once.
+Nothing is imported here, because some of its modules run as root in scripts that should start at once.
 """
 
 __all__ = [

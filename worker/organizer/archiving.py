@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import os
 import shutil
 import sqlite3
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -19,16 +21,18 @@ from worker.challenge.configuration import Configuration
 from worker.challenge.setups import has_scores
 from worker.organizer.session import OrganizerSession
 from worker.state import LOG_UNSEEN, RESTORED, Store, Transaction
-from worker.state.store import damaged, failure
+from worker.state.store import SINCE_BACKUP, damaged, failure
 
 FORMAT = 1
 MANIFEST = "neuco-worker-backup.json"
 CONFIGURATION = "challenge.yaml"
 KNOWN_HOSTS = "known_hosts"
+BLOCK_BYTES = 1 << 20
+_DAMAGE = (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError)
 
 
 def named(archive: Path, config: Path, *, now: datetime) -> Path:
-    """Return the file to write: in a folder one that is called by the challenge's folder and the time."""
+    """Return the archive's path; for a folder, add a name made of the challenge's folder and the time."""
     if not archive.is_dir():
         return archive
     name = config.resolve().parent.name or "challenge"
@@ -43,22 +47,22 @@ def write_backup(
     replace: bool = False,
     progress: Callable[[int, int], object] = lambda _, __: None,
 ) -> int:
-    """Write everything that a challenge needs to go on elsewhere; return the archive's size in bytes.
+    """Write everything that a challenge needs to continue elsewhere; return the archive's size in bytes.
 
-    The database is copied with SQLite's own backup, so a daemon may run. The archive is made with mode 0600, under another name, and
-    moved into place when it is whole.
+    The database is copied with SQLite's own backup, so a daemon may be running. The archive is written with mode 0600 under another name,
+    and moved to its place when it is complete.
 
     Args:
         session: The challenge.
         config: Its configuration file.
-        archive: Where to.
-        replace: Whether an archive that is there already may go.
-        progress: Called with how many of the stored files were added since the last call, and of how many.
+        archive: The archive's path.
+        replace: Whether an existing archive may be replaced.
+        progress: Called with the number of stored files added since the last call, and the total.
 
     Raises:
-        OrganizerError: If the state is not SQLite: a database server has its own tools; if pinned host keys are configured and gone; or if
-            the archive is there already.
-        InfrastructureError: If the disk fails, the files of a phase without scores are gone, or the database is damaged.
+        OrganizerError: If the state is not SQLite (a database server has its own tools), if pinned host keys are configured but missing, or
+            if the archive exists already.
+        InfrastructureError: If the disk fails, the files of a phase without scores are missing, or the database is damaged.
     """
     if archive.exists() and not replace:
         raise OrganizerError(
@@ -70,8 +74,9 @@ def write_backup(
     database = configuration.database_file
     if database is None:
         raise OrganizerError(
-            "The state is on a database server.",
-            cure="Back it up with pg_dump, and copy the files under ./state. After pg_restore, run `neuco-worker challenge mark-restored`.",
+            "The state is on a database server, which this command cannot copy.",
+            cure="Back it up with pg_dump, and copy the configuration, the secret, the label files, the id lists and the folder"
+            f" files/ in {configuration.state_dir} yourself. After pg_restore, run `neuco-worker challenge mark-restored`.",
             code="backup.server",
         )
     temporary = archive.with_name(archive.name + ".part")
@@ -119,7 +124,7 @@ def _fill(
     database: Path,
     progress: Callable[[int, int], object],
 ) -> None:
-    """Add everything to an archive; texts are written next to the copied database first."""
+    """Add everything to an archive; generated texts are first written next to the copied database."""
     configuration = session.configuration
     manifest = database.with_name(MANIFEST)
     manifest.write_text(json.dumps({"format": FORMAT, "made_at": session.now.isoformat()}))
@@ -141,7 +146,7 @@ def _fill(
 
 
 def _add_files(tar: tarfile.TarFile, session: OrganizerSession, codename: str) -> None:
-    """Add a phase's tasks and ids; a phase with scores goes on without them, from its record in the database."""
+    """Add a phase's tasks and ids; a phase with scores can do without them, because its record is in the database."""
     configuration = session.configuration
     phase = configuration.phases[codename]
     with session.store.read() as tx:
@@ -153,15 +158,15 @@ def _add_files(tar: tarfile.TarFile, session: OrganizerSession, codename: str) -
 
 
 def _known_hosts(configuration: Configuration) -> Path | None:
-    """Return the file with the pinned host keys; they are public, and without them no push of the restored worker is accepted."""
+    """Return the file with the pinned host keys; they are public, and the restored worker needs them to push."""
     reference = configuration.leaderboard.known_hosts
     if reference is None or reference.startswith("credential:"):
-        return None  # a credential is handed over where it is restored, like all others
+        return None  # like all credentials, it is provided by systemd on the new machine
     return configuration.secret_path(reference, "leaderboard.known_hosts")
 
 
 def _rewritten(configuration: Configuration, config: Path) -> str:
-    """Return the configuration with its paths pointing into the archive's layout."""
+    """Return the configuration with its paths changed to the archive's layout."""
     values: dict[tuple[str, ...], str] = {("leaderboard", "repository"): configuration.repository_url}
     if str(configuration.challenge.secret) != "challenge.secret":
         values["challenge", "secret"] = "./challenge.secret"
@@ -176,7 +181,7 @@ def _rewritten(configuration: Configuration, config: Path) -> str:
 
 
 def missing_secrets(configuration: Configuration) -> list[str]:
-    """Say of each token and key that a configuration points to and that is not there what to do; no backup holds them."""
+    """Return what to do about each token and key that a configuration refers to but that is missing; no backup contains them."""
     missing = []
     for key, reference in configuration.references().items():
         kind, _, name = reference.partition(":")
@@ -190,9 +195,9 @@ def missing_secrets(configuration: Configuration) -> list[str]:
 
 
 def _unpack(tar: tarfile.TarFile, directory: Path) -> None:
-    """Write the files of an archive, and nothing that is not a plain file or lies elsewhere.
+    """Write the files of an archive, but only plain files, and only inside the folder.
 
-    Written out because the Python of Debian 12 (3.11.2) has no extraction filters yet.
+    This is done by hand, because Debian 12's Python (3.11.2) has no extraction filters yet.
     """
     for member in tar:
         target = (directory / member.name).resolve()
@@ -210,42 +215,51 @@ def _unpack(tar: tarfile.TarFile, directory: Path) -> None:
 
 
 def mark_restored(tx: Transaction, until: str) -> None:
-    """Note that a state was put back from a backup: what EvalAI and the repository know since then is looked for.
+    """Note that a state was restored from a backup, so that the worker looks for what EvalAI and the repository know since then.
 
     Args:
         tx: The state.
-        until: The latest time of which the state can know everything, ISO 8601; its last look at EvalAI's listing counts if there was one.
+        until: The latest time up to which the state can be complete, ISO 8601; its last look at EvalAI's listing counts if there was one.
     """
     tx.set_fact(RESTORED, tx.fact("reconciled_at") or until)
     tx.set_fact(LOG_UNSEEN, "true")
 
 
 def read_backup(archive: Path, directory: Path) -> Path:
-    """Unpack a backup into an empty folder and return its configuration file.
+    """Unpack a backup into an empty folder, and return its configuration file.
 
     Raises:
-        OrganizerError: If the archive is none of ours, or the folder holds something.
+        OrganizerError: If the archive is not a backup, or the folder is not empty.
+        InfrastructureError: If the archive cannot be read, or the folder cannot be written to.
     """
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise OrganizerError(
             f"{directory} is not empty.", cure="Name a new folder.", code="restore.not_empty"
         )
     try:
-        with tarfile.open(archive, "r:gz") as tar:
+        with gzip.open(archive) as file, tarfile.open(fileobj=file, mode="r:") as tar:
             manifest = tar.extractfile(MANIFEST)
             if manifest is None or json.load(manifest).get("format") != FORMAT:
                 raise KeyError(MANIFEST)
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             _unpack(tar, directory)
+            while file.read(BLOCK_BYTES):  # to the end, where the checksum is
+                pass
     except FileNotFoundError:
         raise OrganizerError(
             f"{archive} does not exist.", cure="Name the file that the backup wrote.", code="restore.missing"
         ) from None
-    except (tarfile.TarError, KeyError, ValueError, EOFError, OSError):
+    except (*_DAMAGE, KeyError, ValueError, FileExistsError):
         raise OrganizerError(
             f"{archive} is not a backup of a challenge, or is damaged.",
-            cure="Use another backup. What an older backup lacks, the worker reads from EvalAI again.",
+            cure=f"Use another backup. {SINCE_BACKUP}",
             code="restore.damaged",
+        ) from None
+    except OSError as error:
+        raise InfrastructureError(
+            f"{archive} cannot be restored into {directory}: {error.strerror}.",
+            cure="Check the permissions of both and the free space in the folder. Then restore into another empty folder.",
+            code="restore.failed",
         ) from None
     (directory / "challenge.secret").chmod(0o600)
     store = Store(f"sqlite:///{directory / 'state' / 'worker.db'}")

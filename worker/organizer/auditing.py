@@ -1,4 +1,4 @@
-"""The audit: everything about every submission and every step of the organizer, as records for a file."""
+"""The audit: every submission and every step of the organizer, as records for a file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SUBMISSION_FIELDS = (
 
 
 def records(store: Store) -> Iterator[dict[str, Any]]:
-    """Yield one record per submission (with its attempts), per score cell and per step of the trail."""
+    """Yield one record per submission (with its attempts), per score cell and per step of the audit trail."""
     with store.read() as tx:
         for row in tx.submissions():
             attempts = [

@@ -1,4 +1,4 @@
-"""Boards by hand: an organizer has them published at once, closes them, and opens them again."""
+"""Boards on command: publish them at once, close them, and open them again."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from datetime import datetime
 from leaderboard.git import Publisher
 from leaderboard.rendering import render
 from scoring.errors import InfrastructureError, OrganizerError
+from scoring.printable import count_of
 from worker.challenge.setups import put_on_record
-from worker.evaluation.told import show_values, withholds
+from worker.evaluation.shown_values import show_values, withholds
 from worker.fairness import receipts
 from worker.fairness.register import register
 from worker.organizer.session import LeaderWait, OrganizerSession
@@ -25,14 +26,15 @@ _NEVER = "0001-01-01T00:00:00+00:00"
 
 
 def publish_now(session: OrganizerSession, *, tell: Callable[[str], object]) -> Completed:
-    """Have the boards made and pushed at once: by the worker that leads, or by this process where none does.
+    """Have the boards made and pushed at once, by the leading worker or, if there is none, by this process.
 
     Args:
         session: The challenge.
-        tell: Hears what is waited for.
+        tell: Called with a sentence about what the command waits for.
 
     Raises:
-        NeucoError: What the worker that leads has told of its push; or as :meth:`leaderboard.git.publisher.Publisher.publish`.
+        NeucoError: The error that the leading worker recorded for its push; or as
+            :meth:`leaderboard.git.publisher.Publisher.publish`.
     """
     configuration = session.configuration
     with session.store.write() as tx:
@@ -55,7 +57,7 @@ def _publish_leading(session: OrganizerSession) -> Completed:
     """Make and push the boards in this process, which holds the leader's lock."""
     publisher = Publisher(publisher_settings(session.configuration))
     with session.store.lead(session.clock()):
-        pass  # a daemon that has lost the lock without knowing pushes nothing from now on
+        pass  # from now on, a daemon that has lost the lock without noticing pushes nothing
     try:
         while True:
             pending = _make_boards(session, session.configuration.phases)
@@ -64,7 +66,7 @@ def _publish_leading(session: OrganizerSession) -> Completed:
             try:
                 push_contents(publisher, session.configuration)
                 pushed = push(publisher, pending)
-            except receipts.LogIsAhead as error:  # the state comes from a backup
+            except receipts.LogIsAhead as error:  # the state was restored from a backup
                 with session.store.write() as tx:
                     receipts.take_over(tx, error, now=session.clock())
             else:
@@ -76,18 +78,18 @@ def _publish_leading(session: OrganizerSession) -> Completed:
 
 
 def preview(session: OrganizerSession) -> Mapping[str, bytes]:
-    """Return the files that a push would bring now, by their paths; no board is made and nothing is pushed."""
+    """Return the files that a push would publish now, by path; no board is made and nothing is pushed."""
     pending = _make_boards(session, session.configuration.phases, correct=False)
     return {**render(pending.site, readme=None), **pending.preconditions.attestations}
 
 
 def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Callable[[str], object]) -> None:
-    """Wait until everything that was sent to a phase before this moment is answered, if the phase keeps its values back until it is closed.
+    """Wait until everything that was submitted to a phase until now is answered, if the phase withholds its values until it is closed.
 
     Args:
         session: The challenge.
         phase: Codename.
-        tell: Hears what is waited for.
+        tell: Called with a sentence about what the command waits for.
 
     Raises:
         OrganizerError: If there is no such phase, or a submission waits for a person.
@@ -117,12 +119,12 @@ def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Callable[[s
                 )
             if lock.take():
                 raise InfrastructureError(
-                    "The phase has unanswered submissions, and no worker is running.",
-                    cure="Start the worker, and then close the phase. Or add --now to close it without them.",
+                    "No worker is running, so it is not known whether every submission to the phase has been answered.",
+                    cure="Start the worker, and then close the phase. Or add --now to close it without unanswered submissions.",
                     code="freeze.no_worker",
                 )
             waiting = (
-                f"answer {len(open_rows)} more submissions"
+                f"answer {count_of(len(open_rows), 'more submission')}"
                 if open_rows
                 else "ask EvalAI which submissions were sent"
             )
@@ -130,28 +132,29 @@ def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Callable[[s
 
 
 def freeze(session: OrganizerSession, phase: str, reason: str = "") -> bool:
-    """Close a phase on the board that is due now: it shows what was answered until this moment, and nothing that comes later.
+    """Close a phase on its current board, which shows everything that was answered until now and nothing that comes later.
 
-    Values that were kept back until now are shown: the daemon posts them.
+    Values that were withheld until now are shown: the daemon posts them.
 
     Args:
         session: The challenge.
         phase: Codename.
-        reason: Why, which the register keeps and the reveal publishes.
+        reason: Why; kept in the register, and published by the reveal.
 
     Returns:
-        Whether values were kept back until now.
+        Whether values were withheld until now.
 
     Raises:
         OrganizerError: If there is no such phase.
-        InfrastructureError: If the worker that leads made a board at the same moment.
+        InfrastructureError: If the leading worker made a board at the same moment.
     """
     session.check_phase(phase)
     pending = _make_boards(session, [phase], closing=phase)
     setup = session.phase(phase) if pending.preconditions.records[phase] is None else None
     with session.store.write() as tx:
         _keep(tx, pending)
-        if tx.phase_record(phase) != pending.preconditions.records[phase]:  # a rescore would be closed out
+        # otherwise a rescore would be missing from the closed board
+        if tx.phase_record(phase) != pending.preconditions.records[phase]:
             raise _busy()
         if setup is not None:
             put_on_record(tx, setup.record, files=setup.files, now=session.now)
@@ -169,7 +172,7 @@ def freeze(session: OrganizerSession, phase: str, reason: str = "") -> bool:
 
 
 def thaw(session: OrganizerSession, phase: str, reason: str = "") -> None:
-    """Let a phase's board move again, for a reason that the register keeps.
+    """Open a phase's closed board again, for a reason that the register keeps.
 
     Raises:
         OrganizerError: If there is no such phase.
@@ -182,7 +185,7 @@ def thaw(session: OrganizerSession, phase: str, reason: str = "") -> None:
 def _decide(
     session: OrganizerSession, tx: Transaction, phase: str, *, at: datetime | None, reason: str, action: str
 ) -> None:
-    register(tx, session.clock())  # what had changed before has another reason
+    register(tx, session.clock())  # first, so that earlier changes do not get this reason
     tx.freeze_phase(phase, at=at)
     tx.request_publish()
     tx.log(action, actor=session.actor, now=session.now, phase=phase, reason=reason)

@@ -1,7 +1,7 @@
-"""The EvalAI challenge bundle: the zip that creates the challenge there, made from the configuration.
+"""The EvalAI challenge bundle: the zip file that creates the challenge at EvalAI, made from the configuration.
 
-It lies open in a folder, where the organizer edits texts and dates, and is packed from there. It never holds labels: EvalAI wants an
-annotation file for each phase and gets a placeholder.
+Its sources are in a folder, where the organizer edits texts and dates, and are packed from there. It never contains labels: EvalAI wants
+an annotation file for each phase, and gets a placeholder.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ PLACEHOLDER = "This challenge is evaluated remotely. There are no annotations he
 PHASE_WEEKS = 4
 DAYS_UNTIL_START = 14
 UNLIMITED = 100_000  # EvalAI's own default
-PER_DAY, PER_MONTH = 10, 310  # in 2025: ten a day while developing …
-IN_ALL = 3  # … and three in all in the last phase
+PER_DAY, PER_MONTH = 10, 310  # in 2025: ten a day in the development phase …
+IN_ALL = 3  # … and three in total in the last phase
 WHICH_COUNTS = {
     "last": "Your team's latest scored public submission counts.",
     "best": "Your team's scored public submission with the highest mean Q counts.",
     "chosen": "The organizers choose which of your team's scored public submissions counts. Until they do, the latest one counts.",
 }
-LEADERBOARD = "ADDRESS-OF-THE-LEADERBOARD"  # in the open form's pages; packing writes the address over it
-ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # equal sources make equal zips
+LEADERBOARD = "ADDRESS-OF-THE-LEADERBOARD"  # in the pages' sources; packing replaces it by the address
+ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # a fixed time, so that equal sources make equal zips
 
 
 @dataclass(frozen=True, kw_only=True)
 class BundlePhase:
-    """One phase as the templates want it; times are UTC text in EvalAI's form."""
+    """One phase with the values that the templates need; times are UTC text in EvalAI's format."""
 
     codename: str
     name: str
@@ -60,14 +60,15 @@ class BundlePhase:
 
 
 def write_sources(folder: Path, configuration: Configuration, *, now: datetime) -> None:
-    """Write the bundle's open form: YAML, pages, placeholders, logo and evaluation script.
+    """Write the bundle's sources: YAML, pages, placeholders, logo and evaluation script.
 
-    Codenames, metrics, dimension and decimals are the configuration's; dates are a proposal (phases of four weeks, one after the other).
+    Codenames, metrics, dimension and decimals come from the configuration. The dates are a proposal: phases of four weeks, one after
+    another.
 
     Args:
-        folder: Where to; made if it is not there.
+        folder: The destination; made if it does not exist.
         configuration: The challenge.
-        now: Aware time from which the proposal counts.
+        now: Aware time at which the proposal begins.
     """
     import jinja2
 
@@ -98,7 +99,7 @@ def write_sources(folder: Path, configuration: Configuration, *, now: datetime) 
 
 
 def bundle_phases(configuration: Configuration, *, now: datetime) -> tuple[BundlePhase, ...]:
-    """Propose dates and 2025's limits: ten submissions a day, and three in all in the last of several phases."""
+    """Propose dates and the limits of 2025: ten submissions a day, and three in total in the last of several phases."""
     midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     phases = []
     for number, (codename, phase) in enumerate(configuration.phases.items()):
@@ -126,7 +127,7 @@ def bundle_phases(configuration: Configuration, *, now: datetime) -> tuple[Bundl
 
 
 def which_counts(phase: Phase) -> str:
-    """Say in the words of the phase's page which submission of a team counts."""
+    """Say for the phase's page which submission of a team counts."""
     if phase.selection == "ladder":
         step = f"{phase.ladder_step:g}"
         return (
@@ -139,20 +140,20 @@ def which_counts(phase: Phase) -> str:
 
 
 def pack(folder: Path, target: Path, *, leaderboard: str | None = None) -> None:
-    """Zip a bundle's open form, its evaluation script as a zip within. Equal files make an equal zip.
+    """Pack a bundle's sources into a zip that contains the zipped evaluation script. Equal files make an equal zip.
 
     Args:
-        folder: The open form.
-        target: Where the zip goes.
-        leaderboard: Address of the leaderboard's page, for the pages that link it; while it is None their fill-in stays.
+        folder: The sources.
+        target: Path of the zip.
+        leaderboard: Address of the leaderboard's page, for the pages that link to it; if None, their placeholder stays.
 
     Raises:
-        OrganizerError: If the folder does not hold a bundle.
+        OrganizerError: If the folder does not contain a bundle.
     """
     if not (folder / CONFIG_NAME).is_file():
         raise OrganizerError(
             f"{folder} does not contain {CONFIG_NAME}.",
-            cure="Create a bundle with `neuco-worker init DIR`.",
+            cure=f"Remove or rename the folder. Then `neuco-worker bundle {folder.parent}` creates a new one.",
             code="bundle.missing",
         )
     files = {
@@ -188,6 +189,7 @@ def _facts(configuration: Configuration, phases: Sequence[BundlePhase]) -> Mappi
         "dim": configuration.submission.embedding_dim,
         "max_megabytes": f"{configuration.submission.max_megabytes:g}",
         "epsilon": f"{configuration.scoring.epsilon:g}",
+        "standardized": configuration.scoring.standardize_embeddings,
         "test_percent": f"{100 * configuration.scoring.test_size:g}",
         "decimals": configuration.leaderboard.decimals,
         "metrics": list(dict.fromkeys(phase.metric for phase in phases)),
@@ -199,11 +201,14 @@ def _facts(configuration: Configuration, phases: Sequence[BundlePhase]) -> Mappi
 
 
 def published(rule: str) -> str:
-    """Say in the words of the terms whose embeddings the reveal of a phase publishes."""
+    """Say for the terms whose embeddings the reveal of a phase publishes."""
     if rule == BASELINES:
         return "their baselines, but not those of participants"
-    rows = "all teams" if rule == ALL else f"the first {rule.removeprefix(TOP)} teams"
-    return f"their baselines, and of {rows} on the final board (for each team, of the submission that counts)"
+    counting = "the submission that counts"
+    if rule == f"{TOP}1":
+        return f"their baselines, and of the first team on the final board (of {counting})"
+    teams = "all teams" if rule == ALL else f"the first {rule.removeprefix(TOP)} teams"
+    return f"their baselines, and of {teams} on the final board (for each team, of {counting})"
 
 
 def _evalai_time(moment: datetime) -> str:

@@ -1,4 +1,4 @@
-"""Check an EvalAI challenge bundle before it is uploaded: EvalAI's answers come late and name one fault at a time."""
+"""Check an EvalAI challenge bundle before its upload, because EvalAI's own checks take long and report one fault at a time."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ Document = Mapping[str, Any]
 
 
 def bundle_faults(archive: Path, configuration: Configuration | None = None) -> list[str]:
-    """List what EvalAI would refuse, and what would not fit the configuration; empty if the bundle is good.
+    """Return what EvalAI would refuse, and what does not fit the configuration; empty if the bundle is good.
 
     Args:
         archive: The zip.
-        configuration: The worker's, whose codenames, splits and metrics the bundle must hold.
+        configuration: The worker's configuration, whose codenames, splits and metrics the bundle must contain.
     """
     try:
         with zipfile.ZipFile(archive) as opened:
@@ -82,14 +82,14 @@ def bundle_faults(archive: Path, configuration: Configuration | None = None) -> 
 
 
 def pages_to_fill_in(archive: Path) -> list[str]:
-    """Return the names of the pages that do not say yet where the leaderboard is."""
+    """Return the names of the pages that still lack the leaderboard's address."""
     with zipfile.ZipFile(archive) as opened:
         pages = [name for name in opened.namelist() if name.endswith(".html")]
         return [name for name in pages if LEADERBOARD.encode() in opened.read(name)]
 
 
 def stated_rule(archive: Path) -> str | None:
-    """Return the rule of ``fairness.publish_files`` that the terms of a bundle state: an empty one if they state none in our words.
+    """Return the rule of ``fairness.publish_files`` that a bundle's terms state; an empty one if they do not state it in our words.
 
     Returns:
         None if there are no terms to read.
@@ -101,7 +101,7 @@ def stated_rule(archive: Path) -> str | None:
                 return None
             page = " ".join(html.unescape(opened.read(name).decode("utf-8", "replace")).split())
     except (OSError, zipfile.BadZipFile):
-        return None  # which another check tells
+        return None  # another check reports this
     for rule in (BASELINES, ALL):
         if published(rule) in page:
             return rule
@@ -111,7 +111,7 @@ def stated_rule(archive: Path) -> str | None:
 
 
 class _Check:
-    """One bundle's document with its files, by their path relative to the YAML file."""
+    """A bundle's document and files, by their paths relative to the YAML file."""
 
     def __init__(self, document: Document, files: Mapping[str, bytes]) -> None:
         self.document = document
@@ -321,7 +321,7 @@ def _disagreements(document: Document, configuration: Configuration) -> Iterator
 
 
 def _leaks(files: Mapping[str, bytes], configuration: Configuration) -> Iterator[str]:
-    """A label file in the bundle ends the challenge before it begins."""
+    """Yield a fault for each label file in the bundle, which would end the challenge before it begins."""
     hidden = {
         source.read_bytes()
         for phase in configuration.phases.values()
@@ -351,7 +351,7 @@ def _is_count(value: object, *, least: int = 1) -> bool:
 
 
 def _time(value: object) -> datetime | None:
-    if isinstance(value, datetime):  # YAML reads an unquoted time as one
+    if isinstance(value, datetime):  # YAML reads an unquoted time as a datetime
         return value.replace(tzinfo=None)
     if isinstance(value, str) and TIME.fullmatch(value):
         try:

@@ -1,4 +1,4 @@
-"""Committing by hand: to secret and tasks as they are now, or to splits that a public value was mixed into."""
+"""Commitments on command: to the present secret and tasks, or to splits into which a public value was mixed."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from worker.state import Transaction
 
 
 def commit(session: OrganizerSession, *, reason: str, beacon: str | None) -> dict[str, Any]:
-    """Commit, and have it published; return the public part of the commitment.
+    """Commit and have the commitment published; return its public part.
 
     Args:
         session: The challenge.
         reason: Why, in public.
-        beacon: A public value to mix into the splits, if any; the reason is then that.
+        beacon: A public value to mix into the splits, if any; it is then given as the reason.
 
     Raises:
-        OrganizerError: If there is a beacon, and something was scored already; if it is not yet the time of the value that was named, or
-            the worker itself draws that.
+        OrganizerError: If there is a beacon, and something was scored already, or the moment of the named value has not come yet, or the
+            worker itself fetches the value.
     """
     public = _commit_again(session, reason) if beacon is None else _commit_with_beacon(session, beacon)
     with session.store.write() as tx:
@@ -36,16 +36,16 @@ def commit(session: OrganizerSession, *, reason: str, beacon: str | None) -> dic
 
 
 def renew_key(session: OrganizerSession, *, reason: str) -> dict[str, Any]:
-    """Let a new key sign from now on, which the old one has signed, and have that published; return the public part of the commitment.
+    """Replace the signing key by a new one that the old key signs, and have that published; return the commitment's public part.
 
-    No phase is read again: the tasks stay as they were committed to, whatever their files are.
+    No phase is read again: the commitment to the tasks stays, whatever their files contain now.
 
     Args:
         session: The challenge.
         reason: Why, in public.
 
     Raises:
-        OrganizerError: If there is no key that could sign the new one, or the secret is not the one that was committed to.
+        OrganizerError: If there is no key that could sign the new one, or the secret is not the committed one.
     """
     secret = read_secret(session.configuration)
     with session.store.write() as tx:
@@ -68,7 +68,7 @@ def renew_key(session: OrganizerSession, *, reason: str) -> dict[str, Any]:
 
 
 def _publish(tx: Transaction, session: OrganizerSession, action: str, public: dict[str, Any]) -> None:
-    """Write a commitment into the audit trail, and have it pushed."""
+    """Record a commitment in the audit trail, and have it pushed."""
     told = {"commitment": public["commitment"], "reason": public["reason"], "key": public["key"]}
     tx.log(action, actor=session.actor, now=session.now, **told)
     tx.request_publish()
@@ -97,7 +97,9 @@ def _commit_with_beacon(session: OrganizerSession, beacon: str) -> dict[str, Any
     with session.store.write() as tx:
         if any(tx.has_cells(name) for name in phases):
             raise OrganizerError(
-                "Submissions were already scored. A beacon would change their splits.", code="commit.too_late"
+                "Submissions were already scored. A beacon would change their splits.",
+                cure="Do nothing. The splits stay as they are.",
+                code="commit.too_late",
             )
         rule = session.configuration.fairness.publish_files
         commitments.begin(tx, secret, phases.values(), now=session.now, publish_files=rule)
@@ -108,7 +110,7 @@ def _commit_with_beacon(session: OrganizerSession, beacon: str) -> dict[str, Any
 
 
 def _mix_in(session: OrganizerSession, value: str, awaited: Collection[Draw]) -> dict[str, Any]:
-    """Mix in the value that was named for phases, once its time has come."""
+    """Mix in the value that was named for phases, if its moment has come."""
     named = [draw for draw in awaited if draw.chain is None]
     if not named:
         raise OrganizerError(

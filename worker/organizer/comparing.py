@@ -1,4 +1,4 @@
-"""Comparing what teams sent: the counted submissions are read again, each in a child of its own, for the private report."""
+"""Compare what teams submitted: child processes read the counted submissions again, for the private report."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from worker.runtime.files import RESCORING
 def similarities(
     session: OrganizerSession, phase: PhaseSnapshot, *, progress: Callable[[int, int | None], object]
 ) -> Mapping[int, NDArray[np.float32]]:
-    """Read the submissions that count in a phase, and return how alike their rows are: submission to its Gram matrix.
+    """Read the submissions that count in a phase, and return the similarity of their rows: submission to its Gram matrix.
 
-    A submission whose stored file is gone, or cannot be read any more, is not among them.
+    Submissions whose stored files are gone or unreadable are left out.
 
     Args:
         session: The challenge.
-        phase: The phase now.
-        progress: Called after each, with 1 and how many there are.
+        phase: The phase as it is now.
+        progress: Called after each submission with 1 and the total.
 
     Raises:
-        OrganizerError: If the phase is not on record, or the secret is not the one of its record.
-        InfrastructureError: If a process of its own could not be had.
+        OrganizerError: If the phase is not recorded, or the secret is not the one of its record.
+        InfrastructureError: If no child process could be started.
     """
     rows = counted(phase)
     if len({row.entry.team_key for row in rows}) < 2:

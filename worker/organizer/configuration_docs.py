@@ -55,6 +55,8 @@ in the table; `status` and `doctor` show what differs from the record.
 | `scoring.engine` | `neuco-worker challenge rescore`, which leaves all scores as they are |
 | of a phase: {of_phase}; in `leaderboard`: {of_board} | `neuco-worker challenge rules --reason TEXT`, from the next board on |
 | `fairness.publish_files` | nothing, once the phase has a commitment: participants were told whose files will be published |
+| `state`, `metrics.listen`; in `evalai`: `server`, `challenge`, `queue` | a restart |
+| `fairness.beacon`, of a phase that has a commitment | nothing, unless a value in the first row also changes before the phase has a score |
 | everything else | a reload |
 
 If you change `challenge.secret` after a phase was scored, the worker refuses to start until you restore the old secret or run
@@ -66,7 +68,7 @@ rules later.
 A submission is the hosts' own if a member of the challenge's host team at EvalAI sent it. It is a *baseline* if EvalAI
 marks it as one, or if `leaderboard.baselines` lists its method name. Baselines are shown on the board in their place among
 the teams, but without a rank. Every other submission of the hosts is a *trial*: it is answered but never shown. A participant's
-submission is never a baseline, whatever its team or method is called.
+submission is a baseline only if EvalAI marks it as one; the name of its team or method does not matter.
 """
 SCORED = ("phases.<codename>.ids", "phases.<codename>.folds", "submission.embedding_dim", "challenge.secret")
 """Keys that decide scores, besides label files and the recipe."""
@@ -105,7 +107,7 @@ def keys() -> Iterator[str]:
 
 
 def _section(annotation: Any) -> type[BaseModel] | None:
-    """Return the section's class, also of a mapping of codenames to sections."""
+    """Return the section's class; for a mapping of codenames to sections, that of its values."""
     candidates = [annotation, *typing.get_args(annotation)]
     return next((one for one in candidates if isinstance(one, type) and issubclass(one, BaseModel)), None)
 
@@ -119,7 +121,7 @@ def _table(heading: str, summary: str, fields: list[tuple[str, FieldInfo]]) -> s
 
 
 def _escaped(cell: str) -> str:
-    """Escape what Markdown would read as markup, outside of code."""
+    """Escape what Markdown would treat as markup outside of code."""
     pieces = cell.split("`")
     pieces[::2] = [piece.replace("|", "\\|").replace("<", "\\<") for piece in pieces[::2]]
     return "`".join(pieces)

@@ -1,4 +1,4 @@
-"""The text of a configuration file: written for a new challenge, and changed value by value with its comments kept."""
+"""The text of a configuration file: written for a new challenge, and changed value by value without losing its comments."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from worker.challenge.sections import Phase
 from worker.organizer.resources import shipped
 
 EXAMPLE = "config/challenge.yaml"
-VALUE_COLUMN = 38  # where comments begin in it
-ALWAYS_SAID = ("folds",)  # of a phase: what an organizer decides, also where it is the default
+VALUE_COLUMN = 38  # of the comments
+ALWAYS_SAID = ("folds",)  # keys of a phase that are always written, because the organizer decides them
 _LINE = re.compile(r"(?P<indent> *)(?P<key>'[\w.-]+'|[\w.-]+):(?P<value>[^#]*?)(?P<comment>\s*#.*)?$")
 
 
 def short_configuration(values: Mapping[str, object], phases: Mapping[str, Mapping[str, object]]) -> str:
-    """Return a file with what an organizer decides and nothing else, each key with the example's comment.
+    """Return a file with only the keys that an organizer decides, each with the example's comment.
 
     Args:
-        values: Dotted key (``evalai.challenge``) to value, a section's keys one after the other; ``phases`` takes the place of
-            the phases in their order.
-        phases: Codename to the phase's keys, in order; keys that have their default are left out.
+        values: Dotted key (``evalai.challenge``) to value, with the keys of a section together; ``phases`` marks the place of
+            the phases.
+        phases: Codename to the phase's keys, in order; keys with their default value are left out.
     """
     comments = dict(_example_comments())
     lines = [
@@ -49,13 +49,13 @@ def short_configuration(values: Mapping[str, object], phases: Mapping[str, Mappi
 
 
 def _decided(codename: str, keys: Mapping[str, object]) -> dict[str, object]:
-    """Return the keys of a phase that say something else than the defaults do."""
+    """Return the keys of a phase whose values differ from the defaults."""
     usual = {key: field.default for key, field in Phase.model_fields.items()} | Phase.named_after(codename)
     return {key: value for key, value in keys.items() if key in ALWAYS_SAID or value != usual[key]}
 
 
 def _example_comments() -> Iterator[tuple[str, str]]:
-    """Yield each key of the shipped example with its comment; those of a phase once, without its codename."""
+    """Yield each key of the shipped example with its comment; the keys of a phase only once, without its codename."""
     path: list[tuple[int, str]] = []
     for line in shipped(EXAMPLE).read_text(encoding="utf-8").splitlines():
         match = _LINE.match(line)
@@ -75,11 +75,11 @@ def _commented(text: str, comment: str) -> str:
 
 
 def annotated_configuration(values: Mapping[str, object], phases: Mapping[str, Mapping[str, object]]) -> str:
-    """Return the shipped example with other values and phases, its comments kept.
+    """Return the shipped example with other values and phases, and with its comments.
 
     Args:
         values: Dotted key (``evalai.challenge``) to value, for everything but phases.
-        phases: Codename to the phase's keys, in order; keys that are not named keep the example's values.
+        phases: Codename to the phase's keys, in order; keys that are not given keep the example's values.
     """
     lines = shipped(EXAMPLE).read_text(encoding="utf-8").splitlines()
     start, end = (
@@ -90,7 +90,7 @@ def annotated_configuration(values: Mapping[str, object], phases: Mapping[str, M
     blocks: list[str] = []
     for number, codename in enumerate(phases):
         block = annotated if number == 0 else lean
-        head = f"  {_scalar(codename)}:"  # quoted if YAML would read a number or a truth value
+        head = f"  {_scalar(codename)}:"  # quoted if YAML would read a number or a Boolean
         comment = block[0].partition("#")[2]
         blocks += [f"{head:<{VALUE_COLUMN}}#{comment}" if comment else head, *block[1:]]
     text = "\n".join([*lines[:start], *blocks, "", *lines[end:]]) + "\n"
@@ -106,7 +106,7 @@ def set_value(text: str, key: Sequence[str], value: object) -> str:
     """Change one value of a YAML text and nothing else; its comment no longer calls it the default.
 
     Raises:
-        KeyError: If the text has no such key.
+        KeyError: If the text does not contain the key.
     """
     lines = text.split("\n")
     path: list[tuple[int, str]] = []
@@ -129,7 +129,7 @@ def set_value(text: str, key: Sequence[str], value: object) -> str:
 
 
 def put_value(text: str, key: Sequence[str], value: object) -> str:
-    """Set a value, also one that the file leaves to its default."""
+    """Set a value, even if the file leaves it to its default."""
     try:
         return set_value(text, key, value)
     except KeyError:

@@ -1,4 +1,4 @@
-"""What an organizer decides while a challenge runs: which submission counts, and whether the daemon goes on; all with a trail."""
+"""The organizer's decisions during a challenge, such as which submission counts; all are recorded in the audit trail."""
 
 from __future__ import annotations
 
@@ -13,28 +13,29 @@ from worker.state import ACTIVE, COUNTED, State, SubmissionRow, Transaction
 
 
 def choose(session: OrganizerSession, pk: int, reason: str) -> str:
-    """Let a submission count for its team, and return its phase.
+    """Choose the submission that counts for its team, and return its phase.
 
     Raises:
-        OrganizerError: If it is not known or not scored, or another rule selects in its phase.
+        OrganizerError: If it is unknown or not scored, or another rule selects in its phase.
     """
     with session.store.write() as tx:
         row = known_submission(tx, pk)
         if row.state not in COUNTED or row.phase is None or row.team_key is None:
             raise OrganizerError(
-                f"Submission {pk} is {row.state}, but only a scored submission can count.",
+                f"Submission {pk} is {row.state}; a submission can count only after its score has been posted to EvalAI.",
+                cure="Choose one that is posted or published: `neuco-worker submissions` shows the states.",
                 code="choose.unscored",
             )
         record = read_record(tx, row.phase)
         if record is None:
-            raise not_recorded(row.phase)
+            raise not_recorded(tx, row.phase)
         if record.rules.selection != "chosen":
             raise OrganizerError(
-                f"In phase {row.phase}, the {record.rules.selection} submission of each team counts, so none can be chosen.",
-                cure=f"Set phases.{row.phase}.selection: chosen and run `neuco-worker challenge rules` first.",
+                f"Phase {row.phase} has selection: {record.rules.selection}, so no submission can be chosen by hand.",
+                cure=f"Set phases.{row.phase}.selection: chosen and run `neuco-worker challenge rules --reason TEXT` first.",
                 code="choose.selection",
             )
-        register(tx, session.clock())  # what had changed before has another reason
+        register(tx, session.clock())  # first, so that earlier changes do not get this reason
         tx.choose(row.phase, row.team_key, pk, reason)
         tx.request_publish()
         tx.log("chosen", actor=session.actor, now=session.now, submission=pk, phase=row.phase, reason=reason)
@@ -46,7 +47,7 @@ def disqualify(session: OrganizerSession, pk: int, reason: str) -> str | None:
     """Take a submission off the board, and return its phase.
 
     Raises:
-        OrganizerError: If it is not known.
+        OrganizerError: If it is unknown.
     """
     with session.store.write() as tx:
         return _exclude(session, tx, pk, reason, excluded=reason, action="disqualified").phase
@@ -56,7 +57,7 @@ def reinstate(session: OrganizerSession, pk: int, reason: str) -> tuple[str | No
     """Let a disqualified submission count again; return its phase, and whether it has a score for every task.
 
     Raises:
-        OrganizerError: If it is not known.
+        OrganizerError: If it is unknown.
     """
     with session.store.write() as tx:
         row = _exclude(session, tx, pk, reason, excluded=None, action="reinstated")
@@ -73,7 +74,7 @@ def _exclude(
     session: OrganizerSession, tx: Transaction, pk: int, reason: str, *, excluded: str | None, action: str
 ) -> SubmissionRow:
     row = known_submission(tx, pk)
-    register(tx, session.clock())  # what had changed before has another reason
+    register(tx, session.clock())  # first, so that earlier changes do not get this reason
     tx.note(pk, excluded=excluded)
     tx.request_publish()
     tx.log(action, actor=session.actor, now=session.now, submission=pk, reason=reason)
@@ -82,20 +83,20 @@ def _exclude(
 
 
 def retry(session: OrganizerSession, pk: int) -> SubmissionRow:
-    """Let a submission that waits for another try go at once, and return it as it was.
+    """Let a submission that waits for another try continue at once; return it as it was before.
 
-    What it waits for decides: after a fault of network, machine or configuration the running worker tries it again; where EvalAI said
-    two things of it, EvalAI is asked again, and the hold ends if that is settled. Safe while a worker runs: nothing of its state changes.
+    After a fault of the network, the machine or the configuration, the running worker tries it again. If EvalAI's facts contradict each
+    other, EvalAI is asked again, and the hold ends if that settles it. This is safe while a worker runs, because its state does not change.
 
     Raises:
-        OrganizerError: If it is not known, or nothing is owed to its author.
+        OrganizerError: If it is unknown, or nothing is owed to its author.
     """
     with session.store.write() as tx:
         row = known_submission(tx, pk)
         if row.state is State.SCORING:
             raise OrganizerError(
                 f"Submission {pk} is being scored now.",
-                cure="Wait until it has ended. `neuco-worker status` shows whether it is tried again.",
+                cure="Wait until it has ended. `neuco-worker submissions` shows whether it is tried again.",
                 code="submission.running",
             )
         if row.state not in ACTIVE:
@@ -112,14 +113,14 @@ def retry(session: OrganizerSession, pk: int) -> SubmissionRow:
 
 
 def set_mode(session: OrganizerSession, mode: Literal["pause", "drain"] | None, action: str) -> None:
-    """Have the daemon pause, drain, or go on as usual; ``action`` names that in the audit trail."""
+    """Make the daemon pause, drain, or resume; ``action`` names this in the audit trail."""
     with session.store.write() as tx:
         tx.set_fact("mode", mode)
         tx.log(action, actor=session.actor, now=session.now)
 
 
 def is_frozen(session: OrganizerSession, phase: str | None) -> bool:
-    """Check whether a phase's board is closed, and will not follow a decision."""
+    """Return whether a phase's board is closed, so that it will not follow a decision."""
     with session.store.read() as tx:
         record = None if phase is None else tx.phase_record(phase)
     return record is not None and record.frozen_at is not None

@@ -1,6 +1,6 @@
-"""Disclosure: the contents that a reveal publishes are laid out, pushed, and listed with where they are.
+"""Disclosure: the contents that a reveal publishes are prepared, pushed, and listed with their places.
 
-Nothing of it keeps a phase from being revealed. What cannot be published is listed with the reason, and its scores are believed.
+A failure never keeps a phase from being revealed. What cannot be published is listed with the reason, and its scores must be trusted.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ def disclose(
     files_at: str | None = None,
     tell: Callable[[str], object],
 ) -> dict[str, str]:
-    """Publish the contents that the rules of phases ask for, and return the lists that the reveal publishes: phase to ``files.json``.
+    """Publish the contents that the rules of phases require; return the lists for the reveal: phase to ``files.json``.
 
     Args:
         session: The challenge.
         phases: Codenames.
-        files_at: Address at which the organizers will publish what is too much for the branch.
-        tell: Hears what is waited for and what is left out.
+        files_at: Address at which the organizers will publish what is too large for the branch.
+        tell: Called with a sentence about what the command waits for and what is left out.
 
     Raises:
-        OrganizerError: If a phase is not on record, or the secret is not the one of its record.
-        InfrastructureError: If a process of its own could not be had, or has no room.
+        OrganizerError: If a phase is not recorded, or the secret is not the one of its record.
+        InfrastructureError: If no child process could be started, or one lacks disk space.
     """
     secret = read_secret(session.configuration)
     with session.store.read() as tx:
@@ -72,7 +72,7 @@ def disclose(
 
 
 def due(tx: Transaction, phase: str) -> list[int]:
-    """Return the submissions whose contents the rule of a phase asks for, by its last board."""
+    """Return the submissions whose contents a phase's rule requires, by its last board."""
     rule = disclosure.rule_of((public for public, _ in tx.commitments()), phase)
     boards = tx.boards(phase, after=tx.last_board(phase) - 1)
     standings = from_json(boards[-1]).standings if boards else ()
@@ -80,7 +80,7 @@ def due(tx: Transaction, phase: str) -> list[int]:
 
 
 def _published(tx: Transaction) -> dict[str, dict[str, Any]]:
-    """Return what earlier reveals have published: content hash to where it is."""
+    """Return what earlier reveals have published: content hash to its place."""
     lists = (files.get(disclosure.path(phase), '{"files": []}') for phase, files in tx.reveals().items())
     return {file["content"]: file for text in lists for file in json.loads(text)["files"]}
 
@@ -94,7 +94,7 @@ def _lay_out(
     *,
     files_at: str | None,
 ) -> None:
-    """Lay one content out to be pushed, or to be brought elsewhere, unless it is published already or cannot be."""
+    """Prepare one content to be pushed or uploaded elsewhere, unless it is published already or cannot be."""
     content, known = str(row.content_hash), published.get(str(row.content_hash))
     if known is not None:
         listed.files.append({**known, "submission": row.pk})
@@ -132,7 +132,7 @@ def _lay_out(
 def _tell_elsewhere(
     session: OrganizerSession, tell: Callable[[str], object], listed: Collection[_Listed]
 ) -> None:
-    """Say what the organizers have to bring to which address."""
+    """Say which files the organizers have to upload to which address."""
     folder = elsewhere(session.configuration)
     for address, files in _by_address(listed).items():
         here = [file for file in files if (folder / file["content"]).is_dir()]
@@ -154,7 +154,7 @@ def _by_address(listed: Collection[_Listed]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _push(session: OrganizerSession, tell: Callable[[str], object], listed: Collection[_Listed]) -> None:
-    """Have what waits pushed; leave out what the leader does not bring to the repository."""
+    """Have the waiting contents pushed; leave out those that the leader does not push."""
     reason = "the running worker does not find it, because it is on another machine"
     left = waiting(session.configuration)
     before = len(left) + 1
@@ -174,7 +174,7 @@ def _push(session: OrganizerSession, tell: Callable[[str], object], listed: Coll
 
 
 def with_latecomers(tx: Transaction, phase: str, contents: Mapping[str, str]) -> str:
-    """Return a phase's list as it is true at this moment: an open phase may have got another board meanwhile."""
+    """Return a phase's list as it is now, because an open phase may have got another board meanwhile."""
     text = contents.get(phase) or disclosure.text((), {})
     return disclosure.explained(
         text, due(tx, phase), "it was put on the board while the phase was being revealed"

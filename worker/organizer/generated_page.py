@@ -1,4 +1,4 @@
-"""A page of the documentation that is written from the code."""
+"""Write or check a page of the documentation that is generated from the code."""
 
 from __future__ import annotations
 

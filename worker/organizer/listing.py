@@ -1,4 +1,4 @@
-"""The submissions of a challenge as its organizer wants to see them: number, team, state, value, and what they wait for."""
+"""The submissions of a challenge for its organizer: number, team, state, value, and what they wait for."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ class ListedSubmission:
     """One submission.
 
     Attributes:
-        number: EvalAI's.
-        phase: Codename, None until it is known.
-        team: Name of the team as EvalAI shows it; hostile text, as is the method.
+        number: EvalAI's number.
+        phase: Codename; None until it is known.
+        team: Name of the team as EvalAI shows it; untrusted text, like the method.
         team_number: EvalAI's number of the team.
         method: Name of the method.
-        submitted_at: When it was sent, aware UTC.
+        submitted_at: When it was submitted, aware UTC.
         state: Its state.
-        at_evalai: The status that EvalAI showed last.
+        at_evalai: The status that EvalAI last showed.
         public: Whether EvalAI shows it to everybody now.
-        q_mean: Its value, None before it is scored.
-        counts: Whether the board as it was last made shows it.
-        own: Whether the organizers sent it themselves.
+        q_mean: Its value; None before it is scored.
+        counts: Whether the last board shows it.
+        own: Whether the organizers submitted it themselves.
         baseline: Whether EvalAI marks it as a baseline.
-        hold: Code of what a person must settle.
-        hold_reason: That in a sentence.
+        hold: Code of the problem that a person must settle.
+        hold_reason: The same as a sentence.
         next_try_at: When it is tried again, if a try has failed.
         tries: Failed tries since the last success.
         disqualified: The reason, if it was taken off the board.
-        rerun_as: The number under which it was sent again at EvalAI.
+        rerun_as: Number of its re-run at EvalAI.
     """
 
     number: int
@@ -65,7 +65,7 @@ class ListedSubmission:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is particular about it, the most urgent first."""
+        """Special facts about it, the most urgent first."""
         notes = []
         if self.hold is not None:
             notes.append(f"held: {self.hold_reason or self.hold} ({self.hold})")
@@ -97,12 +97,12 @@ def submissions(
     team: str | None = None,
     state: str | None = None,
 ) -> list[ListedSubmission]:
-    """Return the submissions that fit, oldest first.
+    """Return the matching submissions, oldest first.
 
     Args:
         session: The challenge.
         phase: Codename.
-        team: A part of the team's name in any case, or EvalAI's number of it.
+        team: A part of the team's name, ignoring case, or EvalAI's number of it.
         state: One of the states, or ``held``.
 
     Raises:
@@ -122,7 +122,7 @@ def submissions(
 
 
 def last_boards(session: OrganizerSession, phase: str | None = None) -> list[dict[str, Any]]:
-    """Return the boards as they were last made, JSON-ready: what participants see, and the submission behind each row.
+    """Return the last boards, JSON-ready: what participants see, and the submission behind each row.
 
     Raises:
         OrganizerError: If there is no such phase.

@@ -1,8 +1,8 @@
-"""The page of messages, written from the code: every code with its sentence, what to do, and who sees it.
+"""The page of messages, generated from the code: every code with its sentence, the cure, and who sees it.
 
 ``python -m worker.organizer.message_docs`` writes ``docs/messages.md``; ``--check`` fails if the page is not up to date.
 
-:mod:`worker.organizer.message_search` finds the messages. A value that is only known when a message is written is shown in italics by what
+:mod:`worker.organizer.message_search` finds the messages. A value that is only known when a message is written is shown in italics as what
 it is, or as dots.
 """
 
@@ -35,28 +35,32 @@ INTRODUCTION = """\
 
 <!-- Written by `python -m worker.organizer.message_docs` from the code; change a message where it is raised. -->
 
-Every message of neuco-worker, listed by its code. Logs, alerts and `--json` show the code. Words in italics, such as *path*, are replaced
-by actual values; *N* is a number, and … is any other text.
+Every error, alert, log line and finding of `doctor`, listed by code. Logs, alerts and the JSON reports of `doctor` and `validate` show
+the code. An error that ends a command shows only its text: search this page for it. Words in italics, such as *path*, and in capitals
+inside code, such as `NAME`, stand for actual values; *N* is a number, and … is any other text.
 """
 SECTIONS = {
     FILE: """\
 ## Problems with a submitted file
 
 **Who sees it:** the participant, in the stderr file of a failed submission at EvalAI and from `neuco-check validate`. Each problem is
-shown with up to three examples from the file. Several problems are listed under the code `file.invalid`. No message depends on the
-hidden tasks.
+shown with up to three examples from the file. If a file has more than one problem, the message lists them (at most 2,000 characters)
+and has the code `file.invalid`. Only `scores.not_finite` depends on the hidden tasks; it can occur only where the configuration sets
+`standardize_embeddings: false`.
 """,
     ORGANIZER: """\
 ## Errors that need a correction
 
-**Who sees it:** the person who runs the command, with exit status 2 (1 for an unreadable table). In a running worker the organizer sees it
-in the log, in `neuco-worker status` and as an alert. Submissions wait, and continue when the cause is fixed; participants see nothing.
+**Who sees it:** the person who runs the command, with exit status 2 (1 if `score` refuses the embeddings). In a running worker the
+organizer sees it in the log, in `neuco-worker status` and as an alert. Until the cause is fixed, the affected submissions wait
+(with `leaderboard.*`, only the board waits); then they continue by themselves. EvalAI shows participants none of this.
 """,
     RETRIED: """\
-## Errors after which the worker tries again
+## Errors of the network, a disk, the memory or a process
 
-**Who sees it:** the person who runs the command, with exit status 1. In a running worker the organizer sees it in the log and, if it
-lasts, as an alert. Submissions wait; participants see nothing.
+**Who sees it:** the person who runs the command, with exit status 1 (2 if `validate` cannot check the file). In a running worker the
+organizer sees it in the log and, if it lasts, as an alert. Meanwhile the affected submissions wait (with `leaderboard.*`,
+only the board waits). EvalAI shows participants none of this.
 """,
     ALERT: """\
 ## Alerts
@@ -99,7 +103,7 @@ def document() -> str:
 
 
 def _rows(found: Iterable[Message]) -> Iterator[tuple[str, ...]]:
-    """Yield the cells of each row: messages with the same code and cure share one, and so do cures of the same message."""
+    """Yield the cells of each row: messages with the same code and cure share a row, and so do the cures of the same message."""
     for code, group in groupby(found, lambda one: one.code):
         cures: dict[str, list[str]] = {}
         for one in group:
@@ -112,7 +116,7 @@ def _rows(found: Iterable[Message]) -> Iterator[tuple[str, ...]]:
 
 
 def _merged(sentences: Sequence[str]) -> list[str]:
-    """Leave out a sentence that another one says in general, and write many that differ in one word as one, with dots in its place."""
+    """Leave out a sentence that a more general one covers, and merge sentences that differ in one word into one with dots in its place."""
     merged: dict[str, None] = {}
     for sentence in sentences:
         words = sentence.split()
@@ -127,7 +131,7 @@ def _merged(sentences: Sequence[str]) -> list[str]:
 
 
 def _differ(one: Sequence[str], other: Sequence[str]) -> list[int]:
-    """Return the place of the only word in which two sentences differ; nothing if that is not all."""
+    """Return the position of the only word in which two sentences differ; nothing if they differ in more."""
     if len(one) != len(other):
         return []
     places = [place for place, pair in enumerate(zip(one, other, strict=True)) if len(set(pair)) > 1]
@@ -143,7 +147,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _escaped(cell: str) -> str:
-    """Write a cell in Markdown: values in italics, but in code, where nothing is in italics, in capitals."""
+    """Write a cell in Markdown: values in italics or, inside code, where Markdown has no italics, in capitals."""
     pieces = cell.replace("|", "\\|").replace("\n", " ").split("`")
     pieces[::2] = [
         VALUE.sub(r"*\1*", piece).replace("<", "\\<").replace("\\<br>", "<br>") for piece in pieces[::2]

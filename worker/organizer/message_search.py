@@ -1,4 +1,4 @@
-"""The messages of the code, found where they are raised, in the syntax tree: there is no registry of them.
+"""The messages of the code, found in the syntax tree where they are raised, because there is no registry of them.
 
 A value that is only known when the message is written becomes a placeholder, see :mod:`worker.organizer.message_values`.
 """
@@ -27,13 +27,13 @@ FAMILIES = {
 }
 FINDINGS = {"fail", "warn", "say"}
 CODE = re.compile(r"[a-z_]+\.[a-z_]+")
-PLACE_HOLDER = re.compile(r"\{0\.(\w+)\}")  # of a text that str.format completes
-MOST = 3  # texts that one value may have before a placeholder is shown
+PLACE_HOLDER = re.compile(r"\{0\.(\w+)\}")  # in a text that str.format completes
+MOST = 3  # texts of one value; with more, a placeholder is shown
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Message:
-    """One message: the section of the page that it belongs to, its code, its sentence and its cure."""
+    """One message: its section of the page, its code, its sentence and its cure."""
 
     section: str
     code: str
@@ -43,7 +43,7 @@ class Message:
 
 @cache
 def messages() -> tuple[Message, ...]:
-    """Return all messages of the code, sorted; the search reads every module and takes seconds."""
+    """Return all messages of the code, sorted; the search parses every module and takes seconds."""
     modules = [
         Module(path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8")))
         for package in PACKAGES
@@ -71,7 +71,7 @@ def _several(one: str, many: str) -> str:
 
 
 class Module:
-    """One file: its tree, and what the names in it mean."""
+    """One file: its tree, and the meaning of its names."""
 
     def __init__(self, name: str, tree: ast.Module) -> None:
         self.name = name
@@ -94,7 +94,7 @@ class Module:
         self.constants = self.texts | numbers
 
     def around(self, node: ast.AST, kind: type[ast.AST]) -> ast.AST | None:
-        """Return the nearest node of a kind that encloses another."""
+        """Return the nearest node of a kind that encloses another one."""
         parent = self.parents.get(node)
         while parent is not None and not isinstance(parent, kind):
             parent = self.parents.get(parent)
@@ -103,7 +103,7 @@ class Module:
 
 Bound = Mapping[str, ast.expr]
 UNKNOWN = ast.Tuple(elts=[], ctx=ast.Load())
-"""Stands for a value that is not looked up."""
+"""A value that is not looked up."""
 
 
 class Finder:
@@ -130,6 +130,9 @@ class Finder:
                 yield from self._written(LOG, call, keywords["event_key"], call.args[0], None)
             elif name == "raise_alert" and len(call.args) == 3:
                 yield from self._written(ALERT, call, call.args[1], call.args[2], None)
+            elif name == "Difference" and {"sentence", "cure"} <= keywords.keys():
+                line = ast.JoinedStr(values=[keywords["sentence"], ast.Constant(" "), keywords["cure"]])
+                yield from self._written(LOG, call, ast.Constant("phase.differs"), line, None)
             elif name in FINDINGS and len(call.args) == 2:
                 yield from self._found(call)
             elif name == "Flag" and len(call.args) == 6:
@@ -153,7 +156,7 @@ class Finder:
     def _written(
         self, section: str, call: ast.Call, code: ast.expr, sentence: ast.expr, cure: ast.expr | None
     ) -> Iterator[Message]:
-        """Yield the messages that a call may write, for each place that calls the function around it with other words."""
+        """Yield the messages of a call, one for each call of the enclosing function with other texts."""
         for bound in self._bindings(call):
             codes = self._texts(code, call, bound)
             sentences = self._texts(sentence, call, bound)
@@ -167,7 +170,7 @@ class Finder:
                     for texts in zip(*(_filled(each, len(codes)) for each in together), strict=True)
                 ]
             for one, words, remedy in rows:
-                if "." in one and DOTS not in one and words.strip(f"{DOTS}. "):
+                if one and DOTS not in one and words.strip(f"{DOTS}. "):
                     yield Message(
                         section=section,
                         code=one,
@@ -176,7 +179,7 @@ class Finder:
                     )
 
     def _found(self, call: ast.Call) -> Iterator[Message]:
-        """Yield the findings of a doctor's check: the code is that of the check whose function writes them, or calls what does."""
+        """Yield the findings of a doctor's check; the code is the id of the check whose function makes them or calls the one that does."""
         around = self.module.around(call, ast.FunctionDef)
         if not isinstance(around, ast.FunctionDef):
             return
@@ -195,12 +198,12 @@ class Finder:
                 yield from self._written(DOCTOR, call, check, call.args[0], call.args[1])
 
     def _bindings(self, call: ast.Call) -> list[Bound]:
-        """Return what the parameters of the function around a call are, for each place that calls it by its name."""
+        """Return the values of the enclosing function's parameters, for each call of that function by name."""
         around = self.module.around(call, ast.FunctionDef)
         if not isinstance(around, ast.FunctionDef):
             return [{}]
         names = [argument.arg for argument in around.args.args]
-        # Of an option of a command, the default is only one of its values.
+        # The default of a command's option is only one of its values.
         options = {
             argument.arg
             for argument in (*around.args.args, *around.args.kwonlyargs)
@@ -225,14 +228,26 @@ class Finder:
         ] or [{}]
 
     def _calls_of(self, name: str) -> list[ast.Call]:
-        """Return the calls of a function of this module: its own, else those of the others."""
+        """Return the calls of a function in this module or, if there are none, in the others; none if both call it."""
         own = self.module.calls.get(name, [])
-        if own or name.startswith("_"):
+        if name.startswith("_"):
             return own
+        if own:
+            return [] if any(self._imports(module, name) for module in self.modules) else own
         return [call for module in self.modules for call in module.calls.get(name, ())]
 
+    def _imports(self, module: Module, name: str) -> bool:
+        """Return whether a module calls a function that it imports from this one."""
+        here = self.module.name.removesuffix(".py").replace("/", ".")
+        return name in module.calls and any(
+            isinstance(node, ast.ImportFrom)
+            and node.module == here
+            and name in {one.name for one in node.names}
+            for node in module.tree.body
+        )
+
     def _texts(self, node: ast.expr, place: ast.AST, bound: Bound) -> list[str]:
-        """Return the texts that an expression may have, with dots for what is not known here."""
+        """Return the texts that an expression may have, with dots for unknown parts."""
         match node:
             case ast.Constant(value=str(text)):
                 return [PLACE_HOLDER.sub(lambda found: placeholder_of(found[1]), text)]
@@ -260,7 +275,7 @@ class Finder:
         return ["".join(texts) for texts in product(*(self._texts(part, place, bound) for part in parts))]
 
     def _named(self, name: str, place: ast.AST, bound: Bound) -> list[str]:
-        """Return the texts of a name: of a parameter, of a variable (without looking through others), or of a constant."""
+        """Return the texts of a name, which may be a parameter, a variable (one level only) or a constant."""
         if name in bound:
             return self._texts(bound[name], bound[name], {})
         around = self.module.around(place, ast.FunctionDef)
@@ -280,7 +295,7 @@ class Finder:
         return assigned or [known or DOTS]
 
     def _family(self, call: ast.Call) -> str | None:
-        """Return the section of the error that a call makes, if it makes one."""
+        """Return the section of the error that a call creates, if it creates one."""
         if isinstance(call.func, ast.Attribute) and call.func.attr == "__init__":
             around = self.module.around(call, ast.ClassDef)
             name = around.name if isinstance(around, ast.ClassDef) else ""
@@ -314,7 +329,7 @@ def _filled(texts: list[str], number: int) -> list[str]:
 
 
 def _check(function: ast.FunctionDef) -> ast.expr | None:
-    """Return the id of the check that a function is, by its decorator."""
+    """Return the id of the check that a function implements, by its decorator."""
     for decorator in function.decorator_list:
         if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "CHECKS.add":
             return decorator.args[0]

@@ -1,6 +1,6 @@
-"""What the page of messages shows instead of a value that is only known when the message is written.
+"""What the page of messages shows for a value that is only known when the message is written.
 
-A placeholder is :data:`OPEN`, what the value is, and :data:`CLOSE`.
+A placeholder is :data:`OPEN`, the value's description, and :data:`CLOSE`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 
-OPEN, CLOSE = "\ue000", "\ue001"  # private characters, which no message has
+OPEN, CLOSE = "\ue000", "\ue001"  # private-use characters, which no message contains
 DOTS = "…"
 NUMBER = "N"
 NUMBERS = """
@@ -42,6 +42,7 @@ CALLED = {
     "faults": "problems",
     "file": "path",
     "first": "name",
+    "folder.parent": "folder",
     "found": "value",
     "gives_away": "what this gives away",
     "given": "value",
@@ -63,6 +64,7 @@ CALLED = {
     "named": "numbers",
     "near": "name",
     "new": "codenames",
+    "new[0]": "codename",
     "odd": "value",
     "others": "names",
     "out": "path",
@@ -81,39 +83,41 @@ CALLED = {
     "server": "address",
     "shown": "rule",
     "sources": "path",
+    "state_dir": "folder",
     "stated": "rule",
     "status_code": "status",
     "strerror": "reason",
-    "submissions_were": "N submissions were",
     "there": "folder",
     "told": "details",
     "tried": "folders",
     "tx": "name",
     "unknown": "name",
-    "uploads_are": "N large uploads are",
     "values": "value",
     "want": "names",
     "what": "do something",
     "widths": "value",
     "wrong": "name",
 } | dict.fromkeys(re.findall(r"\w+", NUMBERS), NUMBER)
-"""What a reader calls the value of an expression, where its own name does not say it; an empty text stands for dots."""
+"""Descriptions of expressions whose own names are not clear enough; an empty text means dots."""
 
 
 def name_of(node: ast.expr) -> str:
-    """Return the name of a variable or attribute; nothing of another expression."""
+    """Return the name of a variable or attribute; an empty text for any other expression."""
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
 
 
 def placeholder(node: ast.expr) -> str:
-    """Return what is shown instead of a value: what it is, as far as the expression tells."""
+    """Return the placeholder for a value, described as far as the expression allows."""
     if ast.unparse(node) in CALLED:
         return placeholder_of(ast.unparse(node))
     match node:
         case ast.Call(func=ast.Name(id="len")):
             return placeholder_of(NUMBER)
+        case ast.Call(func=ast.Name(id="count_of"), args=[_, ast.Constant(value=str(noun)), *others]):
+            plural = next((str(one.value) for one in others if isinstance(one, ast.Constant)), f"{noun}s")
+            return f"{placeholder_of(NUMBER)} {plural}"
         case ast.Call(func=ast.Attribute(attr="join" | "fromisoformat"), args=[one]) | ast.Call(args=[one]):
             return placeholder(one)
         case (
@@ -129,7 +133,7 @@ def placeholder(node: ast.expr) -> str:
 
 
 def placeholder_of(name: str) -> str:
-    """Return what is shown instead of the value of a name."""
+    """Return the placeholder for the value of a name."""
     if name == NUMBER:
         return f"{OPEN}{NUMBER}{CLOSE}"
     bare = name if name in CALLED else name.strip("_").lower()

@@ -1,9 +1,9 @@
-"""Planning: what a challenge of a given size needs, from what this machine does in a second.
+"""Planning: what a challenge of a given size needs, computed from the measured speed of this machine.
 
-Measured here: training probes with the local engine at the asked shape, reading a CSV, starting the evaluation's process, the size of a
-submission. Assumed, and said so in the result: how submissions arrive, how many calls to EvalAI one takes, that a machine's cores work side
-by side as those measured. The queue before the deadline is simulated, not solved: arrivals are random in the last hour, each evaluation
-occupies one machine, and EvalAI's calls are a server that all machines share.
+Measured here: training probes with the local engine at the given shape, reading a CSV, starting the evaluation's process, the size of a
+submission. Assumed, and stated in the result: when submissions arrive, how many calls to EvalAI one takes, and that a machine's cores work
+in parallel like those measured. The queue before the deadline is simulated, not solved: arrivals are random in the last hour, each
+evaluation occupies one machine, and EvalAI's calls are a server that all machines share.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ from random import Random
 from typing import Any
 
 CALLS_PER_SUBMISSION = 6.0
-"""Receive, delete, read (shared by a listing in a crowd), running, read before the answer, answer."""
+"""Receive, delete, read (shared by a listing if many wait), running, read before the answer, answer."""
 EVALAI_CALLS_PER_MINUTE = 60
 HOUR_S = 3600.0
-ROUNDS = 20  # simulated last hours
+ROUNDS = 20  # simulations of the last hour
 MOST_MACHINES = 64
-PATIENCE = 0.95  # share of the last hour's submissions that must be answered within the patience
-READ_ROWS = 200  # of a CSV, from which reading all of it is estimated
-LEAST_S = 0.5  # core seconds of training that are timed
+PATIENCE = 0.95  # share of the last hour's submissions that must be answered in time
+READ_ROWS = 200  # of a CSV, from which the time to read all of it is estimated
+LEAST_S = 0.5  # core seconds of training to measure at least
 
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """What a challenge brings.
+    """The load of a challenge.
 
     Attributes:
-        submissions: In the whole period.
-        days: Its length.
+        submissions: Number in the whole period.
+        days: Length of the period.
         tasks: Hidden tasks.
         folds: Splits per task.
         dim: Dimension of an embedding.
-        samples: Public ids; every task is taken to use all of them.
-        epochs: Per fold.
+        samples: Public ids; every task is assumed to use all of them.
+        epochs: Number per fold.
         last_hour: Share of all submissions that arrive in the hour before the deadline.
-        patience_s: How long the last hour's participants may wait.
+        patience_s: How long participants may wait in the last hour, in seconds.
         calls_per_minute: Our share of EvalAI's limit.
-        megabits: Speed at which submissions are downloaded, Mbit/s.
-        cores: Of one machine.
+        megabits: Download speed, Mbit/s.
+        cores: Number per machine.
     """
 
     submissions: int
@@ -67,14 +67,14 @@ class Load:
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """What this machine does.
+    """The speed of this machine.
 
     Attributes:
-        probe_core_s: Core seconds of one probe (one fold of one task) at the shape of the load.
-        read_s: Reading one submission, as CSV.
-        start_s: Starting the process that evaluates.
-        csv_bytes: Size of a plain CSV with all the digits that float32 has.
-        kept_bytes: Size as it is stored after the answer.
+        probe_core_s: Core seconds for one probe (one fold of one task) at the shape of the load.
+        read_s: Seconds to read one submission as CSV.
+        start_s: Seconds to start the process that evaluates.
+        csv_bytes: Size of a plain CSV with all digits of a float32.
+        kept_bytes: Size in which it is stored after the answer.
         cores: Cores that were measured together.
     """
 
@@ -88,11 +88,11 @@ class Pace:
 
 @dataclass(frozen=True, kw_only=True)
 class Waits:
-    """How long participants of the last hour wait for their answer, in seconds."""
+    """How long participants wait for their answers in the last hour, in seconds."""
 
     machines: int
     median_s: float
-    most_s: float  # 95 of 100 wait at most so long
+    most_s: float  # 95 of 100 participants wait at most this long
     longest_s: float
 
 
@@ -101,18 +101,18 @@ class Plan:
     """What the load needs.
 
     Attributes:
-        load: As asked.
-        pace: As measured.
-        evaluation_s: One submission on one machine, from its file to its score.
-        machines: The fewest with which the last hour's patience holds; None if no number helps.
-        machine_hours: Of evaluation, for all submissions together; so much a complete rescore takes, too.
-        disk_bytes: For all submissions as they are stored.
-        memory_bytes: Of one evaluation, the process aside.
-        calls_in_all: To EvalAI.
-        calls_per_minute: To EvalAI in the last hour, if they are not to pile up.
-        calls_limit_submissions: How many submissions an hour our share of EvalAI's limit lets through.
-        bound_by: What sets the pace in the last hour: ``arrivals``, ``scoring`` or ``calls``.
-        waits: For 1, 2, 4 ... machines.
+        load: The given load.
+        pace: The measured speed.
+        evaluation_s: Seconds for one submission on one machine, from its file to its score.
+        machines: The smallest number that answers the last hour in time; None if no number does.
+        machine_hours: Evaluation time of all submissions, which a complete rescore takes as well.
+        disk_bytes: Size of all submissions as they are stored.
+        memory_bytes: Memory for one evaluation, without the process itself.
+        calls_in_all: Calls to EvalAI.
+        calls_per_minute: Calls to EvalAI that the last hour needs so that they do not pile up.
+        calls_limit_submissions: How many submissions an hour our share of EvalAI's limit allows.
+        bound_by: What limits the last hour: ``arrivals``, ``scoring`` or ``calls``.
+        waits: Waits with 1, 2, 4 ... machines.
         assumptions: What was not measured, in sentences.
     """
 
@@ -136,7 +136,7 @@ class Plan:
 
 
 def measure(load: Load) -> Pace:
-    """Time on this machine what the load is made of; takes a few seconds."""
+    """Measure this machine's speed at the load's shape; takes a few seconds."""
     import numpy as np
 
     from scoring.engines import LocalEngine, Unit, available_cores
@@ -163,7 +163,7 @@ def measure(load: Load) -> Pace:
     engine = LocalEngine(threads=cores)
     folds, spent = cores, 0.0
     while True:
-        begun = time.process_time()  # of all threads; what else runs on this machine does not count
+        begun = time.process_time()  # of all threads; other processes on this machine do not count
         engine.score(replace(unit, split_seeds=seeds[0][:folds], training_seeds=seeds[1][:folds]))
         spent = time.process_time() - begun
         if spent >= LEAST_S or 4 * folds > seeds.shape[1]:
@@ -192,7 +192,7 @@ def measure(load: Load) -> Pace:
 
 
 def _csv(ids: Sequence[str], rows: Sequence[Sequence[float]]) -> bytes:
-    """Write rows with all the digits that float32 has."""
+    """Write rows with all digits of a float32."""
     lines = [",".join(["id", *map(str, range(len(rows[0])))])]
     lines += [
         ",".join([name, *(f"{value:.9g}" for value in row)]) for name, row in zip(ids, rows, strict=True)
@@ -201,7 +201,7 @@ def _csv(ids: Sequence[str], rows: Sequence[Sequence[float]]) -> bytes:
 
 
 def make_plan(load: Load, pace: Pace) -> Plan:
-    """Turn load and pace into machines, hours, disk, calls and waits; pure."""
+    """Compute machines, hours, disk, calls and waits from load and speed; this function is pure."""
     training_s = load.tasks * load.folds * pace.probe_core_s / load.cores
     evaluation_s = pace.start_s + pace.read_s + training_s
     crowd = max(1, round(load.submissions * load.last_hour))
@@ -232,13 +232,13 @@ def make_plan(load: Load, pace: Pace) -> Plan:
 
 
 def simulate(load: Load, pace: Pace, evaluation_s: float, crowd: int, machines: int) -> Waits:
-    """Play the hour before the deadline some times over.
+    """Simulate the hour before the deadline several times.
 
-    Submissions arrive at independent uniform moments of the hour and are taken first come, first served. Each takes its share of EvalAI's
-    calls from one server that lets through ``calls_per_minute`` (all of them before its evaluation: answers have a reserve of the
-    budget and do not queue), is downloaded, and occupies one machine for its evaluation.
+    Submissions arrive at independent uniform times in the hour, and are served in their order. Each takes its share of EvalAI's calls from
+    one server that allows ``calls_per_minute`` (all of them before its evaluation, because answers have a reserve of the budget and do not
+    queue), is downloaded, and occupies one machine for its evaluation.
     """
-    random = Random(0)  # noqa: S311 - a simulation that gives the same plan twice
+    random = Random(0)  # noqa: S311 - a fixed seed, so that the plan is reproducible
     before_s = CALLS_PER_SUBMISSION / load.calls_per_minute * 60
     transfer_s = pace.csv_bytes * 8 / (load.megabits * 1e6)
     waits = []
@@ -260,7 +260,7 @@ def simulate(load: Load, pace: Pace, evaluation_s: float, crowd: int, machines: 
 
 
 def _fewest(load: Load, pace: Pace, evaluation_s: float, crowd: int, tried: dict[int, Waits]) -> int | None:
-    """Find the fewest machines that keep the patience, by halving between the powers of two."""
+    """Find the smallest number of machines that is fast enough, by bisection between powers of two."""
     enough = next((number for number in sorted(tried) if tried[number].most_s <= load.patience_s), None)
     if enough is None:
         return None

@@ -1,4 +1,4 @@
-"""Files that a rescore needs and that are gone: the worker that leads is asked for them, and waited for."""
+"""Files that a rescore needs but that are gone: ask the leading worker for them, and wait."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from contextlib import closing
 
 from scoring.errors import InfrastructureError
+from scoring.printable import count_of
 from worker.organizer.session import LeaderWait, OrganizerSession
 from worker.state import LeaderLock, SubmissionRow, WantedFile, leader_lock
 
@@ -15,15 +16,15 @@ ELSEWHERE = "the running worker has it on another machine; run this command ther
 def fetch_again(
     session: OrganizerSession, submissions: Collection[SubmissionRow], *, tell: Callable[[str], object]
 ) -> dict[int, str]:
-    """Have the worker that leads fetch the stored files of submissions again; return why some are not here then.
+    """Have the leading worker fetch the stored files of submissions again; return why the others could not be fetched.
 
     Args:
         session: The challenge.
         submissions: Those whose files are gone.
-        tell: Hears what is waited for.
+        tell: Called with a sentence about what the command waits for.
 
     Raises:
-        InfrastructureError: If no worker leads; what was asked for is fetched once one does.
+        InfrastructureError: If no worker leads; the requests are kept until one does.
     """
     hashes = {known.pk: known.file_hash for known in submissions if known.file_hash is not None}
     with session.store.write() as tx:
@@ -51,8 +52,8 @@ def _wait(
             return asked
         if lock.holder() is None:
             raise InfrastructureError(
-                f"{left} stored files are missing, and no worker is running that could download them again from EvalAI.",
+                f"No worker is running that could download {count_of(left, 'missing file')} from EvalAI.",
                 cure="Start the worker and run this command again. Nothing was changed.",
                 code="rescore.no_leader",
             )
-        wait.pause(f"fetch {left} files again from EvalAI")
+        wait.pause(f"fetch {count_of(left, 'file')} again from EvalAI")

@@ -1,4 +1,4 @@
-"""Renaming: a team that asked for it is called by a pseudonym in everything that the challenge publishes from then on."""
+"""Renaming: at a team's request, a pseudonym replaces its name in everything that the challenge publishes from now on."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from worker.state import SubmissionRow, Transaction
 
 
 def rename(session: OrganizerSession, team: str, pseudonym: str, reason: str) -> int:
-    """Replace a team's name by a pseudonym, in stored boards and what was revealed too; return EvalAI's number of the team.
+    """Replace a team's name by a pseudonym, also in stored boards and reveals; return EvalAI's number of the team.
 
     Args:
         session: The challenge.
         team: Its name, or EvalAI's number of it.
-        pseudonym: What it is called from now on.
+        pseudonym: Its name from now on.
         reason: Why, in public.
 
     Raises:
-        OrganizerError: If it is not one team of participants, its name cannot be removed, or the pseudonym is not one.
+        OrganizerError: If it is not exactly one team of participants, its name cannot be removed, or the pseudonym is not allowed.
     """
     if not reason:
         raise OrganizerError(
@@ -51,7 +51,7 @@ def rename(session: OrganizerSession, team: str, pseudonym: str, reason: str) ->
 
 
 def _rows(tx: Transaction, team: str) -> list[SubmissionRow]:
-    """Return the submissions of a team that a person named."""
+    """Return the submissions of the team that an organizer named."""
     known = [row for row in tx.submissions() if row.team_key is not None]
     keys = sorted({row.team_key or 0 for row in known if team in (row.team, str(row.team_key))})
     if not keys:
@@ -76,7 +76,7 @@ def _names(tx: Transaction, key: int) -> set[str]:
 
 
 def _check(tx: Transaction, rows: list[SubmissionRow], names: set[str], pseudonym: str, reason: str) -> None:
-    """Check that a name can be removed, and that the pseudonym is one."""
+    """Check that a name can be removed, and that the pseudonym is allowed."""
     key = rows[0].team_key or 0
     if key in pseudonyms(tx):
         raise OrganizerError(
@@ -103,7 +103,9 @@ def _check(tx: Transaction, rows: list[SubmissionRow], names: set[str], pseudony
     others = {display_name(row.team) for row in tx.submissions() if row.team and row.team_key != key}
     if pseudonym != display_name(pseudonym) or pseudonym in others | set(pseudonyms(tx).values()):
         raise OrganizerError(
-            f"{pseudonym!r} is the name of another team, or would be shown as {display_name(pseudonym)!r}.",
+            f"Another team is already called {pseudonym!r}."
+            if pseudonym == display_name(pseudonym)
+            else f"{pseudonym!r} cannot be shown unchanged: it would appear as {display_name(pseudonym)!r}.",
             cure=f"Choose another pseudonym, for example “Team {key}”.",
             code="rename.pseudonym",
         )
@@ -118,7 +120,7 @@ def _baselines(key: int) -> OrganizerError:
 
 
 def _rewrite_boards(tx: Transaction, key: int, pseudonym: str) -> None:
-    """Put the pseudonym on all stored boards; what is published is made from them."""
+    """Write the pseudonym into all stored boards, from which everything published is made."""
     for phase in tx.phases():
         for text in tx.boards(phase):
             board = from_json(text)

@@ -1,7 +1,8 @@
-"""Rescoring: taking up changed tasks or a changed protocol by filling the missing cells of the submissions that count.
+"""Rescoring: apply changed tasks or a changed protocol by filling the missing cells of the submissions that count.
 
 The cells are filled first, under their new keys, while the board still shows the old ones. Only when the row of every submission is
-complete does the phase's record change, and with it answers and board, in one transaction. An interrupted rescore goes on where it was.
+complete does the phase's record change, together with its answers and its board, in one transaction. An interrupted rescore continues
+where it stopped.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 from scoring.engines.choice import choose
 from scoring.errors import InfrastructureError, OrganizerError, ParticipantError
+from scoring.printable import count_of
 from worker.challenge.files import read_secret
 from worker.challenge.setups import PhaseSetup, put_on_record, read_record
 from worker.evaluation.corrections import correct
@@ -28,7 +30,7 @@ from worker.runtime.child_runner import ChildRunner
 from worker.runtime.files import RESCORING
 from worker.state import COUNTED, State, SubmissionRow, Transaction
 
-EVERY_S = 0.5  # between two looks at a child's limits
+EVERY_S = 0.5  # between two checks of a child's limits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,12 +40,12 @@ class RescorePlan:
     Attributes:
         setup: The phase as its files are now.
         changed: Whether tasks or protocol differ from those of the scores so far.
-        recorded: Whether the phase is on record as its files are now.
+        recorded: Whether the current record already matches the files.
         added: New or changed task identifiers.
-        dropped: Task identifiers that are gone.
+        dropped: Removed task identifiers.
         missing: Rows to complete.
-        rows: Contents in all.
-        seconds: Estimate, from the cells scored so far; None without any.
+        rows: Number of contents.
+        seconds: Estimate from the cells scored so far; None if there are none.
     """
 
     setup: PhaseSetup
@@ -57,7 +59,7 @@ class RescorePlan:
 
 
 def make_plan(session: OrganizerSession, setup: PhaseSetup) -> RescorePlan:
-    """Say what has to be done, without doing it."""
+    """Return what a rescore has to do, without doing it."""
     with session.store.read() as tx:
         record = tx.phase_record(setup.codename)
         setup = _as_recorded(tx, setup, session.configuration.scoring.engine)
@@ -80,9 +82,9 @@ def make_plan(session: OrganizerSession, setup: PhaseSetup) -> RescorePlan:
 
 
 def _as_recorded(tx: Transaction, setup: PhaseSetup, engine: str) -> PhaseSetup:
-    """Return a phase as its files are, by the rules that are on record: those change by a command of their own.
+    """Return a phase as its files are, but with the recorded rules, which another command changes.
 
-    So is the engine if the configuration leaves the choice to the machine.
+    The recorded engine is kept, too, if the configuration leaves the choice to the machine.
     """
     recorded = read_record(tx, setup.codename)
     if recorded is None:
@@ -111,7 +113,7 @@ def _missing(
         stored = (row.file_hash for row in submissions if row.file_hash)
         file_hash = next((name for name in stored if session.files.find(name)), None)
         if file_hash is None and all(taken_off(submission_facts(row)) for row in submissions):
-            continue  # nobody misses what is off the board
+            continue  # off the board, so its cells are not needed
         found.append(
             IncompleteRow(
                 content_hash=content_hash,
@@ -124,7 +126,7 @@ def _missing(
 
 
 def _lost(missing: tuple[IncompleteRow, ...]) -> tuple[SubmissionRow, ...]:
-    """Return the submissions whose file is gone: without it their rows cannot be completed."""
+    """Return the submissions whose file is gone, without which their rows cannot be completed."""
     return tuple(submission for row in missing if row.file_hash is None for submission in row.submissions)
 
 
@@ -135,11 +137,11 @@ def _fetch_lost(
     *,
     tell: Callable[[str], object],
 ) -> tuple[IncompleteRow, ...]:
-    """Have the files that are gone fetched again; return what is missing then.
+    """Have missing files fetched again; return the rows that are still incomplete.
 
     Raises:
-        OrganizerError: If one cannot be had.
-        InfrastructureError: If no worker leads, which alone may ask EvalAI.
+        OrganizerError: If a file cannot be fetched.
+        InfrastructureError: If no worker leads, because only the leader may ask EvalAI.
     """
     if not (gone := _lost(missing)):
         return missing
@@ -149,7 +151,7 @@ def _fetch_lost(
     if lost := _lost(missing):
         named = "; ".join(f"{one.pk}: {reasons.get(one.pk, 'it has just gone')}" for one in lost[:5])
         raise OrganizerError(
-            f"The stored files of {len(lost)} submissions are missing and cannot be downloaded again ({named}).",
+            f"The stored files of {count_of(len(lost), 'submission')} are missing and cannot be downloaded again ({named}).",
             cure="Restore the files from a backup, disqualify these submissions, or restore the old tasks. Nothing was changed.",
             code="rescore.files_gone",
         )
@@ -164,21 +166,21 @@ def carry_out(
     progress: Callable[[int, int], object] = lambda _, __: None,
     tell: Callable[[str], object] = print,
 ) -> int:
-    """Fill the missing cells, then make answers and board from them; return how many answers changed.
+    """Fill the missing cells, then update answers and board; return how many answers changed.
 
     Args:
         session: The challenge.
-        plan: Of :func:`make_plan`.
+        plan: The result of :func:`make_plan`.
         reason: Why, in public.
-        progress: Called before each row with 0 and after it with 1, and with how many there are in all.
-        tell: Hears what is waited for.
+        progress: Called before each row with 0 and after it with 1, and with the total.
+        tell: Called with a sentence about what the command waits for.
 
     Raises:
         OrganizerError: If a stored file is gone for good, or embeddings cannot be scored on the new tasks.
-        InfrastructureError: If an evaluation died, or no worker leads that could fetch a file again; running it again goes on from there.
+        InfrastructureError: If an evaluation died, or no worker leads that could fetch a file; the next run continues from there.
     """
     setup, missing, done = plan.setup, plan.missing, 0
-    off_board: set[str] = set()  # contents that cannot be scored on the new tasks, and that nobody misses
+    off_board: set[str] = set()  # contents off the board that cannot be scored on the new tasks
     while True:
         found = _fetch_lost(session, setup, missing, tell=tell)
         missing = tuple(row for row in found if row.content_hash not in off_board)
@@ -199,7 +201,7 @@ def carry_out(
             done += 1
             progress(1, rows)
         with session.store.write() as tx:
-            # A daemon that runs at the same time went on scoring under the old tasks meanwhile.
+            # A running daemon has continued to score on the old tasks meanwhile.
             found = _missing(session, tx, setup, _rows(tx, setup))
             missing = tuple(row for row in found if row.content_hash not in off_board)
             if not missing:
@@ -218,10 +220,10 @@ def _unscorable(row: IncompleteRow, error: ParticipantError) -> OrganizerError:
 
 
 def fill(session: OrganizerSession, setup: PhaseSetup, row: IncompleteRow) -> None:
-    """Score one content's missing cells in a child of its own, within the limits of `submission`.
+    """Score one content's missing cells in a child process, within the limits of `submission`.
 
     Raises:
-        InfrastructureError: If the child died, or took longer or more memory than it may.
+        InfrastructureError: If the child died, or exceeded its time or memory limit.
         ParticipantError: If these embeddings cannot be scored on these tasks.
     """
     file = session.files.find(row.file_hash or "")
@@ -246,7 +248,7 @@ def fill(session: OrganizerSession, setup: PhaseSetup, row: IncompleteRow) -> No
 
 
 def perform(session: OrganizerSession, act: ChildAct[Any]) -> None:
-    """Start an act's child and wait for its end."""
+    """Start an act's child, and wait for its end."""
     wake = threading.Event()
     runner = ChildRunner(session.store, wake=wake.set)
     try:
@@ -260,12 +262,12 @@ def perform(session: OrganizerSession, act: ChildAct[Any]) -> None:
 
 
 def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup, reason: str) -> int:
-    """Put the phase on record as its files are, and owe EvalAI every answer that changed."""
+    """Record the phase as its files are, and put every changed answer into the outbox."""
     setup = _as_recorded(tx, setup, session.configuration.scoring.engine)
-    now = session.clock()  # filling the cells took its time, and boards were made of the old ones meanwhile
+    now = session.clock()  # not the command's start: boards were made from the old cells meanwhile
     before = tx.phase_record(setup.codename)
     renewed = before is None or not setup.record.scores_as(before.protocol_hash, before.tasks)
-    register(tx, now)  # what had changed before has another reason
+    register(tx, now)  # first, so that earlier changes do not get this reason
     put_on_record(tx, setup.record, files=setup.files, now=now)
     tx.request_publish()
     tx.forget_wanted(row.pk for row in tx.submissions(phase=setup.codename))

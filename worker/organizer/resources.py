@@ -1,4 +1,4 @@
-"""Files that come with the software: example configuration, bundle templates, demo data, deployment files.
+"""Files that are shipped with the software: example configuration, bundle templates, demo data, deployment files.
 
 In the repository they are at its root, where people look for them; in an installed wheel they are inside the package `worker`.
 """
@@ -13,13 +13,13 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def shipped(name: str) -> Path:
-    """Find a shipped file or folder, for example ``config/challenge.yaml`` or ``deploy``.
+    """Return the path of a shipped file or folder, for example ``config/challenge.yaml`` or ``deploy``.
 
     Raises:
-        InfrastructureError: If it is not there: the installation is incomplete.
+        InfrastructureError: If it is missing, so that the installation is incomplete.
     """
     candidates = [_PACKAGE / name]
-    # Only of a checkout: next to an installed package there may be anything.
+    # Only in a checkout, because unrelated files may be next to an installed package.
     if (_PACKAGE.parent / "pyproject.toml").is_file():
         candidates.append(_PACKAGE.parent / name)
     for candidate in candidates:

@@ -1,4 +1,4 @@
-"""The reveal: after a phase has ended, everything that lets anybody check it."""
+"""The reveal: publish, after a phase has ended, everything with which anybody can check it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scoring.tasks import Task
 from worker.challenge.files import read_secret
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import open_phase
-from worker.evaluation.told import withholds
+from worker.evaluation.shown_values import withholds
 from worker.fairness import disclosure, events, id_lists, membership, parts
 from worker.fairness.commitments import reveal_path, reveal_text
 from worker.fairness.pseudonyms import opened, pseudonyms
@@ -34,17 +34,17 @@ FOLDER = "reveal"
 def choose(
     session: OrganizerSession, named: Sequence[str] | None, *, open_too: bool
 ) -> tuple[list[str], list[str]]:
-    """Decide which phases to reveal: the named ones, or all that are frozen.
+    """Choose the phases to reveal: the named ones, or all that are frozen.
 
     Once a phase's tasks are public, anyone who may still submit to it can train on them, and nothing takes that back.
 
     Args:
         session: The challenge.
         named: Phases that the organizer named, if any.
-        open_too: Whether phases that are not frozen may be revealed; one that keeps its values back until then never is.
+        open_too: Whether phases that are not frozen may be revealed; a phase that withholds its values until then never is.
 
     Returns:
-        The phases to reveal, and those that are left out because they are open.
+        The phases to reveal, and those that are left out because they are still open.
 
     Raises:
         OrganizerError: If a phase does not exist; if a named phase is open, or every phase is, and that is not allowed.
@@ -62,8 +62,8 @@ def choose(
     ]
     if left_out and (named or left_out == names):
         raise OrganizerError(
-            f"These phases are still open: {', '.join(left_out)}. After the reveal, teams could train on their tasks and submit again.",
-            cure=f"Close it first: neuco-worker board freeze --phase {left_out[0]}."
+            f"Still open: {', '.join(left_out)}. After the reveal, teams could train on the tasks and submit again.",
+            cure=f"Close a phase before you reveal it: neuco-worker board freeze --phase {left_out[0]}."
             + ("" if left_out[0] in withheld else " To reveal it anyway, add --open."),
             code="reveal.open",
         )
@@ -73,27 +73,27 @@ def choose(
 def reveal(
     session: OrganizerSession, phases: Collection[str], *, labels: bool, contents: Mapping[str, str]
 ) -> list[str]:
-    """Reveal phases: close the log of receipts and keep the files that the next push publishes, all in one moment.
+    """Reveal phases: close the log of receipts, and store the files that the next push publishes, in one transaction.
 
-    So every score of the documents has its receipt in the public log, and no commitment, board or rescore falls between them. The key of a
-    phase is an HMAC of the challenge secret, so revealing one phase exposes no other. What was revealed already, and would be told again
-    as it was, stays as it is, its public time included.
+    So every score in the documents has its receipt in the public log, and no commitment, board or rescore can come between them. The key of
+    a phase is an HMAC of the challenge secret, so revealing one phase exposes no other. A phase that was revealed already, and whose
+    documents would be the same, is left as it is, including its time.
 
-    Other phases that were revealed before are revealed again with them, as far as something happened in them since: boards of one phase
-    may depend on another one, and once nothing is hidden any more, every entry of the log is to be opened. A phase whose tasks were
-    changed since is left as it was, because its new tasks may still be hidden.
+    Other phases that were revealed before are revealed again if something has changed in them, because boards of one phase may depend on
+    another one, and because every entry of the log can be opened once nothing is hidden any more. A phase whose tasks were changed since is
+    left as it was, because its new tasks may still be hidden.
 
     Args:
         session: The challenge.
         phases: Phase codenames.
-        labels: Whether the label rows are published, or their hashes alone.
-        contents: Phase to the list of the contents that are published, see :func:`worker.organizer.disclosure.disclose`.
+        labels: Whether the label rows are published, or only their hashes.
+        contents: Phase to the list of the published contents, see :func:`worker.organizer.disclosure.disclose`.
 
     Returns:
-        The phases of which something is revealed that was not before.
+        The phases with something revealed that was not revealed before.
 
     Raises:
-        OrganizerError: If a phase does not exist or is not on record, or the secret is not the one of its record.
+        OrganizerError: If a phase does not exist or is not recorded, or the secret is not the one of its record.
     """
     for name in phases:
         session.check_phase(name)
@@ -110,14 +110,14 @@ def reveal(
 
 
 def _is_unchanged(tx: Transaction, phase: str, files: Mapping[str, str]) -> bool:
-    """Return whether a revealed phase has the tasks and the protocol that were revealed: revealing it again gives nothing away."""
+    """Return whether a phase still has the tasks and the protocol that were revealed, so that revealing it again exposes nothing."""
     told = json.loads(files[reveal_path(phase)])["commitments"]
     newest = [private["manifests"].get(phase) for _, private in tx.commitments()][-1]
     return bool(told) and told[-1]["manifest"] == newest
 
 
 def reveal_again(session: OrganizerSession, tx: Transaction) -> list[str]:
-    """Reveal once more what was revealed, as it is told now; return the phases of which that is another thing.
+    """Reveal all revealed phases again by the present state; return those whose documents have changed.
 
     Raises:
         OrganizerError: If the secret is gone, or not the one of a phase's record.
@@ -130,7 +130,7 @@ def reveal_again(session: OrganizerSession, tx: Transaction) -> list[str]:
 
 
 def _as_told(known: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, bool], dict[str, str]]:
-    """Return of reveals whether the label rows were published, and the lists of contents."""
+    """Return for each reveal whether the label rows were published, and the list of contents."""
     labels = {
         name: json.loads(files[reveal_path(name)])["labels"] == "published" for name, files in known.items()
     }
@@ -172,13 +172,13 @@ def _reveal(
 
 
 def _told(files: Mapping[str, str], phase: str) -> dict[str, Any]:
-    """Return what the files of a reveal say besides when it was made."""
+    """Return what the files of a reveal contain, without its time."""
     hidden = {path: text for path, text in files.items() if path != reveal_path(phase)}
     return _timeless(json.loads(files[reveal_path(phase)]), hidden)
 
 
 def _timeless(document: Mapping[str, Any], hidden: Mapping[str, str]) -> dict[str, Any]:
-    """Return what is revealed, without its time and what goes on growing with the log."""
+    """Return what is revealed, without its time and what keeps growing with the log."""
     body = json.loads(json.dumps({**document, "revealed_at": None, "fillers": None}))
     return {**hidden, "": body}
 
@@ -193,7 +193,7 @@ def _hidden_files(record: PhaseRecord, *, labels: bool) -> dict[str, str]:
 
 
 def label_csv(task: Task) -> str:
-    """Write a task's parsed rows; parsing them gives the same task version."""
+    """Write a task's parsed rows; parsing them again gives the same task version."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["id", "label"])
@@ -206,7 +206,7 @@ def label_csv(task: Task) -> str:
 def _document(
     tx: Transaction, record: PhaseRecord, *, now: datetime
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return what the document says, and the parts that hold its long lists: path to text."""
+    """Return the document's contents, and the parts with its long lists: path to text."""
     phase = record.codename
     boards = tx.boards(phase)
     stood = {row.submission for text in boards for row in from_json(text).standings}
@@ -235,7 +235,7 @@ def _document(
 
 
 def _register(tx: Transaction, phase: str, stood: Collection[int]) -> Iterator[str]:
-    """Open the register of a phase: whole, but for entries that are private and never stood on a board."""
+    """Return the openings of a phase's register: all entries, except private ones that were never on a board."""
     rows = tx.submissions(phase=phase)
     scored = {event.subject for event in tx.each_event(phase) if event.kind == events.SCORE}
     answered = {f"submission {row.pk}" for row in rows if row.posted is not None} & scored
@@ -260,7 +260,7 @@ def _register(tx: Transaction, phase: str, stood: Collection[int]) -> Iterator[s
 
 
 def _qualifying(tx: Transaction, phase: str) -> frozenset[int]:
-    """Return the teams of boards made from scores in a phase, private ones too: without them the boards could not be made again."""
+    """Return the teams of boards with scores in a phase, including private ones, without which the boards could not be recomputed."""
     asking = [
         other
         for other in tx.phases()
@@ -276,7 +276,7 @@ def _qualifying(tx: Transaction, phase: str) -> frozenset[int]:
 
 
 def _earlier(tx: Transaction, phase: str, stood: Collection[int]) -> Iterator[str]:
-    """Return what was scored, and ever counted, before there was a register."""
+    """Return the entries that were scored, and at some time counted, before the register existed."""
     rows, removed = {row.pk: row for row in tx.submissions(phase=phase)}, pseudonyms(tx)
     for receipt in tx.receipts():
         if receipt["submission"] in stood and receipt["record"]["phase"] == phase:
@@ -294,7 +294,7 @@ def _is_open(event: Event, shown: Collection[str]) -> bool:
 
 
 def _is_shown(fields: events.Fields, stood: Collection[int], *, answered: bool) -> bool:
-    """Return whether an entry is anybody's to see: its score was told and it is public, or it was on a board at some time."""
+    """Return whether an entry is public: its score was shown and it is public, or it was on a board at some time."""
     public = answered and (fields["public_now"] or fields["public_at_first"])
     trial = fields["own"] and not fields["baseline"]
     return fields["submission"] in stood or bool(public and not trial)

@@ -1,4 +1,4 @@
-"""What `init` and `demo` write: the annotated configuration, the challenge secret, the folders of a new challenge."""
+"""What `init` and `demo` write: the annotated configuration, the challenge secret, and the folders of a new challenge."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from worker.organizer.configuration_text import short_configuration
 
 EXAMPLE_QUEUE = "name-of-the-queue"
 WRITTEN = ("challenge.yaml", "challenge.secret", ".gitignore", "tasks", "ids", "bundle", "bundle.zip")
-LADDER_STEP = 0.5  # a smaller one lets a team climb by luck: see SECURITY.md
+LADDER_STEP = 0.5  # with a smaller one, a team can climb by luck: see SECURITY.md
 CODENAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 GITIGNORE = """# Never publish these: with them anyone knows the hidden tasks and every split.
 challenge.secret
@@ -32,14 +32,14 @@ state/
 
 @dataclass(frozen=True, kw_only=True)
 class NewChallenge:
-    """What an organizer decides at the start.
+    """The organizer's decisions at the start.
 
     Attributes:
-        title: Of the challenge.
+        title: The challenge's title.
         phases: Codename to folds, in order.
         dim: Numbers in one embedding.
-        repository: Where the leaderboard is pushed to; None as long as there is no repository.
-        beacon: What decides the splits with the secret, as ``fairness.beacon``.
+        repository: Where the leaderboard is pushed; None if there is no repository yet.
+        beacon: What decides the splits together with the secret, as ``fairness.beacon``.
     """
 
     title: str
@@ -50,14 +50,14 @@ class NewChallenge:
 
 
 def with_folds(phases: Sequence[str], folds: Sequence[int]) -> dict[str, int]:
-    """Give each phase its folds; one number is for all.
+    """Return each phase's number of folds; a single number is for all phases.
 
     Raises:
         OrganizerError: If the counts do not fit, or a phase is named twice.
     """
     if len(folds) not in (1, len(phases)):
         raise OrganizerError(
-            f"There are {len(phases)} phases, but {len(folds)} numbers of folds.",
+            f"The numbers of folds ({len(folds)}) do not match the phases ({len(phases)}).",
             cure="Use --folds once for all phases, or once for each phase.",
             code="init.folds",
         )
@@ -77,12 +77,13 @@ def with_folds(phases: Sequence[str], folds: Sequence[int]) -> dict[str, int]:
 
 
 def create(directory: Path, new: NewChallenge, *, now: datetime) -> list[Path]:
-    """Write everything that a challenge begins with, and return what was written, relative to the working directory.
+    """Write the files of a new challenge; return their paths relative to the working directory.
 
-    The example tasks are the demo's digits, so that the new challenge can be rehearsed before the first label file of its own is there.
+    The example tasks are the demo's digits, so that the new challenge can be rehearsed before it has label files of its own.
 
     Raises:
-        OrganizerError: If anything that would be written exists (then nothing is), or they do not make a valid configuration.
+        OrganizerError: If a file to be written already exists (then nothing is written), or the decisions do not make a valid
+            configuration.
     """
     from worker.organizer.demo import data
 
@@ -109,7 +110,7 @@ def create(directory: Path, new: NewChallenge, *, now: datetime) -> list[Path]:
         raise
     write_secret(directory / "challenge.secret")
     (directory / ".gitignore").write_text(GITIGNORE, encoding="utf-8")
-    (directory / "tasks").mkdir(mode=0o700)  # hidden tasks are nobody else's business on this machine either
+    (directory / "tasks").mkdir(mode=0o700)  # no other user of this machine may see hidden tasks
     dev, last = data.load()
     for codename, phase in configuration.phases.items():
         example = last if codename == list(new.phases)[-1] else dev
@@ -133,10 +134,10 @@ def examples_left(configuration: Configuration) -> dict[str, list[Path]]:
 
 
 def check_free(directory: Path) -> None:
-    """Check that nothing is in the way of a new challenge.
+    """Check that no file of a new challenge exists already.
 
     Raises:
-        OrganizerError: If anything that would be written exists.
+        OrganizerError: If one does.
     """
     existing = [directory / name for name in WRITTEN if (directory / name).exists()]
     if existing:
@@ -148,10 +149,10 @@ def check_free(directory: Path) -> None:
 
 
 def pack_bundle(directory: Path, configuration: Configuration | None = None, *, now: datetime) -> Path:
-    """Zip ``bundle/``, which is written if it is not there, to ``bundle.zip`` and check it against the configuration.
+    """Pack ``bundle/``, which is written if it does not exist, into ``bundle.zip``, and check it against the configuration.
 
     Raises:
-        OrganizerError: If EvalAI would refuse it or it does not fit ``challenge.yaml``; ``bundle.zip`` is left as it was.
+        OrganizerError: If EvalAI would refuse it, or it does not fit ``challenge.yaml``; ``bundle.zip`` is then left as it was.
     """
     configuration = configuration or load(directory / "challenge.yaml")
     if not (directory / "bundle").exists():
@@ -163,7 +164,7 @@ def pack_bundle(directory: Path, configuration: Configuration | None = None, *, 
         fresh.unlink()
         raise OrganizerError(
             f"The bundle would not work: {' '.join(faults)}",
-            cure=f"Fix it in {directory / 'bundle'} and pack it again: neuco-worker bundle {directory}",
+            cure=f"Fix it in {directory}/bundle and pack it again: neuco-worker bundle {directory}",
             code="bundle.invalid",
         )
     fresh.replace(target)
@@ -171,14 +172,14 @@ def pack_bundle(directory: Path, configuration: Configuration | None = None, *, 
 
 
 def write_secret(path: Path, secret: bytes | None = None) -> None:
-    """Write the challenge secret, readable by its owner alone.
+    """Write the challenge secret, readable only by its owner.
 
     Args:
-        path: Where to; a file that is there stays as it is.
-        secret: 32 bytes; random ones if nothing is given.
+        path: The file to write; an existing one is never replaced.
+        secret: 32 bytes; random ones by default.
 
     Raises:
-        OrganizerError: If there is a file already: another secret makes other scores.
+        OrganizerError: If the file exists, because another secret would change all scores.
     """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -193,7 +194,7 @@ def write_secret(path: Path, secret: bytes | None = None) -> None:
 
 
 def phase_keys(folds: Mapping[str, int]) -> dict[str, dict[str, object]]:
-    """Return what the configuration says of each phase, from their folds; the last of several is open to teams of the first."""
+    """Return the configuration of each phase by its folds; the last of several phases is open to the teams of the first."""
     names = list(folds)
     return {
         name: {
@@ -208,9 +209,9 @@ def phase_keys(folds: Mapping[str, int]) -> dict[str, dict[str, object]]:
 
 
 def with_proposals(phases: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:
-    """Add how values are shown, so that nobody climbs by asking: the Ladder, and in the last of several phases nothing before its end.
+    """Add how values are shown so that no team can climb by repeated submissions: the Ladder, and no values in the last of several phases.
 
-    SECURITY.md has the measurements that the proposals rest on.
+    SECURITY.md has the measurements behind these proposals.
     """
     last = list(phases)[-1] if len(phases) > 1 else None
     ladder = {"selection": "ladder", "ladder_step": LADDER_STEP}

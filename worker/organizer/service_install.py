@@ -1,7 +1,7 @@
-"""Taking over a challenge folder as a service of this machine: ``neuco-challenge NAME adopt DIR`` calls this, see ``deploy/``.
+"""Install a challenge folder as a service of this machine: ``neuco-challenge NAME adopt DIR`` calls this, see ``deploy/``.
 
-The copied configuration is made to name what systemd hands over (``credential:NAME``) and where the service may write; everything else in
-it, comments too, stays.
+In the copied configuration, the secrets become systemd's credentials (``credential:NAME``) and the paths those that the service may write;
+everything else, including comments, stays.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ CREDENTIALS = {
     "leaderboard.ssh_key": "ssh_key",
     "alerts.webhook": "alerts.webhook",
 }
-"""Which key's secret is which credential of the unit."""
+"""The credential of the unit for each key that refers to a secret."""
 
 
 def install(source: Path, folder: Path, database: Path) -> None:
-    """Rewrite the configuration that was copied from ``source`` to ``folder``, and copy the secrets that it pointed to.
+    """Rewrite the configuration that was copied from ``source`` to ``folder``, and copy the secrets to which it refers.
 
     Args:
-        source: The folder that the challenge was made in.
-        folder: Where configuration, tasks and ids lie now, with the folder ``credentials`` among them.
-        database: Where the service keeps its SQLite file.
+        source: The folder in which the challenge was made.
+        folder: The folder of the configuration, tasks and ids now, with the folder ``credentials``.
+        database: The service's SQLite file.
 
     Raises:
-        OrganizerError: If the configuration is wrong, or names files that did not come along.
+        OrganizerError: If the configuration is wrong, or names files that were not copied.
     """
     path = folder / "challenge.yaml"
     old = load(source / "challenge.yaml")
@@ -69,7 +69,7 @@ def install(source: Path, folder: Path, database: Path) -> None:
 
 
 def _copy_secret(old: Configuration, reference: str, key: str, target: Path) -> None:
-    """Copy what a reference gives; what gives nothing here (a variable that is not set) is left to be told later."""
+    """Copy the secret to which a reference points; one that is missing here (a variable that is not set) is reported later."""
     if reference.startswith("credential:") and "CREDENTIALS_DIRECTORY" not in os.environ:
         return
     try:
@@ -83,7 +83,7 @@ def _copy_secret(old: Configuration, reference: str, key: str, target: Path) -> 
 
 
 def main(arguments: list[str]) -> int:
-    """Run as a program of its own: the folders and the database, as :func:`install` takes them."""
+    """Run as a separate program, with the folders and the database as arguments of :func:`install`."""
     try:
         install(*(Path(argument).resolve() for argument in arguments))
     except NeucoError as error:

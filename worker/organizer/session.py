@@ -1,4 +1,4 @@
-"""An organizer's session: what commands need of a challenge that a daemon may be running at the same time."""
+"""An organizer's session: what commands need of a challenge while a daemon may be running."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from worker.challenge.setups import PhaseSetup
 from worker.runtime.files import FileStore
 from worker.state import LeaderLock, Store, SubmissionRow, Transaction
 
-LOOK_EVERY_S = 0.5  # at what the worker that leads has done
+LOOK_EVERY_S = 0.5  # between two looks at what the leading worker has done
 WORD_EVERY_S = 15.0
 
 
@@ -29,11 +29,11 @@ class OrganizerSession:
 
     Attributes:
         configuration: The checked configuration.
-        store: Durable state, shared with a daemon that may run.
+        store: Durable state, shared with a daemon that may be running.
         files: Stored submission files.
-        actor: Who acts, for the audit trail.
+        actor: Name of the user, for the audit trail.
         now: When the command began.
-        clock: Tells the time, for what comes at the end of a long command.
+        clock: Returns the time, for the end of a long command.
     """
 
     configuration: Configuration
@@ -48,7 +48,7 @@ class OrganizerSession:
         return {codename: self.phase(codename) for codename in self.configuration.phases}
 
     def phase(self, codename: str) -> PhaseSetup:
-        """Read one phase as its files and settings are now, whatever is on record.
+        """Read one phase as its files and settings are now, regardless of its record.
 
         Raises:
             OrganizerError: If there is no such phase; as :func:`worker.challenge.files.read_phase`.
@@ -97,11 +97,11 @@ def open_session(config: Path) -> Iterator[OrganizerSession]:
 
 
 class LeaderWait:
-    """Waits for what a command has asked of the worker that leads, and says so now and then.
+    """Waits for what a command has asked of the leading worker, and reports that from time to time.
 
     Args:
-        lock: The leader's.
-        tell: Hears what is waited for.
+        lock: The leader's lock.
+        tell: Called with a sentence about what the command waits for.
     """
 
     def __init__(self, lock: LeaderLock, tell: Callable[[str], object]) -> None:
@@ -110,7 +110,7 @@ class LeaderWait:
         self._next_word_s = time.monotonic()
 
     def pause(self, what: str) -> None:
-        """Wait until it is time to look again at what the leader has done; ``what`` completes "waiting for the leader to"."""
+        """Wait until the next look at what the leader has done; ``what`` completes "waiting for the leader to"."""
         if time.monotonic() >= self._next_word_s:
             self._tell(f"Waiting for the running worker to {what} ({self._lock.holder()}).")
             self._next_word_s += WORD_EVERY_S
@@ -129,10 +129,10 @@ def _actor() -> str:
 
 
 def known_submission(tx: Transaction, pk: int) -> SubmissionRow:
-    """Return a submission that a person named.
+    """Return the submission with a number given by a person.
 
     Raises:
-        OrganizerError: If we do not know it.
+        OrganizerError: If it is unknown.
     """
     row = tx.get(pk)
     if row is None:

@@ -1,7 +1,7 @@
-"""The units of systemd that run a challenge: which places they must open for it, and which ones they do.
+"""The systemd units that run a challenge: which places they must open for it, and which ones they do.
 
-A unit closes the machine to its service: it may write to its own folders alone and sees no home folder. A configuration may name other
-places, such as a repository on this machine. ``neuco-challenge NAME paths`` writes these into a drop-in of the units; the doctor compares.
+A unit restricts its service: it may write only to its own folders and sees no home folder. A configuration may name other places, such as
+a repository on this machine. ``neuco-challenge NAME paths`` writes these into a drop-in of the units; the doctor compares the two.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from worker.challenge.configuration import Configuration, load
 TEMPLATES = ("neuco-worker@.service", "neuco-worker-once@.service")
 DROP_IN = "50-paths.conf"
 HOMES = (Path("/home"), Path("/root"), Path("/run/user"))
-# Named, not used.
+# Only compared; no file is made there.
 TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108  # nosec B108
 YES = frozenset({"yes", "true", "on", "1"})
 
@@ -32,7 +32,7 @@ class Place:
 
     Attributes:
         key: The key that names it.
-        path: Where the service finds it.
+        path: Its path, as the service sees it.
         written: Whether it is written to, or only read.
     """
 
@@ -47,7 +47,7 @@ class Instance:
 
     Attributes:
         name: Its name, the instance of the units.
-        root: `/`, or the folder of an image below which everything was installed.
+        root: `/`, or the root folder of an image.
     """
 
     name: str
@@ -64,16 +64,16 @@ class Instance:
         return [folder / template for template in TEMPLATES if (folder / template).is_file()]
 
     def drop_ins(self, template: Path) -> Path:
-        """Return the folder of what is added to a template for this challenge alone."""
+        """Return the folder of the drop-ins of a template for this challenge alone."""
         return template.with_name(template.name.replace("@", f"@{self.name}") + ".d")
 
     def seen(self, path: Path) -> Path:
-        """Return a path as the service sees it: without the folder of the image."""
+        """Return a path as the service sees it, without the root folder of an image."""
         return Path("/") / path.relative_to(self.root) if path.is_relative_to(self.root) else path
 
 
 def instance_of(configuration: Path) -> Instance | None:
-    """Tell which service a configuration file belongs to; None if it does not lie among those of services."""
+    """Return the service to which a configuration file belongs; None if it is not in a service's folder."""
     path = configuration.resolve()
     folders = path.parents
     if len(folders) < 4:  # <root>/etc/neuco-worker/<name>
@@ -83,7 +83,7 @@ def instance_of(configuration: Path) -> Instance | None:
 
 
 def places(configuration: Configuration, instance: Instance) -> list[Place]:
-    """List what a configuration has the service read and write outside of the service's own folders."""
+    """Return the places outside the service's own folders that a configuration makes it read or write."""
     writable = (Path("/var/lib/neuco-worker") / instance.name, Path("/var/cache/neuco-worker"))
     readable = (*writable, Path("/etc/neuco-worker") / instance.name)
     written = [
@@ -124,7 +124,7 @@ def _within(path: Path, folders: Iterable[Path]) -> bool:
 
 
 def drop_in(found: Iterable[Place], instance: Instance) -> str:
-    """Write what the units must have besides their own lines; empty if that is nothing.
+    """Return the lines that the units need in addition to their own; empty if there are none.
 
     Raises:
         OrganizerError: If a place cannot be opened for a service.
@@ -132,7 +132,7 @@ def drop_in(found: Iterable[Place], instance: Instance) -> str:
     lines = []
     for place in found:
         check(place)
-        # The dash: a place that is missing does not keep the service from starting, which says it better.
+        # The dash lets the service start without the place, because the service itself reports better what is missing.
         quoted = '"-' + str(place.path).replace("%", "%%") + '"'
         if _within(place.path, HOMES):
             lines.append(f"{'BindPaths' if place.written else 'BindReadOnlyPaths'}={quoted}")
@@ -167,18 +167,18 @@ def check(place: Place) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """What the lines of a unit let its service see.
+    """What a unit's lines allow its service to access.
 
     Attributes:
         unit: The unit's name.
-        settings: Key to its values in order, as they hold after all drop-ins.
+        settings: Key to its values in order, after all drop-ins.
     """
 
     unit: str
     settings: Mapping[str, tuple[str, ...]]
 
     def may(self, place: Place) -> bool:
-        """Check whether the service may do with a place what the configuration wants."""
+        """Return whether the service may use a place as the configuration wants."""
         path, bound = place.path, self._paths("BindPaths")
         if _within(path, self._hidden()):
             return _within(path, bound if place.written else (*bound, *self._paths("BindReadOnlyPaths")))
@@ -194,13 +194,13 @@ class View:
         return (self.settings.get(key) or ("no",))[-1].lower()
 
     def _paths(self, key: str) -> tuple[Path, ...]:
-        """Return the paths of a list; of `from:to` the one that the service sees."""
+        """Return the paths of a list; for `from:to`, the path that the service sees."""
         words = [word for value in self.settings.get(key, ()) for word in shlex.split(value)]
         return tuple(Path([*word.split(":"), ""][1] or word.lstrip("-+")) for word in words)
 
 
 def view(template: Path, instance: Instance) -> View:
-    """Read a unit and all that is added to it for this challenge; an empty value takes back what came before it."""
+    """Read a unit and all its drop-ins for this challenge; an empty value resets the earlier ones."""
     files = [template]
     for folder in (template.with_name(template.name + ".d"), instance.drop_ins(template)):
         files += sorted(folder.glob("*.conf"))
@@ -215,7 +215,7 @@ def view(template: Path, instance: Instance) -> View:
 
 
 def open_places(instance: Instance) -> list[Place]:
-    """Let the units of a challenge reach what its configuration names now, and nothing that it named before.
+    """Open the places that a challenge's configuration names now for its units, and close those that it no longer names.
 
     Raises:
         OrganizerError: If the configuration is wrong, or names a place that cannot be opened.
@@ -223,7 +223,7 @@ def open_places(instance: Instance) -> list[Place]:
     configuration = load(instance.configuration)
     found = places(configuration, instance)
     text = drop_in(found, instance)
-    if not configuration.state_dir.exists():  # the service could not make it outside of its own folders
+    if not configuration.state_dir.exists():  # the service cannot make it outside its own folders
         configuration.state_dir.mkdir(parents=True, mode=0o700)
         owner = instance.configuration.stat()
         os.chown(configuration.state_dir, owner.st_uid, owner.st_gid)
@@ -239,7 +239,7 @@ def open_places(instance: Instance) -> list[Place]:
 
 
 def main(arguments: list[str]) -> int:
-    """Run as a program of its own: the configuration file of a service of this machine."""
+    """Run as a separate program, with the configuration file of a service of this machine as its argument."""
     try:
         path = Path(arguments[0])
         instance = instance_of(path)

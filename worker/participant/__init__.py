@@ -1,6 +1,7 @@
-"""What participants run on their own machine: the check of a submission, its corrections, and the table to begin with.
+"""What participants run on their own machines: the check of a submission, its corrections, and the template.
 
-Nothing else of the worker is imported here, and of scoring only what reads tables: ``config/participant`` installs this room alone.
+Nothing else of the worker is imported here, and of scoring only what reads tables, because ``config/participant`` installs this package
+alone.
 """
 
 __all__ = ["application", "challenge", "layout", "template", "validate"]

@@ -1,4 +1,4 @@
-"""The command ``neuco-check``: validate and template alone, for those who install nothing else."""
+"""The command ``neuco-check``: validate and template alone, for participants who install nothing else."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ app.command()(template)
 
 
 def main() -> None:
-    """Run a command; the process's exit status is 0 done, 1 refused or failed, 2 wrong usage."""
+    """Run a command; the process's exit status is 0 (done), 1 (refused or failed) or 2 (wrong usage)."""
     try:
         status = int(app(standalone_mode=False) or 0)
     except typer.Exit as ending:

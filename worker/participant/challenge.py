@@ -1,4 +1,4 @@
-"""What a challenge asks of a submission, read from what it publishes: which ids, and how many numbers for each."""
+"""What a challenge requires of a submission, read from its published files: the ids, and the numbers per id."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Asked:
     """What a submission must have.
 
     Attributes:
-        ids: One row for each.
-        embedding_dim: Numbers in a row.
-        phase: Codename of the phase that asks for it; empty if a participant said so.
+        ids: The ids, one row for each.
+        embedding_dim: Numbers per row.
+        phase: Codename of the phase that requires it; empty if the participant gave the requirements.
     """
 
     ids: tuple[str, ...]
@@ -29,14 +29,14 @@ class Asked:
 
 
 def asked_by(read: Callable[[str], bytes | None], phase: str | None) -> Asked:
-    """Return what a phase asks for.
+    """Return what a phase requires.
 
     Args:
         read: Returns a published file by its path, None if there is none.
         phase: Codename; None for the only one.
 
     Raises:
-        OrganizerError: If the files do not say, or contradict one another.
+        OrganizerError: If the files do not say it, or contradict each other.
     """
     content = read(COMMITMENTS)
     if content is None:
@@ -63,7 +63,7 @@ def asked_by(read: Callable[[str], bytes | None], phase: str | None) -> Asked:
 
 
 def asked(ids: Path | None, dim: int | None, challenge: str | None, phase: str | None) -> Asked:
-    """Return what the options of a command ask for.
+    """Return what the options of a command require.
 
     Raises:
         OrganizerError: If they do not say it, or say it twice; or as :func:`asked_by`.

@@ -1,4 +1,4 @@
-"""Which of a challenge's published files say what a submission must have, and what they are called."""
+"""Which of a challenge's published files say what a submission must have, and their paths."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ COMMITMENTS = "commitment.json"
 
 
 def list_path(phase: str) -> str:
-    """Return where a phase's id list is published."""
+    """Return the path of a phase's published id list."""
     return f"ids/{phase}.txt"
 
 
 def announced(entries: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Return what public commitments say of each phase's protocol now: the last word counts."""
+    """Return each phase's protocol by the public commitments; the newest counts."""
     found: dict[str, Mapping[str, Any]] = {}
     for entry in entries:
         found |= entry["phases"]

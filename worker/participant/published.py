@@ -1,4 +1,4 @@
-"""Where a challenge's published files are: in a git repository, under the address of one of them, or in a folder."""
+"""Access to a challenge's published files: in a git repository, at a web address, or in a folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from worker.participant.layout import COMMITMENTS
 Read = Callable[[str], bytes | None]
 LIMIT_BYTES = 200_000_000  # of one file
 TIME_OUT_S = 120.0  # of one call
-CONTENTS = "files"  # a branch that holds embeddings, not the board
+CONTENTS = "files"  # a branch that contains embeddings, not the board
 QUIET = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_CONFIG_COUNT": "2",
@@ -37,7 +37,7 @@ def opened(place: str) -> Iterator[Read]:
         place: Any git URL, a clone or a bare repository, a folder with the files, or the address of ``commitment.json`` in one.
 
     Yields:
-        What returns a file by its path, None if there is none.
+        A function that returns a file by its path, None if there is none.
 
     Raises:
         OrganizerError: If there is nothing to read.
@@ -69,7 +69,7 @@ class _Folder:
 
 
 class _Address:
-    """Files on a web server, next to one whose address is known."""
+    """Files on a web server, next to a file with a known address."""
 
     def __init__(self, address: str) -> None:
         self._parts = urlsplit(address)
@@ -108,7 +108,7 @@ class _Address:
 
 
 class _Clone:
-    """Files in the newest commit of a git repository's own branch."""
+    """Files in the newest commit of a git repository's default branch."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""``template``: the table that a submission fills in."""
+"""``template``: write the table that a participant fills in."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from scoring.printable import count_of
 from worker.participant.options import ChallengeOption, DimOption, IdsOption, PhaseOption
 
 
@@ -28,6 +29,6 @@ def template(
     wanted = asked(ids, dim, challenge, phase)
     write_template(out, wanted.ids, wanted.embedding_dim)
     typer.echo(
-        f"Wrote {out}: {len(wanted.ids):,} rows with the columns id and 0 to {wanted.embedding_dim - 1}."
+        f"Wrote {out}: {count_of(len(wanted.ids), 'row')} with the columns id and 0 to {wanted.embedding_dim - 1}."
     )
     typer.echo("Fill every cell with a finite number, then check the file with `validate`.")

@@ -1,20 +1,27 @@
-"""``validate``: the check that the worker makes, for participants."""
+"""``validate``: the worker's check of a submission, for participants."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
 from scoring.errors import InfrastructureError, OrganizerError, ParticipantError
+from scoring.printable import count_of
 from worker.participant.options import ChallengeOption, DimOption, IdsOption, PhaseOption
 
 if TYPE_CHECKING:
     from scoring.inputs.correction import Corrected
     from scoring.inputs.embeddings import Embeddings
     from worker.participant.challenge import Asked
+
+
+class _Unchecked(InfrastructureError):
+    """The challenge or the file cannot be read, so nothing is known of the submission."""
+
+    exit_code: ClassVar[int] = 2  # 1 says that the file would be refused
 
 
 def validate(
@@ -46,17 +53,19 @@ def validate(
 ) -> None:
     """Check a submission file by the organizers' rules. The messages are those that a submission would get; the file is not sent anywhere.
 
-    Exits with 0 if the file would be scored, 1 if it would be refused, and 2 if it could not be checked. --fix writes a copy in which
-    columns that are numbered from 1, or have a word before the number, are renamed, and extra or repeated rows and extra columns are left
-    out. It never changes a value.
+    Exits with 0 if the file would be scored, 1 if it would be refused, and 2 if it could not be checked. With --fix, the command
+    writes a corrected copy of a CSV file. It renames columns that are numbered from 1 or have a word before the number, and leaves out
+    extra columns and extra or repeated rows. It never changes a value.
 
     Example: neuco-worker validate embeddings.csv --challenge https://github.com/organizer/challenge-leaderboard --phase dev
     """
     from worker.participant.challenge import asked
 
-    wanted = asked(ids, dim, challenge, phase)
     try:
+        wanted = asked(ids, dim, challenge, phase)
         found = _read(file, wanted, max_megabytes, correct=fix is not None)
+    except InfrastructureError as error:
+        raise _Unchecked(error.sentence, cure=error.cure, code=error.code) from error
     except ModuleNotFoundError as error:
         raise OrganizerError(
             f"Reading this file needs the package {error.name}.",
@@ -83,7 +92,7 @@ def _read(file: Path, wanted: Asked, max_megabytes: float, *, correct: bool) -> 
     from scoring.inputs.limits import largest_expanded, largest_file, too_large
     from scoring.inputs.submission import read_submission
 
-    # The worker would not even download it.
+    # The worker would not download it at all.
     if file.is_file() and file.stat().st_size > largest_file(max_megabytes):
         raise too_large(largest_file(max_megabytes))
     most = largest_expanded(max_megabytes)
@@ -94,7 +103,7 @@ def _read(file: Path, wanted: Asked, max_megabytes: float, *, correct: bool) -> 
 
 
 def _write(out: Path, embeddings: Embeddings, wanted: Asked) -> None:
-    """Write what was read, and read it again: it must be the same submission."""
+    """Write the corrected file, and read it again: it must be the same submission."""
     from scoring.inputs.submission import read_submission
     from scoring.inputs.written import write_embeddings
 
@@ -126,7 +135,7 @@ def _document(found: Corrected, wanted: Asked, fix: Path | None) -> dict[str, ob
 
 
 def _show(embeddings: Embeddings, wanted: Asked) -> None:
-    what = f"{len(embeddings.ids):,} embeddings with {wanted.embedding_dim:,} values each"
+    what = f"{count_of(len(embeddings.ids), 'embedding')} with {count_of(wanted.embedding_dim, 'value')} each"
     where = f" for phase {wanted.phase}" if wanted.phase else ""
     typer.echo(f"The file is valid{where}: {what}.")
     for note in embeddings.notes:
@@ -137,7 +146,9 @@ def _show(embeddings: Embeddings, wanted: Asked) -> None:
 
 def _show_correction(found: Corrected, wanted: Asked, out: Path) -> None:
     columns = f"the columns id and 0 to {wanted.embedding_dim - 1}"
-    typer.echo(f"Wrote {out}: {len(found.embeddings.ids):,} rows in the order of their ids, with {columns}.")
+    typer.echo(
+        f"Wrote {out}: {count_of(len(found.embeddings.ids), 'row')} in the order of their ids, with {columns}."
+    )
     for change in found.changes:
         typer.echo(f"  {change}")
     if not found.changes:

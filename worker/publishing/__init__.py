@@ -4,13 +4,13 @@ The stage (:class:`Publishing`) decides which act is next: the boards that follo
 step with what is stored.
 """
 
-from worker.publishing.drawing import Drawing
+from worker.publishing.beacon import BeaconFetcher
 from worker.publishing.pushing import publisher_settings
 from worker.publishing.rounds import drand_session, latest_round
 from worker.publishing.stage import Publishing
 
 __all__ = [
-    "Drawing",
+    "BeaconFetcher",
     "Publishing",
     "board_history",
     "boards",

@@ -1,4 +1,4 @@
-"""What the two acts of a publish cycle have in common: how a failure is told."""
+"""What the two acts of a publish cycle have in common: reporting a failure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from worker.challenge.context import Context
 from worker.runtime import Act, Result
 from worker.state import Transaction
 
-VAIN_TRIES = 3  # then the organizer is told
+VAIN_TRIES = 3  # after which the organizer is told
 
 
 class PublishAct(Act[Publisher, Result]):
@@ -18,8 +18,8 @@ class PublishAct(Act[Publisher, Result]):
 
     Args:
         context: The worker's surroundings.
-        generation: The cycle's, for callers that wait for it.
-        tries: How many cycles before this one have failed.
+        generation: The cycle's number, for callers that wait for it.
+        tries: How many cycles in a row failed before this one.
     """
 
     def __init__(self, context: Context, generation: int, *, tries: int) -> None:
@@ -28,7 +28,7 @@ class PublishAct(Act[Publisher, Result]):
         self._tries = tries
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Tell those who wait for it, and the organizer if it goes on; the cycle is made again."""
+        """Tell callers that wait for the cycle and, if failures go on, the organizer; the cycle is made again."""
         tx.fail_publish(self._generation, error)
         if isinstance(error, OrganizerError) or self._tries + 1 >= VAIN_TRIES:
             self._context.report(tx, "leaderboard.push", error, now=now)

@@ -1,7 +1,7 @@
-"""The boards of all phases, each read out of the database once.
+"""The boards of all phases, each read from the database once.
 
-A stored board changes only if the name of a team is removed, and a round of publishing needs the whole history (the chart of its moves,
-the appended lines). Reading all of it each time would cost more time and memory as a challenge goes on.
+A stored board changes only if the name of a team is removed, and a publish cycle needs the whole history (for the chart of ranks and the
+appended lines). Reading all of it each time would take more time and memory as a challenge goes on.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ from leaderboard.ranking import board as boards
 from worker.fairness.pseudonyms import FACT
 from worker.state import Transaction
 
-PORTION = 100  # documents that are in memory at a time
+PORTION = 100  # documents in memory at a time
 
 
 class BoardHistory:
-    """What was read so far; new boards are added at each reading.
+    """The boards that were read so far; each reading adds the new ones.
 
-    A row that is equal in consecutive boards is kept once. Private figures, the larger part of a document, are kept of the latest board
-    alone (but for its rules): only the next board and the page look at them. Who needs those of all reads the documents themselves.
+    A row that is equal in consecutive boards is kept once. Private figures, the larger part of a document, are kept only for the latest
+    board
+    (its rules are kept for all), because only the next board and the page use them. Code that needs the figures of all boards reads the
+    documents themselves.
     """
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from worker.challenge.files import rules_of
 from worker.challenge.setups import alert_key
 from worker.challenge.web_address import web_address
 from worker.evaluation.corrections import correct_phase
-from worker.evaluation.told import withholds
+from worker.evaluation.shown_values import withholds
 from worker.fairness import commitments, id_lists, receipts
 from worker.fairness.pseudonyms import FACT
 from worker.fairness.register import register
@@ -33,18 +33,18 @@ from worker.state import LOG_UNSEEN, REVEALED, PhaseRow, State, SubmissionRow, T
 
 @dataclass(frozen=True, kw_only=True)
 class Preconditions:
-    """What a publish cycle assumes until it is over; a change meanwhile makes it void, or requires another one.
+    """What a publish cycle assumes until it ends; a change meanwhile makes the cycle void, or requires another one.
 
     Attributes:
-        generation: The cycle brings what was requested up to this one.
-        posted: Submissions whose answers EvalAI has and that no board takes into account yet.
+        generation: The cycle publishes everything that was requested up to this number.
+        posted: Submissions whose answers EvalAI has and that no board includes yet.
         attestations: Commitments, receipts, public ids and reveals: path to content.
         records: Phase to its record.
-        revealed_at: When something was revealed last.
+        revealed_at: When something was last revealed.
         removed: The names of teams that were removed.
         signer: The key that seals what is pushed; None before the challenge has one.
         at: When all of this was read.
-        last: The commit that was pushed last to where the board is pushed now; None before the first.
+        last: The commit that was last pushed to the configured branch; None before the first.
         restored: Whether the state may lack what is in the repository, because it comes from a backup.
     """
 
@@ -62,7 +62,7 @@ class Preconditions:
 
 @dataclass(frozen=True, kw_only=True)
 class PendingBoards:
-    """What a publish cycle brings to the repository."""
+    """What a publish cycle adds to the repository."""
 
     site: Site
     new: tuple[Board, ...]
@@ -71,16 +71,16 @@ class PendingBoards:
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """What a publish cycle reads out of the database at its beginning.
+    """What a publish cycle reads from the database at its beginning.
 
     Attributes:
         configuration: The checked configuration.
         snapshots: Phase to what decides its board now.
-        damaged: Phase without a snapshot to why: its record cannot be read.
+        damaged: Phase without a snapshot to the reason: its record cannot be read.
         histories: Phase to its boards so far.
-        methods: Phase to what participants say of its submissions, by their numbers.
+        methods: Phase to what participants say of its submissions, by submission pk.
         revealed: The phases that were revealed.
-        withheld: The phases that keep their values back.
+        withheld: The phases that withhold their values.
         preconditions: What the cycle assumes.
     """
 
@@ -105,7 +105,7 @@ def read_inputs(
 ) -> Inputs:
     """Register what decides the boards now, and read it with everything else that a publish cycle needs.
 
-    All of it is of the database alone, no file of a phase is looked at. Boards carry the moment at which it was registered.
+    Everything comes from the database; no file of a phase is read. Boards carry the time of this registration.
 
     Args:
         tx: The transaction.
@@ -113,7 +113,7 @@ def read_inputs(
         phases: Codenames.
         history: Boards so far.
         now: The time.
-        closing: A phase that is being closed: it gets a board, also if it keeps its values back until then.
+        closing: A phase that is being closed; it gets a board even if it withholds its values until then.
     """
     at = register(tx, now)
     snapshots, damaged = {}, {}
@@ -146,13 +146,13 @@ def read_inputs(
 
 
 def correct_answers(tx: Transaction, inputs: Inputs, *, now: datetime) -> None:
-    """Have answers follow what was just registered for the boards."""
+    """Correct the answers by what was just registered for the boards."""
     for name in inputs.snapshots:
         correct_phase(tx, name, now=now)
 
 
 def attestation_files(tx: Transaction) -> dict[str, bytes]:
-    """Return the files that make the challenge checkable: commitments, receipts, public ids, and what was revealed."""
+    """Return the files with which the challenge can be checked: commitments, receipts, public ids, and what was revealed."""
     files = {
         commitments.PATH: commitments.commitment_file(tx),
         receipts.PATH: receipts.receipts_file(tx),
@@ -164,9 +164,9 @@ def attestation_files(tx: Transaction) -> dict[str, bytes]:
 
 
 def make_boards(inputs: Inputs) -> PendingBoards:
-    """Make the boards that follow; pure.
+    """Make the boards that follow; this function is pure.
 
-    A frozen phase gets none, and neither does one that keeps its values back, or whose record is damaged: that is shown as it was.
+    A frozen phase gets none, and neither does one that withholds its values or whose record is damaged; its latest board stays.
     """
     new: list[Board] = []
     sites = []
@@ -201,14 +201,14 @@ def make_boards(inputs: Inputs) -> PendingBoards:
     return PendingBoards(site=site, new=tuple(new), preconditions=inputs.preconditions)
 
 
-def _of_board(told: Mapping[int, Method], history: tuple[Board, ...]) -> dict[int, Method]:
-    """Return what is told of the newest board's submissions."""
+def _of_board(methods: Mapping[int, Method], history: tuple[Board, ...]) -> dict[int, Method]:
+    """Return what participants say of the newest board's submissions."""
     shown = [row.submission for row in history[-1].standings] if history else []
-    return {submission: told[submission] for submission in shown if submission in told}
+    return {submission: methods[submission] for submission in shown if submission in methods}
 
 
 def _engines(phase: PhaseSnapshot | None, history: tuple[Board, ...]) -> tuple[str, ...]:
-    """Return what trained the probes of the newest board's submissions; nothing if it was the kernel alone, as usual."""
+    """Return which engines trained the probes of the newest board's submissions; nothing if only the kernel did, which is usual."""
     shown = {row.submission for row in history[-1].standings} if history else set()
     entries = () if phase is None else phase.entries
     engines = {engine for entry in entries if entry.submission in shown for engine in entry.engines}
@@ -216,7 +216,7 @@ def _engines(phase: PhaseSnapshot | None, history: tuple[Board, ...]) -> tuple[s
 
 
 def _rules_so_far(inputs: Inputs, codename: str) -> Rules:
-    """Return the rules of a phase without a record: those of its latest board, and of the configuration for what that did not keep."""
+    """Return the rules of a phase without a record: those of its latest board and, for what that did not keep, of the configuration."""
     configuration, history = inputs.configuration, inputs.histories[codename]
     rules = rules_of(configuration, codename).for_board(epsilon=configuration.scoring.epsilon, chosen={})
     return history[-1].rules_then(rules) if history else rules
@@ -226,8 +226,8 @@ def keep_boards(tx: Transaction, pending: PendingBoards) -> bool:
     """Store the new boards; what is pushed is made from the stored ones.
 
     Returns:
-        False, and nothing is stored, if since the inputs were read somebody else made a board, or a phase was frozen, thawed, rescored or
-        revealed, or a name was removed: a board would come after what it knows nothing of.
+        False, with nothing stored, if meanwhile somebody else made a board, a phase was frozen, thawed, rescored or revealed, or a name was
+        removed, because the board would ignore that change.
     """
     made = {board.phase for board in pending.new}
     for site in pending.site.phases:
@@ -244,7 +244,7 @@ def keep_boards(tx: Transaction, pending: PendingBoards) -> bool:
 
 
 def make_site(configuration: Configuration, phases: tuple[PhaseSite, ...], *, committed: bool) -> Site:
-    """Say what the whole site shows; ``committed`` says that a commitment is published with it."""
+    """Return what the whole site shows; ``committed`` says that a commitment is published with it."""
     server, challenge = configuration.evalai.server, configuration.evalai.challenge
     return Site(
         title=configuration.challenge.title,
@@ -261,14 +261,14 @@ class MakeBoards(PublishAct[PendingBoards]):
 
     Args:
         context: The worker's surroundings.
-        generation: The cycle's.
+        generation: The cycle's number.
         history: Boards so far.
-        tries: How many cycles before this one have failed.
+        tries: How many cycles in a row failed before this one.
     """
 
     name = "boards"
     what: ClassVar[str] = "The making of boards"
-    time_out_s = 900.0  # nothing outside takes part, but a large challenge has much to compute
+    time_out_s = 900.0  # no network is involved, but a large challenge has much to compute
 
     def __init__(self, context: Context, generation: int, history: BoardHistory, *, tries: int) -> None:
         super().__init__(context, generation, tries=tries)
@@ -285,11 +285,11 @@ class MakeBoards(PublishAct[PendingBoards]):
             context.report(tx, alert_key(phase), error, now=now)
 
     def perform(self, resource: Publisher) -> PendingBoards:
-        """Compute them."""
+        """Compute the boards."""
         if self._inputs is None:
             raise RuntimeError("boards are made of what was read")
         return make_boards(self._inputs)
 
     def outcome(self, tx: Transaction, result: PendingBoards, now: datetime) -> None:
-        """Store them, unless somebody has decided something meanwhile."""
+        """Store the boards, unless a decision was recorded meanwhile."""
         self.kept = keep_boards(tx, result)

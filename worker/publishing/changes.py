@@ -1,7 +1,7 @@
-"""What a push changes in the repository, in words: the message of its commit.
+"""The message of a commit: what the push changes in the repository.
 
-It is read from the files as they were and as they will be. So a message says what its own commit changes, whatever was pushed before, was
-lost on the way, or was pushed by somebody else.
+It is derived from the files before and after. So a message describes its own commit, even if an earlier push was lost or somebody else
+has pushed.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ HISTORY = "leaderboard/history.jsonl"
 
 
 def message(site: Site, before: Files, after: Files) -> str:
-    """Say what a commit changes.
+    """Describe what a commit changes.
 
     Args:
         site: What is published.
         before: The files as they are in the branch.
-        after: As they will be.
+        after: The files as they will be.
     """
     return commit_message(
         site,
@@ -64,7 +64,7 @@ def _numbered(noun: str, first: int, last: int, *, plural: str = "") -> str:
 
 
 def _is_frozen(document: bytes | None) -> bool:
-    """Return whether a phase's file says that its board is closed; one that somebody else wrote says nothing."""
+    """Return whether a phase's file says that its board is closed; a file that is not ours says nothing."""
     try:
         return json.loads(document or b"{}").get("frozen_at") is not None
     except (ValueError, AttributeError, RecursionError):

@@ -1,7 +1,7 @@
-"""Contents that a reveal has laid out to be published: the next push puts them on a branch of their own.
+"""Contents that a reveal has prepared for publication: the next push puts them on a branch of their own.
 
-They wait in a folder of the state directory, one folder each, and leave it when they are pushed. So a push that failed goes on where it
-was, and each takes a limited time.
+Each waits in a folder of its own in the state directory, which is removed when the content is pushed. So a failed push continues where it
+stopped, and each push takes a limited time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from worker.challenge.configuration import Configuration
 from worker.fairness.disclosure import BRANCH
 
 FOLDER, ELSEWHERE = "published", "published-elsewhere"
-AT_ONCE_BYTES = 150_000_000  # in one push of the board, which waits for them
+AT_ONCE_BYTES = 150_000_000  # in one push, because the push of the board waits for it
 
 
 def outbox(configuration: Configuration) -> Path:
@@ -24,18 +24,18 @@ def outbox(configuration: Configuration) -> Path:
 
 
 def elsewhere(configuration: Configuration) -> Path:
-    """Return the folder of the contents that the organizers bring to another place themselves: the branch would become too large."""
+    """Return the folder of the contents that the organizers publish elsewhere themselves, because the branch would become too large."""
     return configuration.state_dir / ELSEWHERE
 
 
 def waiting(configuration: Configuration) -> list[Path]:
-    """Return what waits: a folder for each content, named by its hash."""
+    """Return the waiting contents: a folder for each, named by its hash."""
     folder = outbox(configuration)
     return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
 
 
 def push_contents(publisher: Publisher, configuration: Configuration) -> None:
-    """Push what waits, each content with a commit of its own, so that no more than one is in memory.
+    """Push the waiting contents, each in a commit of its own, so that only one is in memory at a time.
 
     Raises:
         NeucoError: As :meth:`leaderboard.git.publisher.Publisher.publish`.
@@ -43,15 +43,15 @@ def push_contents(publisher: Publisher, configuration: Configuration) -> None:
     contents, pushed = waiting(configuration), 0
     if not contents:
         return
-    beside = publisher.beside(BRANCH)
+    branch = publisher.for_branch(BRANCH)
     for folder in contents:
         if pushed >= AT_ONCE_BYTES:
             return
         parts = {part.name: part.read_bytes() for part in folder.iterdir()}
-        beside.publish(_Parts(parts).files, f"Publish the content {folder.name[:12]}\n")
+        branch.publish(_Parts(parts).files, f"Publish the content {folder.name[:12]}\n")
         shutil.rmtree(folder)
         pushed += sum(map(len, parts.values()))
-    beside.discard()
+    branch.discard()
 
 
 @dataclass(frozen=True)

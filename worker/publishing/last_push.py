@@ -1,4 +1,4 @@
-"""The last push: which commit it was, and what others have done to the branch since, which is told."""
+"""The last push: its commit, and alerts about what others have done to the branch since."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ OVERWRITTEN = "leaderboard.overwritten"
 REWRITTEN = "leaderboard.rewritten"
 LASTS = timedelta(days=1)
 """How long an alert stays after its cause was fixed."""
-SHOWN = 3  # commits that are named
+SHOWN = 3  # commits that an alert names
 _LAST_COMMIT = "last_commit"
 
 
 def last_commit(tx: Transaction, configuration: Configuration) -> str | None:
-    """Return the commit that was pushed last to the configured branch; None if none was, or the branch is another one now."""
+    """Return the commit that was last pushed to the configured branch; None if none was, or another branch is configured now."""
     known = json.loads(tx.fact(_LAST_COMMIT) or "{}")
     return known.get("commit") if known.get("place") == _place(configuration) else None
 
@@ -34,13 +34,13 @@ def record_commit(
     *,
     now: datetime,
 ) -> None:
-    """Record the commit that was pushed, and tell what others had done to the branch.
+    """Record the pushed commit, and report what others had done to the branch.
 
     Args:
         tx: Where it is kept.
         configuration: Names the branch.
         published: What the branch shows now.
-        spoilt: The files in it that were not as the challenge had sealed them.
+        spoilt: The files in it that differed from those that the challenge had sealed.
         now: The time.
     """
     if published.rewritten:
@@ -64,7 +64,7 @@ def record_commit(
 
 
 def _tell_rewritten(tx: Transaction, last: str, *, now: datetime) -> None:
-    """Raise the alert, and register it: anyone who compares an older clone finds out anyway."""
+    """Raise the alert and register the rewrite, which anyone with an older clone can see anyway."""
     told = f"The history of the leaderboard's branch was rewritten: commit {last[:10]}, which was pushed last, was no longer in it."
     tx.raise_alert(
         REWRITTEN,

@@ -15,10 +15,10 @@ from worker.challenge.context import Context
 from worker.fairness import commitments, receipts, seal, succession
 from worker.publishing import changes
 from worker.publishing.act import PublishAct
+from worker.publishing.beacon import record_commitments
 from worker.publishing.boards import PendingBoards
 from worker.publishing.changes import HISTORY
 from worker.publishing.contents import push_contents
-from worker.publishing.drawing import record_commitments
 from worker.publishing.last_push import REWRITTEN, record_commit
 from worker.state import Completed, State, Transaction
 
@@ -27,11 +27,11 @@ README = "README.md"
 
 @dataclass(frozen=True, kw_only=True)
 class Pushed:
-    """What came of a push.
+    """The result of a push.
 
     Attributes:
         published: What the branch shows now.
-        spoilt: Files in it that were not as the challenge had sealed them; they are again.
+        spoilt: The files in it that differed from those that the challenge had sealed, and that this push restored.
     """
 
     published: Published
@@ -39,33 +39,33 @@ class Pushed:
 
 
 class PushBoard(PublishAct[Pushed]):
-    """Bring the repository in step with the stored boards.
+    """Push the stored boards to the repository.
 
     Args:
         context: The worker's surroundings.
-        pending: What it lacks.
-        tries: How many cycles before this one have failed.
+        pending: What the repository lacks.
+        tries: How many cycles in a row failed before this one.
     """
 
     name = "push"
     what: ClassVar[str] = "The push of the leaderboard"
-    time_out_s = 130.0  # in all; a single process of git has less
+    time_out_s = 130.0  # in total; a single git process has less
 
     def __init__(self, context: Context, pending: PendingBoards, *, tries: int) -> None:
         super().__init__(context, pending.preconditions.generation, tries=tries)
         self._pending = pending
 
     def perform(self, resource: Publisher) -> Pushed:
-        """Render the site on the branch's tip and push it, after the contents that wait."""
+        """Render the site on the tip of the branch and push it, after the waiting contents."""
         push_contents(resource, self._context.configuration)
         return push(resource, self._pending)
 
     def outcome(self, tx: Transaction, result: Pushed, now: datetime) -> None:
-        """Record that the repository shows it."""
+        """Record that the repository shows the boards."""
         record_push(tx, self._context.configuration, self._pending, result, now=now)
 
     def recorded(self, result: Pushed, now: datetime) -> None:
-        """Write the log."""
+        """Log what was pushed."""
         if result.published.changed:
             commit = result.published.commit
             self._context.log.info("Board pushed.", event_key="board.pushed", commit=commit)
@@ -76,23 +76,23 @@ class PushBoard(PublishAct[Pushed]):
             )
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Take over what the public log has and the state lacks; tell of anything else."""
+        """Add to the state what it lacks of the public log; report every other failure."""
         if not isinstance(error, receipts.LogIsAhead):
             super().failure(tx, error, now)
         elif receipts.take_over(tx, error, now=now):
             self._context.log.warning(error.message, event_key=error.code, lines=len(error.lines))
 
     def give_up(self, resource: Publisher) -> None:
-        """Kill git with all that it has started; this publisher takes no more orders."""
+        """Kill git and all its child processes; this publisher accepts no more work."""
         resource.stop()
 
 
 def push(publisher: Publisher, pending: PendingBoards) -> Pushed:
-    """Render the site on the branch's tip and push it.
+    """Render the site on the tip of the branch and push it.
 
     Raises:
-        LogIsAhead: If the branch has receipts that we lack.
-        InfrastructureError: If it has commitments that we lack.
+        LogIsAhead: If the branch has receipts that the state lacks.
+        InfrastructureError: If it has commitments that the state lacks.
         NeucoError: As :meth:`leaderboard.git.publisher.Publisher.publish`.
     """
     rendering = _Rendering(pending, publisher)
@@ -101,7 +101,7 @@ def push(publisher: Publisher, pending: PendingBoards) -> Pushed:
 
 
 class _Rendering:
-    """What pending boards make of the branch's files; asked again when the tip has moved."""
+    """Turns the branch's files and the pending boards into the new files; called again when the tip has moved."""
 
     def __init__(self, pending: PendingBoards, publisher: Publisher) -> None:
         self._pending = pending
@@ -136,7 +136,7 @@ class _Rendering:
 
     @cached_property
     def _sealing(self) -> tuple[str, ...]:
-        """The keys that may have sealed the branch: the newest, and the one of our last push."""
+        """Return the keys that may have sealed the branch: the newest, and that of our last push."""
         last = self._pending.preconditions.last
         if last is None or len(self._keys) < 2:
             return self._keys
@@ -144,14 +144,14 @@ class _Rendering:
         return (*(key for key in then[-1:] if key in self._keys), self._keys[-1])
 
     def _history(self, existing: Files) -> bytes | None:
-        """Return the lines to go on from: those in the branch, or those of our last commit if somebody else has changed them."""
+        """Return the lines to continue: those in the branch, or those of our last commit if somebody else has changed them."""
         last = self._pending.preconditions.last
         if last is None or not self._keys or not {HISTORY, seal.PATH} & seal.spoilt(existing, self._sealing):
             return existing.get(HISTORY)
         return self._publisher.earlier(last, HISTORY)
 
     def message(self, before: Files, after: Files) -> str:
-        """Say what the commit changes."""
+        """Describe what the commit changes."""
         self.spoilt = seal.spoilt(before, self._sealing)
         return changes.message(self._pending.site, before, after)
 
@@ -164,7 +164,7 @@ def record_push(
     record_commit(tx, configuration, published, pushed.spoilt, now=now)
     for row in pending.preconditions.posted:
         current = tx.get(row.pk)
-        # What changed while the push was under way is not on the board yet.
+        # A change that came during the push is not on the board yet.
         if current is not None and current.board_facts == row.board_facts:
             tx.move(row.pk, State.POSTED, State.PUBLISHED)
     receipts.went_on(tx, now=now)
@@ -176,7 +176,7 @@ def record_push(
 
 
 def publisher_settings(configuration: Configuration) -> PublisherSettings:
-    """Say where and as whom to push.
+    """Return where to push, and as whom.
 
     Raises:
         OrganizerError: If a secret is missing.

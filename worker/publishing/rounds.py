@@ -1,4 +1,4 @@
-"""A round of drand: fetched from one of its servers, checked, and mixed into the splits of the phases that wait for it."""
+"""A round of drand: fetch it from one of the servers, check it, and mix it into the splits of the phases that wait for it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from worker.runtime.user_agent import USER_AGENT
 from worker.state import Transaction
 
 UNREACHABLE = "beacon.unreachable"
-TIME_OUT_S = 10.0  # of one server
-LARGEST = 10_000  # bytes of an answer
+TIME_OUT_S = 10.0  # for one server
+LARGEST = 10_000  # bytes of a response
 
 
 class FetchRound(Act[requests.Session, str]):
@@ -31,7 +31,7 @@ class FetchRound(Act[requests.Session, str]):
 
     Args:
         context: The worker's surroundings.
-        awaited: The draws that wait for it, at least one, all of the same round.
+        awaited: The draws that wait for it: at least one, and all of the same round.
     """
 
     name = "drand"
@@ -44,7 +44,7 @@ class FetchRound(Act[requests.Session, str]):
         self._draw = awaited[0]
 
     def perform(self, resource: requests.Session) -> str:
-        """Ask one server after the other; an answer must be signed by the chain."""
+        """Ask one server after another; a response must be signed by the chain."""
         chain, number = self._draw.chain, self._draw.round
         if chain is None or number is None:
             raise ValueError("a draw without a round")
@@ -62,7 +62,7 @@ class FetchRound(Act[requests.Session, str]):
         )
 
     def outcome(self, tx: Transaction, result: str, now: datetime) -> None:
-        """Mix the value in, unless another commitment has changed meanwhile what the phases wait for."""
+        """Mix the value in, except where another commitment has meanwhile changed what a phase waits for."""
         open_ones = draws.waiting(tx.public_commitments())
         found = {"round": self._draw.round, "signature": result, "value": value_of(result)}
         phases = [name for name in self._awaited if open_ones.get(name) == self._awaited[name]]
@@ -79,7 +79,7 @@ class FetchRound(Act[requests.Session, str]):
         tx.request_publish()
 
     def recorded(self, result: str, now: datetime) -> None:
-        """Write the log."""
+        """Log which phases the round decides."""
         told = f"Round {self._draw.round} of {self._draw.source} decides the splits of {', '.join(self._awaited)}."
         self._context.log.info(told, event_key="beacon.drawn")
 
@@ -89,7 +89,7 @@ class FetchRound(Act[requests.Session, str]):
 
 
 def drand_session() -> requests.Session:
-    """Return a session for drand's servers, which no proxy or credentials of the surroundings change."""
+    """Return a session for drand's servers that ignores proxies and credentials of the environment."""
     session = requests.Session()
     session.trust_env = False
     session.headers["User-Agent"] = USER_AGENT
@@ -97,12 +97,12 @@ def drand_session() -> requests.Session:
 
 
 def latest_round(session: requests.Session, server: str, chain: Chain) -> bool:
-    """Return whether a server gives the chain's newest round; it is not checked."""
+    """Return whether a server returns the newest round of the chain; the round is not checked."""
     return _signature(_ask(session, server, chain, "latest")) is not None
 
 
 def _ask(session: requests.Session, server: str, chain: Chain, number: int | str) -> bytes:
-    """Return what a server says of a round; nothing if it says nothing. Whatever it is, the caller checks it."""
+    """Return a server's response about a round, empty after a failure. It is unchecked: the caller checks it."""
     try:
         with session.get(
             f"{server.rstrip('/')}/{chain.hash}/public/{number}",

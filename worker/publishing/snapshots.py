@@ -7,7 +7,7 @@ from worker.challenge.configuration import Configuration
 from worker.challenge.files import rules_of
 from worker.challenge.records import PhaseRules
 from worker.challenge.setups import read_record
-from worker.evaluation.told import counting
+from worker.evaluation.shown_values import counting
 from worker.fairness import manifests, membership
 from worker.fairness.pseudonyms import pseudonyms
 from worker.fairness.register import submission_facts
@@ -17,7 +17,7 @@ from worker.state import COUNTED, State, Transaction
 def snapshot(tx: Transaction, configuration: Configuration, codename: str) -> PhaseSnapshot:
     """Read everything that decides one phase's board now.
 
-    Tasks, protocol and rules are those of the phase's record, so a board follows a rescore in the moment in which the answers do.
+    Tasks, protocol and rules are those of the phase's record, so that a rescore changes the board and the answers at the same moment.
     """
     record = tx.phase_record(codename)
     tasks = {} if record is None else record.tasks
@@ -31,7 +31,7 @@ def snapshot(tx: Transaction, configuration: Configuration, codename: str) -> Ph
         cells = matrix.get(row.content_hash or "", {})
         scored = {task: cells[task, version] for task, version in tasks.items() if (task, version) in cells}
         if not scored or len(scored) != len(tasks):
-            continue  # a row with a missing cell has no rank and no number
+            continue  # a row with a missing cell has neither a rank nor a value
         found = membership.entry(
             submission_facts(row, removed.get(row.team_key or 0)),
             rules,
@@ -54,10 +54,10 @@ def snapshot(tx: Transaction, configuration: Configuration, codename: str) -> Ph
 
 
 def methods(tx: Transaction, codename: str) -> dict[int, Method]:
-    """Return what participants say of a phase's submissions, by their numbers, of those of which it may be told.
+    """Return what participants say of a phase's submissions, by submission pk, as far as it may be shown.
 
-    That of a submission which is private now is not told, even if the phase's rules leave its value on the board; neither is that of a team
-    whose name was removed.
+    A submission that is private now is left out, even if the phase's rules keep its value on the board, and so are those of a team whose
+    name was removed.
     """
     removed = pseudonyms(tx)
     return {
@@ -74,7 +74,7 @@ def methods(tx: Transaction, codename: str) -> dict[int, Method]:
 def rules_and_epsilon(
     tx: Transaction, configuration: Configuration, codename: str
 ) -> tuple[PhaseRules, float]:
-    """Return a phase's rules and its epsilon; those of the configuration as long as it is not on record."""
+    """Return a phase's rules and its epsilon; those of the configuration until the phase is recorded."""
     record = read_record(tx, codename)
     if record is None:
         row = tx.phase_record(codename)

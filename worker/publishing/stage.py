@@ -1,8 +1,8 @@
-"""The publishing stage: whether boards are made or pushed next.
+"""The publishing stage: decide whether boards are made or pushed next.
 
-A publish cycle has two acts. The boards are made from what the database says, and stored there: the history is ours, not the repository's.
-Then the repository is brought in step with the stored boards, so a push that was lost or interrupted is simply made again. Neither ever
-makes scoring wait.
+A publish cycle has two acts. The first makes the boards from the database and stores them there, so the history is the database's and not
+the repository's. The second pushes the stored boards, so a push that was lost or interrupted is simply made again. Neither act ever
+delays scoring.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ class Publishing:
         self._runner: Runner[Publisher] = Runner(
             "git", context.store, wake=context.wake, checkpoint=context.checkpoint
         )
-        self._pending: PendingBoards | None = None  # stored, and to be pushed
+        self._pending: PendingBoards | None = None  # stored, but not pushed yet
         self._retry = Retry()
-        self._closes_at: datetime | None = None  # the open receipts' moment; it can only come later than this
+        # when the open receipts are due; a new value can only be later
+        self._closes_at: datetime | None = None
         self.last_error: NeucoError | None = None
 
     @property
@@ -65,11 +66,11 @@ class Publishing:
             return self._is_behind(tx)
 
     def collect(self, now: datetime) -> bool:
-        """Take in that boards were made, or pushed."""
+        """Process the boards that were made, or the result of a push."""
         ended = self._runner.collect(now)
         if ended is None:
             return False
-        if ended.given_up:  # its thread may still be in the old one's hands, which takes no more orders
+        if ended.given_up:  # its thread may still use the old publisher, which accepts no more work
             self._publisher = Publisher(self._settings)
         if ended.error is not None:
             self._failed(ended.error, now)
@@ -77,7 +78,7 @@ class Publishing:
             if ended.act.kept:
                 self._pending = ended.result
             else:
-                self.lift_interval()  # somebody has decided or published something meanwhile: at once once more
+                self.lift_interval()  # something was decided or published meanwhile: begin the next cycle at once
         else:
             self._pending, self.last_error = None, None
             self._retry.clear()
@@ -97,7 +98,7 @@ class Publishing:
         return True
 
     def next_act(self, now: datetime) -> PublishAct[Any] | None:
-        """Return what is to be done next, None if nothing is due."""
+        """Return the next act, None if nothing is due."""
         context = self._context
         if self._pending is not None:
             return PushBoard(context, self._pending, tries=self.tries)
@@ -114,11 +115,11 @@ class Publishing:
         self._closes_at = None
 
     def lift_interval(self) -> None:
-        """Let the next cycle begin although `publish_every` has not passed since the last one: nothing else is left to wait for."""
+        """Let the next cycle begin before `publish_every` has passed since the last one, because nothing else is left to wait for."""
         self._context.timetable.ask(Job.PUBLISH)
 
     def stop(self) -> None:
-        """Kill the git process that may be running, because the worker ends; after a reload that is another publisher's."""
+        """Kill a running git process because the worker ends; after a reload, it may belong to an earlier publisher."""
         self._runner.stop()
 
     def _is_behind(self, tx: Transaction) -> bool:
@@ -126,15 +127,15 @@ class Publishing:
         return behind or bool(tx.submissions([State.POSTED]))
 
     def _may_begin(self, tx: Transaction, now: datetime) -> bool:
-        """Return whether a cycle may begin now: its interval has passed, or somebody waits for it."""
+        """Return whether a cycle may begin now: its interval has passed, or a command waits for it."""
         if self._pending is not None or not self._retry.due(now):
             return False
         return self._context.timetable.due(Job.PUBLISH, now) or tx.publish_awaited()
 
     def _close_batch(self, now: datetime) -> None:
-        """Publish the open receipts when their fixed moment has come, whether or not there are any.
+        """Publish the open receipts at their fixed times, even if there are none.
 
-        A batch carries the time at which it is made, also when it is late: nothing that is published is dated back.
+        A batch carries the time at which it is made, even if it is late, because nothing that is published may be backdated.
         """
         if self._closes_at is not None and now < self._closes_at:
             return
@@ -144,7 +145,7 @@ class Publishing:
                 return
             entries, unseen = tx.commitments(), tx.fact(LOG_UNSEEN)
             number, last = tx.last_batch()
-        if not entries or unseen:  # a batch that does not follow those of the public log would fork it
+        if not entries or unseen:  # a batch that does not follow the public log would fork it
             return
         begun_at = datetime.fromisoformat(entries[0][0]["made_at"])
         last_at = receipts.made_at(last) if last is not None else None
@@ -153,12 +154,12 @@ class Publishing:
             self._closes_at = due
             return
         with self._context.store.write() as tx:
-            if tx.last_batch()[0] == number:  # else a reveal has published them in this moment
+            if tx.last_batch()[0] == number:  # otherwise a reveal has just published them
                 receipts.close_batch(tx, made_at=register(tx, now), every_s=every_s)
             tx.request_publish()
 
     def _failed(self, error: NeucoError, now: datetime) -> None:
-        """Make the cycle again: later, or at once from what the public log was found to have."""
+        """Schedule the next cycle: later, or at once if the public log had lines that the state lacked."""
         self._pending = None
         self.lift_interval()
         if isinstance(error, receipts.LogIsAhead):

@@ -1,4 +1,4 @@
-"""What reaches outside: acts, the runners that perform them outside the loop, and the timetable of regular jobs."""
+"""External effects: acts, the runners that perform them outside the main loop, and the timetable of periodic jobs."""
 
 from worker.runtime.acts import Act, NotDue, Result, UnrecordedAct
 from worker.runtime.runner import Ended, Runner

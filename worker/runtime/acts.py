@@ -1,4 +1,4 @@
-"""Acts: everything that reaches outside, each a class that reads from top to bottom."""
+"""Acts: every effect outside the database is a class of its own that reads from top to bottom."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from scoring.errors import NeucoError
 
-if TYPE_CHECKING:  # a child imports this package, and must not load a database
+if TYPE_CHECKING:  # a child process imports this package, and must not load a database
     from worker.state import Transaction
 
 Resource = TypeVar("Resource")
@@ -16,25 +16,25 @@ Result = TypeVar("Result")
 
 
 class NotDue(Exception):
-    """Raised by an intent that finds, in its transaction, that the act is not to be done any more; nothing is recorded then."""
+    """Raised by an intent that finds in its transaction that the act is no longer needed; nothing is recorded then."""
 
 
 class RecordedAct(ABC, Generic[Result]):
-    """An act as the database sees it: what is recorded before it, and after it.
+    """The database's part of an act: what is recorded before it and after it.
 
-    While the act is under way anything may change but what its intent recorded, so outcome and failure read their rows again.
+    While the act is under way, everything except what its intent recorded may change, so outcome and failure read their rows again.
 
     Attributes:
-        name: For the log, the back-off and the points at which tests kill the process.
+        name: Name for the log, the back-off and the points at which tests kill the process.
     """
 
     name: ClassVar[str]
 
     def intent(self, tx: Transaction, now: datetime) -> None:
-        """Record what is about to happen, so that a death in the middle of it is understood.
+        """Record what is about to happen, so that the next start can tell if the process died during the act.
 
         Raises:
-            NotDue: If it is not to be done any more.
+            NotDue: If the act is no longer needed.
         """
 
     @abstractmethod
@@ -46,18 +46,18 @@ class RecordedAct(ABC, Generic[Result]):
         """Record what follows from an error."""
 
     def recorded(self, result: Result, now: datetime) -> None:
-        """Take note of success in memory, once its outcome is recorded and not before: a transaction may fail."""
+        """Update objects in memory after a success, but only once its outcome is committed, because a transaction may fail."""
 
     def failure_recorded(self, error: NeucoError, now: datetime) -> None:
-        """Take note of an error in memory, once it is recorded."""
+        """Update objects in memory after an error, once it is recorded."""
 
 
 class Act(RecordedAct[Result], Generic[Resource, Result]):
-    """One thing that a thread does outside the database.
+    """One effect outside the database, performed by a thread.
 
     Attributes:
-        what: The subject of a sentence about it, for people.
-        time_out_s: After so long it is given up; libraries have time-outs of their own, and this one is longer.
+        what: Subject of a sentence about it, for people.
+        time_out_s: Seconds after which it is given up; longer than the time-outs of the libraries.
     """
 
     what: ClassVar[str]
@@ -65,18 +65,18 @@ class Act(RecordedAct[Result], Generic[Resource, Result]):
 
     @abstractmethod
     def perform(self, resource: Resource) -> Result:
-        """Do it: in a thread of its own, without changing any state of ours.
+        """Perform the act in a thread of its own, without changing any of our state.
 
         Raises:
             NeucoError: If it fails.
         """
 
     def give_up(self, resource: Resource) -> None:
-        """End what hangs, as far as that can be done from another thread; what is performed later all the same counts for nothing."""
+        """End an act that hangs, as far as another thread can; whatever it still does is ignored."""
 
 
 class UnrecordedAct(Act[Resource, Result]):
-    """An act that must be possible while the database cannot be written: nothing is recorded before or after it."""
+    """An act that must work while the database cannot be written; nothing is recorded before or after it."""
 
     def outcome(self, tx: Transaction, result: Result, now: datetime) -> None:
         """Never called."""

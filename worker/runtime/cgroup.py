@@ -1,8 +1,8 @@
-"""Memory ceilings that the kernel itself enforces: a cgroup (version 2) for each child.
+"""Memory limits enforced by the kernel: a cgroup (version 2) for each child.
 
-Only where systemd has handed a part of the tree to this service: the unit says so with ``Delegate=memory`` and in the variable
-:data:`DELEGATED`. Everywhere else there is none, and the measured memory alone decides (:mod:`worker.runtime.process_group`), which
-looks a few times a second and so notices a sudden growth late.
+This works only if systemd has delegated a part of the tree to this service, which the unit requests with ``Delegate=memory`` and reports
+in the variable :data:`DELEGATED`. Otherwise only the measured memory counts (:mod:`worker.runtime.process_group`), which is checked a few
+times a second, so a sudden growth is noticed late.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 import structlog
 
 DELEGATED = "NEUCO_DELEGATED_CGROUP"
-"""Set to 1 in the environment where the worker may divide its cgroup."""
+"""Set to 1 in the environment if the worker may divide its cgroup."""
 TREE = Path("/sys/fs/cgroup")
 MEMBERSHIP = Path("/proc/self/cgroup")
 DAEMON = "daemon"
@@ -33,12 +33,12 @@ class Ceiling:
         self._folder = folder
 
     def admit(self, pid: int) -> None:
-        """Take a process in, and with it all that it will start; one that is gone already needs no ceiling."""
+        """Move a process into the cgroup, with everything that it will start; a process that has already ended is ignored."""
         with contextlib.suppress(OSError):
             _write(self._folder / "cgroup.procs", pid)
 
     def hit(self) -> bool:
-        """Return whether the kernel has killed one of its processes because memory ran out."""
+        """Return whether the kernel has killed one of its processes for lack of memory."""
         try:
             lines = (self._folder / "memory.events").read_text(encoding="ascii").splitlines()
             events = dict(line.split() for line in lines)
@@ -47,18 +47,18 @@ class Ceiling:
             return False
 
     def kill(self) -> None:
-        """Kill all its processes, also those that have left the child's process group (Linux 5.14)."""
+        """Kill all its processes, even those that have left the child's process group (Linux 5.14)."""
         with contextlib.suppress(OSError):
             _write(self._folder / "cgroup.kill", 1)
 
     def remove(self) -> None:
-        """Remove it; one that a dying process still holds goes when the next one is made."""
+        """Remove the cgroup; if a dying process still uses it, it is removed when the next one is made."""
         with contextlib.suppress(OSError):
             self._folder.rmdir()
 
 
 class Delegation:
-    """The part of the kernel's tree that is this service's own.
+    """The part of the kernel's tree that is delegated to this service.
 
     Args:
         root: Its folder.
@@ -68,10 +68,10 @@ class Delegation:
         self._root = root
 
     def take(self) -> None:
-        """Move this process into a leaf of its own: the kernel lets only groups without processes of their own have limited parts.
+        """Move this process into a leaf of its own, because the kernel limits only the children of groups without processes.
 
         Raises:
-            OSError: If the tree is not ours to divide, or limits no memory.
+            OSError: If the tree is not delegated, or has no memory limits.
         """
         if "memory" not in (self._root / "cgroup.controllers").read_text(encoding="ascii").split():
             raise FileNotFoundError("no memory controller")
@@ -82,12 +82,13 @@ class Delegation:
         _write(self._root / "cgroup.subtree_control", "+memory")
 
     def ceiling(self, name: str, *, memory_bytes: int) -> Ceiling | None:
-        """Make a group for a child, or none if the kernel refuses: then the measured memory decides.
+        """Make a cgroup for a child; None if the kernel refuses, so that the measured memory decides.
 
-        Swap counts as well, and the group is killed whole: a child that has lost a helper could only fail later and less clearly.
+        Swap counts as well, and all processes are killed together, because a child that has lost a helper could only fail later and less
+        clearly.
         """
         for left in self._root.glob(f"{PREFIX}*"):
-            with contextlib.suppress(OSError):  # those of living children are busy
+            with contextlib.suppress(OSError):  # those of running children are busy
                 left.rmdir()
         folder = self._root / f"{PREFIX}{name}"
         try:
@@ -103,7 +104,7 @@ class Delegation:
                 reason=problem.strerror,
             )
             return None
-        with contextlib.suppress(OSError):  # a kernel that does not count swap
+        with contextlib.suppress(OSError):  # not all kernels count swap
             _write(folder / "memory.swap.max", 0)
         return Ceiling(folder)
 
@@ -111,12 +112,12 @@ class Delegation:
 def delegation(
     environment: Mapping[str, str] = os.environ, *, tree: Path = TREE, membership: Path = MEMBERSHIP
 ) -> Delegation | None:
-    """Return what systemd has handed to this service, made ready for children; None where there is nothing.
+    """Return what systemd has delegated to this service, prepared for children; None if nothing.
 
     Args:
-        environment: Holds :data:`DELEGATED` where the unit delegates.
+        environment: Contains :data:`DELEGATED` if the unit delegates.
         tree: Where the kernel's tree is mounted.
-        membership: Says where in it this process is.
+        membership: File that names this process's place in the tree.
     """
     if environment.get(DELEGATED) != "1":
         return None

@@ -1,4 +1,4 @@
-"""Child acts: what is done in a process of its own, because it may hang, crash, or take too much."""
+"""Child acts: work that is done in a child process, because it may hang, crash, or take too many resources."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from worker.runtime import disk
 from worker.runtime.acts import RecordedAct, Result
 from worker.state import Outcome
 
-if TYPE_CHECKING:  # a child imports this package, and must not load a database
+if TYPE_CHECKING:  # a child process imports this package, and must not load a database
     from worker.state import Transaction
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What a child may use.
+    """The limits of a child.
 
     Attributes:
         deadline_s: Seconds from its start to its end.
-        memory_bytes: Of it and whatever it starts; None for any.
+        memory_bytes: Memory of the child and all processes that it starts; None for no limit.
     """
 
     deadline_s: float
@@ -31,18 +31,18 @@ class Limits:
 
 
 class Progress(TypedDict, total=False):
-    """How far a child is, in its own words, and how much memory it had there."""
+    """The child's current stage, in its own words, and its memory there."""
 
     stage: str
     memory_bytes: int
 
 
 class ChildAct(RecordedAct[Result]):
-    """One thing that a child does; order and result are JSON documents, the result is the last message of the child.
+    """Work for a child process; order and result are JSON documents, and the result is the child's last message.
 
     Attributes:
         module: What the child runs, see :mod:`worker.runtime.child_main`.
-        peak_memory_bytes: The most memory that the child had, when it is over.
+        peak_memory_bytes: Peak memory of the child, set after its end.
     """
 
     module: ClassVar[str]
@@ -51,30 +51,30 @@ class ChildAct(RecordedAct[Result]):
     @property
     @abstractmethod
     def folder(self) -> Path:
-        """The child's temporary folder; it is removed when what came of it is recorded."""
+        """The child's temporary folder, which is removed when the outcome is recorded."""
 
     @property
     @abstractmethod
     def limits(self) -> Limits:
-        """What the child may use, as configured now."""
+        """The limits of the child, as configured now."""
 
     @abstractmethod
     def order(self) -> Mapping[str, object]:
-        """Say what the child is to do; asked for after the intent."""
+        """Return what the child is to do; called after the intent."""
 
     def progress(self, message: Progress) -> None:
-        """Take note of how far the child is."""
+        """Note the child's progress."""
 
     def is_due(self, tx: Transaction) -> bool:
-        """Return whether it is still to be done; the child is killed if not."""
+        """Return whether the work is still needed; if not, the child is killed."""
         return True
 
 
 class OverLimit(InfrastructureError):
-    """A child was killed because it used more than it may; the act says what that means.
+    """A child was killed because it exceeded a limit; the act decides what that means.
 
     Args:
-        limit: Which limit, :attr:`Outcome.DEADLINE` or :attr:`Outcome.MEMORY`.
+        limit: The limit, :attr:`Outcome.DEADLINE` or :attr:`Outcome.MEMORY`.
     """
 
     def __init__(self, limit: Outcome) -> None:
@@ -83,7 +83,7 @@ class OverLimit(InfrastructureError):
 
 
 class Died(InfrastructureError):
-    """A child ended without saying how; the act says what that means.
+    """A child ended without reporting a result or an error; the act decides what that means.
 
     Args:
         status: Its exit status, negative for a signal.
@@ -109,7 +109,7 @@ def decode_error(message: Mapping[str, Any]) -> NeucoError:
 
 
 def no_child(problem: OSError) -> InfrastructureError:
-    """Say that the machine gave us no process."""
+    """Return the error for a process that the machine could not start."""
     if disk.is_full(problem):
         return disk.full("there is no room for the folder of a submission's process")
     return InfrastructureError(

@@ -1,7 +1,7 @@
-"""The first code of every child: give way, die with the parent, speak JSON lines.
+"""The entry point of every child process: lower the priority, end with the parent, and write JSON lines.
 
-Run as ``python -m worker.runtime.child_main MODULE [ahead]``; the module's ``main(order, say)`` does the work, in the folder that comes
-with the order. With ``ahead`` its ``prepare()`` loads what that will need before the order is read.
+Run as ``python -m worker.runtime.child_main MODULE [ahead]``. The module's ``main(order, say)`` does the work in the folder that the
+order names. With ``ahead``, the module's ``prepare()`` first loads what the work will need, before the order is read.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from worker.runtime import disk
 
 CHILDREN = frozenset({"worker.evaluation.evaluate_child", "worker.fetching.fetch_child"})
 PR_SET_PDEATHSIG = 1
-OOM_SCORE = 800  # of 1000: the kernel takes this process before the daemon
+OOM_SCORE = 800  # of 1000: the kernel kills this process before the daemon
 NICENESS = 5
 
 
-def humble() -> None:
+def lower_priority() -> None:
     """Lower the priority, offer this process to the kernel's out-of-memory killer, and end with the parent."""
     os.nice(NICENESS)
     with contextlib.suppress(OSError):
@@ -35,18 +35,18 @@ def humble() -> None:
     parent = os.getppid()
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # the parent died before the request was in force
+    if os.getppid() != parent:  # the parent died before the request took effect
         os._exit(1)
 
 
 def work_in(folder: str) -> None:
-    """Make a folder the one in which this process works, and where its temporary files are."""
+    """Make a folder the working directory of this process and the place of its temporary files."""
     os.chdir(folder)
     os.environ["TMPDIR"] = tempfile.tempdir = folder
 
 
 class Voice:
-    """Where messages go: what was stdout, which from now on whatever a library prints cannot mix with."""
+    """Writes messages to the original stdout; everything that libraries print goes to stderr instead."""
 
     def __init__(self) -> None:
         self._stream = os.fdopen(os.dup(1), "wb", buffering=0)
@@ -59,13 +59,13 @@ class Voice:
             data = data[self._stream.write(data) or 0 :]
 
     def report(self, error: NeucoError) -> None:
-        """Send how the work failed."""
+        """Send the error with which the work failed."""
         self.say(kind="error", **error_document(error))
 
 
 def main() -> int:
-    """Run one order and report how it ended; the exit status says nothing that the last message does not."""
-    humble()
+    """Run one order and report how it ended; the exit status adds nothing to the last message."""
+    lower_priority()
     voice = Voice()
     name, ahead = sys.argv[1], sys.argv[2:] == ["ahead"]
     if name not in CHILDREN:
@@ -74,7 +74,7 @@ def main() -> int:
     if ahead:
         module.prepare()
     message = sys.stdin.buffer.read()
-    if not message:  # the daemon ended before there was an order
+    if not message:  # the daemon ended before it sent an order
         return 0
     order = json.loads(message)
     work_in(order["folder"])

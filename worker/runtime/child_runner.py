@@ -1,4 +1,4 @@
-"""The runner of child acts: starts their processes, looks after them at each step, and records how they ended."""
+"""The runner of child acts: start their processes, check them at each step, and record how they ended."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from worker.runtime.runner import counted, record, unexpected
 from worker.state import Outcome, Store
 
 READY_AFTER = timedelta(seconds=5)
-"""Of quiet before a process is started ahead: in a burst it would only take processor time from what is being scored."""
+"""How long nothing must have run before a process is started ahead; during a burst it would only take processor time from scoring."""
 
 
 @dataclass(kw_only=True, eq=False)
 class _Performance:
-    """One child act under way, or over and not recorded yet."""
+    """One child act that is under way, or has ended and is not recorded yet."""
 
     act: ChildAct[Any]
     looked_at: datetime
@@ -49,16 +49,15 @@ class _Performance:
 
 
 class ChildRunner:
-    """Performs child acts, as many as it is given.
+    """Performs child acts, any number at a time.
 
     Args:
         store: Where intents and outcomes are recorded.
-        wake: Called from a thread when a child has said something or ended.
+        wake: Called from a thread when a child has sent a message or ended.
         checkpoint: Called at the points at which tests kill the process.
 
     Attributes:
-        ahead: A module of which, in quiet times, one process is kept ready, with its code loaded, for the next act that runs it; None
-            keeps none.
+        ahead: A module for which, in quiet times, one process with loaded code is kept ready for the next act; None for no module.
     """
 
     def __init__(
@@ -83,12 +82,12 @@ class ChildRunner:
         return [performance.act for performance in self._performances]
 
     def start(self, act: ChildAct[Any], now: datetime, *, cgroup: Delegation | None = None) -> bool:
-        """Record an act's intent and start its child; return whether it was still due. Nothing begins when the process is to end.
+        """Record an act's intent and start its child; return whether it was still due. Nothing starts while the process is ending.
 
         Args:
             act: What to do.
             now: The time.
-            cgroup: Where the child gets a memory ceiling from the kernel.
+            cgroup: Where the child gets a memory limit from the kernel.
         """
         if self._store.stopping:
             return False
@@ -110,17 +109,17 @@ class ChildRunner:
                 ceiling=_ceiling(act, cgroup),
             )
         except OSError as problem:
-            shutil.rmtree(act.folder, ignore_errors=True)  # the order may have laid hidden tasks there
+            shutil.rmtree(act.folder, ignore_errors=True)  # the order may have written hidden tasks there
             performance.error = no_child(problem)
-        except Exception as problem:  # noqa: BLE001 - converted: else nobody would end the act
+        except Exception as problem:  # noqa: BLE001 - converted: otherwise the act would never end
             performance.error = unexpected(problem, f"the start of {act.name}")
         self._checkpoint(f"during child {act.name}")
         return True
 
     def look(self, now: datetime) -> bool:
-        """Record what had ended at the last look, and look after the other children; return whether anything moved.
+        """Record the acts that had ended at the last look, and check the other children; return whether anything moved.
 
-        As long as an end cannot be recorded, because the database cannot be written, it stays: nothing that was done is forgotten.
+        While the database cannot be written, ended acts are kept, so that no result is lost.
         """
         ended = [performance for performance in self._performances if performance.over]
         moved = bool(ended)
@@ -145,13 +144,13 @@ class ChildRunner:
         try:
             for performance in list(self._performances):
                 self._record(performance, now)
-        finally:  # what could not be recorded is found open, and dead, at the next start
+        finally:  # an act that could not be recorded is found open at the next start, and marked dead
             for performance in self._performances:
                 if performance.child is not None:
                     performance.child.close()
 
     def _process(self, module: str) -> ProcessGroup:
-        """Return a process for an act: the one that is kept ready if it runs that module and lives, else a new one."""
+        """Return a process for an act: the one that is kept ready if it runs that module and is alive, otherwise a new one."""
         if module == self.ahead and self._ready is not None:
             ready, self._ready = self._ready, None
             if not ready.exited():
@@ -160,19 +159,20 @@ class ChildRunner:
         return launch(module)
 
     def _keep_ready(self, now: datetime) -> None:
-        """Start the process for the next act ahead of it; one that died while it waited is not replaced before the next act."""
+        """Start the process for the next act in advance; if it dies while it waits, it is not replaced before the next act."""
         if self._performances or self._quiet_since is None:
             self._quiet_since = now
         quiet = now - self._quiet_since >= READY_AFTER
         if self.ahead is not None and self._ready is None and quiet and not self._store.stopping:
-            with contextlib.suppress(OSError):  # no room now: an act that needs a process says so
+            # If the machine lacks resources now, the next act that needs a process reports it.
+            with contextlib.suppress(OSError):
                 self._ready = launch(self.ahead, ahead=True)
 
     def _supervise(self, performance: _Performance, now: datetime) -> bool:
         act, child = performance.act, performance.child
         if child is None:
             return False
-        status = child.ended()  # first: what it said has all arrived then
+        status = child.ended()  # first: after the exit, all its messages have arrived
         moved = self._listen(performance, child)
         if performance.over:
             return True
@@ -191,7 +191,7 @@ class ChildRunner:
         return moved or performance.over
 
     def _listen(self, performance: _Performance, child: Child) -> bool:
-        """Take what the child says; return whether it said anything."""
+        """Process the child's messages; return whether there were any."""
         moved = False
         for message in child.messages():
             moved, kind = True, message.get("kind")
@@ -208,7 +208,7 @@ class ChildRunner:
             return act.is_due(tx)
 
     def _death(self, act: ChildAct[Any], child: Child, status: int) -> NeucoError:
-        """Say how a child died; its stderr goes to the log, never out."""
+        """Return the error for a child's death; its stderr goes only to the log."""
         if errors := child.errors():
             self._log.error(
                 "Child process failed.",
@@ -234,7 +234,7 @@ class ChildRunner:
 
 
 def _ceiling(act: ChildAct[Any], cgroup: Delegation | None) -> Ceiling | None:
-    """Make the ceiling of an act's child, where the kernel gives one."""
+    """Make the cgroup of an act's child, if the kernel allows it."""
     memory_bytes = act.limits.memory_bytes
     if cgroup is None or memory_bytes is None:
         return None

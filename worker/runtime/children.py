@@ -1,11 +1,11 @@
-"""Children: processes of our own that may be killed at any moment.
+"""Child processes, which may be killed at any moment.
 
-A child reads its order from stdin (nothing secret on a command line or in an environment), answers with JSON lines on stdout, and lives in
-its own process group, which is killed whole (:mod:`worker.runtime.process_group`). It dies with its parent. What a participant sent is
-parsed nowhere else.
+A child reads its order from stdin (nothing secret is on a command line or in an environment) and responds with JSON lines on stdout. It has
+its own process group, which is killed as a whole (:mod:`worker.runtime.process_group`), and it dies with its parent. Participants' files
+are parsed only in children.
 
-A child obeys one order and ends, so that no submission meets what another one left. Where a second counts, a process is started ahead of
-its order (:func:`launch`): it loads its code and waits, and knows nothing of any submission until it is used.
+A child handles one order and ends, so that no submission can affect another one. Because its start takes time, a process can be started
+before its order is known (:func:`launch`): it loads its code, waits, and knows nothing of any submission until it is used.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ from worker.runtime.process_group import ProcessGroup
 KEPT_ENVIRONMENT = (
     *("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "VIRTUAL_ENV", "XDG_CACHE_HOME"),
     *("NUMBA_CACHE_DIR", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"),
-    *("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH"),  # which GPU to use, and where a container has its driver
+    # Which GPU to use, and where a container has its driver.
+    *("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"),
 )
-"""What a child may see of our environment; tokens and secrets are not among it."""
+"""The environment variables that a child may see; none holds a token or a secret."""
 STDERR_KEPT_BYTES = 8192
-WAITS_IN = Path("/")  # until its order names a folder of its own
-LINE_LIMIT_BYTES = 64 * 1024 * 1024  # of one answer; a scorecard of 100 tasks x 1,000 folds has 2 MB
+WAITS_IN = Path("/")  # until its order names its folder
+LINE_LIMIT_BYTES = 64 * 1024 * 1024  # of one message; a scorecard of 100 tasks x 1,000 folds takes 2 MB
 
 
 def launch(module: str, *, ahead: bool = False) -> ProcessGroup:
@@ -41,10 +42,10 @@ def launch(module: str, *, ahead: bool = False) -> ProcessGroup:
 
     Args:
         module: Python module to run, e.g. ``worker.evaluation.evaluate_child``.
-        ahead: Whether it is to load all its code before it looks for the order.
+        ahead: Whether to load all its code before it reads the order.
 
     Raises:
-        OSError: If the machine has no room for another process.
+        OSError: If the machine cannot start another process.
     """
     environment = {key: os.environ[key] for key in KEPT_ENVIRONMENT if key in os.environ}
     environment |= {"PYTHONUNBUFFERED": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -56,14 +57,14 @@ class Child:
     """One process with its order.
 
     Args:
-        group: A process that waits for it, from :func:`launch`.
+        group: A waiting process from :func:`launch`.
         order: What it is to do, sent as JSON.
-        folder: Its temporary folder; made here, removed by :meth:`close` in every outcome.
-        wake: Called from a thread when something arrived or the child ended.
-        ceiling: What holds its memory down, where the kernel does that.
+        folder: Its temporary folder; made here, and always removed by :meth:`close`.
+        wake: Called from a thread when a message has arrived or the child has ended.
+        ceiling: The cgroup that limits its memory, if any.
 
     Raises:
-        OSError: If there is no room for its folder; the process is ended then.
+        OSError: If its folder cannot be made; the process is ended then.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class Child:
         self._listener = threading.Thread(target=self._listen, daemon=True, name=f"child-{self.pid}-out")
         self._listener.start()
         threading.Thread(target=self._listen_errors, daemon=True, name=f"child-{self.pid}-err").start()
-        # A thread, because a child that is still starting takes in no more than a pipe holds.
+        # A thread, because a child that is still starting accepts no more than a pipe holds.
         threading.Thread(target=self._send, args=(order,), daemon=True, name=f"child-{self.pid}-in").start()
 
     @property
@@ -100,7 +101,7 @@ class Child:
         return self._group.pid
 
     def _send(self, order: Mapping[str, object]) -> None:
-        """Send the order and close; a dead child is noticed by :meth:`ended`, not here."""
+        """Send the order and close stdin; :meth:`ended` notices a dead child."""
         if self._stdin is not None:
             with contextlib.suppress(OSError, ValueError):
                 self._stdin.write(json.dumps({"folder": str(self.folder), "order": order}).encode())
@@ -127,12 +128,12 @@ class Child:
             del self._errors[:-STDERR_KEPT_BYTES]
 
     def messages(self) -> Iterator[dict[str, Any]]:
-        """Take what has arrived."""
+        """Yield the messages that have arrived."""
         while self._arrived:
             yield self._arrived.popleft()
 
     def ended(self) -> int | None:
-        """Return the exit status once the process is gone and all it said has arrived; negative for a signal."""
+        """Return the exit status, negative for a signal, once the process has ended and all its messages have arrived; None before."""
         if not self._group.exited():
             return None
         if self._listener.is_alive():
@@ -148,22 +149,22 @@ class Child:
 
     @property
     def peak_memory_bytes(self) -> int:
-        """The most memory that was measured."""
+        """The highest memory that was measured."""
         return self._group.peak_memory_bytes
 
     def out_of_memory(self) -> bool:
-        """Return whether the kernel ended it for going over its ceiling."""
+        """Return whether the kernel killed it for exceeding its cgroup's limit."""
         return self._group.out_of_memory()
 
     def errors(self) -> str:
-        """Return the end of its stderr: for the organizer's log alone."""
+        """Return the end of its stderr, which is meant only for the organizer's log."""
         return self._errors.decode("utf-8", "replace").strip()
 
     def kill(self) -> None:
-        """Kill it; its folder stays until :meth:`close`."""
+        """Kill the child; its folder is kept until :meth:`close`."""
         self._group.kill()
 
     def close(self) -> None:
-        """Kill what is left of it and remove its folder."""
+        """Kill everything that is left of it, and remove its folder."""
         self._group.close()
         shutil.rmtree(self.folder, ignore_errors=True)

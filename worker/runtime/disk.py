@@ -1,4 +1,4 @@
-"""The disk: how it is told that nothing more fits on it, wherever that is met."""
+"""A full disk: how it is recognized and reported everywhere."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def is_full(problem: OSError) -> bool:
-    """Return whether a call failed because nothing more may be written."""
+    """Return whether a call failed because the disk or a quota is full."""
     return problem.errno in FULL
 
 
 def full(sentence: str) -> InfrastructureError:
-    """Return the error to tell; ``sentence`` says what could not be written."""
+    """Return the error for a full disk; ``sentence`` says what could not be written."""
     return InfrastructureError(
         f"The disk is full: {sentence}.",
         cure="Free some space in the file systems of the state directory and of the cache. The worker tries again.",

@@ -1,6 +1,6 @@
-"""Stored submission files: content-addressed, under the state directory.
+"""Stored submission files: named by their content, under the state directory.
 
-A file is named by the SHA-256 of what was downloaded, so equal submissions are stored once. Nothing a participant chose is part of a path.
+A file's name is the SHA-256 of the downloaded bytes, so equal submissions are stored once. No part of a path is chosen by a participant.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _HASH = re.compile(r"[0-9a-f]{64}")
-RESCORING = "rescore-"  # begins the names of folders that are not a worker's, but a command's
-ABANDONED_S = 24 * 3600.0  # no child works for so long
+RESCORING = "rescore-"  # prefix of folders that belong to a command, not to a worker
+ABANDONED_S = 24 * 3600.0  # no child works this long
 
 
 class FileStore:
@@ -31,11 +31,11 @@ class FileStore:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def temporary(self, name: str) -> Path:
-        """Return a folder name for one attempt; the attempt makes and removes it."""
+        """Return the path of a temporary folder for one attempt, which makes and removes it."""
         return self._temporary / name
 
     def clear_temporary(self) -> None:
-        """Remove what attempts of a dead worker left behind; a rescore may be at work at this moment, and keeps its folders."""
+        """Remove the folders of attempts of dead workers; those of a rescore are kept while it may still be running."""
         for folder in self._temporary.iterdir():
             if not folder.name.startswith(RESCORING) or _age_s(folder) > ABANDONED_S:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -55,12 +55,12 @@ class FileStore:
         return place
 
     def find(self, file_hash: str) -> Path | None:
-        """Return the stored file, if it is still there."""
+        """Return the path of a stored file, None if it is gone."""
         place = self._place(file_hash)
         return place if place.is_file() else None
 
     def remove(self, file_hash: str) -> None:
-        """Forget a file."""
+        """Remove a stored file."""
         self._place(file_hash).unlink(missing_ok=True)
 
     def stored(self) -> Iterable[Path]:
@@ -78,7 +78,7 @@ class FileStore:
 
 
 def _age_s(folder: Path) -> float:
-    """Return for how long nothing was laid into a folder; of one that is gone, no time."""
+    """Return how long ago something was last written to a folder, in seconds; 0 if the folder is gone."""
     try:
         return time.time() - folder.stat().st_mtime
     except FileNotFoundError:

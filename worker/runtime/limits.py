@@ -1,4 +1,4 @@
-"""How much memory reading a submission may take; and the units."""
+"""How much memory reading a submission may take."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ import math
 from scoring.errors import OrganizerError
 
 GIGABYTE = 1_000_000_000  # of memory as of disk
-BARE_BYTES = 50_000_000  # of memory: a child that has read nothing yet; 35 MB were measured, 171 MB of one that was kept ready
-READING_BYTES = 200_000_000  # what reading loads, whatever the file: 90 MB were measured for Parquet, 110 MB for a large CSV
-VALUE_BYTES = 24  # of memory for each value of a good file; 13 were measured for CSV and Parquet
+# memory of a child that has read nothing: 35 MB were measured, 171 MB for one that was kept ready
+BARE_BYTES = 50_000_000
+# loaded for reading any file: 90 MB were measured for Parquet, 110 MB for a large CSV
+READING_BYTES = 200_000_000
+VALUE_BYTES = 24  # memory per value of a valid file; 13 were measured for CSV and Parquet
 
 
 def reading_memory(rows: int, columns: int) -> int:
-    """Return how much memory a child takes at most, besides what it has at its start, to read a good file of this shape."""
+    """Return the most memory in bytes that a child needs, in addition to that at its start, to read a valid file of this shape."""
     return READING_BYTES + VALUE_BYTES * rows * columns
 
 
 def check_memory(memory_gigabytes: float, *, phase: str, rows: int, columns: int) -> None:
-    """Check that a good file can be read within `submission.memory_gigabytes`: else its author would be told that it takes too much.
+    """Check that a valid file can be read within `submission.memory_gigabytes`; otherwise its author would be blamed for it.
 
     Raises:
         OrganizerError: If it cannot.

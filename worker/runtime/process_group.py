@@ -1,7 +1,7 @@
-"""A group of processes: what one child and whatever it starts may use, and how all of it is ended at once.
+"""A process group: a child and all processes that it starts are measured, limited and killed together.
 
-The group's number is its leader's process id. The kernel gives that number to somebody else only after the leader was reaped, so the
-leader is left unreaped until the whole group was killed: a signal never reaches a stranger.
+The group's number is its leader's process id. The kernel reuses that number only after the leader was reaped, so the leader is reaped only
+after the whole group was killed. A signal therefore never reaches an unrelated process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import psutil
 
 from worker.runtime.cgroup import Ceiling
 
-ENDS_WITHIN_S = 4  # a killed process, unless the kernel itself is stuck
+ENDS_WITHIN_S = 4  # for a killed process, unless the kernel itself hangs
 
 
 class ProcessGroup:
@@ -26,11 +26,11 @@ class ProcessGroup:
 
     Args:
         command: Program and arguments.
-        folder: Where it runs.
-        environment: All that it sees.
+        folder: Its working directory.
+        environment: Its whole environment.
 
     Raises:
-        OSError: If the machine has no room for another process.
+        OSError: If the machine cannot start another process.
     """
 
     def __init__(
@@ -53,9 +53,9 @@ class ProcessGroup:
         )
 
     def limit(self, ceiling: Ceiling) -> None:
-        """Put the leader, and all that it will start, under a ceiling that is ended with this group.
+        """Move the leader, and all processes that it will start, into a cgroup, which is ended with this group.
 
-        The kernel counts what is taken from then on; what a process had before stays with the group that it leaves.
+        The kernel counts memory that is allocated from now on; earlier memory remains with the cgroup that the process leaves.
         """
         self._ceiling = ceiling
         ceiling.admit(self._leader.pid)
@@ -71,17 +71,17 @@ class ProcessGroup:
         return self._leader.stdin, self._leader.stdout, self._leader.stderr
 
     def exited(self) -> bool:
-        """Return whether the leader is gone; it is not reaped by this."""
+        """Return whether the leader has ended; this does not reap it."""
         if self._leader.returncode is not None:
             return True
         try:
             options = os.WEXITED | os.WNOHANG | os.WNOWAIT
             return os.waitid(os.P_PID, self._leader.pid, options) is not None
-        except ChildProcessError:  # somebody who ignores SIGCHLD has reaped it for us
+        except ChildProcessError:  # SIGCHLD is ignored, so the kernel has reaped it
             return True
 
     def kill(self) -> None:
-        """Kill every process of the group; safe to call at any time, because nothing is sent once the leader was reaped."""
+        """Kill every process of the group; this is always safe, because nothing is sent after the leader was reaped."""
         if self._leader.returncode is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._leader.pid, signal.SIGKILL)
@@ -89,7 +89,7 @@ class ProcessGroup:
             self._ceiling.kill()
 
     def end(self) -> int | None:
-        """Kill what is left and reap the leader; return its exit status, negative for a signal, None if it does not go."""
+        """Kill the rest of the group and reap the leader; return its exit status, negative for a signal, None if it does not end."""
         self.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self._leader.wait(timeout=ENDS_WITHIN_S)
@@ -109,11 +109,11 @@ class ProcessGroup:
         return total
 
     def out_of_memory(self) -> bool:
-        """Return whether the kernel ended it for going over its ceiling."""
+        """Return whether the kernel killed it for exceeding its cgroup's limit."""
         return self._ceiling is not None and self._ceiling.hit()
 
     def close(self) -> None:
-        """Kill what is left of it, and close everything that it held open here."""
+        """Kill the rest of the group, and close the leader's streams and the cgroup."""
         self.end()
         for stream in self.streams:
             if stream is not None:

@@ -1,4 +1,4 @@
-"""Runners: each performs one act at a time on its resource, in a thread, while the loop goes on."""
+"""Runners: each performs one act at a time on its resource, in a thread, while the main loop continues."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from typing import TYPE_CHECKING, Any, Generic
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.runtime.acts import Act, NotDue, RecordedAct, Resource, Result, UnrecordedAct
 
-if TYPE_CHECKING:  # a child imports this package, and must not load a database
+if TYPE_CHECKING:  # a child process imports this package, and must not load a database
     from worker.state import Store
 
 LOOK_S = 5.0
-"""The most that counts between two looks at an act: a clock that jumps, or a machine that slept, is not the act's fault."""
+"""Longest time that counts between two looks at an act, because a jump of the clock or a suspended machine is not the act's fault."""
 
 
 def counted(since: datetime, now: datetime) -> float:
-    """Return how many seconds between two looks count."""
+    """Return how many seconds between two looks count against an act."""
     return min(max((now - since).total_seconds(), 0.0), LOOK_S)
 
 
 def unexpected(problem: Exception, where: str) -> InfrastructureError:
-    """Turn a defect into an error of ours; the log gets its traceback."""
-    import structlog  # here, because a child imports this package, and must not load what it does not need
+    """Turn an unexpected exception into one of our errors; its traceback goes to the log."""
+    # here, because a child process imports this package and must not load what it does not need
+    import structlog
 
     structlog.get_logger("neuco_worker").error(
         f"Unexpected {type(problem).__name__} in {where}.",
@@ -45,12 +46,12 @@ def unexpected(problem: Exception, where: str) -> InfrastructureError:
 def record(
     store: Store, act: RecordedAct[Result], result: Result, error: NeucoError | None, now: datetime
 ) -> NeucoError | None:
-    """Record what came of an act; return why it failed, if it did.
+    """Record the result of an act; return why it failed, if it did.
 
-    A defect in its outcome is recorded as its failure: it would come again at every step, and nothing else would go on.
+    A defect in its outcome is recorded as a failure of the act; otherwise it would come back at every step and block everything else.
 
     Raises:
-        NeucoError: As the act or the database refuses it.
+        NeucoError: As the act or the database raises it.
     """
     if error is None:
         try:
@@ -69,13 +70,13 @@ def record(
 
 @dataclass(frozen=True, kw_only=True)
 class Ended(Generic[Resource]):
-    """An act that is over.
+    """An act that has ended.
 
     Attributes:
-        act: Which.
-        result: What it gave; None also after an error.
+        act: The act.
+        result: Its result; None after an error.
         error: Why it failed, if it did.
-        given_up: Whether it hung; its thread may still be using the resource.
+        given_up: Whether it hung, so that its thread may still be using the resource.
     """
 
     act: Act[Resource, Any]
@@ -86,7 +87,7 @@ class Ended(Generic[Resource]):
 
 @dataclass(kw_only=True)
 class _Performance(Generic[Resource]):
-    """One performance of an act; its thread writes here, also when nobody looks any more."""
+    """One performance of an act; its thread writes here, even after the act was given up."""
 
     act: Act[Resource, Any]
     resource: Resource
@@ -100,8 +101,8 @@ class Runner(Generic[Resource]):
     """Performs one act at a time.
 
     Args:
-        name: For the thread and the log.
-        store: Where intents and outcomes are recorded, by the loop alone.
+        name: Name for the thread and the log.
+        store: Where the main loop records intents and outcomes.
         wake: Called from the thread when an act has ended.
         checkpoint: Called before and after every act; tests kill the process there.
     """
@@ -122,15 +123,15 @@ class Runner(Generic[Resource]):
 
     @property
     def late(self) -> bool:
-        """Whether an act that was given up keeps the next one waiting, because its failure cannot be recorded."""
+        """Whether an act that was given up blocks the next one, because its failure cannot be recorded."""
         performance = self._performance
         return performance is not None and performance.ended is not None and performance.ended.given_up
 
     def start(self, act: Act[Resource, Any], resource: Resource, now: datetime) -> bool:
-        """Record an act's intent and begin it; return whether it was still due. Nothing begins when the process is to end.
+        """Record an act's intent and begin it; return whether it was still due. Nothing begins while the process is ending.
 
         Raises:
-            RuntimeError: If the runner is busy; that is a defect.
+            RuntimeError: If the runner is busy, which is a defect.
         """
         if self.busy:
             raise RuntimeError(f"runner {self._name} is busy")
@@ -165,7 +166,7 @@ class Runner(Generic[Resource]):
         self._wake()
 
     def look(self, now: datetime) -> Ended[Resource] | None:
-        """Return the act that is over, if one is: its outcome is still to be recorded. One that hangs is given up."""
+        """Return the act that has ended and is not recorded yet, None if there is none; an act that hangs is given up."""
         performance = self._performance
         if performance is None:
             return None
@@ -176,7 +177,7 @@ class Runner(Generic[Resource]):
         return self._performance.ended if self._performance is not None else None
 
     def _give_up(self, performance: _Performance[Resource]) -> None:
-        """Leave the thread to itself, with a performance that nobody looks at any more."""
+        """Abandon the thread, with a performance that is no longer looked at."""
         act = performance.act
         error = InfrastructureError(
             f"{act.what} did not finish within {act.time_out_s:.0f} seconds and was stopped.",
@@ -192,17 +193,17 @@ class Runner(Generic[Resource]):
         act.give_up(performance.resource)
 
     def stop(self) -> None:
-        """End what is under way, as far as that can be done from here, because the process ends."""
+        """End the act under way, as far as that is possible from this thread, because the process ends."""
         if self._performance is not None:
             self._performance.act.give_up(self._performance.resource)
 
     def record(self, now: datetime) -> Ended[Resource]:
-        """Record what came of the act that is over, and be free for the next one; return it as it was recorded.
+        """Record the act that has ended, return it as it was recorded, and accept the next one.
 
-        As long as it cannot be recorded, because the database cannot be written, the act stays: nothing that was done outside is forgotten.
+        While the database cannot be written, the act is kept, so that its result is not lost.
 
         Raises:
-            NeucoError: As the act or the database refuses it; an organizer's error is the act's own, and ends it.
+            NeucoError: As the act or the database raises it; an organizer error comes from the act itself, and ends it.
         """
         ended = None if self._performance is None else self._performance.ended
         if ended is None:
@@ -222,7 +223,7 @@ class Runner(Generic[Resource]):
         return ended
 
     def collect(self, now: datetime) -> Ended[Resource] | None:
-        """Look, and record what came of an act that is over; return it.
+        """Record and return the act that has ended, None if there is none.
 
         Raises:
             NeucoError: As :meth:`record`.

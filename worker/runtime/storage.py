@@ -1,4 +1,4 @@
-"""Whether the state can be recorded at all: what the disk below it says when it is asked, with or without a database that works."""
+"""Whether the state can be written: a check of its disk that does not need a working database."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from worker.runtime import disk
 from worker.runtime.limits import GIGABYTE
 
 PROBE_BYTES = 65536
-"""As much as a transaction may need; written to a file without a name, which is gone at once."""
+"""At least as much as a transaction needs; written to an unnamed file that is removed at once."""
 
 
 def fault(folder: Path) -> InfrastructureError | None:
-    """Say why nothing can be written to the state directory, or None if something can."""
+    """Return why nothing can be written to the state directory, None if something can."""
     try:
         with tempfile.TemporaryFile(dir=folder, buffering=0) as probe:
             for _ in range(0, PROBE_BYTES, 4096):
@@ -35,7 +35,7 @@ def fault(folder: Path) -> InfrastructureError | None:
 
 
 def below_reserve(free_bytes: int, reserve_gigabytes: float) -> InfrastructureError | None:
-    """Say that there is less room than the reserve, or None if there is more."""
+    """Return the error that there is less free space than the reserve, None if there is more."""
     if free_bytes >= reserve_gigabytes * GIGABYTE:
         return None
     return InfrastructureError(

@@ -1,7 +1,7 @@
-"""The timetable: what is done again and again, and when it is due.
+"""The timetable: the periodic jobs, and when each is due.
 
-APScheduler's scheduler reads the machine's clock by itself, which a step under a handed-in clock may not. Its triggers are functions of
-the times that they are given, so they hold the table here, and the loop asks it.
+APScheduler's scheduler reads the machine's clock itself, but a step gets the time as a parameter. Its triggers are functions of given
+times, so they make up the table here, and the main loop asks it.
 """
 
 from __future__ import annotations
@@ -11,34 +11,34 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 LEAST_S = 1e-6
-"""For an interval of 0, which APScheduler would take for a second."""
+"""Used for an interval of 0, which APScheduler would take for a second."""
 
 
 class Job(StrEnum):
-    """What is done again and again."""
+    """A periodic job."""
 
     POLL = "poll"
-    """Looking at EvalAI's queue."""
+    """Polling EvalAI's queue."""
     RECONCILE = "reconcile"
-    """Comparing EvalAI's whole listing with what we know."""
+    """Comparing EvalAI's whole listing with the database."""
     HOSTS = "hosts"
     """Reading who the challenge's hosts are."""
     PUBLISH = "publish"
-    """Bringing the leaderboard's repository in step."""
+    """Publishing the boards."""
     HOUSEKEEPING = "housekeeping"
-    """Looking which stored files can go, or be compressed."""
+    """Finding stored files that can be removed or compressed."""
     STANDBY = "standby"
-    """Checking that a daemon that stands by could take over: its secret, token, signing key and disk."""
+    """Checking that a standby daemon could take over: its secret, token, signing key and disk."""
 
 
 class Timetable:
-    """Knows when each job was done last, and so when it is due again.
+    """Knows when each job was last done and when it is due next.
 
-    At first every job is due. One that was missed, while the machine slept or something else took long, is due once. A time in the future
-    is from before the clock was set back: the job is due.
+    At first every job is due. A job that was missed several times, for example while the machine slept, is due once. A time in the future
+    means that the clock was set back, and the job is due.
 
     Args:
-        intervals_s: Seconds from one time that a job is done to the next.
+        intervals_s: Interval of each job in seconds.
     """
 
     def __init__(self, intervals_s: Mapping[Job, float]) -> None:
@@ -46,8 +46,8 @@ class Timetable:
         self.change(intervals_s)
 
     def change(self, intervals_s: Mapping[Job, float]) -> None:
-        """Take other intervals; they count from when each job was done last."""
-        # Here, because a child imports this package and must not load what only the daemon needs.
+        """Set other intervals, which count from when each job was last done."""
+        # Imported here, because a child process imports this package and must not load what only the daemon needs.
         from apscheduler.triggers.interval import IntervalTrigger
 
         self._triggers = {
@@ -56,7 +56,7 @@ class Timetable:
         }
 
     def done_at(self, job: Job) -> datetime | None:
-        """Return when a job was done last; None if it was asked for since, or never done."""
+        """Return when a job was last done; None if it was never done, or was requested since."""
         return self._done_at.get(job)
 
     def due(self, job: Job, now: datetime) -> bool:
@@ -65,15 +65,15 @@ class Timetable:
         return done_at is None or not done_at <= now < self._again_at(job, done_at)
 
     def done(self, job: Job, now: datetime) -> None:
-        """Take note that a job was done; until then it stays due."""
+        """Note that a job was done; until then it stays due."""
         self._done_at[job] = now
 
     def ask(self, job: Job) -> None:
-        """Let a job be due at once."""
+        """Make a job due at once."""
         self._done_at.pop(job, None)
 
     def next_at(self, now: datetime) -> datetime | None:
-        """Return when the next job falls due that is not due yet, None if there is none."""
+        """Return when the next job that is not due yet becomes due, None if there is none."""
         coming = [
             self._again_at(job, done_at) for job, done_at in self._done_at.items() if not self.due(job, now)
         ]

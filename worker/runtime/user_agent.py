@@ -1,4 +1,4 @@
-"""How the worker names itself to the servers that it calls: their operators see from whom a request comes, and which version it is."""
+"""The worker's User-Agent, from which operators of servers can see what sends a request, and in which version."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-r"""An EvalAI server on loopback that behaves as the real one does towards a remote evaluation worker.
+r"""An EvalAI server on loopback that behaves towards a remote evaluation worker as the real one does.
 
-It is the test double of the project and the organizers' rehearsal stage. Requests, answers, status codes and oddities follow the real
-server; a recorded story of requests is replayed against it in the tests. State is in memory and gone at the end::
+The tests, the demo and the rehearsal use it instead of EvalAI. Requests, answers, status codes and oddities follow the real server; the
+tests replay recorded requests against it. The state is in memory, and is lost at the end::
 
     from worker.sandbox import Sandbox, SandboxSettings
 
@@ -10,16 +10,16 @@ server; a recorded story of requests is replayed against it in the tests. State 
         run_worker(server=evalai.url, token=evalai.token("host"), challenge=evalai.challenge,
                    queue=evalai.queue, media_hosts=[evalai.media_host])
         evalai.submission(pk)["status"]          # "finished"
-        evalai.text(pk, "stdout_file")           # what the participant reads
+        evalai.text(pk, "stdout_file")           # what the participant can read
         evalai.leaderboard("dev")                # EvalAI's own board
         evalai.journal.posts()[pk]               # every accepted final PUT, in order
-        evalai.queue_length()                    # messages that nobody deleted
+        evalai.queue_length()                    # messages that were not deleted
 
 Files come from another origin (``media_url``), as in production; the journal notes whether a token reached it. A large upload comes in
-steps: ``begin_upload`` makes the submission with EvalAI's placeholder, ``finish_upload`` puts the file in its place and sends the message;
+steps: ``begin_upload`` makes the submission with EvalAI's placeholder, ``finish_upload`` replaces it by the file and sends the message;
 participants do the same with the four calls of their command line. Faults are settings
-(``SandboxSettings(faults=FaultPlan(probability=0.2))``), forced one by one (``evalai.faults.force(Fault.ERROR_AFTER)``) or changed on
-the way (``evalai.set_faults``). With ``clock=ManualClock().clock()`` throttle, visibility and token expiry need no sleeping.
+(``SandboxSettings(faults=FaultPlan(probability=0.2))``), forced one by one (``evalai.faults.force(Fault.ERROR_AFTER)``) or changed
+later (``evalai.set_faults``). With ``clock=ManualClock().clock()``, tests of throttle, visibility and token expiry need no sleeping.
 """
 
 from __future__ import annotations

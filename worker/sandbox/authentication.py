@@ -35,13 +35,13 @@ class Tokens:
         return jwt.encode(payload, self._key, ALGORITHM)
 
     def blacklist(self, token: str) -> None:
-        """Refuse a token from now on, as when its user pressed "refresh token"."""
+        """Refuse a token from now on, as after its user pressed "refresh token"."""
         payload = self._verified(token)
         if payload is not None:
             self._world.users[payload["user_id"]].blacklisted.add(payload["jti"])
 
     def authenticate(self, header: str | None) -> User | None:
-        """Return the user behind an Authorization header, None when there is none.
+        """Return the user to whom an Authorization header belongs, None if there is no header.
 
         Raises:
             Refusal: 401 with WWW-Authenticate, in the words of the scheme.
@@ -74,7 +74,7 @@ class Tokens:
         return user
 
     def _verified(self, token: str) -> dict[str, Any] | None:
-        # Whether it has expired is asked of the sandbox's clock.
+        # The sandbox's clock decides whether it has expired.
         try:
             decoded: dict[str, Any] = jwt.decode(
                 token, self._key, algorithms=[ALGORITHM], options={"verify_exp": False}

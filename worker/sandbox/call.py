@@ -1,4 +1,4 @@
-"""One request on its way through a view: who asks, and what the body says."""
+"""One request during its handling by a view: its user and its body."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
 class Call:
-    """Flask's request, and the user behind it."""
+    """Flask's request and its user."""
 
     def __init__(self, world: World, user: User | None) -> None:
         self.world = world
@@ -26,17 +26,17 @@ class Call:
 
     @property
     def known_user(self) -> User:
-        """The user; only for views that are closed to the anonymous."""
+        """The user, for views that require one."""
         if self.user is None:
             raise Breakdown("a view that needs a user was reached without one")
         return self.user
 
     @cached_property
     def content(self) -> Any:
-        """The parsed body, whatever its type.
+        """The parsed body, of any type.
 
         Raises:
-            Refusal: 415 another media type, 400 broken JSON.
+            Refusal: 415 for another media type, 400 for broken JSON.
         """
         if request.mimetype in FORM_TYPES:
             return request.form.to_dict()
@@ -52,13 +52,13 @@ class Call:
 
     @property
     def data(self) -> Mapping[str, Any]:
-        """The parsed body as a mapping; EvalAI's views fall over when it is something else."""
+        """The parsed body as a mapping; EvalAI's views fail if it is something else."""
         if not isinstance(self.content, dict):
             raise Breakdown("the body is not an object")
         return self.content
 
     def text(self, name: str) -> str:
-        """Return a field of the body that EvalAI takes for a string without looking."""
+        """Return a field of the body that EvalAI treats as a string without checking."""
         value = self.data.get(name, "")
         if not isinstance(value, str):
             raise Breakdown(f"{name} is not a string")
@@ -66,7 +66,7 @@ class Call:
 
     @property
     def description(self) -> Description:
-        """What the body says of a new submission."""
+        """The description of a new submission in the body."""
         wish = self.data.get("is_public")
         try:
             is_public = None if wish is None else bool(json.loads(wish))
@@ -77,22 +77,22 @@ class Call:
 
     @property
     def is_host(self) -> bool:
-        """Whether a host or cohost asks."""
+        """Whether the user is a host or cohost."""
         return self.world.is_host(self.user)
 
     def require_host(self, status: int, text: str) -> None:
-        """Let only hosts pass.
+        """Refuse users who are not hosts.
 
         Raises:
-            Refusal: In the code and the words of the view.
+            Refusal: With the code and the words of the view.
         """
         if not self.is_host:
             raise error(status, text)
 
     def require_queue(self, queue: str, verb: str = "exist") -> None:
-        """Raise 400 unless the queue is the one that lives here.
+        """Raise 400 unless the queue belongs to the challenge.
 
-        It breaks down, as EvalAI does, when two challenges have a queue of the same name.
+        It breaks down, as EvalAI does, if two challenges have a queue of the same name.
         """
         if self.world.settings.shared_queue:
             raise Breakdown(
@@ -102,7 +102,7 @@ class Call:
             raise error(400, f"Challenge with queue name {queue} does not {verb}")
 
     def require_challenge(self, challenge: int) -> None:
-        """Raise 404 unless the challenge is the one that lives here."""
+        """Raise 404 unless the challenge is the sandbox's."""
         if challenge != self.world.settings.challenge:
             raise detail(404, f"Challenge {challenge} does not exist")
 
@@ -127,10 +127,10 @@ class Call:
         return found
 
     def team(self) -> Team:
-        """Return the asking user's team.
+        """Return the user's team.
 
         Raises:
-            Refusal: 403, the user takes no part.
+            Refusal: 403 if the user does not take part.
         """
         team = self.world.submitting_team(self.known_user)
         if team is None:
@@ -138,10 +138,10 @@ class Call:
         return team
 
     def entrant(self, phase: Phase) -> Entrant:
-        """Return the asking user and their team as somebody who submits to a phase.
+        """Return the user and the team that submit to a phase.
 
         Raises:
-            Refusal: The phase takes nothing from them, or nothing more.
+            Refusal: If the phase accepts no submissions from them, or no more.
         """
         lifecycle.check_open(self.world, phase, self.known_user)
         entrant = Entrant(phase=phase, team=self.team(), user=self.known_user)

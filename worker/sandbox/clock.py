@@ -1,4 +1,4 @@
-"""The time that the sandbox lives in, handed in so that tests need not sleep."""
+"""The sandbox's time, which is a parameter so that tests need not sleep."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 @dataclass(frozen=True, kw_only=True)
 class Clock:
-    """Where the sandbox reads the time: ``now`` for dates, ``monotonic`` for seconds that never jump."""
+    """The sandbox's time source: ``now`` for dates, ``monotonic`` for seconds that never jump."""
 
     now: Callable[[], datetime]
     monotonic: Callable[[], float]
@@ -23,7 +23,7 @@ def system_clock() -> Clock:
 
 
 class ManualClock:
-    """A clock that does not move until it is advanced; safe to use from several threads."""
+    """A clock that only moves when it is advanced; safe to use from several threads."""
 
     def __init__(self, start: datetime | None = None) -> None:
         self._start = start or datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -44,5 +44,5 @@ class ManualClock:
         return self._elapsed_s
 
     def clock(self) -> Clock:
-        """Return this clock in the shape that the sandbox takes."""
+        """Return this clock as the sandbox expects it."""
         return Clock(now=self.now, monotonic=self.monotonic)

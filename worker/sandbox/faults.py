@@ -1,4 +1,4 @@
-"""Answers spoilt on purpose: what networks, proxies and a tired server do to a client."""
+"""Deliberate faults: what networks, proxies and an overloaded server do to a client."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from worker.sandbox.queue import QueueFaults
 
 
 class Fault(StrEnum):
-    """One way of spoiling an answer; "before" and "after" say whether the request took effect."""
+    """A kind of fault; "before" and "after" say whether the request took effect."""
 
-    ERROR_BEFORE = "error_before"  #: 500 with an HTML page, nothing happened
-    ERROR_AFTER = "error_after"  #: 500 with an HTML page, but the effect remains
-    RESET_BEFORE = "reset_before"  #: the connection ends without an answer, nothing happened
-    RESET_AFTER = "reset_after"  #: the connection ends without an answer, but the effect remains
-    SLOW = "slow"  #: the right answer, late
-    TRUNCATED = "truncated"  #: the right answer, cut in half
-    HTML = "html"  #: 200 with an HTML page instead of JSON, and the effect remains
-    STORM = "storm"  #: 429 with Retry-After, for everybody and for a while
+    ERROR_BEFORE = "error_before"  # : 500 with an HTML page, without any effect
+    ERROR_AFTER = "error_after"  # : 500 with an HTML page, after the effect
+    RESET_BEFORE = "reset_before"  # : the connection ends without an answer, without any effect
+    RESET_AFTER = "reset_after"  # : the connection ends without an answer, after the effect
+    SLOW = "slow"  # : the right answer, but late
+    TRUNCATED = "truncated"  # : the right answer, but truncated
+    HTML = "html"  # : 200 with an HTML page instead of JSON, after the effect
+    STORM = "storm"  # : 429 with Retry-After, for all users and for some time
 
 
 MEDIA_FAULTS = (Fault.ERROR_BEFORE, Fault.RESET_BEFORE, Fault.SLOW, Fault.TRUNCATED)
@@ -29,9 +29,9 @@ MEDIA_FAULTS = (Fault.ERROR_BEFORE, Fault.RESET_BEFORE, Fault.SLOW, Fault.TRUNCA
 
 @dataclass(frozen=True, kw_only=True)
 class FaultPlan:
-    """How often and how an answer is spoilt.
+    """How often faults occur, and of which kinds.
 
-    ``probability`` is per request, from 0 to 1; the kind is drawn evenly from ``kinds``. Files know only some kinds.
+    ``probability`` is per request, from 0 to 1; the kind is drawn uniformly from ``kinds``. Files have only some of the kinds.
     """
 
     probability: float = 0.0
@@ -42,9 +42,9 @@ class FaultPlan:
 
 
 class FaultSource:
-    """Draws faults from a generator that is handed in; safe to use from several threads.
+    """Draws faults from a given generator; safe to use from several threads.
 
-    ``plan`` may be replaced at any time: a test switches faults off for its last act.
+    ``plan`` may be replaced at any time: a test may switch faults off for its end.
     """
 
     def __init__(self, plan: FaultPlan, rng: random.Random, monotonic: Callable[[], float]) -> None:
@@ -56,12 +56,12 @@ class FaultSource:
         self._lock = threading.Lock()
 
     def force(self, *faults: Fault) -> None:
-        """Spoil the next answers of the API in exactly these ways."""
+        """Give the next answers of the API exactly these faults."""
         with self._lock:
             self._forced.extend(faults)
 
     def draw(self, origin: str) -> Fault | None:
-        """Decide about one request of ``origin``, which is ``api`` or ``media``."""
+        """Return the fault for one request to ``origin``, which is ``api`` or ``media``; None for none."""
         with self._lock:
             if origin == "api" and self._forced:
                 fault = self._forced.pop(0)

@@ -1,4 +1,4 @@
-"""The ordered record of everything that reached the sandbox and everything it changed."""
+"""The journal: an ordered record of every request to the sandbox and every change in it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ Kind = Literal["request", "effect", "fault"]
 
 @dataclass(frozen=True, kw_only=True)
 class JournalEntry:
-    """One line of the journal.
+    """One entry of the journal.
 
-    ``request``: an HTTP call that was answered, with its method, path, user (None when nobody was recognized), status and a summary of
-    its body. ``effect``: a change of state; ``name`` is one of submitted, running, queued, posted, uploaded, edited, cancelled, deleted,
-    rerun, resumed, message_sent, message_received, message_deleted, delete_ignored, phase_split_changed, broke_down.
-    ``fault``: an answer that was spoilt on purpose; ``name`` is the kind of fault.
+    ``request``: an HTTP call that was answered, with its method, path, user (None if it had no valid token), status and a summary of its
+    body.
+    ``effect``: a change of state; ``name`` is one of submitted, running, queued, posted, uploaded, edited, cancelled, deleted, rerun,
+    resumed, message_sent, message_received, message_deleted, delete_ignored, phase_split_changed, broke_down.
+    ``fault``: a deliberate fault of an answer; ``name`` is its kind.
     """
 
     number: int
@@ -35,7 +36,7 @@ class JournalEntry:
 
 
 class Journal:
-    """An append-only list of entries; reading gives a copy, so a test may look while the server works."""
+    """An append-only list of entries; reading returns a copy, so a test can read while the server works."""
 
     def __init__(self) -> None:
         self._entries: list[JournalEntry] = []
@@ -60,7 +61,7 @@ class Journal:
         return [e for e in self if e.kind == "request" and method in ("", e.method) and path in e.path]
 
     def effects(self, name: str = "", submission: int | None = None) -> list[JournalEntry]:
-        """Return the changes of state, all or those of one name, of all submissions or of one."""
+        """Return the changes of state, optionally only those with one name or of one submission."""
         return [
             e
             for e in self
@@ -68,13 +69,13 @@ class Journal:
         ]
 
     def faults(self) -> list[JournalEntry]:
-        """Return the answers that were spoilt on purpose."""
+        """Return the deliberate faults."""
         return [entry for entry in self if entry.kind == "fault"]
 
     def posts(self) -> dict[int, list[Mapping[str, Any]]]:
         """Return every accepted final PUT per submission, in order: status, phase, result, stdout, stderr, metadata.
 
-        The law that a worker keeps: all posts of one submission are equal.
+        A correct worker makes all posts of one submission equal.
         """
         posts: dict[int, list[Mapping[str, Any]]] = {}
         for entry in self.effects("posted"):

@@ -1,4 +1,4 @@
-"""What happens to a submission, apart from who asked for it: made, sent again, run again, resumed, edited, ended."""
+"""The life of a submission, regardless of who changes it: created, sent again, re-run, resumed, edited, ended."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ IN_PROGRESS_TEXT = (
 
 
 def check_open(world: World, phase: Phase, user: User) -> None:
-    """Refuse when the challenge or the phase takes nothing.
+    """Check that the challenge and the phase accept submissions.
 
     Raises:
-        Refusal: 406 not active, or paused; 403 a phase that is not public.
+        Refusal: 406 if not active or paused; 403 for a phase that is not public.
     """
     if not world.is_active:
         raise error(406, "Challenge is not active")
@@ -44,10 +44,10 @@ def check_open(world: World, phase: Phase, user: User) -> None:
 
 
 def check_room(world: World, phase: Phase, team: Team) -> None:
-    """Refuse when too many submissions of the team are under way in the phase.
+    """Check that not too many submissions of the team are in progress in the phase.
 
     Raises:
-        Refusal: 406.
+        Refusal: 406 if they are.
     """
     busy = sum(
         1
@@ -59,10 +59,10 @@ def check_room(world: World, phase: Phase, team: Team) -> None:
 
 
 def check_quota(world: World, phase: Phase, team: Team) -> None:
-    """Refuse when the team used up its submissions; failed and cancelled ones do not count.
+    """Check that the team has submissions left; failed and cancelled ones do not count.
 
     Raises:
-        Refusal: 406.
+        Refusal: 406 if it has none.
     """
     now = world.clock.now()
     counted = [
@@ -83,12 +83,12 @@ def check_quota(world: World, phase: Phase, team: Team) -> None:
 def create(
     world: World, entrant: Entrant, content: bytes, file_name: str, description: Description
 ) -> Submission:
-    """Keep a new submission, and put its message on the queue.
+    """Store a new submission, and put its message into the queue.
 
-    The message carries challenge and phase as strings, as EvalAI takes them from the address.
+    The message contains challenge and phase as strings, because EvalAI takes them from the address.
 
     Raises:
-        Refusal: 406, quota used up or an empty file.
+        Refusal: 406 if the quota is used up or the file is empty.
     """
     submission = add(world, entrant, content, file_name, description)
     body: Body = {
@@ -104,10 +104,10 @@ def create(
 def add(
     world: World, entrant: Entrant, content: bytes, file_name: str, description: Description
 ) -> Submission:
-    """Keep a new submission, without a message.
+    """Store a new submission without a message.
 
     Raises:
-        Refusal: 406, quota used up or an empty file.
+        Refusal: 406 if the quota is used up or the file is empty.
     """
     if not content:
         raise Refusal(406, {"input_file": ["The submitted file is empty."]})
@@ -138,13 +138,13 @@ def add(
 
 
 def send(world: World, submission: Submission, body: Body) -> None:
-    """Put a message about a submission on the queue."""
+    """Put a message about a submission into the queue."""
     world.queue.send(body, group=f"{submission.phase}-{submission.team}", now_s=world.clock.monotonic())
     world.effect("message_sent", submission.pk)
 
 
 def message(world: World, submission: Submission, *, flag: bool) -> Body:
-    """Build a message in which all primary keys are integers."""
+    """Return a message in which all primary keys are integers."""
     body = {
         "submission_pk": submission.pk,
         "phase_pk": submission.phase,
@@ -154,7 +154,7 @@ def message(world: World, submission: Submission, *, flag: bool) -> Body:
 
 
 def rerun(world: World, submission: Submission) -> Submission:
-    """Cancel a submission and make a new one of the same file, with a message of its own."""
+    """Cancel a submission and make a new one with the same file and a message of its own."""
     now = world.clock.now()
     pk = world.next_submission_pk()
     fresh = Submission(
@@ -185,7 +185,7 @@ def rerun(world: World, submission: Submission) -> Submission:
 
 
 def resume(world: World, submission: Submission) -> None:
-    """Bring a failed submission back under the same primary key; its old stdout and stderr stay."""
+    """Resume a failed submission under the same primary key; its old stdout and stderr stay."""
     submission.status = "resuming"
     submission.rerun_resumed_at = world.clock.now()
     world.effect("resumed", submission.pk)
@@ -193,7 +193,7 @@ def resume(world: World, submission: Submission) -> None:
 
 
 def edit(world: World, submission: Submission, changes: Mapping[str, Any]) -> None:
-    """Change fields as the editing endpoint does; nothing looks at the old state."""
+    """Change fields as the editing endpoint does; the old state is not checked."""
     if not changes:
         return
     for name, value in changes.items():
@@ -203,7 +203,7 @@ def edit(world: World, submission: Submission, changes: Mapping[str, Any]) -> No
 
 
 def replace_file(world: World, submission: Submission, content: bytes, suffix: str) -> None:
-    """Store another input file under a new name; the old one stays where it was."""
+    """Store another input file under a new name; the old one stays."""
     submission.files_written += 1
     path = world.store(submission.phase, submission.pk, 1000 + submission.files_written, suffix, content)
     edit(world, submission, {"input_file": path})

@@ -1,4 +1,4 @@
-"""Submitting a file to a sandbox that listens, as one of its teams would."""
+"""Submit a file to a running sandbox as one of its teams."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class PracticeTeam:
 
     Args:
         server: The sandbox's address.
-        name: The team's; None takes the first team of participants.
+        name: Name of the team; None for the first team of participants.
 
     Raises:
-        InfrastructureError: If no sandbox answers there.
+        InfrastructureError: If there is no sandbox at that address.
         OrganizerError: If it has no such team.
     """
 
@@ -49,7 +49,7 @@ class PracticeTeam:
         return int(answer["id"])
 
     def outcome(self, number: int) -> tuple[str, str] | None:
-        """Return the status and the text that EvalAI shows of a submission, None as long as it has not ended."""
+        """Return the status and the text that EvalAI shows of a submission; None until it has ended."""
         shown = self._answer("GET", f"/api/jobs/submission/{number}")
         if shown["status"] not in ENDED:
             return None
@@ -70,7 +70,7 @@ class PracticeTeam:
             ) from None
         if not answer.ok:
             raise OrganizerError(
-                f"The sandbox refused it ({answer.status_code}): {json.dumps(document)}",
+                f"The sandbox refused the request ({answer.status_code}): {json.dumps(document)}",
                 code="sandbox.refused",
             )
         return document

@@ -1,4 +1,4 @@
-"""The message queue of a challenge, with the manners of Amazon SQS."""
+"""The message queue of a challenge, which behaves like Amazon SQS."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ Outcome = Literal["deleted", "ignored", "unknown"]
 
 @dataclass(frozen=True, kw_only=True)
 class QueueFaults:
-    """How often, from 0 to 1, a standard queue shows what SQS reserves the right to do."""
+    """How often, from 0 to 1, a standard queue does what SQS does not rule out."""
 
-    duplicate: float = 0.0  # a delivered message stays visible too
-    reorder: float = 0.0  # any visible message comes instead of the oldest
-    empty: float = 0.0  # a short poll finds nothing although something waits
+    duplicate: float = 0.0  # a delivered message also stays visible
+    reorder: float = 0.0  # any visible message is delivered instead of the oldest
+    empty: float = 0.0  # a short poll returns nothing although a message waits
 
 
 @dataclass(kw_only=True)
 class Message:
-    """A message with the handles that it was delivered under; only the newest one counts."""
+    """A message with the handles of its deliveries, of which only the newest is valid."""
 
     number: int
     body: Body
@@ -35,10 +35,10 @@ class Message:
 
 
 class Queue:
-    """A queue with visibility time-out, a new receipt handle on each delivery, and a retention period.
+    """A queue with a visibility time-out, a new receipt handle for each delivery, and a retention period.
 
-    Standard queues deliver the oldest visible message, at least once. FIFO queues hold a group (phase and team) back while one of its
-    messages is under way.
+    Standard queues deliver the oldest visible message, at least once. FIFO queues hold back a group (phase and team) while one of its
+    messages is being processed.
     """
 
     def __init__(
@@ -56,17 +56,17 @@ class Queue:
         self._retention_s = retention_s
         self._fifo = fifo
         self._seed = seed
-        self._rng = rng or random.Random(seed)  # noqa: S311 - decides about faults, not about secrets
+        self._rng = rng or random.Random(seed)  # noqa: S311 - draws faults, not secrets
         self._messages: dict[int, Message] = {}
         self._handles: dict[str, Message] = {}
         self._sent = 0
 
     def __len__(self) -> int:
-        """Count the messages that are not deleted, visible or not."""
+        """Return the number of messages that are not deleted, visible or not."""
         return len(self._messages)
 
     def send(self, body: Body, *, group: str, now_s: float) -> None:
-        """Put a message on the queue."""
+        """Put a message into the queue."""
         self._sent += 1
         self._messages[self._sent] = Message(number=self._sent, body=dict(body), group=group, sent_s=now_s)
 
@@ -93,9 +93,9 @@ class Queue:
         return message.body, handle
 
     def delete(self, handle: str) -> Outcome:
-        """Delete a message by a handle that it was delivered under.
+        """Delete a message by the handle of one of its deliveries.
 
-        Deleting twice is fine. A handle that a later delivery replaced answers success on a standard queue and deletes nothing.
+        Deleting it twice does no harm. On a standard queue, an outdated handle reports success but deletes nothing.
         """
         message = self._handles.get(handle)
         if message is None:
@@ -113,11 +113,11 @@ class Queue:
         return [message.body for message in self._messages.values()]
 
     def purge(self) -> None:
-        """Lose every message, as a queue does whose retention period ended."""
+        """Lose every message, as at the end of the retention period."""
         self._messages.clear()
 
     def show(self, now_s: float) -> None:
-        """End every running visibility time-out at once."""
+        """Make all hidden messages visible at once."""
         for message in self._messages.values():
             message.visible_s = min(message.visible_s, now_s)
 

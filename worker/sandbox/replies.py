@@ -1,4 +1,4 @@
-"""What views raise: refusals in the JSON of Django REST framework, and the HTML pages that EvalAI shows for 404 and 500."""
+"""What views raise: refusals in Django REST framework's JSON, and EvalAI's HTML pages for 404 and 500."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CHALLENGE_HEADER = {"WWW-Authenticate": 'Bearer realm="api"'}
 
 
 class Refusal(HTTPException):
-    """The server says no, in JSON."""
+    """A refusal in JSON."""
 
     def __init__(self, status: int, body: Any, headers: Mapping[str, str] | None = None) -> None:
         text = json.dumps(body, ensure_ascii=False)
@@ -23,30 +23,30 @@ class Refusal(HTTPException):
 
 
 class Breakdown(Exception):
-    """EvalAI's code fails here with an unhandled exception: an HTML page with status 500."""
+    """An unhandled exception in EvalAI's code: an HTML page with status 500."""
 
 
 def error(status: int, text: str) -> Refusal:
-    """Refuse in the words of a view."""
+    """Return a refusal in a view's words."""
     return Refusal(status, {"error": text})
 
 
 def detail(status: int, text: str) -> Refusal:
-    """Refuse in the words of the framework."""
+    """Return a refusal in the framework's words."""
     return Refusal(status, {"detail": text})
 
 
 def page(status: int, title: str) -> Response:
-    """Build one of the HTML pages that a program does not expect."""
+    """Return an HTML page, which programs do not expect."""
     html = f"<!DOCTYPE html>\n<html><head><title>{title}</title></head><body><h1>{title}</h1></body></html>\n"
     return Response(html, status, content_type="text/html")
 
 
 def server_error() -> Response:
-    """Build the page of an unhandled exception."""
+    """Return the page for an unhandled exception."""
     return page(500, "Error 500 - Internal Server Error")
 
 
 def not_found() -> Response:
-    """Build the page of an unknown address."""
+    """Return the page for an unknown address."""
     return page(404, "Error 404 - Page Not Found")

@@ -1,4 +1,4 @@
-"""The sandbox as one object: started, fed, looked into and closed by tests, the demo and the rehearsal."""
+"""The sandbox as one object, which tests, the demo and the rehearsal start, control, inspect and close."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from worker.sandbox.views.leaderboard import board
 class Sandbox:
     """An EvalAI server on loopback, with its state in memory.
 
-    A context manager: it listens from ``__enter__`` to ``__exit__``. Everything that is done through its methods happens at once and
-    without HTTP, so it needs no token, costs nothing of the rate limit and meets no fault; what goes over HTTP meets them all.
+    It is a context manager that listens from ``__enter__`` to ``__exit__``. Its methods act at once and without HTTP, so they need no
+    token, do not count against the rate limit and have no faults; calls over HTTP have all of these.
 
     Args:
-        settings: What the challenge looks like.
-        clock: Where the server reads the time; a ``ManualClock().clock()`` makes throttle, visibility and expiry testable.
-        rng: Decides about faults; by default one seeded from the settings.
+        settings: The challenge.
+        clock: The server's time source; a ``ManualClock().clock()`` makes throttle, visibility and expiry testable.
+        rng: Draws faults; by default seeded from the settings.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Sandbox:
     ) -> None:
         self.settings = settings or SandboxSettings()
         clock = clock or system_clock()
-        rng = rng or random.Random(self.settings.seed)  # noqa: S311 - decides about faults, not about secrets
+        rng = rng or random.Random(self.settings.seed)  # noqa: S311 - draws faults, not secrets
         self.world = World(self.settings, clock, rng)
         self.tokens = Tokens(self.world)
         self.faults = FaultSource(self.settings.faults or FaultPlan(), rng, clock.monotonic)
@@ -72,7 +72,7 @@ class Sandbox:
         return self
 
     def close(self) -> None:
-        """Stop listening; the state can still be looked into."""
+        """Stop listening; the state can still be read."""
         while self._listeners:
             self._listeners.pop().close()
 
@@ -84,7 +84,7 @@ class Sandbox:
     # Accounts ---------------------------------------------------------------------------------
 
     def token(self, user: str = "host") -> str:
-        """Return a user's JSON web token (scheme Bearer), the same one at each call."""
+        """Return a user's JSON web token (scheme Bearer), always the same."""
         with self.world.lock:
             if user not in self._issued:
                 self._issued[user] = self.tokens.issue(self.world.user(user))
@@ -100,7 +100,7 @@ class Sandbox:
             return self.tokens.issue(self.world.user(user), kind=kind, lifetime=lifetime)
 
     def refresh_token(self, user: str = "host") -> str:
-        """Blacklist the user's token and return its successor, as the profile's button does."""
+        """Blacklist the user's token and return a new one, as the profile's button does."""
         with self.world.lock:
             if user in self._issued:
                 self.tokens.blacklist(self._issued.pop(user))
@@ -112,12 +112,12 @@ class Sandbox:
             self.world.user(user).hex_created -= timedelta(days=days)
 
     def add_team(self, name: str, members: tuple[str, ...] = ()) -> Team:
-        """Let a team take part; without members it gets one of its own."""
+        """Let a team take part; without members it gets a new user."""
         with self.world.lock:
             return self.world.add_team(name, members)
 
     def hide_hosts(self, *, hidden: bool = True) -> None:
-        """Let nobody read who is in the host team, as on a server that does not know the address."""
+        """Let no request read the host team, as on a server without that address."""
         with self.world.lock:
             self.world.tells_hosts = not hidden
 
@@ -152,17 +152,17 @@ class Sandbox:
         return self.world.phase(codename).split_pk
 
     def end_challenge(self) -> None:
-        """Let the challenge end now: no new submissions, everything else goes on."""
+        """End the challenge now: it accepts no new submissions, and everything else continues."""
         with self.world.lock:
             self.world.end_date = self.world.clock.now()
 
     def end_phase(self, codename: str) -> None:
-        """Let one phase end now; the challenge goes on."""
+        """End one phase now; the challenge continues."""
         with self.world.lock:
             self.world.phase(codename).end_date = self.world.clock.now()
 
     def pause_phase(self, codename: str, *, paused: bool = True) -> None:
-        """Stop or resume the taking of submissions."""
+        """Stop or resume accepting submissions."""
         with self.world.lock:
             self.world.phase(codename).is_submission_paused = paused
 
@@ -189,7 +189,7 @@ class Sandbox:
         """Submit a file for a team and return the submission's primary key; an unknown team is made first, a host's by the host's name.
 
         Raises:
-            Refusal: The server does not take it (limits, empty file, inactive phase).
+            Refusal: If the server does not accept it (limits, empty file, inactive phase).
         """
         content = file.read_bytes() if isinstance(file, Path) else file
         name = file_name or (file.name if isinstance(file, Path) else "embeddings.csv")
@@ -205,10 +205,10 @@ class Sandbox:
     def begin_upload(
         self, team: str, phase: str, *, method_name: str = "a method", is_public: bool | None = True
     ) -> int:
-        """Begin a large upload for a team: the submission is there with a placeholder, and no message is sent.
+        """Begin a large upload for a team: the submission has a placeholder, and no message is sent.
 
         Raises:
-            Refusal: The server does not take it.
+            Refusal: If the server does not accept it.
         """
         with self.world.lock:
             description = Description(method_name=method_name, is_public=is_public)
@@ -216,7 +216,7 @@ class Sandbox:
             return uploads.begin(self.world, entrant, "embeddings.csv", description, count=1)[1].pk
 
     def finish_upload(self, pk: int, content: bytes, *, message: bool = True) -> None:
-        """Put the file of a large upload in its place, and send the message as the command line does."""
+        """Replace the placeholder of a large upload by the file, and send the message, as the command line does."""
         with self.world.lock:
             name = uploads.of(self.world, pk)
             path = self._submission(pk).input_file
@@ -226,7 +226,7 @@ class Sandbox:
                 self.send_again(pk)
 
     def _entrant(self, team: str, phase: str) -> Entrant:
-        """Return who submits where, if the server takes anything from them; an unknown team is made first."""
+        """Return the user, the team and the phase of a submission, if the server accepts it; an unknown team is made first."""
         try:
             found = self.world.team(team)
         except LookupError:
@@ -237,7 +237,7 @@ class Sandbox:
         return Entrant(phase=stage, team=found, user=user)
 
     def rerun(self, pk: int) -> int:
-        """Run a submission again, as a host does; return the new primary key."""
+        """Re-run a submission, as a host does; return the new primary key."""
         with self.world.lock:
             return lifecycle.rerun(self.world, self._submission(pk)).pk
 
@@ -247,13 +247,13 @@ class Sandbox:
             lifecycle.resume(self.world, self._submission(pk))
 
     def send_again(self, pk: int) -> None:
-        """Put another message about a submission on the queue, as its team may in any state."""
+        """Put another message about a submission into the queue, as its team may in any state."""
         with self.world.lock:
             submission = self._submission(pk)
             lifecycle.send(self.world, submission, lifecycle.message(self.world, submission, flag=False))
 
     def edit(self, pk: int, **changes: Any) -> None:
-        """Change fields of a submission as participant and host may through the web: status, phase (codename), is_public ..."""
+        """Change fields of a submission as participants and hosts can on the web: status, phase (codename), is_public ..."""
         with self.world.lock:
             if "phase" in changes:
                 changes["phase"] = self.phase_pk(changes["phase"])
@@ -275,7 +275,7 @@ class Sandbox:
             lifecycle.replace_file(self.world, self._submission(pk), content, suffix)
 
     def expire_link(self, pk: int) -> None:
-        """Let the present address of a submission's file answer 403; reading the submission again gives one with a fresh signature."""
+        """Let the present address of a submission's file respond with 403; reading the submission gives one with a fresh signature."""
         with self.world.lock:
             path = self._submission(pk).input_file
             self.world.signatures[path] = self.world.signatures.get(path, 0) + 1
@@ -306,32 +306,32 @@ class Sandbox:
 
     @property
     def journal(self) -> Journal:
-        """Everything that reached the server and everything it changed, in order."""
+        """Every request to the server and every change in it, in order."""
         return self.world.journal
 
     def queue_length(self) -> int:
-        """Count the messages that nobody deleted, visible or not."""
+        """Return the number of messages that were not deleted, visible or not."""
         with self.world.lock:
             return len(self.world.queue)
 
     def lose_messages(self) -> None:
-        """Lose every message, as when their retention ended."""
+        """Lose every message, as at the end of the retention period."""
         with self.world.lock:
             self.world.queue.purge()
 
     def show_messages(self) -> None:
-        """End every running visibility time-out at once."""
+        """Make all hidden messages visible at once."""
         with self.world.lock:
             self.world.queue.show(self.world.clock.monotonic())
 
     def set_faults(self, plan: FaultPlan) -> None:
-        """Change how often answers are spoilt from now on, and the queue's manners with it."""
+        """Change how often faults occur from now on, including the queue's."""
         with self.world.lock:
             self.faults.plan = plan
             self.world.queue.faults = plan.queue
 
     def facts(self) -> Mapping[str, Any]:
-        """Return what a client needs to know: addresses, primary keys, queue and tokens."""
+        """Return what a client needs: addresses, primary keys, queue and tokens."""
         return {
             "url": self.url,
             "media_url": self.media_url,

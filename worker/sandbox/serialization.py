@@ -1,4 +1,4 @@
-"""The JSON shapes of EvalAI: submission, phase, split, challenge and pages of lists."""
+"""EvalAI's JSON: submission, phase, split, challenge and pages of lists."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def moment(value: datetime | None) -> str | None:
 
 
 def execution_time(submission: Submission) -> float | str:
-    """Return the seconds between start and end, or the word "None": EvalAI's own oddity."""
+    """Return the seconds between start and end, or the string "None", as EvalAI does."""
     if submission.started_at is None or submission.completed_at is None:
         return "None"
     return (submission.completed_at - submission.started_at).total_seconds()
 
 
 def submission_json(world: World, submission: Submission, reader: User | None) -> dict[str, Any]:
-    """Shape a submission for its reader; only hosts see ``environment_log_file``."""
+    """Return a submission's JSON for its reader; only hosts see ``environment_log_file``."""
     shape: dict[str, Any] = {
         "id": submission.pk,
         "participant_team": submission.team,
@@ -63,7 +63,7 @@ def submission_json(world: World, submission: Submission, reader: User | None) -
 
 
 def managed_submission_json(world: World, submission: Submission) -> dict[str, Any]:
-    """Shape a submission for the host's list of one phase, with names instead of primary keys."""
+    """Return a submission's JSON in the host's list of one phase, with names instead of primary keys."""
     members = [world.users[pk] for pk in world.teams[submission.team].members]
     return {
         "id": submission.pk,
@@ -98,7 +98,7 @@ def managed_submission_json(world: World, submission: Submission) -> dict[str, A
 
 
 def challenge_json(world: World) -> dict[str, Any]:
-    """Shape the challenge; the queue's name is not echoed."""
+    """Return the challenge's JSON, which does not contain the queue's name."""
     settings = world.settings
     return {
         "id": settings.challenge,
@@ -133,7 +133,7 @@ def challenge_json(world: World) -> dict[str, Any]:
 
 
 def host_team_json(world: World) -> dict[str, Any]:
-    """Shape the team of the challenge's hosts, whose members are told by name; [src], not seen on the wire."""
+    """Return the host team's JSON, with the members by name; known from EvalAI's source, not observed."""
     hosts = [world.users[pk] for pk in sorted(world.hosts)]
     return {
         "id": world.host_team_pk,
@@ -154,7 +154,7 @@ def host_team_json(world: World) -> dict[str, Any]:
 
 
 def phase_json(world: World, phase: Phase) -> dict[str, Any]:
-    """Shape a challenge phase."""
+    """Return a challenge phase's JSON."""
     settings = phase.settings
     return {
         "id": phase.pk,
@@ -185,7 +185,7 @@ def phase_json(world: World, phase: Phase) -> dict[str, Any]:
 
 
 def phase_split_json(phase: Phase) -> dict[str, Any]:
-    """Shape a challenge phase split; the dataset split's codename is not in it."""
+    """Return a challenge phase split's JSON, which does not contain the dataset split's codename."""
     settings = phase.settings
     return {
         "id": phase.split_pk,
@@ -214,10 +214,10 @@ def split_name(phase: Phase) -> str:
 
 
 def paged(items: Sequence[Any], *, size: int) -> dict[str, Any]:
-    """Cut the page out of a list that the request asks for.
+    """Return the requested page of a list.
 
     Raises:
-        Refusal: 404, the page does not exist.
+        Refusal: 404 if the page does not exist.
     """
     last = max(1, -(-len(items) // size))
     number = request.args.get("page")

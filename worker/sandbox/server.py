@@ -1,4 +1,4 @@
-"""The two origins of the sandbox over HTTP: the API, and the files, which EvalAI too serves from another host."""
+"""The sandbox's two origins over HTTP: the API, and the files, which EvalAI also serves from another host."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from worker.sandbox.replies import CHALLENGE_HEADER, Breakdown, Refusal, detail,
 from worker.sandbox.state import World
 from worker.sandbox.views import ANONYMOUS, BLUEPRINTS, UNTHROTTLED
 
-SUMMARY = 200  # characters of a body field that the journal keeps
+SUMMARY = 200  # characters of a body field to keep in the journal
 
 
 class _Json(DefaultJSONProvider):
@@ -33,21 +33,21 @@ class _Json(DefaultJSONProvider):
 
 
 class Origin(Flask):
-    """A web application whose answers may be spoilt; it answers one request after the other and writes each into the journal."""
+    """A web application with deliberate faults; it handles one request after another and records each in the journal."""
 
     json_provider_class = _Json
 
     def __init__(self, name: str, world: World, faults: FaultSource) -> None:
         super().__init__(f"evalai-sandbox-{name}", static_folder=None)
-        self.config["PROPAGATE_EXCEPTIONS"] = True  # a dropped connection must reach the server below
+        self.config["PROPAGATE_EXCEPTIONS"] = True  # a dropped connection must reach the server
         self.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
         self.origin = name
         self.world = world
         self.faults = faults
 
     def full_dispatch_request(self) -> Response:
-        """Answer a request unless a fault comes before that; then spoil the answer if a fault comes after."""
-        request.get_data(parse_form_data=True)  # read the body before the lock is taken
+        """Handle a request unless a fault comes before it; apply a fault that comes after it."""
+        request.get_data(parse_form_data=True)  # read the body before taking the lock
         problem = request.routing_exception
         known = problem is None or isinstance(problem, MethodNotAllowed)
         fault = self.faults.draw(self.origin) if known else None
@@ -84,7 +84,7 @@ class Api(Origin):
         self.register_error_handler(Breakdown, self._break_down)
 
     def dispatch_request(self) -> ResponseReturnValue:
-        """Run a request through address, authentication, permission, throttle, method and view, in the framework's order."""
+        """Handle a request in the framework's order: address, authentication, permission, throttle, method, view."""
         problem = request.routing_exception
         if isinstance(problem, RequestRedirect):
             query = f"?{request.query_string.decode()}" if request.query_string else ""
@@ -121,7 +121,7 @@ class Api(Origin):
 
 
 class Media(Origin):
-    """Files, for anybody who knows their names; it takes the parts of large ones too."""
+    """Files, for everybody who knows their addresses; it also accepts the parts of large uploads."""
 
     def __init__(self, world: World, faults: FaultSource) -> None:
         super().__init__("media", world, faults)
@@ -129,7 +129,7 @@ class Media(Origin):
         self.add_url_rule("/media/<path:name>", view_func=self._part, methods=["PUT"])
 
     def _file(self, name: str) -> Response:
-        """Serve a file, if the address has its present signature."""
+        """Serve a file if the address has its present signature."""
         content = self.world.media.get(name)
         if request.args.get("signature", "") != str(self.world.signatures.get(name, "")):
             return _refused(403, "AccessDenied")
@@ -138,7 +138,7 @@ class Media(Origin):
         return Response(content, content_type=mimetypes.guess_type(name)[0] or "application/octet-stream")
 
     def _part(self, name: str) -> Response:
-        """Take a part of a large upload at the address that was given for it."""
+        """Accept a part of a large upload at its address."""
         upload, number = request.args.get("uploadId", ""), request.args.get("partNumber", "")
         tag = uploads.put(self.world, name, upload, number, request.get_data())
         if tag is None:
@@ -175,7 +175,7 @@ def _spoilt(fault: Fault, faults: FaultSource, answer: Response) -> Response:
 
 
 def _summary(request: Request) -> dict[str, str]:
-    """Sum a body up: long values by their length, files by their name."""
+    """Summarize a body: long values by their length, files by their names."""
     fields: dict[str, Any] = dict(request.form)
     if request.mimetype == "application/json":
         decoded = request.get_json(silent=True)
@@ -186,13 +186,13 @@ def _summary(request: Request) -> dict[str, str]:
 
 
 class _Handler(WSGIRequestHandler):
-    """Answers without a line on stderr for each request: the journal is the log."""
+    """Logs no requests, because the journal does."""
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def connection_dropped(self, error: BaseException, environ: Any = None) -> None:
-        """Hang up: without this a dropped connection would be kept alive, waiting for its next request."""
+        """Close the connection; without this, a dropped connection would be kept open for its next request."""
         self.close_connection = True
 
 
@@ -200,7 +200,7 @@ class Listener:
     """A web application on a port of its own, served by threads until it is closed.
 
     Raises:
-        InfrastructureError: The port is taken.
+        InfrastructureError: If the port is taken.
     """
 
     def __init__(self, app: Flask, host: str, port: int) -> None:
@@ -212,7 +212,8 @@ class Listener:
                 cure="Choose another port with --port, or 0 for any free port.",
                 code="sandbox.port_taken",
             ) from problem
-        with listening:  # the server takes a duplicate; left to itself it would end the process
+        # The server duplicates this socket. If it had to open one itself, a failure would end the process.
+        with listening:
             self._server: BaseWSGIServer = make_server(
                 host, port, app, threaded=True, request_handler=_Handler, fd=listening.fileno()
             )

@@ -1,4 +1,4 @@
-"""What a sandbox holds when it starts: one challenge, its phases, users, teams and manners."""
+"""The initial content of a sandbox: one challenge with its phases, users, teams and settings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNLIMITED = 1_000_000
 class PhaseSettings:
     """One challenge phase with its one dataset split.
 
-    Limits are those of EvalAI's phase form. ``max_concurrent`` is 3 on EvalAI; here it is out of the way unless a test wants it.
+    Limits are those of EvalAI's phase form. ``max_concurrent`` is 3 at EvalAI; here it has no effect unless a test sets it.
     """
 
     codename: str
@@ -32,7 +32,7 @@ class PhaseSettings:
     disable_logs: bool = False
     partial_evaluation: bool = False
     visibility: int = 3  # 1 host, 2 owner and host, 3 public
-    # What EvalAI makes of every bundle, whatever its show_leaderboard_by_latest_submission says.
+    # EvalAI's values for every bundle, whatever its show_leaderboard_by_latest_submission says.
     by_latest: bool = False
     show_execution_time: bool = False
 
@@ -43,13 +43,13 @@ class PhaseSettings:
 
     @property
     def split_codename(self) -> str:
-        """The dataset split's codename, ``<phase>_split`` unless told otherwise."""
+        """The dataset split's codename, by default ``<phase>_split``."""
         return self.split or f"{self.codename}_split"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TeamSettings:
-    """A participant team and the user names of its members; the first one created it."""
+    """A participant team and the user names of its members, the first of whom created it."""
 
     name: str
     members: tuple[str, ...]
@@ -57,11 +57,11 @@ class TeamSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class SandboxSettings:
-    """Everything that can be chosen about a sandbox.
+    """All settings of a sandbox.
 
-    ``host`` is always a host and the only member of the participant team ``host_team``; ``cohost`` is the second host, who gets a team
-    ``Host_<number>_Team`` with the first submission; ``otherhost`` hosts another challenge. Primary keys differ from kind to kind, so that
-    a client that mixes them up is found out.
+    ``host`` is always a host and the only member of the participant team ``host_team``. ``cohost`` is the second host, who gets a team
+    ``Host_<number>_Team`` with the first submission. ``otherhost`` hosts another challenge. Primary keys of different kinds differ, so that
+    a client that confuses them fails.
     """
 
     title: str = "Sandbox challenge"
@@ -80,7 +80,7 @@ class SandboxSettings:
     remote_evaluation: bool = True
     published: bool = True
     docker_based: bool = False
-    shared_queue: bool = False  # another challenge has a queue of the same name: EvalAI then breaks on it
+    shared_queue: bool = False  # another challenge has a queue of the same name, on which EvalAI fails
     seed: int = 0
     host: str = "127.0.0.1"
     port: int = 0
@@ -89,10 +89,9 @@ class SandboxSettings:
 
 
 def from_challenge(configuration: Mapping[str, Any], **changes: Any) -> SandboxSettings:
-    """Shape a sandbox after a worker's challenge configuration, as read from its YAML file.
+    """Return settings that match a worker's challenge configuration, as read from its YAML file.
 
-    Title, primary key, queue, phases, splits and metrics are taken over, so that the same file can be rehearsed without a change of
-    anything but the server.
+    Title, primary key, queue, phases, splits and metrics are copied, so that the same file can be rehearsed with only another server.
     """
     evalai = configuration.get("evalai") or {}
     phases = tuple(
@@ -106,7 +105,7 @@ def from_challenge(configuration: Mapping[str, Any], **changes: Any) -> SandboxS
     known: dict[str, Any] = {"host_team": "Host_1_Team"}
     if title := (configuration.get("challenge") or {}).get("title"):
         known["title"] = str(title)
-    if evalai.get("challenge"):  # 0 as long as it has no number
+    if evalai.get("challenge"):  # 0 until it has a number
         known["challenge"] = int(evalai["challenge"])
     if evalai.get("queue"):
         known["queue"] = str(evalai["queue"])

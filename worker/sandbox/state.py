@@ -1,4 +1,4 @@
-"""Everything that the sandbox remembers: users, teams, challenge, phases, splits, submissions, leaderboard rows and files."""
+"""The sandbox's whole state: users, teams, challenge, phases, splits, submissions, leaderboard rows and files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class User:
 
 @dataclass(kw_only=True)
 class Team:
-    """A participant team; members are primary keys of users, the first one created it."""
+    """A participant team; members are primary keys of users, the first of whom created it."""
 
     pk: int
     name: str
@@ -66,7 +66,7 @@ class Phase:
 
 @dataclass(frozen=True, kw_only=True)
 class Entrant:
-    """Who submits, and where."""
+    """The user, the team and the phase of a submission."""
 
     phase: Phase
     team: Team
@@ -75,7 +75,7 @@ class Entrant:
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """What a participant says of a new submission; without ``is_public`` the phase decides."""
+    """A participant's description of a new submission; without ``is_public`` the phase decides."""
 
     is_public: bool | None = None
     method_name: str = ""
@@ -122,7 +122,7 @@ class Submission:
 
 @dataclass(kw_only=True)
 class Upload:
-    """A large upload that is under way: the parts that storage has, by number, of so many."""
+    """A large upload in progress: the expected number of parts, and those received so far, by number."""
 
     submission: int
     path: str
@@ -159,7 +159,7 @@ class World:
         )
         self.media_url = ""
         self.media: dict[str, bytes] = {}
-        self.signatures: dict[str, int] = {}  # files whose address carries a signature that runs out
+        self.signatures: dict[str, int] = {}  # files whose addresses have a signature that expires
         self.start_date = clock.now() - timedelta(days=30)
         self.end_date = clock.now() + timedelta(days=335)
         self.users: dict[int, User] = {}
@@ -180,7 +180,7 @@ class World:
         }
         self.hosts = {self.add_user(name).pk for name in ("host", "cohost")}
         self.host_team_pk = first + 401
-        self.tells_hosts = True  # whether the server answers who is in the host team
+        self.tells_hosts = True  # whether the server responds to requests about the host team
         self.add_user("otherhost")
         self.add_team(settings.host_team, ("host",))
         for name in (*settings.outsiders, *settings.unverified):
@@ -191,7 +191,7 @@ class World:
     # Accounts ---------------------------------------------------------------------------------
 
     def add_user(self, name: str) -> User:
-        """Return the user of that name, made if there is none."""
+        """Return the user with a name, who is created if necessary."""
         for user in self.users.values():
             if user.name == name:
                 return user
@@ -207,7 +207,7 @@ class World:
         return user
 
     def add_team(self, name: str, members: tuple[str, ...] = ()) -> Team:
-        """Make a team; without members it gets one whose name is made from the team's."""
+        """Create a team; without members it gets one with a name derived from the team's."""
         if not members:
             members = (re.sub(r"\W+", "-", name.lower(), flags=re.ASCII).strip("-") + f"-{len(self.teams)}",)
         team = Team(
@@ -219,10 +219,10 @@ class World:
         return team
 
     def user(self, name: str) -> User:
-        """Return the user of that name.
+        """Return the user with a name.
 
         Raises:
-            LookupError: There is none.
+            LookupError: If there is none.
         """
         for user in self.users.values():
             if user.name == name:
@@ -230,10 +230,10 @@ class World:
         raise LookupError(f"The sandbox has no user {name!r}.")
 
     def team(self, name: str) -> Team:
-        """Return the team of that name, or the team of the user of that name.
+        """Return the team with a name, or the team of the user with that name.
 
         Raises:
-            LookupError: There is none.
+            LookupError: If there is none.
         """
         for team in self.teams.values():
             if name == team.name or name in (self.users[pk].name for pk in team.members):
@@ -241,11 +241,11 @@ class World:
         raise LookupError(f"The sandbox has no team {name!r}.")
 
     def team_of(self, user: User) -> Team | None:
-        """Return the team that a user takes part with."""
+        """Return the team with which a user takes part."""
         return next((team for team in self.teams.values() if user.pk in team.members), None)
 
     def submitting_team(self, user: User) -> Team | None:
-        """Return the team that a user submits with; a host without one gets one, as EvalAI does it."""
+        """Return the team with which a user submits; a host without a team gets one, as at EvalAI."""
         team = self.team_of(user)
         if team is None and self.is_host(user):
             team = self.add_team(f"Host_{len(self.teams) + 1}_Team", (user.name,))
@@ -263,14 +263,14 @@ class World:
         return self.start_date <= self.clock.now() < self.end_date
 
     def is_open(self, phase: Phase) -> bool:
-        """Return whether a phase is active, in a challenge that is."""
+        """Return whether the challenge and a phase are both active."""
         return self.is_active and self.clock.now() < phase.end_date
 
     def phase(self, codename: str) -> Phase:
-        """Return the phase of that codename.
+        """Return the phase with a codename.
 
         Raises:
-            LookupError: There is none.
+            LookupError: If there is none.
         """
         for phase in self.phases.values():
             if phase.settings.codename == codename:
@@ -278,17 +278,17 @@ class World:
         raise LookupError(f"The sandbox has no phase {codename!r}.")
 
     def phase_of_split(self, split_pk: int) -> Phase | None:
-        """Return the phase that a challenge phase split belongs to."""
+        """Return the phase of a challenge phase split."""
         return next((phase for phase in self.phases.values() if phase.split_pk == split_pk), None)
 
     # Submissions ------------------------------------------------------------------------------
 
     def submission(self, value: Any) -> Submission:
-        """Look a submission up as EvalAI's writing views do.
+        """Return a submission as EvalAI's writing views do.
 
         Raises:
-            Breakdown: The value is not an integer.
-            Refusal: 404, there is no such submission.
+            Breakdown: If the value is not an integer.
+            Refusal: 404 if there is no such submission.
         """
         try:
             pk = None if value is None else int(value)
@@ -312,15 +312,15 @@ class World:
         self.rows[pk] = Row(pk=pk, submission=submission_pk, split=split_pk, result=dict(result))
 
     def effect(self, name: str, submission: int | None = None, **details: Any) -> None:
-        """Write a change of state into the journal."""
+        """Record a change of state in the journal."""
         self.journal.write("effect", at=self.clock.now(), name=name, submission=submission, detail=details)
 
     # Files ------------------------------------------------------------------------------------
 
     def store(self, phase_pk: int, submission_pk: int, number: int, suffix: str, content: bytes) -> str:
-        """Keep a file under a random name, cut as EvalAI cuts long ones, and return its path.
+        """Store a file under a random name, truncated as EvalAI truncates long ones, and return its path.
 
-        The name depends on the seed, the submission and the number alone, so two sandboxes that hear the same story name it alike.
+        The name depends only on the seed, the submission and the number, so two sandboxes with the same history use the same names.
         """
         seed = f"{self.settings.seed}/{submission_pk}/{number}"
         digest = hashlib.sha256(seed.encode()).digest()
@@ -343,5 +343,5 @@ class World:
 
 
 def last_suffix(name: str) -> str:
-    """Return the last suffix of a file name, all that EvalAI keeps of it."""
+    """Return the last suffix of a file name, which is all that EvalAI keeps of it."""
     return PurePosixPath(name).suffix

@@ -9,9 +9,9 @@ WINDOW_S = 60.0
 
 
 class Throttle:
-    """Accept at most ``per_minute`` calls of one user in any sixty seconds.
+    """Accepts at most ``per_minute`` calls of one user in any sixty seconds.
 
-    One bucket is shared by all endpoints and both token schemes. Refused calls are not added to the window.
+    All endpoints and both token schemes share one count. Refused calls do not count.
     """
 
     def __init__(self, per_minute: int) -> None:
@@ -19,7 +19,7 @@ class Throttle:
         self._calls: dict[str, deque[float]] = {}
 
     def admit(self, user: str, now_s: float) -> int | None:
-        """Count a call; return None when it is accepted, else the whole seconds to wait."""
+        """Count a call; return None if it is accepted, otherwise the whole seconds to wait."""
         calls = self._calls.setdefault(user, deque())
         while calls and calls[0] <= now_s - WINDOW_S:
             calls.popleft()

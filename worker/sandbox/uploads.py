@@ -1,4 +1,4 @@
-"""Large uploads: the submission is there at once with a placeholder, its file comes in parts under the same address."""
+"""Large uploads: the submission exists at once with a placeholder, and its file comes in parts under the same address."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ PLACEHOLDER = b"file_content"
 def begin(
     world: World, entrant: Entrant, file_name: str, description: Description, *, count: int
 ) -> tuple[str, Submission]:
-    """Keep a new submission that waits for its parts; no message is sent.
+    """Store a new submission that waits for its parts; no message is sent.
 
     Returns:
         The name of the upload, and the submission.
 
     Raises:
-        Refusal: 406, quota used up.
+        Refusal: 406 if the quota is used up.
     """
     submission = lifecycle.add(world, entrant, PLACEHOLDER, file_name, description)
     name = hashlib.sha256(f"{world.settings.seed}/upload/{submission.pk}".encode()).hexdigest()
@@ -29,13 +29,13 @@ def begin(
 
 
 def address(world: World, name: str, number: int) -> str:
-    """Return where a part is put; who knows it needs no token."""
+    """Return the address for a part, which can be used without a token."""
     query = urlencode({"uploadId": name, "partNumber": number})
     return f"{world.media_url}/media/{world.uploads[name].path}?{query}"
 
 
 def put(world: World, path: str, name: str, number: str, content: bytes) -> str | None:
-    """Keep a part and return its tag; None if no such part is expected there."""
+    """Store a part and return its tag; None if the part is not expected."""
     upload = world.uploads.get(name)
     expected = {} if upload is None else {str(part): part for part in range(1, upload.count + 1)}
     if upload is None or upload.path != path or number not in expected:
@@ -45,12 +45,12 @@ def put(world: World, path: str, name: str, number: str, content: bytes) -> str 
 
 
 def tag(content: bytes) -> str:
-    """Return how storage names the content of a part."""
+    """Return the storage's tag for the content of a part."""
     return f'"{hashlib.md5(content, usedforsecurity=False).hexdigest()}"'
 
 
 def finish(world: World, name: str, listed: list[tuple[int, str]]) -> bool:
-    """Join the listed parts in the place of the placeholder; return whether storage has them all as they are listed."""
+    """Replace the placeholder by the joined parts; return whether storage has all of them as they are listed."""
     upload = world.uploads.get(name)
     if upload is None or not listed:
         return False
@@ -68,7 +68,7 @@ def of(world: World, pk: int) -> str:
     """Return the name of a submission's upload.
 
     Raises:
-        LookupError: It has none, or it is finished.
+        LookupError: If it has none, or the upload is finished.
     """
     for name, upload in world.uploads.items():
         if upload.submission == pk:

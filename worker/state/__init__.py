@@ -1,4 +1,4 @@
-"""The durable state: tables, rows as values, and the verbs that read and write them."""
+"""The durable state: tables, rows as values, and the methods that read and write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attempts: every try with its reason."""
+"""Attempts: every try to fetch or score a submission, with its outcome."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from worker.state.table import Tables
 
 
 class Attempts(Tables):
-    """The verbs of the attempts."""
+    """Methods for attempts."""
 
     def open_attempt(self, pk: int, kind: Attempt, *, worker: str, now: datetime) -> int:
         """Open an attempt and return its id."""
@@ -35,7 +35,7 @@ class Attempts(Tables):
         reason: str = "",
         peak_memory_bytes: int | None = None,
     ) -> None:
-        """Close an attempt that is still open with how it ended."""
+        """Close an attempt, if it is still open, with its outcome."""
         table = schema.attempts
         self._connection.execute(
             table.update()
@@ -44,7 +44,7 @@ class Attempts(Tables):
         )
 
     def is_open(self, attempt: int) -> bool:
-        """Return whether nobody has closed an attempt: what it brought may then be recorded."""
+        """Return whether an attempt is still open, so that its result may be recorded."""
         table = schema.attempts
         query = sa.select(table.c.id).where(table.c.id == attempt, table.c.closed_at.is_(None))
         return self._connection.execute(query).first() is not None
@@ -66,7 +66,7 @@ class Attempts(Tables):
         return self._all(AttemptRow, query)
 
     def attempt_summary(self) -> list[tuple[str, str, int, float]]:
-        """Return closed attempts as (kind, outcome, how many, seconds in all)."""
+        """Return closed attempts as (kind, outcome, count, total seconds)."""
         totals: dict[tuple[str, str], tuple[int, float]] = {}
         table = schema.attempts
         query = sa.select(table).where(table.c.closed_at.is_not(None))
@@ -79,7 +79,7 @@ class Attempts(Tables):
         return [(kind, outcome, number, spent) for (kind, outcome), (number, spent) in sorted(totals.items())]
 
     def last_turns(self) -> dict[int, datetime]:
-        """Return for each team when one of its submissions was last taken up for evaluation."""
+        """Return for each team when an evaluation of one of its submissions last began."""
         table, attempts = schema.submissions, schema.attempts
         query = (
             sa.select(table.c.team_key, sa.func.max(attempts.c.opened_at, type_=Instant()))

@@ -13,10 +13,10 @@ from worker.state.table import Tables
 
 
 class Attestations(Tables):
-    """The verbs of commitments, receipts and reveals."""
+    """Methods for commitments, receipts and reveals."""
 
     def commitments(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        """Return all commitments, oldest first: the public entry, and what opens it."""
+        """Return all commitments, oldest first, each as its public entry and the secret part that opens it."""
         table = schema.commitments
         rows = self._connection.execute(sa.select(table).order_by(table.c.sequence))
         return [(json.loads(row.public), json.loads(row.private)) for row in rows]
@@ -34,7 +34,7 @@ class Attestations(Tables):
         )
 
     def open_receipts(self) -> list[str]:
-        """Return the commitments that no batch has published."""
+        """Return the commitments of receipts that no batch has published yet."""
         table = schema.receipts
         return list(
             self._connection.execute(
@@ -53,14 +53,14 @@ class Attestations(Tables):
         return list(self._connection.execute(sa.select(table.c.line).order_by(table.c.sequence)).scalars())
 
     def last_batch(self) -> tuple[int, str | None]:
-        """Return the number and the text of the last line of the public log; 0 and None as long as it is empty."""
+        """Return the number and the text of the last line of the public log; 0 and None if it is empty."""
         table = schema.batches
         query = sa.select(table.c.sequence, table.c.line).order_by(table.c.sequence.desc()).limit(1)
         row = self._connection.execute(query).first()
         return (0, None) if row is None else (row.sequence, row.line)
 
     def fillers(self) -> dict[int, str]:
-        """Return the keys that lines of the public log were filled up with."""
+        """Return the keys of the filler entries in the lines of the public log."""
         table = schema.batches
         rows = self._connection.execute(sa.select(table).where(table.c.fillers.is_not(None)))
         return {row.sequence: row.fillers for row in rows}
@@ -68,7 +68,7 @@ class Attestations(Tables):
     def add_batch(
         self, sequence: int, line: str, commitments: Sequence[str], *, fillers: str | None = None
     ) -> None:
-        """Append a batch and mark what it holds as published."""
+        """Append a batch, and mark its commitments as published."""
         self._connection.execute(
             schema.batches.insert().values(sequence=sequence, line=line, fillers=fillers)
         )
@@ -84,11 +84,11 @@ class Attestations(Tables):
         return {row.phase: json.loads(row.files) for row in rows}
 
     def revealed_phases(self) -> frozenset[str]:
-        """Return the phases that were revealed, without what was revealed of them."""
+        """Return the phases that were revealed."""
         return frozenset(self._connection.execute(sa.select(schema.reveals.c.phase)).scalars())
 
     def add_reveal(self, phase: str, files: dict[str, str]) -> None:
-        """Reveal a phase, or reveal it again."""
+        """Reveal a phase, or replace its reveal."""
         table = schema.reveals
         self._connection.execute(table.delete().where(table.c.phase == phase))
         self._connection.execute(table.insert().values(phase=phase, files=json.dumps(files)))

@@ -11,10 +11,10 @@ from worker.state.table import Tables
 
 
 class Boards(Tables):
-    """The verbs of boards and choices."""
+    """Methods for boards and choices."""
 
     def boards(self, phase: str, *, after: int = 0, at_most: int | None = None) -> list[str]:
-        """Return the JSON documents of a phase's boards in sequence, from the one that follows number ``after`` on."""
+        """Return the JSON documents of a phase's boards in sequence, beginning after number ``after``."""
         table = schema.boards
         query = sa.select(table.c.document).where(table.c.phase == phase, table.c.sequence > after)
         rows = self._connection.execute(query.order_by(table.c.sequence).limit(at_most))
@@ -33,7 +33,7 @@ class Boards(Tables):
         )
 
     def replace_board(self, phase: str, sequence: int, document: str) -> None:
-        """Write a stored board again, without a name that was removed."""
+        """Replace a stored board by one without a name that was removed."""
         table = schema.boards
         place = (table.c.phase == phase) & (table.c.sequence == sequence)
         self._connection.execute(table.update().where(place).values(document=document))
@@ -44,7 +44,7 @@ class Boards(Tables):
         return {row.team_key: row.submission for row in self._connection.execute(query)}
 
     def choose(self, phase: str, team_key: int, submission: int, reason: str) -> None:
-        """Let a submission count for a team, whatever the rule says."""
+        """Choose the submission that counts for a team, regardless of the rule."""
         table = schema.choices
         self._connection.execute(table.delete().where(table.c.phase == phase, table.c.team_key == team_key))
         self._connection.execute(

@@ -1,4 +1,4 @@
-"""The score matrix: one cell per content, task, version and protocol, kept whole."""
+"""The score matrix: one cell per content, task, version and protocol, with the scores of its folds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from worker.state.table import Tables
 
 
 class Cells(Tables):
-    """The verbs of the score matrix."""
+    """Methods for the score matrix."""
 
     def save_cells(
         self,
@@ -28,7 +28,7 @@ class Cells(Tables):
         provenance: Mapping[str, Any],
         now: datetime,
     ) -> None:
-        """Write score cells; one that is there already stays, since equal keys mean equal scores."""
+        """Write score cells; existing ones stay, because equal keys mean equal scores up to the engines' tolerance."""
         known = {(row.task, row.version) for row in self.cells(content_hash, protocol_hash)}
         for score in scores:
             if (score.task, score.version) in known:
@@ -50,17 +50,17 @@ class Cells(Tables):
         query = sa.select(table).where(
             table.c.content_hash == content_hash, table.c.protocol_hash == protocol_hash
         )
-        # Sorted here, because a database server may sort by a language's rules.
+        # Sorted here, because a database server may use the sort order of a language.
         return sorted(self._all(CellRow, query), key=lambda cell: cell.task)
 
     def row(self, content_hash: str, protocol_hash: str, tasks: Mapping[str, str]) -> list[CellRow]:
-        """Return the cells of a content that are of these tasks, each in its version, in their order."""
+        """Return the cells of a content for the given versions of tasks, in their order."""
         return [
             cell for cell in self.cells(content_hash, protocol_hash) if tasks.get(cell.task) == cell.version
         ]
 
     def complete_rows(self, protocol_hash: str, tasks: Mapping[str, str]) -> list[str]:
-        """Return the contents that have a cell for each of some tasks."""
+        """Return the contents that have a cell for each of the given tasks."""
         table = schema.cells
         columns = sa.tuple_(table.c.task, table.c.version)
         query = (
@@ -84,7 +84,7 @@ class Cells(Tables):
         return rows
 
     def seconds_per_fold(self, phase: str) -> float | None:
-        """Return what one fold of one task has cost on average, None before anything was scored."""
+        """Return the average seconds that one fold of one task took, None before anything was scored."""
         table = schema.cells
         query = sa.select(table.c.seconds, table.c.folds).where(table.c.phase == phase)
         costs = [row.seconds / max(1, len(row.folds)) for row in self._connection.execute(query)]

@@ -1,6 +1,7 @@
-"""Columns: how values are stored, and the table that a dataclass of rows describes.
+"""Column types, and the table that a dataclass of rows describes.
 
-Times are aware UTC, stored as ISO 8601 text with microseconds so that they sort and read the same in every database. JSON is text.
+Times are aware UTC, stored as ISO 8601 text with microseconds, so that they sort and read the same in every database. JSON is stored as
+text.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Instant(sa.TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> str | None:
-        """Refuse naive times: they would silently mean the machine's zone."""
+        """Refuse a naive time, which would silently depend on the machine's time zone."""
         if value is None:
             return None
         if value.tzinfo is None:
@@ -46,11 +47,11 @@ class Document(sa.TypeDecorator[Any]):
     cache_ok = True
 
     def process_bind_param(self, value: Any, dialect: sa.Dialect) -> str:
-        """Write it; what JSON does not know, as its text."""
+        """Write the document; values that JSON does not have are written as text."""
         return json.dumps(value, sort_keys=True, default=str)
 
     def process_result_value(self, value: Any, dialect: sa.Dialect) -> Any:
-        """Read it."""
+        """Read the document."""
         return json.loads(value)
 
 
@@ -61,11 +62,11 @@ class FoldScores(sa.TypeDecorator[tuple[float, ...]]):
     cache_ok = True
 
     def process_bind_param(self, value: tuple[float, ...] | None, dialect: sa.Dialect) -> str:
-        """Write them."""
+        """Write the scores."""
         return json.dumps(folds_to_json(value or ()))
 
     def process_result_value(self, value: Any, dialect: sa.Dialect) -> tuple[float, ...]:
-        """Read them."""
+        """Read the scores."""
         return folds_from_json(json.loads(value))
 
 
@@ -86,9 +87,9 @@ def table(name: str, metadata: sa.MetaData, row: type, *items: SchemaItem) -> sa
     """Make the table whose rows a dataclass describes: a column for each field, with its default and the options in its metadata.
 
     Args:
-        name: Of the table.
-        metadata: What collects the tables.
-        row: The dataclass. ``X | None`` may be NULL; the type of a column follows from that of its field, or is annotated.
+        name: Name of the table.
+        metadata: Collects the tables.
+        row: The dataclass. ``X | None`` may be NULL; the column's type follows from the field's type or its annotation.
         items: Indexes and constraints.
     """
     hints = get_type_hints(row, include_extras=True)

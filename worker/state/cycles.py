@@ -1,7 +1,7 @@
-"""Publish cycles: each brings everything that was decided before it began; who waits for one counts them.
+"""Publish cycles: each publishes everything that was decided before it began; generations tell a caller when its decision is public.
 
-A decision raises the requested generation. The cycle that begins next runs for all generations that were requested by then, and when its
-push has ended they are completed, or have failed. So what is requested while a cycle runs is brought by another one.
+A decision raises the requested generation. The next cycle covers all generations requested before it began, and when its push has
+ended, they are completed or have failed. A request that comes during a cycle is covered by the next one.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Completed:
     """The last cycle that was pushed.
 
     Attributes:
-        generation: All up to this one are in the repository.
-        commit: The one on which they are based.
-        changed: Whether the cycle changed anything there.
+        generation: All generations up to this one are in the repository.
+        commit: The commit that contains them.
+        changed: Whether the cycle changed anything in the repository.
     """
 
     generation: int = 0
@@ -34,13 +34,13 @@ class Completed:
 
 
 class Cycles(Notices):
-    """The verbs of publish cycles."""
+    """Methods for publish cycles."""
 
     def request_publish(self, *, awaited: bool = False) -> int:
-        """Ask for a cycle that begins after this moment; return its generation.
+        """Request a cycle that begins after this moment; return its generation.
 
         Args:
-            awaited: Whether somebody waits for it, so that it comes at once.
+            awaited: Whether a caller waits for it, so that it begins at once.
         """
         generation = self.requested_publish() + 1
         self.set_fact(_REQUESTED, str(generation))
@@ -49,16 +49,16 @@ class Cycles(Notices):
         return generation
 
     def requested_publish(self) -> int:
-        """Return the generation that was requested last."""
+        """Return the last requested generation."""
         return int(self.fact(_REQUESTED) or 0)
 
     def completed_publish(self) -> Completed:
-        """Return the generation that was completed last."""
+        """Return the last completed cycle."""
         found = self.fact(_COMPLETED)
         return Completed() if found is None else Completed(**json.loads(found))
 
     def publish_awaited(self) -> bool:
-        """Return whether somebody waits for a cycle that has neither been completed nor failed."""
+        """Return whether a caller waits for a cycle that has neither been completed nor failed."""
         failed, _ = self._failed()
         ended = max(self.completed_publish().generation, failed)
         return int(self.fact(_AWAITED) or 0) > ended
@@ -69,16 +69,16 @@ class Cycles(Notices):
         self.set_fact(_FAILED, None)
 
     def fail_publish(self, generation: int, error: NeucoError) -> None:
-        """Record why a cycle could not be pushed; it is made again."""
+        """Record why a cycle could not be pushed; it will be repeated."""
         self.set_fact(_FAILED, json.dumps({"generation": generation, "error": error_document(error)}))
 
     def publish_failure(self, generation: int) -> NeucoError | None:
-        """Return why the cycle of a generation, or a later one, could not be pushed; None as long as none has failed."""
+        """Return why the cycle of a generation, or of a later one, could not be pushed; None if none has failed."""
         failed, error = self._failed()
         return None if failed < generation else error
 
     def _failed(self) -> tuple[int, NeucoError | None]:
-        """Return the last cycle, if it could not be pushed, and why; else 0."""
+        """Return the generation of the last failed cycle and its error; 0 and None if there is none."""
         found = self.fact(_FAILED)
         if found is None:
             return 0, None

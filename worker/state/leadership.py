@@ -1,6 +1,6 @@
-"""Who leads: the one process that calls EvalAI and pushes; every take-over begins an epoch of its own.
+"""The leader is the one process that calls EvalAI and pushes; each new leader begins an epoch.
 
-A leader that has lost its lock without knowing (its machine slept, its network broke) finds a later epoch with its next write, and ends.
+A leader that has lost its lock without noticing (its machine slept, its network broke) finds a later epoch at its next write, and ends.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ _LEADER = "leader"
 
 
 class Deposed(InfrastructureError):
-    """This process does not lead any more: whatever it was about to do is another one's affair."""
+    """This process is no longer the leader, and must not finish what it was about to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Leader:
-    """Who became the leader last.
+    """The process that became the leader last.
 
     Attributes:
-        epoch: How many leaders there were, this one included.
+        epoch: How many leaders there have been, including this one.
         host: Its machine.
-        process: Its number there.
+        process: Its process id there.
         since: When it became the leader, ISO 8601.
     """
 
@@ -39,10 +39,10 @@ class Leader:
 
 
 class Leadership(Notices):
-    """The verbs of leading."""
+    """Methods for leadership."""
 
     def last_leader(self) -> Leader | None:
-        """Return who became the leader last, whether or not it still lives."""
+        """Return the last leader, whether or not its process still runs."""
         found = self.fact(_LEADER)
         return None if found is None else Leader(**json.loads(found))
 
@@ -59,15 +59,16 @@ class Leadership(Notices):
         return leader.epoch
 
     def check_epoch(self, epoch: int) -> None:
-        """Check that nobody has become the leader since.
+        """Check that no other process has become the leader since.
 
         Raises:
-            Deposed: If somebody has.
+            Deposed: If another process has.
         """
         last = self.last_leader()
         if last is None or last.epoch != epoch:
             raise Deposed(
                 "Another worker leads this challenge now, so this worker has stopped.",
-                cure="Do nothing. After a restart, it waits as the standby, or names the leader and ends.",
+                cure="Do nothing. When it is restarted, it waits as the standby or, if the state is SQLite, exits with a message that says"
+                " which worker leads.",
                 code="leader.deposed",
             )

@@ -1,10 +1,10 @@
 """The leader's lock: one process at a time calls EvalAI, pushes, and decides what comes next.
 
-On SQLite it is the lock of a file in the state directory, which the kernel gives back with the process, however that ends; children do not
-inherit it. On PostgreSQL it is an advisory lock of a session of its own, which the server gives back with the connection.
+On SQLite it is the lock of a file in the state directory, which the kernel releases when the process ends for any reason; children do not
+inherit it. On PostgreSQL it is an advisory lock of a separate session, which the server releases with the connection.
 
-The package filelock does not do it: it can take a file's lock, but not share one for a moment, which is how a command asks who leads
-without keeping the leader from it. With a part of the locking of our own in any case, one loop around ``flock`` is less than a dependency.
+The package filelock is not enough: it cannot take a shared lock for a moment, with which a command asks who leads without keeping the
+leader from taking the lock. A loop around ``flock`` is needed in any case, and is simpler than a dependency.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ from worker.state import servers
 from worker.state.leadership import Deposed
 from worker.state.store import typed
 
-PATIENCE_S = (
-    2.0  # a process that is just being started holds a file's lock until it has begun its own program
-)
+# A child that has just been forked holds the lock of a file until it executes its own program.
+PATIENCE_S = 2.0
 TRY_EVERY_S = 0.05
-LOOK_S = 1.0  # between two looks at a session that should still be there
+LOOK_S = 1.0  # between two checks of a session that should still exist
 CONNECT_WITHIN_S = 15.0
-LONGEST_NAME = 63  # of a PostgreSQL session
+LONGEST_NAME = 63  # of a PostgreSQL session, in bytes
 
 
 class LeaderLock(ABC):
@@ -39,39 +38,39 @@ class LeaderLock(ABC):
 
     @abstractmethod
     def take(self) -> bool:
-        """Take the lock, or keep it; return whether it is ours.
+        """Take the lock, or keep it; return whether this process has it.
 
         Raises:
-            InfrastructureError: If the server cannot be asked.
+            InfrastructureError: If the server cannot be reached.
         """
 
     @abstractmethod
     def held(self) -> bool:
-        """Return whether it is still ours."""
+        """Return whether this process still has the lock."""
 
     @abstractmethod
     def holder(self) -> str | None:
-        """Say who holds it, None if nobody does."""
+        """Return who holds the lock, None if nobody does."""
 
     @abstractmethod
     def close(self) -> None:
-        """Give the lock back, if it is ours."""
+        """Release the lock, if this process has it."""
 
     def check(self) -> None:
-        """Check that the lock is still ours.
+        """Check that this process still has the lock.
 
         Raises:
-            Deposed: If it is not.
+            Deposed: If it does not.
         """
         if not self.held():
             raise Deposed(
                 "The database connection that makes this worker the leader was lost, so another worker may lead now.",
-                cure="Check that the database is running. When this worker is restarted, it leads or waits as standby.",
+                cure="Check that the database is running. When this worker is restarted, it leads, or waits as the standby.",
                 code="leader.lock_lost",
             )
 
     def refused(self) -> InfrastructureError:
-        """Return the message for a process that did not get it."""
+        """Return the error for a process that did not get the lock."""
         return InfrastructureError(
             f"Another worker runs on this state: {self.holder() or 'an unknown process'}.",
             cure="Stop that worker first, or wait until it ends.",
@@ -108,7 +107,7 @@ class FileLock(LeaderLock):
         self._handle: int | None = None
 
     def take(self) -> bool:
-        """Try it for a moment."""
+        """Try to take the lock for a short time."""
         if self._handle is not None:
             return True
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -122,11 +121,11 @@ class FileLock(LeaderLock):
         return True
 
     def held(self) -> bool:
-        """Return whether it was taken: the kernel takes it from nobody."""
+        """Return whether it was taken; the kernel never takes it away."""
         return self._handle is not None
 
     def holder(self) -> str | None:
-        """Read what the holder wrote; if the lock can be shared for a moment, there is no holder."""
+        """Read the name that the holder wrote; if a shared lock can be taken, there is no holder."""
         if self._handle is not None:
             return _name()
         try:
@@ -142,7 +141,7 @@ class FileLock(LeaderLock):
         return None
 
     def close(self) -> None:
-        """Close the file, and with it end the lock."""
+        """Close the file, which releases the lock."""
         handle, self._handle = self._handle, None
         if handle is not None:
             with contextlib.suppress(OSError):
@@ -150,7 +149,7 @@ class FileLock(LeaderLock):
 
 
 def _taken_within(wait_s: float, handle: int) -> bool:
-    """Take the exclusive lock of an open file from a process that may soon let go of it; return whether it became ours."""
+    """Take the exclusive lock of an open file, waiting for a process that may release it soon; return whether it was taken."""
     ends = time.monotonic() + wait_s
     while True:
         try:
@@ -167,7 +166,7 @@ class SessionLock(LeaderLock):
     """The lock of a state on PostgreSQL.
 
     Args:
-        url: Of the server.
+        url: The server's URL.
     """
 
     def __init__(self, url: str) -> None:
@@ -176,7 +175,7 @@ class SessionLock(LeaderLock):
         self._looked_at_s = 0.0
 
     def take(self) -> bool:
-        """Try it once, in a session that bears our name while it holds the lock."""
+        """Try once, in a session that has our name while it holds the lock."""
         if self._connection is not None:
             return self.held()
         with typed(None):
@@ -190,7 +189,7 @@ class SessionLock(LeaderLock):
         return True
 
     def held(self) -> bool:
-        """Return whether the session is still there; asked at every step, it looks about once a second."""
+        """Return whether the session still exists; it is called at every step and asks the server about once a second."""
         if self._connection is None or time.monotonic() - self._looked_at_s < LOOK_S:
             return self._connection is not None
         try:
@@ -214,7 +213,7 @@ class SessionLock(LeaderLock):
         return None if row is None else str(row[0] or "an unknown process")
 
     def close(self) -> None:
-        """End the session, and with it the lock."""
+        """End the session, which releases the lock."""
         self._end_session()
         self._engine.dispose()
 

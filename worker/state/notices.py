@@ -11,17 +11,17 @@ from worker.state import schema
 from worker.state.rows import Alert, AuditStep
 from worker.state.table import Tables
 
-RESTORED = "restored_from"  # until when the state knew everything, if it comes from a backup
-ATTESTED = "promised_at"  # the latest time that is written on any attestation
-REVEALED = "revealed_at"  # when something was revealed last
-LOG_UNSEEN = "log_unseen"  # a restored state may lack lines of the public log of receipts
+RESTORED = "restored_from"  # set while the state comes from a backup: the time until which it is complete
+ATTESTED = "promised_at"  # the latest time on any attestation
+REVEALED = "revealed_at"  # when something was last revealed
+LOG_UNSEEN = "log_unseen"  # set while a restored state may lack lines of the public log of receipts
 
 
 class Notices(Tables):
-    """The verbs of alerts, audit and facts."""
+    """Methods for alerts, the audit trail and facts."""
 
     def raise_alert(self, key: str, code: str, text: str, *, now: datetime) -> bool:
-        """Record something that needs a person; return whether it is news."""
+        """Raise an alert about something that needs a person; return whether it is new."""
         table = schema.alerts
         row = self._connection.execute(sa.select(table).where(table.c.key == key)).first()
         if row is None:
@@ -37,7 +37,7 @@ class Notices(Tables):
         return again
 
     def resolve_alert(self, key: str, *, now: datetime) -> None:
-        """Record that it is over."""
+        """Resolve an alert."""
         table = schema.alerts
         self._connection.execute(
             table.update().where(table.c.key == key, table.c.resolved_at.is_(None)).values(resolved_at=now)
@@ -52,7 +52,7 @@ class Notices(Tables):
         return self._all(Alert, query)
 
     def alert_sent(self, alert: Alert, *, now: datetime) -> None:
-        """Record that the organizer was told, unless it ended meanwhile and was raised again."""
+        """Record that the organizer was told, unless the alert was resolved and raised again meanwhile."""
         table = schema.alerts
         same = (table.c.key == alert.key) & (table.c.raised_at == alert.raised_at)
         self._connection.execute(table.update().where(same).values(sent_at=now))
@@ -85,9 +85,10 @@ class Notices(Tables):
             self._connection.execute(table.insert().values(name=name, value=value))
 
     def attestation_time(self, now: datetime) -> datetime:
-        """Return the time to write on an attestation (a commitment, a receipt, a board, a reveal): later than all that were written before.
+        """Return the time to write on an attestation (a commitment, a receipt, a board, a reveal): later than on all earlier ones.
 
-        Who checks them puts them in the order of these times, and no clock that is set back, or behind another machine's, may change it.
+        Verifiers order attestations by these times, and a clock that is set back, or is behind another machine's, must not change the
+        order.
         """
         last = self.fact(ATTESTED)
         at = now if last is None else max(now, datetime.fromisoformat(last) + timedelta(microseconds=1))

@@ -14,7 +14,7 @@ from worker.state.table import Tables
 
 
 class Outbox(Tables):
-    """The verbs of the outbox."""
+    """Methods for the outbox."""
 
     def owe(
         self,
@@ -25,7 +25,7 @@ class Outbox(Tables):
         not_before: datetime | None = None,
         receipt: str | None = None,
     ) -> None:
-        """Put something into the outbox; one open row per submission and kind, a delete takes the newest receipt."""
+        """Put something into the outbox; there is one open row per submission and kind, and a delete takes the newest receipt."""
         table = schema.outbox
         values = {"not_before": not_before or now, "receipt": receipt, "tries": 0, "created_at": now}
         result = self._connection.execute(
@@ -47,7 +47,7 @@ class Outbox(Tables):
         return self._all(Owed, query)
 
     def messaged_at(self, pk: int) -> datetime | None:
-        """Return when a message about a submission was taken last; None if the listing alone told of it."""
+        """Return when a message about a submission last came; None if only the listing has shown it."""
         table = schema.outbox
         query = sa.select(sa.func.max(table.c.created_at, type_=Instant())).where(
             table.c.kind == OutboxKind.DELETE, table.c.submission == pk
@@ -56,15 +56,15 @@ class Outbox(Tables):
         return found
 
     def sending(self, owed: int, *, now: datetime) -> None:
-        """Record that the first byte is about to leave."""
+        """Record that the first byte is about to be sent."""
         self._connection.execute(schema.outbox.update().where(schema.outbox.c.id == owed).values(sent_at=now))
 
     def settled(self, owed: int, *, now: datetime) -> None:
-        """Record that the other side has it."""
+        """Record that EvalAI has it."""
         self._connection.execute(schema.outbox.update().where(schema.outbox.c.id == owed).values(done_at=now))
 
     def settle_all(self, kind: OutboxKind, pk: int, *, now: datetime) -> None:
-        """Close whatever is owed of this kind: it is no longer wanted."""
+        """Close all open rows of this kind, because they are no longer wanted."""
         table = schema.outbox
         self._connection.execute(
             table.update()
@@ -73,7 +73,7 @@ class Outbox(Tables):
         )
 
     def postpone(self, owed: int, *, not_before: datetime, error: str) -> None:
-        """Count a failed try and wait."""
+        """Count a failed try, and set the time of the next one."""
         table = schema.outbox
         self._connection.execute(
             table.update()

@@ -1,4 +1,4 @@
-"""The phases: their records, which of them is current, and whether a board is frozen."""
+"""The phases: their records, which record is current, and whether a board is frozen."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from worker.state.table import Tables
 
 
 class Phases(Tables):
-    """The verbs of phases and their records."""
+    """Methods for phases and their records."""
 
     def phases(self) -> list[str]:
-        """Return the phases that anything was ever recorded of."""
+        """Return all phases about which something was recorded."""
         return list(
             self._connection.execute(
                 sa.select(schema.phases.c.phase).order_by(schema.phases.c.phase)
@@ -24,12 +24,12 @@ class Phases(Tables):
         )
 
     def phase_record(self, phase: str) -> PhaseRow | None:
-        """Return what a phase's scores are made from."""
+        """Return a phase's row."""
         found = self._all(PhaseRow, sa.select(schema.phases).where(schema.phases.c.phase == phase))
         return found[0] if found else None
 
     def record_phase(self, phase: str, *, record: str, protocol_hash: str, tasks: Mapping[str, str]) -> None:
-        """Use a record for a phase from now on."""
+        """Make a record the current one of a phase."""
         values = {"record": record, "protocol_hash": protocol_hash, "tasks": dict(tasks)}
         table = schema.phases
         known = self._connection.execute(table.update().where(table.c.phase == phase).values(values))
@@ -37,7 +37,7 @@ class Phases(Tables):
             self._connection.execute(table.insert().values(phase=phase, **values))
 
     def add_record(self, name: str, document: bytes, *, files: str | None, now: datetime) -> None:
-        """Keep a record under its hash; one that is there stays, and remembers the files that it was read from last."""
+        """Store a record under its hash; an existing one is kept, with the fingerprint of the files from which it was last read."""
         table = schema.records
         known = self._connection.execute(table.update().where(table.c.hash == name).values(files=files))
         if known.rowcount == 0:
@@ -52,12 +52,12 @@ class Phases(Tables):
         return bytes(self._connection.execute(query).scalar_one())
 
     def record_files(self, name: str) -> str | None:
-        """Return the fingerprint of the files that a record was read from."""
+        """Return the fingerprint of the files from which a record was read."""
         table = schema.records
         return self._connection.execute(sa.select(table.c.files).where(table.c.hash == name)).scalar()
 
     def note_record(self, attempt: int, name: str) -> None:
-        """Record which record an attempt scores on."""
+        """Note on which record an attempt scores."""
         table = schema.attempts
         self._connection.execute(table.update().where(table.c.id == attempt).values(record=name))
 

@@ -13,7 +13,7 @@ from worker.state.table import Tables
 
 
 class Register(Tables):
-    """The verbs of the register."""
+    """Methods for the register."""
 
     def add_event(
         self, *, subject: str, facts: str, fields: Mapping[str, Any], nonce: str, commitment: str
@@ -40,13 +40,13 @@ class Register(Tables):
         return self._all(Event, query)
 
     def each_event(self, phase: str) -> Iterator[Event]:
-        """Yield the events of a phase and of the whole challenge, oldest first; all at once take much memory."""
+        """Yield the events of a phase and of the whole challenge, oldest first, because a list of all takes much memory."""
         table = schema.events
         query = sa.select(table).where((table.c.phase == phase) | table.c.phase.is_(None))
         return self._each(Event, query.order_by(table.c.id))
 
     def latest_facts(self, kind: str) -> dict[str, str]:
-        """Return the hash of what the newest event of a kind says, for each subject."""
+        """Return for each subject the hash of the facts in its newest event of a kind."""
         table = schema.events
         newest = sa.select(sa.func.max(table.c.id)).where(table.c.kind == kind).group_by(table.c.subject)
         rows = self._connection.execute(
@@ -55,7 +55,7 @@ class Register(Tables):
         return {row.subject: row.facts for row in rows}
 
     def first_events(self, kind: str, phase: str) -> dict[str, int]:
-        """Return the place of the first event of a kind among all events, for each subject of a phase."""
+        """Return for each subject of a phase the place of its first event of a kind among all events."""
         table = schema.events
         query = sa.select(table.c.subject, sa.func.min(table.c.id)).where(
             table.c.kind == kind, table.c.phase == phase
@@ -71,7 +71,7 @@ class Register(Tables):
         return found[0] if found else None
 
     def open_events(self) -> list[str]:
-        """Return the commitments that no batch has published."""
+        """Return the commitments of events that no batch has published yet."""
         table = schema.events
         query = sa.select(table.c.commitment).where(table.c.batch.is_(None)).order_by(table.c.id)
         return list(self._connection.execute(query).scalars())

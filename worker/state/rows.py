@@ -14,25 +14,25 @@ from worker.state.columns import Code, Document, FoldScores, Hash, Name
 from worker.state.states import Attempt, OutboxKind, State
 
 LONGEST_WAIT = timedelta(seconds=120)
-"""No back-off is longer: what seems to be was set before the clock was set back, and holds nobody up."""
+"""The longest back-off; a time further in the future was set before the clock was set back, and is ignored."""
 KEY = {"primary_key": True}
 INDEXED = {"index": True}
 
 
 def is_host_team(name: str | None) -> bool:
-    """Tell whether a participant team is called as EvalAI calls those through which hosts submit."""
+    """Return whether a participant team has a name like those that EvalAI gives to host teams."""
     return re.fullmatch(r"Host_\d+_Team", name or "", re.ASCII) is not None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SubmissionRow:
-    """A submission as we know it: a row of ``submissions``."""
+    """A submission in our database: a row of ``submissions``."""
 
     pk: int = field(metadata={**KEY, "autoincrement": False})
     state: State = field(metadata=INDEXED)
     first_seen_at: datetime
-    # what EvalAI said at first sight; participants can edit some of it later
-    message_phase: int | None  # None if the listing brought it
+    # EvalAI's facts when it was first seen; participants can edit some of them later
+    message_phase: int | None  # None if it was first seen in the listing
     phase_pk: int | None
     phase: Name | None  # codename
     team_key: int | None
@@ -40,8 +40,8 @@ class SubmissionRow:
     input_file: str | None
     public_at_first: bool | None
     created_by: int | None  # the user who sent it, by EvalAI's number
-    by_host: bool | None = field(metadata=INDEXED)  # whether a host sent it; None until EvalAI has told
-    # what EvalAI says now
+    by_host: bool | None = field(metadata=INDEXED)  # whether a host sent it; None while unknown
+    # EvalAI's facts now
     team: str | None
     method: str | None
     project_url: str | None
@@ -52,33 +52,33 @@ class SubmissionRow:
     deleted: bool = False
     remote_status: Annotated[str, String(24)] | None
     read_at: datetime | None  # when EvalAI was last asked
-    # our state of it
+    # our own state
     not_before: datetime | None
     tries: int = 0  # failed tries since the last success, for the back-off
-    hold: Code | None  # code of what a person must fix
+    hold: Code | None  # code of the problem that a person must fix
     hold_reason: str | None
-    running_at: datetime | None  # EvalAI accepted `running`; base of the answer grid
+    running_at: datetime | None  # when EvalAI accepted `running`; base of the answer grid
     file_hash: Hash | None
     file_bytes: int | None
     content_hash: Hash | None = field(metadata=INDEXED)
     q_mean: float | None
-    answer: str | None  # JSON of what is to be posted; decided once, changed by a rescore
-    posted: str | None  # the answer that EvalAI accepted last
+    answer: str | None  # JSON of the answer; decided once, changed only by a rescore
+    posted: str | None  # the last answer that EvalAI accepted
     reposts: int = 0
     scored_at: datetime | None
     answered_at: datetime | None
-    superseded_by: int | None  # pk of the re-run; this one counts until that one is answered
+    superseded_by: int | None  # pk of the re-run; this submission counts until the re-run is answered
     excluded: str | None  # reason of a disqualification
-    calls: int = 0  # EvalAI calls spent on it alone
+    calls: int = 0  # EvalAI calls spent on this submission alone
 
     @property
     def own(self) -> bool:
-        """Whether it is the organizers' own: sent by a host; until that is known, by a team that is called as EvalAI calls theirs."""
+        """Whether a host sent it; while that is unknown, whether its team has a name like EvalAI's host teams."""
         return is_host_team(self.team) if self.by_host is None else self.by_host
 
     @property
     def board_facts(self) -> tuple[object, ...]:
-        """What decides how a scored submission is shown on the board, besides its scores."""
+        """What decides, besides its scores, how a scored submission is shown on the board."""
         return (
             self.team,
             self.method,
@@ -94,21 +94,24 @@ class SubmissionRow:
 
     @property
     def disputed(self) -> bool:
-        """Whether what EvalAI says of it does not fit together: a person must settle that first."""
+        """Whether EvalAI's facts about it contradict each other, so that a person must act first."""
         return (self.hold or "").startswith("facts.")
 
     def waits(self, now: datetime) -> bool:
-        """Tell whether it must not be touched yet."""
+        """Return whether it is too early to continue with it."""
         return self.not_before is not None and now < self.not_before <= now + LONGEST_WAIT
 
     def can_go_on(self, now: datetime) -> bool:
-        """Tell whether neither its next try nor a dispute about its facts is waited for; other holds end by themselves once fixed."""
+        """Return whether it can continue now: its next try is due, and its facts do not contradict each other.
+
+        Other holds do not count, because they end by themselves once their cause is fixed.
+        """
         return not self.waits(now) and not self.disputed
 
 
 @dataclass(frozen=True, kw_only=True)
 class AttemptRow:
-    """A row of ``attempts``: one try at a submission; its id is its fencing token."""
+    """A row of ``attempts``: one try at a submission; its id serves as its fencing token."""
 
     id: int = field(metadata=KEY)
     submission: int = field(metadata=INDEXED)
@@ -116,10 +119,10 @@ class AttemptRow:
     worker: Name
     opened_at: datetime
     closed_at: datetime | None
-    outcome: Annotated[str, String(16)] | None  # one of Outcome, or of those that an earlier version had
+    outcome: Annotated[str, String(16)] | None  # an Outcome, or an outcome of an earlier version
     reason: str | None
     peak_memory_bytes: int | None
-    record: Hash | None  # of the phase, which an evaluation was begun on
+    record: Hash | None  # the phase's record on which an evaluation began
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +147,7 @@ class CellRow:
 
     @property
     def engine(self) -> str:
-        """What trained the probes."""
+        """The engine that trained the probes."""
         return str(json.loads(self.provenance).get("versions", {}).get("engine", "local"))
 
 
@@ -155,11 +158,11 @@ class Owed:
     id: int = field(metadata=KEY)
     kind: OutboxKind
     submission: int
-    receipt: str | None  # for deletes: always the newest handle
+    receipt: str | None  # for deletes: the newest handle
     created_at: datetime
     not_before: datetime
     tries: int = 0
-    sent_at: datetime | None  # set before the first byte leaves
+    sent_at: datetime | None  # set before the first byte is sent
     done_at: datetime | None
     last_error: str | None
 
@@ -170,9 +173,9 @@ class PhaseRow:
 
     phase: Name = field(metadata=KEY)
     protocol_hash: Hash
-    tasks: Annotated[dict[str, str], Document()]  # identifier to the version that the scores are made from
+    tasks: Annotated[dict[str, str], Document()]  # identifier to the version from which the scores are made
     frozen_at: datetime | None
-    record: Hash | None  # of its current record; None until a phase of an earlier version is recorded
+    record: Hash | None  # hash of its current record; None until a phase of an earlier version is recorded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,14 +206,14 @@ class AuditStep:
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """A row of ``events``: something that decides a board, and that the challenge commits to."""
+    """A row of ``events``: something that decides a board and to which the challenge commits."""
 
     id: int = field(metadata=KEY)
     kind: Annotated[str, String(16)]
-    subject: Annotated[str, String(120)]  # whom it is about, such as `submission 1001`
+    subject: Annotated[str, String(120)]  # what it is about, such as `submission 1001`
     phase: Name | None = field(metadata=INDEXED)
-    facts: Hash  # of what it says besides its time, by which a change is noticed
+    facts: Hash  # hash of its contents without the time, to detect changes
     fields: Annotated[dict[str, Any], Document()]
-    nonce: Hash  # what the commitment is salted with
+    nonce: Hash  # salt of the commitment
     commitment: Hash = field(metadata={"unique": True})
-    batch: int | None  # line of the public log that holds the commitment
+    batch: int | None  # number of the log line that contains the commitment

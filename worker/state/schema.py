@@ -1,4 +1,4 @@
-"""The tables of the durable state: those whose rows are values, see :mod:`worker.state.rows`, and small ones."""
+"""The tables of the durable state: those whose rows are dataclasses, see :mod:`worker.state.rows`, and small ones."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ records = Table(
     "records",
     metadata,
     Column("hash", String(64), primary_key=True),
-    Column("document", LargeBinary, nullable=False),  # compressed; it holds hidden labels
-    Column("files", String(64)),  # fingerprint of the files that it was read from
+    Column("document", LargeBinary, nullable=False),  # compressed; contains hidden labels
+    Column("files", String(64)),  # fingerprint of the files from which it was read
     Column("recorded_at", Instant, nullable=False),
 )
 
@@ -86,7 +86,7 @@ receipts = Table(
     Column("commitment", String(64), nullable=False, unique=True),
     Column("nonce", String(64), nullable=False),
     Column("record", Text, nullable=False),
-    Column("batch", Integer),  # line of the public log; NULL until published
+    Column("batch", Integer),  # number of the log line; NULL until published
 )
 
 batches = Table(
@@ -94,7 +94,7 @@ batches = Table(
     metadata,
     Column("sequence", Integer, primary_key=True),
     Column("line", Text, nullable=False),
-    Column("fillers", String(64)),  # key that the line was filled up with; NULL before there was one
+    Column("fillers", String(64)),  # key of the line's filler entries; NULL in lines without them
 )
 
 reveals = Table(

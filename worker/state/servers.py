@@ -1,7 +1,7 @@
 """The state on a database server: PostgreSQL.
 
-Two of the server's advisory locks carry everything: that of a transaction is the write lock, so that the verbs of the store decide as they
-do on SQLite; that of a session is the leader's, see :mod:`worker.state.lock`.
+Two of the server's advisory locks are used. The lock of a transaction is the write lock, so that the store's methods work as on SQLite.
+The lock of a session is the leader's, see :mod:`worker.state.lock`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scoring.errors import OrganizerError
 
 LEAST_VERSION = 15
 CONNECT_WITHIN_S = 10
-# A connection whose other end does not answer: so soon a machine without power gives the leader's lock back.
+# Seconds after which an unresponsive connection counts as dead, so that a machine without power loses the leader's lock.
 DEAD_AFTER_S = 20
 LOOK_S = 0.02  # between two tries to take the write lock
 WRITE_LOCK = 0x6E6575637772  # "neucwr"
@@ -33,11 +33,11 @@ def make_engine(url: str, *, busy_timeout_s: float, stopping: threading.Event | 
 
     Args:
         url: ``postgresql+psycopg://…``
-        busy_timeout_s: How long to wait for a lock.
-        stopping: Set when the process is to end: from then on nothing waits for the write lock.
+        busy_timeout_s: How long to wait for a lock, in seconds.
+        stopping: Set when the process is to end; then nothing waits for the write lock.
 
     Raises:
-        OrganizerError: If the URL is wrong, or the driver is not installed. The URL, which may hold a password, is in no message.
+        OrganizerError: If the URL is wrong, or the driver is not installed. The message never contains the URL, which may hold a password.
     """
     alive = {
         "keepalives_idle": DEAD_AFTER_S // 2,
@@ -50,7 +50,8 @@ def make_engine(url: str, *, busy_timeout_s: float, stopping: threading.Event | 
             url,
             pool_pre_ping=True,
             hide_parameters=True,
-            isolation_level="READ COMMITTED",  # whatever the server's default: who waited for the write lock sees what came before
+            # Regardless of the server's default: a transaction that waited for the write lock must see what was committed before.
+            isolation_level="READ COMMITTED",
             connect_args={"connect_timeout": CONNECT_WITHIN_S, "application_name": "neuco-worker", **alive},
         )
     except ModuleNotFoundError as missing:
@@ -94,11 +95,11 @@ def _begin(busy_timeout_s: float, stopping: threading.Event, connection: sa.Conn
 
 
 def _take_write_lock(connection: sa.Connection, busy_timeout_s: float, stopping: threading.Event) -> None:
-    """Wait for the write lock, in portions, because a statement that waits on the server hears of no signal."""
+    """Wait for the write lock with short tries, because a statement that waits on the server cannot be interrupted by a signal."""
     ends_s = time.monotonic() + busy_timeout_s
     while not connection.exec_driver_sql(f"SELECT pg_try_advisory_xact_lock({WRITE_LOCK})").scalar():
         if stopping.wait(LOOK_S) or time.monotonic() > ends_s:
-            # Then the server refuses it in its own words.
+            # At last, let the server refuse it with its own message.
             connection.exec_driver_sql("SET LOCAL lock_timeout = 1")
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITE_LOCK})")
             return

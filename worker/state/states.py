@@ -1,15 +1,12 @@
-"""The states of a submission, and the one table of transitions between them.
+"""The states of a submission, and the table of the transitions between them.
 
-::
+The usual path is received → acknowledged → fetched → scoring → scored → posted → published. From acknowledged or scoring, a wrong
+file leads to rejected → failed. The other transitions are explained at :data:`TRANSITIONS`.
 
-    received → acknowledged → fetched → scoring → scored → posted → published
-                 ↓↑  ↓            ↓          ↓
-            uploading└────────→ rejected → failed
-
-``cancelled`` can be reached from every state before an answer left, ``superseded`` (re-run under a new
-pk) from every state. Waiting (for the network, an organizer, the answer grid) is never a state of its
-own: it is a ``not_before`` and, if a person must act, a ``hold`` beside the state. ``uploading`` is one
-because nothing is owed there: no answer, no turn, no end of a drain depends on it.
+A submission can be superseded (re-run under a new pk) from every other state, and cancelled until its answer has left. Waiting (for
+the network, an organizer, the answer grid) is never a state of its own: ``not_before`` and, if a person must act, ``hold`` are stored
+with the state. ``uploading`` is a state because nothing is owed during it: the submission needs no answer and takes no turn, and a
+drain can end without it.
 """
 
 from __future__ import annotations
@@ -21,11 +18,11 @@ class State(StrEnum):
     """The state of a submission."""
 
     RECEIVED = "received"
-    """Known by its pk; its facts are not read yet."""
+    """Known by its pk; its facts have not been read yet."""
     ACKNOWLEDGED = "acknowledged"
-    """Its facts are durable here; the queue's message may go."""
+    """Its facts are stored in the database; the queue's message may be deleted."""
     UPLOADING = "uploading"
-    """A large upload that is under way: EvalAI shows a placeholder where its file will be. Nothing is owed to anybody yet."""
+    """A large upload is under way: EvalAI shows a placeholder instead of the file. Nothing is owed to anybody yet."""
     FETCHED = "fetched"
     """Its file is stored here."""
     SCORING = "scoring"
@@ -33,13 +30,13 @@ class State(StrEnum):
     SCORED = "scored"
     """Its cells are durable; the answer is due."""
     POSTED = "posted"
-    """EvalAI has accepted the answer; the board may not know yet."""
+    """EvalAI has accepted the answer; the board may not include it yet."""
     PUBLISHED = "published"
-    """The board in the repository takes it into account."""
+    """The board in the repository includes it."""
     REJECTED = "rejected"
     """The file is wrong; the answer is due."""
     FAILED = "failed"
-    """EvalAI has accepted the fault."""
+    """EvalAI has accepted the message about the fault."""
     CANCELLED = "cancelled"
     """Cancelled or deleted at EvalAI before an answer left, or answered by somebody else."""
     SUPERSEDED = "superseded"
@@ -71,12 +68,13 @@ TRANSITIONS: dict[State, frozenset[State]] = {
     State.CANCELLED: frozenset({State.ACKNOWLEDGED, State.SUPERSEDED}),
     State.SUPERSEDED: frozenset(),
 }
-"""From each state to the states that may follow.
+"""The states that may follow each state.
 
-Backwards on purpose: scoring → fetched (the attempt died), fetched → acknowledged (the stored file is gone), posted or published →
-scored and failed → rejected (somebody set the submission back at EvalAI: the same answer is posted once more), failed or cancelled →
-acknowledged (a host resumed it, or its upload was finished after all), acknowledged → failed (it was not), uploading → acknowledged (its
-message came, or it is time to look at the file again), published → posted (its visibility, name or flag changed: the board is due again).
+These transitions go backwards on purpose: scoring → fetched (the attempt died); fetched → acknowledged (the stored file is gone);
+posted or published → scored and failed → rejected (somebody reset the submission at EvalAI, so the same answer is posted once more);
+failed or cancelled → acknowledged (a host resumed it, or its upload was finished after all); acknowledged → failed (the upload was not
+finished after all); uploading → acknowledged (its message came, or it is time to look at the file again); published → posted (its
+visibility, name or flag changed, so the board must be updated).
 """
 
 ACTIVE = frozenset(
@@ -92,7 +90,7 @@ COUNTED = frozenset({State.POSTED, State.PUBLISHED})
 
 
 class Attempt(StrEnum):
-    """What is tried in a process of its own."""
+    """What is attempted in a child process."""
 
     FETCH = "fetch"
     EVALUATE = "evaluate"
@@ -112,13 +110,13 @@ class Outcome(StrEnum):
     """The submission was cancelled, or the phase was recorded again meanwhile."""
     SHUTDOWN = "shutdown"
     UNFINISHED = "unfinished"
-    """The file was EvalAI's placeholder for a large upload; it is looked at again."""
+    """The file was EvalAI's placeholder for a large upload; it is fetched again later."""
     DEAD = "dead"
-    """Found open at start: the worker that made it is gone."""
+    """Found open at the start: the worker that made it no longer runs."""
 
 
 class OutboxKind(StrEnum):
-    """What is owed to the outside, kept in the outbox until it is done."""
+    """What is owed to EvalAI, kept in the outbox until it is done."""
 
     POST = "post"
     DELETE = "delete"

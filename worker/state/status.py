@@ -1,4 +1,4 @@
-"""The state of a challenge, as values read from the database: for `status`, metrics and health."""
+"""The state of a challenge as values, for `status`, metrics and health."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from worker.state.states import ACTIVE, State
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """What an organizer wants to know.
+    """The facts that an organizer wants to know.
 
     Attributes:
         leader: The daemon or command that leads; None if nobody does.
         states: How many submissions are in each state.
         waiting: Submissions that owe an answer.
-        oldest_waiting_s: Age of the oldest of them, by its submission time.
-        held: Submissions that wait for a person: pk to reason.
+        oldest_waiting_s: Age of the oldest of them in seconds, by its submission time.
+        held: Submissions on hold for a person: pk to reason.
         owed: Rows of the outbox.
         alerts: What needs a person.
-        last_poll: When the queue was last looked at.
+        last_poll: When the queue was last polled.
         last_reconcile: When the listing was last compared.
         last_push: When the board was last pushed.
-        token_expires: When the EvalAI token ends; None for tokens that do not tell.
-        free_bytes: Disk space for stored files.
-        calls_per_submission: EvalAI calls spent on answered submissions alone, on average.
+        token_expires: When the EvalAI token expires; None for tokens without an expiry date.
+        free_bytes: Free disk space for stored files.
+        calls_per_submission: EvalAI calls spent on single answered submissions, on average.
     """
 
     leader: Leader | None

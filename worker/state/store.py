@@ -1,7 +1,7 @@
 """The durable state: every fact that must survive a crash, and the only code that writes it.
 
-Work happens in transactions: ``with store.write() as tx`` takes the write lock at once (BEGIN IMMEDIATE on SQLite, one advisory lock on
-PostgreSQL), so a conditional update inside it is decided by what is there, not by what was read a moment ago.
+Work happens in transactions. ``with store.write() as tx`` takes the write lock at once (BEGIN IMMEDIATE on SQLite, one advisory lock on
+PostgreSQL), so a conditional update sees the present state, not an earlier reading.
 """
 
 from __future__ import annotations
@@ -38,9 +38,13 @@ from worker.state.submissions import Submissions
 from worker.state.wanted_files import WantedFiles
 
 BUSY_TIMEOUT_S = 15
-LOOK_MS = 250  # while a write waits for its lock: so often it looks whether the process is to end
-PAUSE_S = 0.01  # between two tries at a lock, for the one who holds it
+LOOK_MS = 250  # how often a write that waits for its lock checks whether the process is to end
+PAUSE_S = 0.01  # between two tries at a lock, so that its holder can finish
 DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+SINCE_BACKUP = (
+    "The worker then reads from EvalAI the submissions that have no answer yet. An alert names those that were answered after the backup;"
+    " re-run them at EvalAI."
+)
 
 
 class Transaction(
@@ -57,7 +61,7 @@ class Transaction(
     Attestations,
     Register,
 ):
-    """The verbs of the store, inside one transaction."""
+    """All methods of the store, inside one transaction."""
 
 
 class Store:
@@ -66,7 +70,7 @@ class Store:
     Args:
         url: SQLAlchemy URL.
         checkpoint: Called with the name of every transition before and after it is committed; tests kill the process there.
-        stopping: Set when the process is to end: from then on no write waits for a lock.
+        stopping: Set when the process is to end; then no write waits for a lock.
 
     Raises:
         InfrastructureError: If the database cannot be opened.
@@ -115,7 +119,7 @@ class Store:
     def lead(self, now: datetime) -> Iterator[Transaction]:
         """Open the transaction in which this process, which holds the leader's lock, becomes the leader.
 
-        From then on each of its writes looks first whether somebody else has become the leader since, until :meth:`resign`.
+        From then on until :meth:`resign`, each of its writes first checks that no other process has become the leader.
         """
         with self.write() as tx:
             epoch = tx.begin_epoch(now)
@@ -123,7 +127,7 @@ class Store:
         self._epoch = epoch
 
     def resign(self) -> None:
-        """Write like a command again, without being the leader."""
+        """Write as a command does, without checking for another leader."""
         self._epoch = None
 
     @contextmanager
@@ -159,7 +163,7 @@ class Store:
             yield Transaction(connection)
 
     def _begin_sqlite(self, connection: sa.Connection) -> None:
-        """Begin a transaction; one that writes waits for the write lock, in portions, because nothing interrupts SQLite's own waiting."""
+        """Begin a transaction; a write waits for the lock with short tries, because nothing can interrupt SQLite's own waiting."""
         if not connection.get_execution_options().get("neuco_write", False):
             connection.exec_driver_sql("BEGIN")
             return
@@ -173,14 +177,14 @@ class Store:
             driver.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_S * 1000}")
 
     def _prepare_sqlite(self, connection: sqlite3.Connection, _: object) -> None:
-        connection.isolation_level = None  # we begin transactions ourselves
-        # Where several processes make a new database at the same moment, SQLite refuses this at once instead of waiting.
+        connection.isolation_level = None  # transactions are begun explicitly
+        # If several processes make a new database at the same moment, SQLite refuses this at once instead of waiting.
         self._when_free(connection, "PRAGMA journal_mode=WAL")
         for pragma in ("synchronous=FULL", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}")
 
     def _when_free(self, connection: sqlite3.Connection, statement: str) -> None:
-        """Execute a statement, again and again as long as somebody else holds the lock that it needs."""
+        """Execute a statement, and repeat it while another connection holds the lock that it needs."""
         ends_s = time.monotonic() + BUSY_TIMEOUT_S
         while True:
             try:
@@ -197,32 +201,32 @@ class Store:
 
 
 def _make_private(path: Path) -> None:
-    """Make folder and file of a new database readable by their owner alone; SQLite gives the files next to it the same mode."""
+    """Make the folder and the file of a new database readable only by their owner; SQLite gives the files next to it the same mode."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with contextlib.suppress(OSError):  # SQLite says it better, and an existing one keeps its mode
+    with contextlib.suppress(OSError):  # SQLite's own message is clearer, and an existing file keeps its mode
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 @contextmanager
 def typed(file: Path | None) -> Iterator[None]:
-    """Turn what the database's driver raises into errors of ours; ``file`` is None for a server."""
+    """Turn errors of the database's driver into ours; ``file`` is None for a server."""
     try:
         yield
     except OperationalError as error:
         raise failure(error.orig, file, str(error.orig)) from error
     except DBAPIError as error:
-        raise failure(error.orig, file, type(error).__name__) from error  # its text can hold values
-    except sqlite3.Error as error:  # while a connection is prepared
+        raise failure(error.orig, file, type(error).__name__) from error  # its text may contain values
+    except sqlite3.Error as error:  # while a connection is being prepared
         raise failure(error, file, str(error)) from error
 
 
 def failure(cause: BaseException | None, file: Path | None, reason: str) -> InfrastructureError:
-    """Return what to tell when the database failed.
+    """Return the error for a failure of the database.
 
     Args:
-        cause: What the driver raised.
-        file: Where the database is; None for a server.
-        reason: What may be told of the cause.
+        cause: The driver's exception.
+        file: The database's file; None for a server.
+        reason: The part of the cause that may be shown.
     """
     if file is not None and getattr(cause, "sqlite_errorcode", 0) & 0xFF in DAMAGE:
         return damaged(file, str(cause))
@@ -233,10 +237,10 @@ def failure(cause: BaseException | None, file: Path | None, reason: str) -> Infr
 
 
 def damaged(file: Path, reason: str) -> InfrastructureError:
-    """Return what to tell of a database file that cannot be trusted anymore."""
+    """Return the error for a database file that can no longer be trusted."""
     return InfrastructureError(
         f"The state database {file} is damaged ({reason}).",
-        cure="Stop the worker and restore the last backup: `neuco-worker challenge restore ARCHIVE DIRECTORY`. The worker reads newer"
-        f" submissions from EvalAI. Without a backup, `sqlite3 {file} .recover` saves what can still be read.",
+        cure="Stop the worker and restore the last backup: `neuco-worker challenge restore ARCHIVE DIRECTORY`."
+        f" {SINCE_BACKUP} Without a backup, `sqlite3 {file} .recover` saves what can still be read.",
         code="state.damaged",
     )

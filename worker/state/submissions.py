@@ -1,4 +1,4 @@
-"""Submissions and their states: the only place where a state changes."""
+"""Submissions and their states; no other module changes a state."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from worker.state.table import Tables
 
 
 class Submissions(Tables):
-    """The verbs of the submissions."""
+    """Methods for submissions."""
 
     def add(self, pk: int, *, now: datetime, message_phase: int | None = None) -> bool:
-        """Make a submission durable; return whether it was unknown."""
+        """Store a new submission; return whether it was unknown."""
         if self.get(pk) is not None:
             return False
         table = schema.submissions
@@ -47,10 +47,10 @@ class Submissions(Tables):
         """Return submissions, oldest first.
 
         Args:
-            states: Those in these states alone.
-            phase: Those of this phase alone.
-            unread: Those alone whose facts are missing.
-            superseded_by: Those alone that this submission re-ran.
+            states: Only those in these states.
+            phase: Only those of this phase.
+            unread: Only those whose facts are missing.
+            superseded_by: Only those of which this submission is a re-run.
         """
         table = schema.submissions
         query = sa.select(table).order_by(table.c.submitted_at.nulls_first(), table.c.pk)
@@ -65,24 +65,24 @@ class Submissions(Tables):
         return [_remembered(row) for row in self._connection.execute(query)]
 
     def unannounced(self, *, since: datetime) -> bool:
-        """Return whether one that was first seen since a time is known from a listing alone, so that its message is still to come."""
+        """Return whether some submission first seen since a time is known only from a listing, so that its message is still to come."""
         table = schema.submissions
         query = sa.select(table.c.pk).where(table.c.message_phase.is_(None), table.c.first_seen_at > since)
         return self._connection.execute(query.limit(1)).first() is not None
 
     def get_many(self, pks: Collection[int]) -> dict[int, SubmissionRow]:
-        """Return those of some submissions that we know, by number."""
+        """Return the given submissions by pk, if we know them."""
         table = schema.submissions
         found = self._all(SubmissionRow, sa.select(table).where(table.c.pk.in_(pks)))
         return {row.pk: row for row in found}
 
     def move(self, pk: int, source: State, target: State, **values: Any) -> bool:
-        """Move a submission from one state to another, if it still is where the caller thinks.
+        """Move a submission from one state to another, if it is still in the first.
 
-        A move clears the back-off and the hold: what held it is over.
+        A move clears the back-off and the hold, because their cause is over.
 
         Raises:
-            ValueError: If the table of transitions does not know the step; that is a defect.
+            ValueError: If the table of transitions does not contain the step, which is a defect.
         """
         if target not in TRANSITIONS[source]:
             raise ValueError(f"no transition {source} -> {target}")
@@ -105,7 +105,7 @@ class Submissions(Tables):
         )
 
     def authors_unknown(self) -> list[SubmissionRow]:
-        """Return submissions of which EvalAI has told the author's number, and nobody knows whether that is a host, oldest first."""
+        """Return submissions, oldest first, whose author's number is known but not whether the author is a host."""
         table = schema.submissions
         query = sa.select(table).where(
             table.c.by_host.is_(None),
@@ -116,22 +116,22 @@ class Submissions(Tables):
         return [_remembered(row) for row in self._connection.execute(query.order_by(table.c.pk))]
 
     def is_host(self, user: int) -> bool | None:
-        """Return whether a user is a host, as it was found out for another submission; None if it was not."""
+        """Return whether a user is a host, as recorded with another submission; None if unknown."""
         table = schema.submissions
         query = sa.select(table.c.by_host).where(table.c.created_by == user, table.c.by_host.is_not(None))
         return self._connection.execute(query.limit(1)).scalar()
 
     def set_host(self, user: int, *, host: bool) -> None:
-        """Record of all submissions of a user whether a host sent them."""
+        """Record for all submissions of a user whether a host sent them."""
         table = schema.submissions
         self._connection.execute(table.update().where(table.c.created_by == user).values(by_host=host))
 
     def forget_hosts(self) -> None:
-        """Let it be found out again which submissions hosts sent, because others are hosts now."""
+        """Forget which submissions hosts sent, so that it is looked up again, because the hosts have changed."""
         self._connection.execute(schema.submissions.update().values(by_host=None))
 
     def seen(self, addresses: Mapping[int, str], *, asked_at: datetime) -> None:
-        """Record that submissions were met unchanged: when EvalAI was asked, and their files' present addresses."""
+        """Record that submissions were unchanged: when EvalAI was asked, and the current addresses of their files."""
         if not addresses:
             return
         table = schema.submissions
@@ -148,11 +148,11 @@ class Submissions(Tables):
         self._connection.execute(table.update().where(table.c.pk == pk).values(calls=table.c.calls + 1))
 
     def release_all(self) -> None:
-        """Let everything that waited for a retry go at once (a restart retries at once); the answer grid stays."""
+        """End all waits for a retry, because a restart retries at once; the answer grid still applies."""
         self._release(sa.true(), sa.true())
 
     def release(self, pk: int) -> None:
-        """Let one submission, and what is owed to EvalAI for it, go at once if it waited for a retry; the answer grid stays."""
+        """End one submission's wait for a retry, and that of its rows in the outbox; the answer grid still applies."""
         self._release(schema.submissions.c.pk == pk, schema.outbox.c.submission == pk)
 
     def _release(self, of_rows: sa.ColumnElement[bool], of_owed: sa.ColumnElement[bool]) -> None:
@@ -171,5 +171,5 @@ class Submissions(Tables):
 
 @lru_cache(maxsize=256)
 def _remembered(row: sa.Row[Any]) -> SubmissionRow:
-    """Make a value of a row; not again of one that did not change, since steps read what waits again and again."""
+    """Return a row as a value; an unchanged row is cached, because each step reads the waiting submissions again."""
     return SubmissionRow(**row._mapping)

@@ -1,6 +1,6 @@
-"""Files that are wanted again: a command names them, and the worker that leads fetches them from EvalAI.
+"""Files that are wanted again: a command requests them, and the leading worker fetches them from EvalAI.
 
-A request stays until what it was made for is done, so that a kill loses none of them and no file is removed that is still needed.
+A request stays until its purpose is done, so that a crash loses no request and no file is removed that is still needed.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _WANTED = "files_wanted"
 
 @dataclass(frozen=True, kw_only=True)
 class WantedFile:
-    """A request.
+    """A request for a file.
 
     Attributes:
-        submission: Whose file it is.
+        submission: The submission whose file it is.
         file_hash: SHA-256 that it must have.
-        stored: Whether the worker that leads has it.
-        failure: Why it cannot be had, None as long as that is open.
-        tries: Downloads in vain.
+        stored: Whether the leading worker has it.
+        failure: Why it cannot be fetched; None while that is open.
+        tries: Failed downloads.
         not_before: When to try again, ISO 8601.
     """
 
@@ -51,7 +51,7 @@ class WantedFile:
 
 
 class WantedFiles(Submissions, Notices):
-    """The verbs of files that are wanted again."""
+    """Methods for files that are wanted again."""
 
     def wanted_files(self, *, open_only: bool = False) -> list[WantedFile]:
         """Return the requests, in the order of the submissions."""
@@ -63,18 +63,18 @@ class WantedFiles(Submissions, Notices):
         return self._wanted_files().get(pk)
 
     def want_file(self, pk: int, file_hash: str) -> None:
-        """Ask for a submission's file, also after an earlier request; EvalAI is asked for a fresh address of it."""
+        """Request a submission's file, even after an earlier request; its address is read from EvalAI again."""
         self._keep({**self._wanted_files(), pk: WantedFile(submission=pk, file_hash=file_hash)})
         self.note(pk, read_at=None)
 
     def note_wanted(self, pk: int, **values: Any) -> None:
-        """Record what became of a request."""
+        """Record the result of a request."""
         wanted = self._wanted_files()
         if pk in wanted:
             self._keep({**wanted, pk: replace(wanted[pk], **values)})
 
     def forget_wanted(self, pks: Iterable[int]) -> None:
-        """End requests: what they were made for is done."""
+        """Remove requests whose purpose is done."""
         wanted, done = self._wanted_files(), set(pks)
         self._keep({pk: request for pk, request in wanted.items() if pk not in done})
 

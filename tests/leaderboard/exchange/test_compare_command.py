@@ -1,4 +1,4 @@
-"""``neuco-worker score`` without a configuration, and ``compare`` of what it wrote."""
+"""``neuco-worker score`` without a configuration, and ``compare`` of its results."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def compare(runs: Path, capsys: pytest.CaptureFixture[str]) -> Compare:
     return compared
 
 
-def test_score_needs_no_configuration_and_says_results_once(
+def test_score_needs_no_configuration_and_prints_each_result_once(
     runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The first line names the sample values; every figure is told once; a configuration that was named must be there."""
+    """The first line names the sample values, every figure is printed once, and a named configuration file must exist."""
     monkeypatch.chdir(runs.parent)
     arguments = ["score", "--annotation_path", "labels", "--submission_file", "ours.csv", "--phase", "alone"]
     assert guarded(arguments) == 0
@@ -101,7 +101,7 @@ def test_score_needs_no_configuration_and_says_results_once(
 
 
 def test_runs_are_compared_in_pairs(compare: Compare, runs: Path) -> None:
-    """Q and differences are those of the runs, also where sizes differ; the interval of what is far apart does not contain 0."""
+    """Q and differences agree with the runs, even if their sizes differ; a clear difference has an interval without 0."""
     found = compare("ours", "theirs", "narrow")
     assert [one["run"].partition("_")[0] for one in found["runs"]] == ["ours", "theirs", "narrow"]
     ours, theirs, _ = found["runs"]
@@ -119,10 +119,10 @@ def test_runs_are_compared_in_pairs(compare: Compare, runs: Path) -> None:
     assert found["left_out"] == []
 
 
-def test_what_does_not_agree_is_not_paired_and_said(
+def test_tasks_with_other_labels_are_reported_as_unpaired(
     compare: Compare, runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Other labels of the same name, and a task that only one of them has."""
+    """This covers other labels under the same name, and a task that only one run has."""
     found = compare("ours", "ours", phases=("labels", "more"))
     assert list(found["differences"][0]["tasks"]) == ["wood"]
     assert not found["differences"][0]["tasks"]["wood"]["paired"]
@@ -138,7 +138,7 @@ def test_what_does_not_agree_is_not_paired_and_said(
 def test_differences_are_drawn(
     name: str, beginning: bytes, runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As a picture or as its specification, tasks in their order with their mean at the end."""
+    """The chart is a picture or a specification, with the tasks in their order and their mean at the end."""
     folders = [str(next((runs / "labels").glob(f"{run}_*"))) for run in ("ours", "theirs")]
     assert guarded(["compare", *folders, "--plot", str(tmp_path / name)]) == 0
     drawn = (tmp_path / name).read_bytes()
@@ -148,10 +148,10 @@ def test_differences_are_drawn(
         assert json.loads(drawn)["layer"][0]["encoding"]["y"]["sort"] == ["height", "wood", "mean of tasks"]
 
 
-def test_what_cannot_be_compared_is_said(
+def test_runs_that_cannot_be_compared_are_refused(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One run, no run, a run without folds, an unknown kind of picture, no task in common: exit status 2 and a cure."""
+    """One run, no run, a run without folds, an unknown kind of picture and no common task all give exit status 2 and a cure."""
     ours, more = (str(next((runs / phase).glob("ours_*"))) for phase in ("labels", "more"))
     bare = tmp_path / "bare"
     (bare / "height").mkdir(parents=True)
@@ -175,7 +175,7 @@ def test_what_cannot_be_compared_is_said(
 
 
 def test_tables_and_charts_keep_the_order_of_tasks(tmp_path: Path) -> None:
-    """As the runs have them: a leaderboard's columns, and the lines of a size study with the mean of the tasks at the end."""
+    """A leaderboard's columns keep the order of the runs' tasks, and so do the lines of a size study, with the mean at the end."""
     for name in ("one", "two"):
         (tmp_path / "all" / name).mkdir(parents=True)
         document = {

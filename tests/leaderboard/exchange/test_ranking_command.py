@@ -82,7 +82,7 @@ def test_baselines_and_ghost_task() -> None:
     ],
 )
 def test_a_bad_table_is_refused_with_its_cure(text: str, code: str) -> None:
-    """Every fault of a table has a code, a sentence and a cure, and counts as wrong usage."""
+    """Every fault of a table has a code, a sentence and a cure, and gives the exit status of wrong usage."""
     with pytest.raises(OrganizerError) as caught:
         read_table(text)
     assert caught.value.code == code
@@ -91,7 +91,7 @@ def test_a_bad_table_is_refused_with_its_cure(text: str, code: str) -> None:
 
 
 def test_the_largest_scores_still_give_numbers() -> None:
-    """Nothing overflows up to the limit, whichever way tasks and entries pull."""
+    """Scores up to the limit never overflow, with any signs."""
     text = "name,t1,t2\na,1e100,-1e100\nb,-1e100,1e100\nc,1e100,1\n"
     for options in ((), ("--ghost-task", "1e308")):
         printed = json.loads(run("-", "--json", *options, text=text), parse_constant=pytest.fail)

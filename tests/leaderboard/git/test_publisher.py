@@ -1,4 +1,4 @@
-"""Publishing reaches any git repository, harms nothing in it, forces nothing and shows no secret."""
+"""The publisher pushes to any git repository, without damage, without force and without showing a secret."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Render = Callable[[Mapping[str, bytes]], Mapping[str, bytes]]
 
 
 def of(site: Site) -> Render:
-    """Return the render function that the worker hands in."""
+    """Return a render function like the worker's."""
     return lambda existing: render(
         site, readme=existing.get("README.md"), history=existing.get("leaderboard/history.jsonl")
     )
@@ -77,7 +77,7 @@ def test_first_publication_makes_the_branch(tmp_path: Path) -> None:
     git("fsck", "--strict", at=remote)
 
 
-def test_no_change_no_commit(tmp_path: Path) -> None:
+def test_without_a_change_there_is_no_commit(tmp_path: Path) -> None:
     """The same content again makes no commit, from the same clone and from a new one."""
     remote = bare(tmp_path / "remote.git")
     first = publisher(remote, tmp_path).publish(of(simple_site()), "One\n")
@@ -89,7 +89,7 @@ def test_no_change_no_commit(tmp_path: Path) -> None:
     assert commits(remote) == ["One"]
 
 
-def test_what_others_wrote_stays(tmp_path: Path) -> None:
+def test_files_of_others_stay(tmp_path: Path) -> None:
     """Files, folders, submodules, executables and names that are no UTF-8 stay; the README keeps its own text."""
     remote = bare(tmp_path / "remote.git")
     script = blob(remote, b"#!/bin/sh\n")
@@ -131,7 +131,7 @@ def test_what_others_wrote_stays(tmp_path: Path) -> None:
 
 
 def test_planted_links_are_replaced_and_never_followed(tmp_path: Path) -> None:
-    """Symbolic links in our places lead nowhere: they become files and folders, and what they point to is not read or written."""
+    """Symbolic links at our paths become files and folders; their targets are neither read nor written."""
     remote = bare(tmp_path / "remote.git")
     victim = tmp_path / "victim"
     victim.mkdir()
@@ -160,7 +160,7 @@ def test_planted_links_are_replaced_and_never_followed(tmp_path: Path) -> None:
     "path", ["../x", "/x", "leaderboard/../../x", ".git/config", "leaderboard/.GIT/x", "a//b", ""]
 )
 def test_paths_that_leave_the_tree_are_refused(tmp_path: Path, path: str) -> None:
-    """A render that names such a path is a fault of the program, and nothing is pushed."""
+    """A render with such a path raises a ValueError, and nothing is pushed."""
     remote = bare(tmp_path / "remote.git")
     with pytest.raises(ValueError):
         publisher(remote, tmp_path).publish(lambda _: {path: b"x"}, "No\n")
@@ -185,7 +185,7 @@ def test_a_moving_tip_is_followed(tmp_path: Path) -> None:
     assert show(remote, "README.md").startswith("# Edited 2\n")
 
 
-def test_a_tip_that_never_rests(tmp_path: Path) -> None:
+def test_a_tip_that_moves_at_every_attempt_is_an_infrastructure_error(tmp_path: Path) -> None:
     """A branch that moves at every attempt ends in an infrastructure error and is never overwritten."""
     remote = bare(tmp_path / "remote.git")
     add_file(remote, "x", b"0")
@@ -230,8 +230,8 @@ def damage_objects(clone: Path) -> None:
     ],
     ids=["objects", "no-objects", "no-head", "bad-head", "bad-config", "file", "locks"],
 )
-def test_a_damaged_clone_is_made_anew(tmp_path: Path, damage: Callable[[Path], object]) -> None:
-    """Whatever happened to the clone, the next publication succeeds."""
+def test_a_damaged_clone_is_replaced(tmp_path: Path, damage: Callable[[Path], object]) -> None:
+    """The next publication succeeds after any damage to the clone."""
     remote = bare(tmp_path / "remote.git")
     add_file(remote, "x", b"0")
     publisher(remote, tmp_path).publish(of(simple_site()), "One\n")
@@ -243,7 +243,7 @@ def test_a_damaged_clone_is_made_anew(tmp_path: Path, damage: Callable[[Path], o
     git("fsck", "--strict", at=remote)
 
 
-def test_nothing_of_the_surroundings_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_users_git_configuration_has_no_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Global configuration, hooks and git's environment variables of the process change nothing, and no identity is needed."""
     remote = bare(tmp_path / "remote.git")
     home = tmp_path / "home"
@@ -269,7 +269,7 @@ def test_nothing_of_the_surroundings_counts(tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_a_local_repository_of_another_account(tmp_path: Path) -> None:
-    """A repository that belongs to another account, as a mounted folder may, receives pushes."""
+    """Pushes to a repository that belongs to another account, for example in a mounted folder, succeed."""
     remote = bare(tmp_path / "remote.git")
     for path in (remote, *remote.rglob("*")):
         os.chown(path, 12345, 12345)
@@ -277,8 +277,8 @@ def test_a_local_repository_of_another_account(tmp_path: Path) -> None:
     assert not publisher(remote, tmp_path).publish(of(simple_site()), "Publish\n").changed
 
 
-def test_a_push_to_this_machine_survives_a_loss_of_power(tmp_path: Path) -> None:
-    """What git has accepted is written to the disk; by default, a loss of power would leave empty objects."""
+def test_a_push_to_a_local_repository_is_flushed_to_the_disk(tmp_path: Path) -> None:
+    """By git's default, a power failure after the push would leave empty objects."""
     remote = bare(tmp_path / "remote.git")
     hook = remote / "hooks" / "pre-receive"
     hook.parent.mkdir(exist_ok=True)
@@ -290,7 +290,7 @@ def test_a_push_to_this_machine_survives_a_loss_of_power(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", ["refs/heads/main.lock", "HEAD.lock"])
 def test_the_lock_of_a_killed_push_is_removed_once_it_is_old(tmp_path: Path, name: str) -> None:
-    """A push that is killed leaves its lock in a repository on this machine; the lock of a push that runs is respected."""
+    """A killed push leaves its lock in a local repository; the fresh lock of a running push stays."""
     remote = bare(tmp_path / "remote.git")
     publisher(remote, tmp_path).publish(of(simple_site(["Alpha"])), "Publish\n")
     lock = remote / name
@@ -306,7 +306,7 @@ def test_the_lock_of_a_killed_push_is_removed_once_it_is_old(tmp_path: Path, nam
 
 
 def seen_in_processes(secret: str) -> bool:
-    """Say whether any process shows the secret in its arguments."""
+    """Return whether any process has the secret in its arguments."""
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             if secret.encode() in path.read_bytes():
@@ -317,7 +317,7 @@ def seen_in_processes(secret: str) -> bool:
 
 
 def test_smart_http_with_a_token(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Over authenticated HTTP pushes arrive while another client commits in between, and the token shows nowhere."""
+    """Pushes over authenticated HTTP succeed while another client commits in between, and the token appears nowhere."""
     remote = bare(tmp_path / "root" / "team" / "board.git")
     add_file(remote, "README.md", b"# Mine\n")
     leaks: list[bool] = []
@@ -347,7 +347,7 @@ def test_smart_http_with_a_token(tmp_path: Path, caplog: pytest.LogCaptureFixtur
 
 
 def fails(ours: Publisher, code: str, kind: type[NeucoError]) -> None:
-    """Check that a publication and a check both fail with an error of the tree that shows no secret."""
+    """Check that a publication and a check both fail with one of our errors, which shows no secret."""
     for attempt in (lambda: ours.publish(of(simple_site()), "No\n"), ours.check):
         with pytest.raises(kind) as caught:
             attempt()
@@ -364,7 +364,7 @@ def http(tmp_path: Path) -> GitServer:
         yield server  # type: ignore[misc]
 
 
-def test_wrong_token_is_the_organizers(tmp_path: Path, http: GitServer) -> None:
+def test_a_wrong_token_is_an_organizer_error(tmp_path: Path, http: GitServer) -> None:
     """A refused or missing token is an organizer error, at a publication and at a check."""
     for token in ("wrong", None):
         fails(
@@ -374,7 +374,7 @@ def test_wrong_token_is_the_organizers(tmp_path: Path, http: GitServer) -> None:
         )
 
 
-def test_missing_repository_is_the_organizers(tmp_path: Path, http: GitServer) -> None:
+def test_a_missing_repository_is_an_organizer_error(tmp_path: Path, http: GitServer) -> None:
     """A repository that is not there is an organizer error, over HTTP and on disk."""
     fails(
         publisher(f"{http.url}/none.git", tmp_path, token=TOKEN),
@@ -386,7 +386,7 @@ def test_missing_repository_is_the_organizers(tmp_path: Path, http: GitServer) -
 
 @pytest.fixture
 def read_only(tmp_path: Path) -> Iterator[Path]:
-    """A repository on a file system that cannot be written to, as a service of systemd sees a folder that its unit does not name."""
+    """Return a repository on a read-only file system, which is how a systemd service sees a folder that its unit does not list."""
     place = bare(tmp_path / "remote.git")
     steps = [["--bind", str(place), str(place)], ["-o", "remount,ro,bind", str(place)]]
     for step in steps:
@@ -401,7 +401,7 @@ def read_only(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_read_only_file_system_is_named(tmp_path: Path, read_only: Path) -> None:
-    """Git's own words are the same as for a dozen other faults, and its trial push succeeds; neither is taken for an answer."""
+    """The fault is found although git's message is the same for a dozen faults, and its trial push succeeds."""
     for address in (read_only, f"file://{read_only}"):
         ours = publisher(address, tmp_path)
         fails(ours, "leaderboard.read_only", OrganizerError)
@@ -410,7 +410,7 @@ def test_a_read_only_file_system_is_named(tmp_path: Path, read_only: Path) -> No
 
 
 def test_a_folder_that_cannot_be_written_or_seen_is_named() -> None:
-    """A repository of another user and one in a closed folder are told apart; where nothing is wrong nothing is said."""
+    """A repository of another user and one in a closed folder get different errors, and a good one gets none."""
     with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to strangers
         folder = Path(name)
         folder.chmod(0o755)
@@ -425,7 +425,7 @@ def test_a_folder_that_cannot_be_written_or_seen_is_named() -> None:
 
 
 def fault_of_a_stranger(place: Path) -> str:
-    """Ask what keeps a user without rights from pushing to a folder; one who has none already asks as they are."""
+    """Return the fault of a folder for an unprivileged user, in a child process if the tests run as root."""
     if os.getuid() != 0:
         found = folder_fault(place)
         return "" if found is None else found.code
@@ -436,7 +436,7 @@ def fault_of_a_stranger(place: Path) -> str:
             found = folder_fault(place)
             os.write(writer, b"" if found is None else found.code.encode())
         finally:
-            os._exit(0)  # whatever happens, nothing of the test goes on here
+            os._exit(0)  # the child must never continue with the tests
     os.close(writer)
     os.waitpid(child, 0)
     with os.fdopen(reader) as said:
@@ -444,7 +444,7 @@ def fault_of_a_stranger(place: Path) -> str:
 
 
 def test_a_full_disk_of_the_repository_is_named(tmp_path: Path) -> None:
-    """The push fails for want of room there, which is not the network's fault, and succeeds when there is room."""
+    """The push fails with an error about the disk, not the network, and succeeds once there is space."""
     disk = tmp_path / "disk"
     disk.mkdir()
     made = subprocess.run(
@@ -465,7 +465,7 @@ def test_a_full_disk_of_the_repository_is_named(tmp_path: Path) -> None:
         subprocess.run(["umount", str(disk)], check=True)
 
 
-def test_unreachable_server_is_infrastructure(tmp_path: Path) -> None:
+def test_an_unreachable_server_is_an_infrastructure_error(tmp_path: Path) -> None:
     """A server that refuses connections is an infrastructure error, and a later publication succeeds."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -477,7 +477,7 @@ def test_unreachable_server_is_infrastructure(tmp_path: Path) -> None:
         )
 
 
-def test_a_hook_that_declines_is_the_organizers(tmp_path: Path) -> None:
+def test_a_push_that_a_hook_declines_is_an_organizer_error(tmp_path: Path) -> None:
     """A protected branch is an organizer error."""
     remote = bare(tmp_path / "remote.git")
     hook = remote / "hooks" / "pre-receive"
@@ -512,7 +512,7 @@ def git_processes(url: str) -> list[str]:
 
 
 def until_gone(url: str) -> None:
-    """Wait until no process talks to an address: those that were killed need a moment to die."""
+    """Wait until no process talks to an address, because killed processes take a moment to end."""
     ends = time.monotonic() + 60
     while found := git_processes(url):
         assert time.monotonic() < ends, found
@@ -520,7 +520,7 @@ def until_gone(url: str) -> None:
 
 
 def test_a_silent_server_times_out(tmp_path: Path, silent: str) -> None:
-    """A server that says nothing costs the time limit and leaves no process behind."""
+    """A server that never answers ends in a timeout and leaves no process behind."""
     with pytest.raises(InfrastructureError) as caught:
         publisher(silent, tmp_path, timeout_s=0.4).publish(of(simple_site()), "No\n")
     assert caught.value.code == "leaderboard.timeout"
@@ -574,13 +574,13 @@ def test_addresses_that_are_refused(tmp_path: Path, url: str) -> None:
     "branch", ["", "-f", "a..b", "a b", "a:b", "x.lock", "/x", "x/", "refs/heads/*", "a@{1}"]
 )
 def test_branches_that_are_refused(tmp_path: Path, branch: str) -> None:
-    """What is no plain branch name is refused."""
+    """Only plain branch names are accepted."""
     with pytest.raises(OrganizerError):
         publisher(tmp_path / "remote.git", tmp_path, branch=branch)
 
 
 def test_ssh_with_pinned_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over ssh only the given key is offered, only pinned hosts are trusted, nothing is asked; a wrong host key is the organizer's."""
+    """Only the given key is offered, only pinned hosts are trusted, and nothing prompts; a wrong host key is an organizer error."""
     remote = bare(tmp_path / "remote.git")
     tools = tmp_path / "bin"
     tools.mkdir()
@@ -647,7 +647,7 @@ def test_five_hundred_updates_stay_small(tmp_path: Path) -> None:
 
 
 def test_the_clone_is_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clone packs its objects when they get many, and goes on."""
+    """The clone packs its objects once there are many, and still works."""
     monkeypatch.setattr("leaderboard.git.clone.LOOSE_OBJECTS", -300)
     remote = bare(tmp_path / "remote.git")
     for updates in (1, 2, 3):
@@ -657,8 +657,8 @@ def test_the_clone_is_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert len(list(clone.glob("objects/??/*"))) < 40
 
 
-def test_commit_messages_tell_what_happened() -> None:
-    """A message counts submissions and moves and names public submissions; nothing a participant wrote is in it."""
+def test_commit_messages_have_counts_and_no_names() -> None:
+    """A message counts submissions and moves and lists public submissions, without any text of a participant."""
     rows = [
         standing(1, "Evil\n\nSubmission: 1", move=1, move_kind=MoveKind.OWN),
         standing(2, "$(rm -rf)", move=-1, move_kind=MoveKind.PASSIVE),
@@ -693,8 +693,8 @@ def test_commit_messages_tell_what_happened() -> None:
         assert all(len(line) <= 100 for line in text.splitlines())
 
 
-def test_commits_since_ours_are_told(tmp_path: Path) -> None:
-    """Whose they are and what they touched, newest first; none on our own tip, nor without anything to compare with."""
+def test_commits_of_others_since_ours_are_reported(tmp_path: Path) -> None:
+    """Authors and files are reported, newest first; there are none if the tip is ours, or if our last commit is unknown."""
     remote = bare(tmp_path / "remote.git")
     ours = publisher(remote, tmp_path)
     last = ours.publish(of(simple_site()), "One\n").commit
@@ -714,10 +714,10 @@ def test_commits_since_ours_are_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("state", ["kept", "lost"])
-def test_a_forced_push_is_told_from_many_commits(
+def test_a_forced_push_is_distinguished_from_many_commits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
-    """Also where our commit lies deeper than what is fetched at first, and whether or not the clone is still there."""
+    """This works even if our commit is deeper than the first fetch, with and without an existing clone."""
     monkeypatch.setattr("leaderboard.git.clone.NEAR", 3)
     remote = bare(tmp_path / "remote.git")
     last = publisher(remote, tmp_path).publish(of(simple_site()), "One\n").commit
@@ -742,7 +742,7 @@ def test_a_forced_push_is_told_from_many_commits(
 
 
 def test_a_file_of_an_earlier_commit_is_found_without_the_clone(tmp_path: Path) -> None:
-    """As long as the remote has that commit; none otherwise."""
+    """The file is found as long as the remote has that commit."""
     remote = bare(tmp_path / "remote.git")
     ours = publisher(remote, tmp_path)
     last = ours.publish(of(simple_site()), "One\n").commit
@@ -756,17 +756,17 @@ def test_a_file_of_an_earlier_commit_is_found_without_the_clone(tmp_path: Path) 
     assert fresh.earlier("0" * 40, "index.html") is None
 
 
-def test_another_branch_has_a_history_of_its_own(tmp_path: Path) -> None:
-    """What is pushed beside the board shares no commit with it, and a second push adds to the first, also from a new clone."""
+def test_another_branch_has_its_own_history(tmp_path: Path) -> None:
+    """Another branch shares no commit with the board's, and a second push adds to the first, also from a new clone."""
     remote = bare(tmp_path / "remote.git")
     board = publisher(remote, tmp_path)
     board.publish(of(simple_site()), "Board\n")
-    beside = board.beside("files")
-    beside.publish(lambda _: {"one": b"1"}, "One\n")
-    beside.discard()
-    beside.publish(lambda _: {"two": b"2"}, "Two\n")
+    other = board.for_branch("files")
+    other.publish(lambda _: {"one": b"1"}, "One\n")
+    other.discard()
+    other.publish(lambda _: {"two": b"2"}, "Two\n")
     assert (paths(remote, "files"), commits(remote, "files")) == (["one", "two"], ["Two", "One"])
     assert commits(remote) == ["Board"]
     board.stop()
     with pytest.raises(Cancelled):
-        beside.publish(lambda _: {"three": b"3"}, "Three\n")
+        other.publish(lambda _: {"three": b"3"}, "Three\n")

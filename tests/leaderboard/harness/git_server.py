@@ -16,7 +16,7 @@ from werkzeug.wrappers import Request, Response
 
 @dataclass
 class GitServer:
-    """Serves the bare repositories under a folder to anyone who shows the token."""
+    """Serves the bare repositories under a folder to clients that send the token."""
 
     root: Path
     token: str

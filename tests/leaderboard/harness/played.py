@@ -1,4 +1,4 @@
-"""A phase that is played through, board by board, as the worker makes them."""
+"""A phase that runs board by board, like the worker's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from leaderboard.snapshot import Board, Entry, PhaseSite, PhaseSnapshot, Rules, 
 
 
 class PlayedPhase:
-    """An evaluation phase to which submissions come.
+    """An evaluation phase that receives submissions.
 
     Args:
         tasks: Its tasks, all on the same samples.
@@ -33,7 +33,7 @@ class PlayedPhase:
         self.history: list[Board] = []
 
     def receive(self, *entries: Entry) -> None:
-        """Take submissions in."""
+        """Add submissions."""
         self._snapshot = replace(self._snapshot, entries=(*self._snapshot.entries, *entries))
 
     def make_board(self, at: datetime) -> None:

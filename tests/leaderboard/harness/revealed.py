@@ -1,4 +1,4 @@
-"""A revealed challenge with made-up scores, drawn from a seeded generator, for pictures."""
+"""A revealed challenge with random scores from a seeded generator, for pictures."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def revealed_site() -> Site:
 
 
 def crowd_site(teams: int = 100, tasks: int = 12) -> Site:
-    """Return a site that needs room: many teams and tasks, long names, moves, a failed row, a baseline and a team out of competition."""
+    """Return a large site: many teams and tasks, long names, moves, a failed row, a baseline and a team out of competition."""
     random = np.random.default_rng(1)
     identifiers = tuple(
         f"tropospheric_nitrogen_dioxide_{task}" if task % 3 else f"crop_{task}" for task in range(tasks)

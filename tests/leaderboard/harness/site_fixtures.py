@@ -20,7 +20,7 @@ SECRET = Figures(
 
 
 def standing(rank: int, team: str | None = None, **facts: object) -> Standing:
-    """Return one row with plain facts, each of which can be set."""
+    """Return one row with default values, each of which can be set."""
     values: dict[str, object] = {
         "rank": rank,
         "rank_by_mean": rank,
@@ -125,8 +125,8 @@ def moving_site(updates: int = 12, teams: int = 6) -> Site:
 def embed2scale_site() -> Site:
     """Return the published history of the 2025 Embed2Scale board.
 
-    Only rank, team and mean Q were public; a change of a team's mean Q is taken for its own submission, which is all a reader of that
-    board could know. Submission numbers are made up from the order of these changes.
+    Only rank, team and mean Q were public, so a change of a team's mean Q counts as its own submission. Submission numbers follow the order
+    of these changes.
     """
     tables: dict[tuple[str, str], list[tuple[int, str, float]]] = {}
     with (DATA / "embed2scale_leaderboard_history.csv").open(newline="", encoding="utf-8") as lines:
@@ -148,10 +148,10 @@ def embed2scale_site() -> Site:
 
 
 def methods_site(names: Sequence[str] = ()) -> Site:
-    """Return the board of 2025 with links to all that one site can have, and what its teams might say of their methods.
+    """Return the board of 2025 with all links that a site can have, and with made-up methods of its teams.
 
     Args:
-        names: Names of methods, given to the rows in turn; by default some as long as titles of papers are.
+        names: Names of methods for the rows in turn; by default some as long as titles of papers.
     """
     site = embed2scale_site()
     names = names or (

@@ -1,4 +1,4 @@
-"""When there is a next board, what it says, and who moved."""
+"""When there is a next board, what it contains, and how rows moved."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def board(snapshot: PhaseSnapshot, *history: Board, at: datetime = AT) -> Board 
 
 
 def made(snapshot: PhaseSnapshot, *history: Board) -> Board:
-    """Make the next board, which there must be."""
+    """Make the next board, and check that there is one."""
     result = board(snapshot, *history)
     if result is None:
         pytest.fail("there is no next board")
@@ -45,7 +45,7 @@ def moves(of: Board) -> dict[int, tuple[int, MoveKind]]:
 
 
 def test_the_first_board() -> None:
-    """Rows stand by dynamic rank, all new, with every counted submission as a trigger."""
+    """Rows are in the order of the dynamic rank, all new, and every counted submission is a trigger."""
     first = made(phase(steady(1, 1, 10, 10), steady(2, 2, 30, 20), steady(3, 1, 20, 40)))
     assert [(row.rank, row.team, row.submission, row.submissions) for row in first.standings] == [
         (1, "Team 1", 3, 2),
@@ -58,13 +58,13 @@ def test_the_first_board() -> None:
     assert first.standings[0].last_submitted_at == START + timedelta(hours=3)
 
 
-def test_no_rows_no_board() -> None:
+def test_without_rows_there_is_no_board() -> None:
     """Before the first public score there is nothing to publish."""
     assert board(phase()) is None
     assert board(phase(steady(1, 1, 10, public=False))) is None
 
 
-def test_nothing_changed_no_board() -> None:
+def test_without_a_change_there_is_no_board() -> None:
     """The same phase gives no second board, and neither do private or incomplete submissions."""
     entries = steady(1, 1, 10, 20), steady(2, 2, 30, 5)
     first = made(phase(*entries))
@@ -74,8 +74,8 @@ def test_nothing_changed_no_board() -> None:
     assert board(phase(*entries, steady(3, 1, 99)), first) is None
 
 
-def test_movement_causes_no_board_of_its_own() -> None:
-    """After a move, the unchanged phase gives no further board that would take the arrows off."""
+def test_movement_alone_makes_no_board() -> None:
+    """After a move, the unchanged phase gives no further board without the arrows."""
     entries = steady(1, 1, 10, 20), steady(2, 2, 5, 5), steady(3, 2, 30, 30)
     first = made(phase(*entries[:2]))
     second = made(phase(*entries), first)
@@ -84,7 +84,7 @@ def test_movement_causes_no_board_of_its_own() -> None:
     assert board(phase(*entries), first, second) is None
 
 
-def test_a_change_below_the_printed_digits_is_none() -> None:
+def test_a_change_below_the_printed_digits_makes_no_board() -> None:
     """A rescored cell that prints the same makes no board; one that prints differently does."""
     first = made(phase(steady(1, 1, 10.0)))
     assert board(phase(steady(1, 1, 10.0004)), first) is None
@@ -103,7 +103,7 @@ def test_a_change_below_the_printed_digits_is_none() -> None:
     ],
 )
 def test_a_new_name_or_flag_makes_a_board_without_triggers(change: dict[str, object]) -> None:
-    """What a reader can see of a row is content, no matter who changed it; no submission became counted."""
+    """Everything that a reader can see of a row makes a new board; there are no triggers, because no new submission counts."""
     entries = steady(1, 1, 10, 20), steady(2, 2, 30, 5)
     first = made(phase(*entries))
     second = made(phase(entries[0], replace(entries[1], **change)), first)  # type: ignore[arg-type]
@@ -111,7 +111,7 @@ def test_a_new_name_or_flag_makes_a_board_without_triggers(change: dict[str, obj
     assert second.triggers == ()
 
 
-def test_a_submission_that_does_not_count_shows_in_the_count_only() -> None:
+def test_a_submission_that_does_not_count_changes_only_the_count() -> None:
     """With ``best`` a worse public submission changes count and date, and triggers nothing."""
     entries = steady(1, 1, 30), steady(2, 1, 20)
     first = made(phase(entries[0], selection=Selection.BEST))
@@ -120,8 +120,8 @@ def test_a_submission_that_does_not_count_shows_in_the_count_only() -> None:
     assert second.triggers == ()
 
 
-def test_the_last_row_may_leave() -> None:
-    """A team that withdraws leaves an empty board behind, once."""
+def test_a_board_without_its_last_row_is_published_once() -> None:
+    """If the only team withdraws, one empty board follows."""
     first = made(phase(steady(1, 1, 10)))
     gone = phase(steady(1, 1, 10, public=False))
     second = made(gone, first)
@@ -129,8 +129,8 @@ def test_the_last_row_may_leave() -> None:
     assert board(gone, first, second) is None
 
 
-def test_a_third_party_moves_two_others_passively() -> None:
-    """When weights swap two untouched teams, both moves are passive and the cause is the trigger (paper A.3)."""
+def test_moves_caused_by_a_third_team_are_passive() -> None:
+    """When new weights swap two other teams, both moves are passive and the third team's submission is the trigger (paper A.3)."""
     entries = steady(1, 1, 10, 20), steady(2, 2, 11, 12), steady(3, 3, 0, 16)
     first = made(phase(*entries))
     second = made(phase(*entries, steady(4, 3, -90, 16)), first)
@@ -138,8 +138,8 @@ def test_a_third_party_moves_two_others_passively() -> None:
     assert second.triggers == (4,)
 
 
-def test_sending_the_same_again_is_no_own_move() -> None:
-    """A team whose new submission has the same scores has not moved itself."""
+def test_sending_the_same_scores_again_is_no_own_move() -> None:
+    """A move of a team whose new submission has the same scores is passive."""
     entries = steady(1, 1, 10, 20), steady(2, 2, 11, 12), steady(3, 3, 0, 16)
     first = made(phase(*entries))
     again = replace(entries[0], submission=5, submitted_at=START + timedelta(hours=5))
@@ -147,7 +147,7 @@ def test_sending_the_same_again_is_no_own_move() -> None:
     assert moves(second)[1] == (-1, MoveKind.PASSIVE)
 
 
-def test_a_new_task_moves_nobody_by_itself() -> None:
+def test_moves_caused_by_a_new_task_are_passive() -> None:
     """Ranks that change because the organizer added a task are passive; a rescored old task is the row's own."""
     old = steady(1, 1, 10), steady(2, 2, 20)
     first = made(phase(*old))
@@ -190,15 +190,15 @@ def test_baselines_take_no_number_away() -> None:
 @settings(max_examples=15, deadline=None)
 @given(st.permutations(range(8)))
 def test_the_order_of_entries_does_not_matter(order: list[int]) -> None:
-    """Equal phases give byte-equal boards, bootstrap included, in whatever order the database gave them."""
+    """Equal phases give byte-equal boards, including the bootstrap, in any order of the entries."""
     entries = [noisy(pk, pk % 5, 0.4 + pk % 3 / 50) for pk in range(8)]
     assert to_json(made(phase(*[entries[index] for index in order]))) == to_json(made(phase(*entries)))
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.text(), st.text(), st.floats(-1e6, 1e6))
-def test_json_brings_boards_back_exactly(team: str, method: str, level: float) -> None:
-    """A board survives the database: hostile names, floats to the last bit, moments, private figures."""
+def test_boards_survive_json_exactly(team: str, method: str, level: float) -> None:
+    """Hostile names, floats to the last bit, times and private figures are restored."""
     entries = entry(1, 1, {"a": (level, level + 1)}, team=team), steady(2, 2, 7, baseline=True, method=method)
     original = made(phase(*entries))
     assert from_json(to_json(original)) == original
@@ -213,28 +213,28 @@ def test_json_brings_boards_back_exactly(team: str, method: str, level: float) -
         '{"fingerprint":"ab","rules":{"baselines_weigh":true,"decimals":3,"ghost_task":0.0}}',
     ],
 )
-def test_boards_that_kept_less_come_back_as_they_were(private: str) -> None:
-    """A board from before rules were kept, or without rows, is written again as it was read: the reveal publishes it so."""
+def test_boards_of_older_versions_survive_json_unchanged(private: str) -> None:
+    """A board of an older version, or without rows, is written again as it was read, because the reveal publishes it."""
     text = to_json(replace(made(phase(steady(1, 1, 10))), private=Private())).replace("{}", private)
     assert to_json(from_json(text)) == text
 
 
-def test_half_of_the_figures_is_refused() -> None:
-    """A check of a reveal is not shown weights without the rows that they must follow from."""
+def test_figures_without_their_rows_are_refused() -> None:
+    """Weights without the rows that they follow from are refused, because a reveal could not be verified."""
     text = to_json(replace(made(phase(steady(1, 1, 10))), private=Private()))
     with pytest.raises(KeyError):
         from_json(text.replace("{}", '{"weights":{"a":1.0}}'))
 
 
 def test_another_schema_is_refused() -> None:
-    """A board of an unknown schema is not guessed at."""
+    """A board with an unknown schema is refused."""
     text = to_json(made(phase(steady(1, 1, 10)))).replace('"schema":1,"sequence"', '"schema":2,"sequence"')
     with pytest.raises(ValueError, match="schema 2"):
         from_json(text)
 
 
-def test_private_figures_are_those_of_the_table() -> None:
-    """Weights, weighted ranks and per-task scores stand in the private part, by hand."""
+def test_private_figures_by_hand() -> None:
+    """Weights, weighted ranks and per-task scores in the private part equal values worked out by hand."""
     figures = made(phase(steady(1, 1, 10, 40), steady(2, 2, 20, 10))).private.figures
     assert figures is not None
     assert figures.tasks == ("a", "b")
@@ -249,20 +249,20 @@ def test_private_figures_are_those_of_the_table() -> None:
 
 
 def test_rows_of_different_fold_numbers_are_not_compared() -> None:
-    """A phase whose rows were scored over different numbers of folds is the organizer's to correct."""
+    """A phase whose rows have different numbers of folds is an organizer error."""
     with pytest.raises(OrganizerError, match="folds") as caught:
         made(phase(entry(1, 1, {"a": (0.5, 0.5)}), entry(2, 2, {"a": (0.5, 0.5, 0.5)})))
     assert caught.value.code == "board.folds_differ"
 
 
-def test_a_naive_time_is_refused() -> None:
-    """Boards know their time zone."""
+def test_a_time_without_a_time_zone_is_refused() -> None:
+    """Times of boards need a time zone."""
     with pytest.raises(ValueError, match="aware"):
         board(phase(steady(1, 1, 10)), at=datetime(2026, 1, 1))  # noqa: DTZ001
 
 
 def test_teams_that_cannot_be_told_apart_share_a_group() -> None:
-    """Near scores with scatter share a group; a clear step opens the next; group numbers go down the board."""
+    """Noisy scores that are close share a group, a clear difference begins the next one, and numbers increase down the board."""
     random = np.random.default_rng(0)
     levels = {1: 0.70, 2: 0.70, 3: 0.40, 4: 0.40}
     entries = [
@@ -274,7 +274,7 @@ def test_teams_that_cannot_be_told_apart_share_a_group() -> None:
 
 
 def test_awards_go_to_teams_in_competition() -> None:
-    """Baselines and guests win nothing; ties share; the two awards may differ."""
+    """Baselines and teams out of competition win nothing, ties share an award, and the two awards may differ."""
     result = made(
         phase(
             steady(1, 1, 99, 99, baseline=True, method="m"),

@@ -1,4 +1,4 @@
-"""Comparisons: what is certain about a difference in Q, from simulations with known truth and from laws."""
+"""Intervals of differences in Q, against simulations with known truth and general properties."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ FOLDS = 40
 
 
 def pair(first: np.ndarray, second: np.ndarray, *, paired: bool = True, splits: str = "s") -> TaskPair:
-    """Two runs of a task."""
+    """Return two runs of a task."""
     return TaskPair(first=first, second=second, splits=(splits, splits), paired=paired)
 
 
 def scores(
     random: np.random.Generator, *, shift: float = 0.0, shared: np.ndarray | None = None
 ) -> np.ndarray:
-    """Fold scores around 0.7; what ``shared`` says of a fold holds for both runs."""
+    """Return fold scores around 0.7; ``shared`` is added to both runs."""
     luck = np.zeros(FOLDS) if shared is None else shared
     return np.clip(0.7 + shift + luck + 0.01 * random.standard_normal(FOLDS), 0, 1)
 
 
-def test_the_difference_is_that_of_the_quality_scores() -> None:
-    """Of each task and of their mean, failed folds left out."""
+def test_the_difference_is_between_the_quality_scores() -> None:
+    """This holds for each task and for their mean, without failed folds."""
     random = np.random.default_rng(0)
     first, second = scores(random), scores(random, shift=-0.1)
     first[3] = second[7] = np.nan
@@ -38,16 +38,16 @@ def test_the_difference_is_that_of_the_quality_scores() -> None:
     assert not found.overall.is_certain
 
 
-def test_a_run_differs_from_itself_by_nothing() -> None:
-    """For certain in pairs; unpaired, nobody knows that it is the same."""
+def test_a_run_compared_with_itself_has_no_difference() -> None:
+    """A paired comparison is certain; an unpaired one cannot know that the runs are the same."""
     one = scores(np.random.default_rng(1))
     assert compare([pair(one, one)], epsilon=EPSILON).overall.interval == (0.0, 0.0)
     low, high = compare([pair(one, one, paired=False)], epsilon=EPSILON).overall.interval or (0.0, 0.0)
     assert low < 0 < high
 
 
-def test_luck_that_both_have_cancels_in_pairs_only() -> None:
-    """Easy and hard folds for both make the interval wide, unless they are compared in pairs."""
+def test_hard_folds_cancel_only_in_a_paired_comparison() -> None:
+    """Folds that are easy or hard for both runs make the interval wide, unless the comparison is paired."""
     random = np.random.default_rng(2)
     luck = 0.05 * random.standard_normal(FOLDS)
     first, second = scores(random, shared=luck), scores(random, shared=luck, shift=0.02)
@@ -59,7 +59,7 @@ def test_luck_that_both_have_cancels_in_pairs_only() -> None:
 
 
 def test_tasks_on_the_same_splits_are_drawn_together() -> None:
-    """The same task twice is as uncertain as once; two tasks on other splits are less uncertain together."""
+    """The same task twice is as uncertain as once; the mean of two tasks on different splits is less uncertain."""
     random = np.random.default_rng(3)
     first, second = scores(random), scores(random, shift=0.01)
     once = compare([pair(first, second)], epsilon=EPSILON)
@@ -71,8 +71,8 @@ def test_tasks_on_the_same_splits_are_drawn_together() -> None:
 
 
 @pytest.mark.parametrize("paired", [True, False])
-def test_an_interval_covers_what_it_promises(paired: bool) -> None:
-    """In simulations with known truth 95 % of the intervals hold it, within what 300 of them can tell."""
+def test_95_percent_of_intervals_cover_the_truth(paired: bool) -> None:
+    """In 300 simulations with known truth, about 95 % of the intervals contain it."""
     random = np.random.default_rng(4)
     truth = 100 * EPSILON * (0.72 / (0.04 + EPSILON) - 0.70 / (0.05 + EPSILON))
     held = 0
@@ -90,8 +90,8 @@ def test_an_interval_covers_what_it_promises(paired: bool) -> None:
 
 
 @pytest.mark.parametrize("folds", [1, 2, 3])
-def test_too_few_folds_tell_nothing(folds: int) -> None:
-    """One fold has no spread; of two or three it depends, and never is an interval a number that is not finite."""
+def test_too_few_folds_give_no_interval(folds: int) -> None:
+    """One fold has no deviation; with two or three an interval may be missing, but is always finite."""
     random = np.random.default_rng(5)
     found: Comparison = compare([pair(random.random(folds), random.random(folds))], epsilon=EPSILON)
     assert folds > 1 or found.overall.interval is None
@@ -99,7 +99,7 @@ def test_too_few_folds_tell_nothing(folds: int) -> None:
 
 
 @pytest.mark.parametrize("tasks", [[], [pair(np.array([np.nan]), np.array([0.5]))]])
-def test_nothing_to_compare_is_refused(tasks: list[TaskPair]) -> None:
-    """No task, or one that a run has failed in altogether."""
+def test_a_comparison_without_tasks_or_scores_is_refused(tasks: list[TaskPair]) -> None:
+    """There is no task, or a run has no finite score on one."""
     with pytest.raises(ValueError, match="at least one task"):
         compare(tasks, epsilon=EPSILON)

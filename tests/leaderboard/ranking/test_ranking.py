@@ -1,4 +1,4 @@
-"""Laws and known answers of the dynamic rank."""
+"""General properties and known answers of the dynamic rank."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scoring.quality import quality, quality_of_moments
 
 DATA = Path(__file__).parents[1] / "data"
 
-# Quarters: spread and sums are then free of rounding noise, and ties are frequent.
+# Quarters, so that deviations and sums have no rounding errors and ties are frequent.
 tables = npst.arrays(
     np.float64,
     st.tuples(st.integers(1, 8), st.integers(1, 6)),
@@ -57,7 +57,7 @@ def test_agrees_with_loops(table: np.ndarray) -> None:
 
 @given(tables, st.randoms(use_true_random=False))
 def test_team_order_does_not_matter(table: np.ndarray, random: object) -> None:
-    """Shuffling the entries shuffles the standings and changes not a bit of them."""
+    """Shuffling the entries shuffles the standings and changes nothing else, to the last bit."""
     order = list(range(len(table)))
     random.shuffle(order)  # type: ignore[attr-defined]
     plain, shuffled = rank(table), rank(table[order])
@@ -90,14 +90,14 @@ def test_equal_scores_equal_ranks(table: np.ndarray, data: st.DataObject) -> Non
 
 @given(tables, st.sampled_from([0.5, 2.0, 1024.0]), st.integers(-8, 8))
 def test_scale_and_shift_change_no_rank(table: np.ndarray, scale: float, shift: int) -> None:
-    """Ranks depend on the scale of the whole table no more than on its origin."""
+    """Ranks do not depend on the scale or the origin of the whole table."""
     plain, moved = rank(table), rank(table * scale + shift)
     assert plain.ranks == moved.ranks
     assert plain.weights == pytest.approx(moved.weights, abs=1e-9)
 
 
 @given(tables, st.data())
-def test_outsiders_change_nothing(table: np.ndarray, data: st.DataObject) -> None:
+def test_entries_outside_the_weights_change_nothing(table: np.ndarray, data: st.DataObject) -> None:
     """Entries outside the weights leave weights, weighted ranks and ranks of the others as they are."""
     outsiders = data.draw(
         npst.arrays(np.float64, (3, table.shape[1]), elements=st.integers(-40, 400).map(float))
@@ -114,8 +114,10 @@ def test_outsiders_change_nothing(table: np.ndarray, data: st.DataObject) -> Non
 
 
 @given(tables, st.data())
-def test_an_outsider_ranks_like_its_insider_twin(table: np.ndarray, data: st.DataObject) -> None:
-    """An entry outside with the scores of one inside gets the same rank number."""
+def test_an_entry_out_of_competition_ranks_like_its_twin_in_it(
+    table: np.ndarray, data: st.DataObject
+) -> None:
+    """An entry out of competition gets the rank number of an entry in competition with the same scores."""
     index = data.draw(st.integers(0, len(table) - 1))
     inside = np.arange(len(table) + 1) < len(table)
     ranking = rank(np.vstack([table, table[index]]), weighs=inside, numbered=inside)
@@ -124,7 +126,9 @@ def test_an_outsider_ranks_like_its_insider_twin(table: np.ndarray, data: st.Dat
 
 
 @given(tables, st.data())
-def test_whoever_dominates_is_not_behind(table: np.ndarray, data: st.DataObject) -> None:
+def test_an_entry_that_dominates_another_does_not_rank_behind_it(
+    table: np.ndarray, data: st.DataObject
+) -> None:
     """An entry at least as good as another in every task does not rank behind it."""
     better, worse = data.draw(st.tuples(*[st.integers(0, len(table) - 1)] * 2))
     table[better] = np.maximum(table[better], table[worse])
@@ -140,8 +144,8 @@ def test_ghost_task_only_dilutes(table: np.ndarray, ghost: float) -> None:
     assert diluted.weights == pytest.approx(expected, abs=1e-9)
 
 
-def test_order_between_equals() -> None:
-    """Equal weighted ranks stand teams before others, then by mean, then by the given tie-break; no rank changes."""
+def test_the_order_of_entries_with_equal_ranks() -> None:
+    """Entries with equal weighted ranks are ordered teams first, then by mean, then by the given tie-break; no rank changes."""
     table = np.array([[1.0, 3.0], [1.0, 3.0], [1.0, 3.0], [3.0, 1.0]])
     # By hand: spreads are equal, weights 1/2; ranks (2, 1) and (1, 4).
     ranking = rank(table, numbered=np.array([False, True, True, True]), tie_breaks=["a", "c", "b", "d"])
@@ -153,14 +157,14 @@ def test_order_between_equals() -> None:
 
 
 def test_without_any_spread_weights_are_uniform() -> None:
-    """When no task tells entries apart all weights are equal, though the rounding of a mean would say otherwise."""
+    """If every task scores all entries the same, all weights are equal, in spite of rounding errors of the means."""
     table = np.full((3, 4), 0.1)
     assert rank(table).weights == (0.25,) * 4
     assert rank(table, ghost_task=0.5).weights == (0.0,) * 4
     assert rank(table).ranks == (1, 1, 1)
 
 
-def test_ghost_of_the_size_of_the_spread_halves_the_weights() -> None:
+def test_a_ghost_task_with_the_total_spread_halves_the_weights() -> None:
     """For δ0 = Σ the ghost task takes half of the weight (paper A.1)."""
     table = np.array([[0.0, 0.0], [2.0, 4.0]])  # spreads 1 and 2
     assert rank(table, ghost_task=3.0).weights == pytest.approx([1 / 6, 1 / 3])
@@ -181,7 +185,7 @@ def test_known_answer_by_hand() -> None:
 
 
 def test_a_third_party_swaps_two_others() -> None:
-    """The paper's hallmark (A.3): a third entry's scores turn two untouched entries over through the weights."""
+    """A third entry's scores reverse two other entries through the weights (paper A.3)."""
     first, second = [10.0, 20.0], [11.0, 12.0]
     before = rank(np.array([first, second, [0.0, 16.0]]))
     after = rank(np.array([first, second, [-90.0, 16.0]]))
@@ -190,7 +194,7 @@ def test_a_third_party_swaps_two_others() -> None:
     )
 
 
-def test_bad_by_design_inflates_its_task() -> None:
+def test_a_baseline_that_fails_a_task_inflates_its_weight() -> None:
     """A baseline that fails one task pulls weight to it, unless it is kept out of the weights (paper A.3)."""
     teams = [[30.0, 30.0], [31.0, 26.0], [29.0, 22.0]]
     table = np.array([*teams, [-70.0, 20.0]])
@@ -201,13 +205,13 @@ def test_bad_by_design_inflates_its_task() -> None:
 
 @pytest.mark.parametrize("table", [np.zeros((2, 0)), np.array([[1.0, np.nan]]), np.array([[np.inf]])])
 def test_a_table_without_numbers_is_refused(table: np.ndarray) -> None:
-    """No task, NaN or infinity: there is no rank to give."""
+    """A table without tasks, or with NaN or infinity, is refused."""
     with pytest.raises(ValueError, match="finite"):
         rank(table)
 
 
 def test_replicates_are_ranked_like_single_tables() -> None:
-    """The vectorised core gives each replicate exactly what it gives a table alone."""
+    """The vectorized code gives each replicate exactly the ranks of a single table."""
     tables_ = np.random.default_rng(5).normal(20, 5, (7, 6, 4)).round(1)
     weighs = np.array([True, True, False, True, True, False])
     stacked = weighted_ranks(task_ranks(tables_, weighs), task_weights(tables_, weighs))
@@ -223,8 +227,8 @@ def test_replicates_are_ranked_like_single_tables() -> None:
     ),
     st.data(),
 )
-def test_ranks_count_who_is_ahead(tables: np.ndarray, data: st.DataObject) -> None:
-    """A rank is one plus the insiders that are better, found by comparing each with each; ties and outsiders included."""
+def test_ranks_count_the_better_entries(tables: np.ndarray, data: st.DataObject) -> None:
+    """A rank is one plus the number of better numbered entries, counted pair by pair, with ties and other entries."""
     inside = data.draw(npst.arrays(np.bool_, tables.shape[1]))
     better = tables[:, None, inside, :] > tables[:, :, None, :]
     assert np.array_equal(task_ranks(tables, inside), 1 + better.sum(axis=2))

@@ -1,4 +1,4 @@
-"""Which submissions make the rows."""
+"""Which submissions become the rows of a board."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def test_best_is_the_highest_unrounded_mean_the_earlier_on_a_tie() -> None:
     assert chosen_pks(phase(*entries, selection=Selection.BEST)) == [2]
 
 
-def test_chosen_is_the_organizers_word_and_last_where_there_is_none() -> None:
-    """``chosen`` names a team's submission; teams without a word keep their last one."""
+def test_chosen_takes_the_named_submission_or_else_the_last() -> None:
+    """The last submission counts for teams that the organizer named none for."""
     entries = steady(1, 1, 10), steady(2, 1, 20), steady(3, 2, 5), steady(4, 2, 6)
     assert chosen_pks(phase(*entries, selection=Selection.CHOSEN, chosen={1: 1})) == [1, 4]
 
 
-def test_a_private_choice_does_not_appear() -> None:
-    """Naming a private submission does not publish it."""
+def test_a_chosen_private_submission_does_not_appear() -> None:
+    """Choosing a private submission does not publish it."""
     entries = steady(1, 1, 10, public=False), steady(2, 1, 20)
     assert chosen_pks(phase(*entries, selection=Selection.CHOSEN, chosen={1: 1})) == [2]
 
@@ -57,14 +57,14 @@ def test_private_hidden_and_incomplete_submissions_do_not_count() -> None:
     assert [(row.entry.submission, row.submissions) for row in rows] == [(1, 1)]
 
 
-def test_one_failed_fold_does_not_take_a_row_away() -> None:
-    """A cell with finite folds left is scored."""
+def test_a_row_with_one_failed_fold_still_counts() -> None:
+    """A cell with at least one finite fold has a score."""
     entry = steady(1, 1, 10)
     assert chosen_pks(phase(replace(entry, scores={"a": (0.1, math.nan)}))) == [1]
 
 
 def test_counts_and_dates_are_of_all_public_submissions() -> None:
-    """A row tells how many submissions it was chosen from and when the last came, though an earlier one counts."""
+    """A row has the number of all public submissions and the date of the last one, even if an earlier one counts."""
     entries = steady(1, 1, 30), steady(2, 1, 20), steady(3, 1, 10), steady(4, 1, 10, public=False)
     (row,) = counted(phase(*entries, selection=Selection.BEST))
     assert (row.entry.submission, row.submissions) == (1, 3)
@@ -96,13 +96,13 @@ def test_a_baseline_without_a_method_is_still_a_row_of_its_own() -> None:
 
 
 def test_an_empty_phase_has_no_rows() -> None:
-    """No entries or no tasks: nobody contends."""
+    """A phase without entries or tasks has no contenders."""
     assert counted(phase()) == ()
     assert counted(replace(phase(steady(1, 1, 10)), row_sets={})) == ()
 
 
 @pytest.mark.parametrize("weigh", [True, False])
-def test_who_competes_and_who_weighs(weigh: bool) -> None:
+def test_teams_compete_and_weigh_and_baselines_weigh_by_rule(weigh: bool) -> None:
     """Teams in competition do both, baselines weigh by rule, teams out of competition do neither."""
     snapshot = phase(
         steady(1, 1, 3),

@@ -45,14 +45,14 @@ def test_iqm_is_scipys_trimmed_mean(table: np.ndarray) -> None:
 
 
 def test_iqm_by_hand() -> None:
-    """Of eight scores the middle four count: one brilliant and one failed task change nothing."""
+    """The middle four of eight scores count, so one very good and one failed task change nothing."""
     assert iqm(np.array([[-90.0, 1, 2, 3, 4, 5, 6, 99]])).tolist() == [3.5]
     assert iqm(np.array([[0.0, 1, 2, 3, 4, 5, 6, 7]])).tolist() == [3.5]
 
 
 @given(st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), min_size=2, max_size=12))
 def test_kendall_is_scipys_tau_b(pairs: list[tuple[int, int]]) -> None:
-    """Tau-b is scipy's, and nothing where one side orders nobody."""
+    """Tau-b is scipy's, and None if one side is a single tie."""
     first, second = zip(*pairs, strict=True)
     tau = kendall_tau(first, second)
     if len(set(first)) == 1 or len(set(second)) == 1:
@@ -68,8 +68,8 @@ def test_kendall_by_hand() -> None:
     assert kendall_tau([1, 2, 3], [2, 1, 3]) == pytest.approx(1 / 3)
 
 
-def test_leaving_out_the_inflater_turns_a_pair_over() -> None:
-    """A third entry that makes a task heavy decides the order of two others; without it they stand the other way round."""
+def test_leaving_out_an_entry_can_reverse_a_pair() -> None:
+    """A third entry that increases a task's weight decides the order of two others; without it their order reverses."""
     table = np.array([[10.0, 20.0], [11.0, 12.0], [-90.0, 16.0]])
     assert rank(table).ranks == (2, 1, 3)
     found = {
@@ -80,8 +80,8 @@ def test_leaving_out_the_inflater_turns_a_pair_over() -> None:
 
 
 @given(tables)
-def test_flips_are_what_a_ranking_without_the_entry_says(table: np.ndarray) -> None:
-    """The listed pairs are those that the official ranking of the remaining entries turns over."""
+def test_flips_agree_with_a_ranking_without_the_entry(table: np.ndarray) -> None:
+    """The listed pairs are those that are reversed in the official ranking of the remaining entries."""
     base = rank(table).ranks
     for left in leave_one_out(table, weighs=everyone(table), numbered=everyone(table)):
         rest = [index for index in range(len(table)) if index != left.entry]

@@ -1,4 +1,4 @@
-"""The bootstrap: what its figures mean, and that they may be trusted."""
+"""The figures of the bootstrap: their definition, and that their intervals are reliable."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ EPSILON = 0.02
 
 
 def table(*tasks: np.ndarray, row_sets: tuple[str, ...] | None = None, seed: str = "dev") -> FoldTable:
-    """Return a table, each task on its own row set unless told."""
+    """Return a table, with each task on its own row set by default."""
     names = row_sets or tuple(f"rows {index}" for index in range(len(tasks)))
     return FoldTable(row_sets=names, folds=tasks, seed=seed)
 
 
 def run(of: FoldTable, **facts: object) -> object:
-    """Bootstrap with everybody weighing and numbered unless told."""
+    """Bootstrap; by default all entries weigh and are numbered."""
     entries = len(of.folds[0])
     values = {"weighs": np.ones(entries, bool), "numbered": np.ones(entries, bool), "replicates": 200}
     return bootstrap(of, epsilon=EPSILON, **(values | facts))  # type: ignore[arg-type]
@@ -75,7 +75,7 @@ def test_agrees_with_ranking_each_replicate_alone() -> None:
 
 
 def test_tasks_on_one_row_set_share_their_folds() -> None:
-    """A task counted twice on one row set is as uncertain as once; on two row sets its luck would average out."""
+    """A task that is counted twice on one row set is as uncertain as once; on two row sets, errors would average out."""
     scores = noisy(np.random.default_rng(1), [0.5], 30)
 
     def width(*row_sets: str) -> float:
@@ -108,14 +108,14 @@ def test_the_same_seed_gives_the_same_figures_and_another_does_not() -> None:
     assert first.q_intervals != other.q_intervals  # type: ignore[attr-defined]
 
 
-def test_the_resampling_is_frozen() -> None:
-    """The stream of fold indices is part of what makes boards byte-stable: a change here changes every published group."""
+def test_the_resampled_folds_never_change() -> None:
+    """A change of the drawn fold indices would change the bytes of boards, and every published group."""
     (row_set,) = _row_sets(table(np.array([[0.1, 0.2, 0.3, 0.4]])))
     assert row_set.draw("dev", 3).tolist() == [[0, 2, 1, 1], [1, 0, 2, 1], [1, 0, 3, 0]]
 
 
-def test_chunks_do_not_show() -> None:
-    """Replicates are worked off in chunks; the first ones do not depend on how many follow."""
+def test_the_size_of_chunks_changes_nothing() -> None:
+    """Replicates are computed in chunks; the first ones do not depend on the number of all."""
     random = np.random.default_rng(6)
     of = table(noisy(random, [0.5, 0.505, 0.51], 9))
     short, long = naive(of, 30)[0], naive(of, 250)[0]
@@ -124,7 +124,7 @@ def test_chunks_do_not_show() -> None:
     assert luck.p_first == tuple(np.mean(np.array(long) == 1, axis=0))  # type: ignore[attr-defined]
 
 
-def test_few_folds_work() -> None:
+def test_few_folds_give_finite_intervals() -> None:
     """Four folds, some failed, give finite intervals around mean Q, or none where one fold is left."""
     random = np.random.default_rng(7)
     tasks = [noisy(random, [0.5, 0.6, 0.4], 4) for _ in range(3)]
@@ -139,13 +139,13 @@ def test_few_folds_work() -> None:
     assert single.p_first == (1.0, 0.0)  # type: ignore[attr-defined]
 
 
-def test_scores_without_scatter_have_no_interval_to_speak_of() -> None:
+def test_equal_scores_have_an_interval_of_one_point() -> None:
     """If every fold gives the same score the interval is that score's quality."""
     luck = run(table(np.full((1, 8), 0.25)))
     assert luck.q_intervals == ((25.0, 25.0),)  # type: ignore[attr-defined]
 
 
-def test_outsiders_change_no_figure() -> None:
+def test_entries_out_of_competition_change_no_figure() -> None:
     """A baseline outside weights and numbers leaves the others' figures as they are."""
     random = np.random.default_rng(8)
     tasks = [noisy(random, [0.5, 0.51, 0.52, 0.1], 15) for _ in range(2)]
@@ -170,14 +170,14 @@ def test_mismatched_folds_are_refused() -> None:
 def coverage(folds: int, tasks: int, noise: float, runs: int = 500, replicates: int = 300) -> float:
     """Return the share of simulated runs whose interval covers the true mean Q.
 
-    One run is one entry: a single bootstrap holds them all, for they share nothing but the fold indices.
+    One run is one entry. A single bootstrap computes several, because they share only the fold indices.
     """
     random = np.random.default_rng(folds * 1000 + tasks)
     means = random.uniform(0.2, 0.9, (tasks, runs, 1))
     spreads = noise * random.uniform(0.5, 1.5, (tasks, runs, 1))
     truth = (100 * EPSILON * means / (spreads + EPSILON))[..., 0].mean(axis=0)
     covered = 0
-    # A few runs per bootstrap, with a seed of their own: shared indices would tie the runs' luck together.
+    # Few runs per bootstrap, each with another seed, because shared indices correlate the runs.
     size = 10
     for start in range(0, runs, size):
         part = slice(start, start + size)
@@ -199,8 +199,8 @@ def test_the_interval_covers_the_truth(folds: int, tasks: int, noise: float) -> 
     assert 0.93 <= coverage(folds, tasks, noise) <= 0.97
 
 
-def test_the_standard_error_is_the_scatter_of_repeated_draws() -> None:
-    """The influence function gives the standard deviation that Q has over fresh independent folds."""
+def test_the_standard_error_is_the_deviation_over_repeated_draws() -> None:
+    """The influence function gives the standard deviation of Q over fresh independent folds."""
     random = np.random.default_rng(11)
     scores = noisy(random, [0.6] * 2000, 100, 0.05)
     quality = 100 * EPSILON * scores.mean(axis=1) / (scores.std(axis=1) + EPSILON)
@@ -208,7 +208,7 @@ def test_the_standard_error_is_the_scatter_of_repeated_draws() -> None:
     assert np.median(errors) == pytest.approx(quality.std(), rel=0.1)
 
 
-def test_a_replicates_error_is_that_of_its_own_folds() -> None:
+def test_a_replicates_error_agrees_with_its_resampled_folds() -> None:
     """The polynomial over counts gives what the influence function gives on the resampled array itself."""
     random = np.random.default_rng(12)
     scores = noisy(random, [0.6, -0.3], 15, 0.1)
@@ -224,8 +224,8 @@ def test_a_replicates_error_is_that_of_its_own_folds() -> None:
         assert quality[replicate, :, 0] == pytest.approx(100 * EPSILON * mean / (std + EPSILON), rel=1e-9)
 
 
-def test_a_cell_that_lost_every_drawn_fold_keeps_what_was_observed() -> None:
-    """Where only failed folds are drawn, quality is that of the finite ones: neither NaN nor a score without scatter."""
+def test_a_cell_whose_drawn_folds_all_failed_keeps_its_observed_score() -> None:
+    """If only failed folds are drawn, the quality is that of the finite folds, neither NaN nor a score without deviation."""
     scores = np.array([[0.4, 0.6, np.nan, np.nan, np.nan]])
     row_sets = _row_sets(table(scores))
     counts = np.array([[0, 0, 2, 3, 0], [2, 0, 1, 1, 1]], np.uint16)
@@ -240,7 +240,7 @@ def test_a_cell_that_lost_every_drawn_fold_keeps_what_was_observed() -> None:
     st.randoms(use_true_random=False),
 )
 def test_sums_on_the_grid_are_exact(values: np.ndarray, random: object) -> None:
-    """Whatever the order in which a library adds counted grid values, nothing is rounded, and little was lost on the way there."""
+    """Sums of counted grid values are never rounded, in any order, and the values were hardly changed by the grid."""
     grid = _on_grid(values[None])[0]
     picked = [random.randrange(len(grid)) for _ in grid]  # type: ignore[attr-defined]
     counts = np.bincount(picked, minlength=len(grid))
@@ -252,7 +252,7 @@ def test_sums_on_the_grid_are_exact(values: np.ndarray, random: object) -> None:
 
 
 def test_tie_groups_by_hand() -> None:
-    """An entry joins the group above unless the group's first, not its neighbour, beats it in 95 %."""
+    """An entry joins the group above unless the group's first entry, not its neighbor, beats it in 95 %."""
     beats = np.zeros((5, 5))
     beats[0] = [0, 0.6, 0.949, 0.95, 1.0]
     beats[3] = [0, 0, 0, 0, 0.8]
@@ -260,7 +260,7 @@ def test_tie_groups_by_hand() -> None:
 
 
 def test_unnumbered_entries_open_no_group_for_teams() -> None:
-    """A baseline between two teams leaves the teams' groups as they are without it."""
+    """A baseline between two teams does not change the teams' groups."""
     beats = np.zeros((4, 4))
     beats[0] = [0, 0.99, 0.5, 0.99]
     assert tie_groups(range(4), [True, False, True, True], beats) == {0: 1, 1: 2, 2: 1, 3: 2}

@@ -24,7 +24,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    """Return a tab that fails the test if the page complains, fetches anything foreign or throws."""
+    """Return a tab that fails the test if the page logs an error, fetches anything external or throws."""
     tab = browser.new_page(viewport={"width": 1180, "height": 860}, color_scheme="light")
     tab.set_default_timeout(60_000)
     said: list[str] = []
@@ -38,7 +38,7 @@ def page(browser: Browser) -> Iterator[Page]:
 
 @pytest.fixture(scope="session")
 def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write what needs room: the page of 100 teams, before and after the reveal, and private reports."""
+    """Write large pages: the page of 100 teams, before and after the reveal, and private reports."""
     root = tmp_path_factory.mktemp("wide")
     few, crowd = revealed_site(), crowd_site()
     hidden = replace(crowd, phases=(replace(crowd.phases[0], revealed=False),))

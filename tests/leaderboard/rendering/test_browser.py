@@ -92,7 +92,7 @@ def server(pages: Path) -> Iterator[str]:
 
 
 def test_sort_filter_and_toggle(page: Page, server: str) -> None:
-    """Over HTTP: headers sort both ways and say so, the search filters and counts, the toggle shows the mean-Q standing."""
+    """Headers sort both ways and show it, the search filters and counts, and the toggle shows the ranking by mean Q (over HTTP)."""
     page.goto(f"{server}/embed2scale/index.html#dev")
     site = embed2scale_site()
     by_rank = names_of(site, 0)
@@ -121,8 +121,8 @@ def test_sort_filter_and_toggle(page: Page, server: str) -> None:
     assert teams(page) == by_rank
 
 
-def test_the_head_stays_and_colors_are_the_readers_choice(page: Page, server: str) -> None:
-    """Names of columns are there wherever the reader is in a board; light or dark is remembered."""
+def test_the_table_head_stays_visible_and_the_color_choice_is_remembered(page: Page, server: str) -> None:
+    """The head stays while the reader scrolls, and light or dark is remembered."""
     page.set_viewport_size({"width": 1180, "height": 320})
     page.goto(f"{server}/embed2scale/index.html#dev")
     head = page.locator("section:not([hidden]) .board thead th.team")
@@ -130,23 +130,23 @@ def test_the_head_stays_and_colors_are_the_readers_choice(page: Page, server: st
     box = head.bounding_box()
     assert box is not None
     assert abs(box["y"]) < 1
-    paper = "getComputedStyle(document.body).backgroundColor"
+    background = "getComputedStyle(document.body).backgroundColor"
     page.emulate_media(color_scheme="light")
-    light = page.evaluate(paper)
+    light = page.evaluate(background)
     button = page.get_by_role("button", name="Colors: system")
     button.click()
-    assert page.evaluate(paper) == light
+    assert page.evaluate(background) == light
     page.get_by_role("button", name="Colors: light").click()
-    dark = page.evaluate(paper)
+    dark = page.evaluate(background)
     assert dark != light
     page.reload()
-    assert page.evaluate(paper) == dark
+    assert page.evaluate(background) == dark
     page.get_by_role("button", name="Colors: dark").click()
-    assert page.evaluate(paper) == light
+    assert page.evaluate(background) == light
 
 
-def test_a_row_opens_and_its_address_can_be_sent(page: Page, server: str) -> None:
-    """What a team has sent, its best value and why it moved; team, order and search stand in the address, and come back with it."""
+def test_an_opened_row_has_an_address_that_restores_it(page: Page, server: str) -> None:
+    """The row shows the team's submissions, its best value and why it moved; the address keeps team, order and search."""
     page.set_viewport_size({"width": 1180, "height": 800})
     page.goto(f"{server}/embed2scale/index.html#dev")
     shown = page.locator("section#dev")
@@ -178,7 +178,7 @@ def test_a_row_opens_and_its_address_can_be_sent(page: Page, server: str) -> Non
 
 
 def test_phases_moves_and_figure(page: Page, pages: Path) -> None:
-    """From a file: phases switch, a move explains itself, a row lights up its line, older updates unfold."""
+    """Phases switch, moves have explanations, a row highlights its line, and older updates unfold (from a file)."""
     page.goto((pages / "embed2scale" / "index.html").as_uri())
     site = embed2scale_site()
     assert teams(page) == names_of(site, 1)
@@ -210,7 +210,7 @@ def test_phases_moves_and_figure(page: Page, pages: Path) -> None:
 
 
 def test_hostile_names_in_a_real_browser(page: Page, pages: Path) -> None:
-    """Every hostile name is shown as its display name, and none of them became markup or ran."""
+    """Every hostile name is shown as its display name; none becomes markup or runs."""
     page.goto((pages / "hostile" / "index.html").as_uri())
     shown = page.locator("table.board tbody th bdi").all_text_contents()
     assert [name for name in shown if not name.startswith("(unnamed")] == [
@@ -223,8 +223,8 @@ def test_hostile_names_in_a_real_browser(page: Page, pages: Path) -> None:
     assert page.locator("svg script, svg img").count() == 0
 
 
-def test_methods_have_a_column_where_there_is_room(page: Page, pages: Path) -> None:
-    """At a desk they are a column that sorts; on a phone the opened row tells them."""
+def test_methods_have_a_column_on_wide_screens(page: Page, pages: Path) -> None:
+    """On a desktop they are a sortable column; on a phone the opened row shows them."""
     page.goto((pages / "methods" / "index.html").as_uri() + "#dev")
     shown = page.locator("section#dev")
     head = shown.get_by_role("columnheader", name="Method")
@@ -244,8 +244,8 @@ def test_methods_have_a_column_where_there_is_room(page: Page, pages: Path) -> N
     assert shown.locator(".told .by a").first.is_visible()
 
 
-def test_how_to_check_leaves_the_chosen_phase(page: Page, pages: Path) -> None:
-    """The link leads down the page; the phase that was shown stays."""
+def test_the_link_to_the_checks_keeps_the_chosen_phase(page: Page, pages: Path) -> None:
+    """The link scrolls down the page, and the shown phase stays."""
     page.goto((pages / "methods" / "index.html").as_uri() + "#dev")
     page.get_by_role("link", name="How to check this").click()
     assert page.locator("#check pre").is_visible()
@@ -276,7 +276,7 @@ def test_looks_and_accessibility(
 
 
 def test_without_javascript(browser: Browser, pages: Path) -> None:
-    """Without JavaScript all phases, all rows, reasons and figures are there, and no control that does nothing."""
+    """Without JavaScript all phases, rows, reasons and figures are visible, and there is no control without effect."""
     with browser.new_context(java_script_enabled=False) as context:
         page = context.new_page()
         page.goto((pages / "embed2scale" / "index.html").as_uri())
@@ -292,7 +292,7 @@ def test_without_javascript(browser: Browser, pages: Path) -> None:
 
 
 def test_reveal_shows_tasks(page: Page, pages: Path) -> None:
-    """After the reveal the heat map, intervals and stable views stand on the page with the tasks' real names."""
+    """After the reveal the page has the heat map, intervals and stable views, with the tasks' real names."""
     page.goto((pages / "revealed" / "index.html").as_uri())
     heads = page.locator("table.heat thead th.task").all_inner_texts()
     assert sorted(heads) == [f"secret_task_{number}" for number in range(5)]
@@ -302,7 +302,7 @@ def test_reveal_shows_tasks(page: Page, pages: Path) -> None:
 
 
 def overhanging(page: Page) -> list[str]:
-    """Return what hangs over the right edge of the window: the page itself, or a table in no box that scrolls."""
+    """Return what overflows the window on the right: the page itself, or a table outside any scrollable box."""
     return list(
         page.evaluate("""() => [
             ...(document.documentElement.scrollWidth > innerWidth ? ["the page"] : []),
@@ -312,12 +312,12 @@ def overhanging(page: Page) -> list[str]:
 
 
 def fits(box: Locator) -> bool:
-    """Return whether nothing in a box that could scroll is out of sight."""
+    """Return whether all content of a scrollable box is visible."""
     return bool(box.evaluate("box => box.scrollWidth <= box.clientWidth"))
 
 
 def hints(page: Page, box: Locator) -> str:
-    """Return the edges of a box, left and right, that are drawn unlike its middle, within its padding, where nothing else is."""
+    """Return which edges of a box, left and right, differ from its middle, measured in the empty padding."""
     box.scroll_into_view_if_needed()
     area = box.bounding_box()
     assert area is not None
@@ -332,7 +332,7 @@ def hints(page: Page, box: Locator) -> str:
 
 @pytest.mark.parametrize("name", ["few", "crowd", "hidden"])
 def test_every_width_shows_the_whole_board(page: Page, wide: Path, name: str) -> None:
-    """From phone to wall, nothing hangs over the edge and the standings fit; so do the reasons of moves, which the table does not cut."""
+    """From phone to wall screen, nothing overflows, the standings fit, and reasons of moves are not cut."""
     page.goto((wide / f"{name}.html").as_uri())
     board = page.locator(".scroll:has(table.board)")
     moved = page.locator("details.why").all()[-1:]
@@ -355,7 +355,7 @@ def test_every_width_shows_the_whole_board(page: Page, wide: Path, name: str) ->
 
 @pytest.mark.parametrize("name", SITES)
 def test_small_boards_fit_at_every_width(page: Page, pages: Path, name: str) -> None:
-    """The boards of a few teams, real and hostile, by mean Q and sorted by the last column, fit from phone to wall."""
+    """Small boards with real and hostile names fit at every width, by mean Q and sorted by the last column."""
     page.goto((pages / name / "index.html").as_uri())
     page.locator("section:not([hidden]) input[value=mean]").check()
     page.locator("section:not([hidden]) th[data-sort=last] button").click()
@@ -365,8 +365,8 @@ def test_small_boards_fit_at_every_width(page: Page, pages: Path, name: str) -> 
         assert all(fits(box) for box in page.locator(".scroll:has(table.board):visible").all()), width
 
 
-def test_what_scrolls_says_so(page: Page, wide: Path) -> None:
-    """On a phone the rank chart opens at its names, and each box shows at its edges where there is more."""
+def test_boxes_that_scroll_show_it(page: Page, wide: Path) -> None:
+    """On a phone the rank chart is scrolled to its names, and each box shows at its edges that there is more."""
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto((wide / "few.html").as_uri())
     chart = page.locator(".scroll:has(svg.evolution)")
@@ -387,7 +387,7 @@ def test_what_scrolls_says_so(page: Page, wide: Path) -> None:
 
 
 def printed_fills(page: Page) -> set[tuple[int, ...]]:
-    """Print to PDF without background graphics, as browsers do unless told otherwise, and return the colors that areas are filled with."""
+    """Print to PDF without background graphics, which is the browsers' default, and return the fill colors of areas."""
     document = page.pdf(format="A4", print_background=False)
     fills: set[tuple[int, ...]] = set()
     for stream in re.findall(rb"stream\r?\n(.*?)endstream", document, re.DOTALL):
@@ -400,8 +400,8 @@ def printed_fills(page: Page) -> set[tuple[int, ...]]:
     return fills
 
 
-def on_paper(page: Page) -> tuple[str, int, bool]:
-    """Return, from a dark screen to A4 within usual margins, the ink's color, the widest table, and whether any is cut."""
+def print_result(page: Page) -> tuple[str, int, bool]:
+    """Print from a dark screen to A4, and return the color of the text, the width of the widest table, and whether any is cut."""
     page.set_viewport_size({"width": 718, "height": 1000})
     page.emulate_media(media="print", color_scheme="dark")
     ink, widest, cut = page.evaluate(
@@ -414,8 +414,8 @@ def on_paper(page: Page) -> tuple[str, int, bool]:
     return ink, widest, cut
 
 
-def test_paper_keeps_the_colors(page: Page, wide: Path) -> None:
-    """In print, from a dark screen too, the heat map has its scale, intervals and Q have their bars, and no table is cut."""
+def test_print_keeps_the_colors(page: Page, wide: Path) -> None:
+    """In print, even from a dark screen, the heat map has its scale, intervals and Q have their bars, and no table is cut."""
     page.emulate_media(color_scheme="dark")
     page.goto((wide / "few.html").as_uri())
     scale = {(11, 74, 143), (40, 120, 184), (171, 207, 232)}  # --h5, --h4 and --h2
@@ -426,14 +426,14 @@ def test_paper_keeps_the_colors(page: Page, wide: Path) -> None:
     )
     for name in ("few", "crowd"):
         page.goto((wide / f"{name}.html").as_uri())
-        ink, widest, cut = on_paper(page)
+        ink, widest, cut = print_result(page)
         assert (ink, cut) == ("rgb(27, 36, 46)", False)
         assert widest <= 718
 
 
 @pytest.mark.parametrize("name", ["few", "crowd"])
 def test_private_report_at_every_width(page: Page, wide: Path, name: str) -> None:
-    """The report never hangs over the edge; its standings fit a laptop whole, and say on less that there is more."""
+    """The report never overflows; its standings fit on a laptop, and on smaller screens show that there is more."""
     page.goto((wide / f"{name}-report.html").as_uri())
     standings = page.get_by_role("region", name="Standings")
     for width in WIDTHS:
@@ -446,12 +446,12 @@ def test_private_report_at_every_width(page: Page, wide: Path, name: str) -> Non
     assert hints(page, standings) == "left"
 
 
-def test_private_report_on_paper(page: Page, wide: Path) -> None:
+def test_the_printed_private_report_keeps_tables_and_colors(page: Page, wide: Path) -> None:
     """Printed from a dark screen, the report's tables are whole and its heat map and box plots keep their colors."""
     page.emulate_media(color_scheme="dark")
     page.goto((wide / "few-report.html").as_uri())
     shades = {fill for fill in printed_fills(page) if fill[2] - fill[0] > 40}
     assert len(shades) > 20
-    ink, widest, cut = on_paper(page)
+    ink, widest, cut = print_result(page)
     assert (ink, cut) == ("rgb(29, 33, 38)", False)
-    assert widest <= 1000  # a browser shrinks what is a little too wide
+    assert widest <= 1000  # browsers shrink content that is slightly too wide

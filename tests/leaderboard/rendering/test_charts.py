@@ -1,4 +1,4 @@
-"""The figures say what the boards say, stay readable with any number of entries and updates, and are well-formed SVG."""
+"""The figures agree with the boards, stay readable with any number of entries and updates, and are well-formed SVG."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def moves(path: str) -> int:
     return path.count("c")
 
 
-def test_moves_are_drawn_as_their_kind() -> None:
+def test_moves_are_drawn_by_kind() -> None:
     """An own move is drawn as own, a passive one as passive, and a submission without a move as a dot."""
     first = board(
         [standing(1, "A", team_key=1, submission=1), standing(2, "B", team_key=2, submission=2)],
@@ -81,7 +81,7 @@ def test_every_move_of_2025_is_drawn() -> None:
 
 @pytest.mark.parametrize("updates", [1, 2, COLUMNS - 1, COLUMNS, COLUMNS + 1, 3 * COLUMNS + 7])
 def test_long_histories_are_thinned(updates: int) -> None:
-    """At most ``COLUMNS`` states are drawn, the newest among them, inside the figure."""
+    """At most ``COLUMNS`` boards are drawn, including the newest, inside the figure."""
     phase = moving_site(updates).phases[0]
     chart = drawn(phase)
     assert chart.updates == updates
@@ -97,7 +97,7 @@ def test_long_histories_are_thinned(updates: int) -> None:
 
 
 def test_many_entries() -> None:
-    """Of 1,000 entries the first are drawn, and the figure says so."""
+    """Only the first of 1,000 entries are drawn, and the figure says so."""
     rows = [standing(rank, q_mean=-0.001 * rank) for rank in range(1, 1001)]
     phase = phase_site(board(rows), board(rows[::-1], sequence=2), board(rows, sequence=3))
     chart = drawn(phase)
@@ -107,7 +107,7 @@ def test_many_entries() -> None:
 
 
 def test_figures_are_well_formed() -> None:
-    """Hostile names leave a well-formed SVG without any outside reference; light and dark differ in colors only."""
+    """With hostile names the SVG is still well-formed and has no external reference; light and dark differ only in colors."""
     for phase in (*embed2scale_site().phases, simple_site(HOSTILE).phases[0]):
         light, dark = evolution_figures(phase.title, drawn(phase))
         assert re.sub(rb"#[0-9a-f]{6}", b"", light) == re.sub(rb"#[0-9a-f]{6}", b"", dark)
@@ -135,7 +135,7 @@ def test_submissions_are_counted_once() -> None:
 
 
 def test_long_challenges_are_counted_by_week() -> None:
-    """Months are shown in weeks, so that bars stay apart."""
+    """Several months are shown in weeks, so that bars do not touch."""
     early = board([standing(1, submissions=1, last_submitted_at=START)])
     late = board([standing(1, submissions=3, last_submitted_at=START + timedelta(days=200))], sequence=2)
     chart = submissions((early, replace(late, made_at=START + timedelta(days=201))))

@@ -1,4 +1,4 @@
-"""What is published is a pure, byte-stable function of the site, and tells nothing that is hidden."""
+"""The published files are a pure function of the site, equal to the byte, and reveal nothing hidden."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def table(readme: bytes, number: int = 0) -> list[list[str]]:
 
 
 def test_files_of_a_site() -> None:
-    """Every phase has its table, data and figures; the common files stand beside them."""
+    """Every phase has its table, data and figures, next to the common files."""
     assert tuple(render(simple_site(), readme=None)) == PUBLIC
 
 
-def test_readme_table_tells_the_board() -> None:
-    """The README's table says rank, movement, team, mean Q and the last submission; a team's notes stand behind its name."""
+def test_the_readme_table_shows_the_board() -> None:
+    """The README's table has rank, movement, team, mean Q and the last submission; a team's notes follow its name."""
     rows = [
         standing(1, "Alpha", rank_by_mean=2, q_mean=14.8742, move=1, move_kind=MoveKind.PASSIVE),
         standing(2, "Beta", rank_by_mean=1, q_mean=15.2249, move=-1, move_kind=MoveKind.OWN),
@@ -86,8 +86,8 @@ def test_readme_table_tells_the_board() -> None:
     assert cells[1][4:] == ["2026-03-02 08:00 UTC"]
 
 
-def test_a_page_says_what_it_is_to_whoever_is_sent_its_link() -> None:
-    """Its description tells phases and entries and names nobody; its icon is part of it."""
+def test_the_page_has_a_description_for_link_previews() -> None:
+    """Its description has phases and numbers of entries but no names; its icon is embedded."""
     page = render(simple_site(), readme=None)["index.html"].decode()
     told = re.search(r'<meta property="og:description" content="([^"]*)">', page)
     assert told is not None
@@ -116,7 +116,7 @@ def test_a_page_says_what_it_is_to_whoever_is_sent_its_link() -> None:
         (f"a\r\n{BEGIN}\r\nold\r\n{END}\r\nb\r\n".encode(), b"a\r\n", b"\r\nb\r\n"),
     ],
 )
-def test_readme_keeps_what_others_wrote(existing: bytes, before: bytes, after: bytes) -> None:
+def test_readme_keeps_the_text_of_others(existing: bytes, before: bytes, after: bytes) -> None:
     """Every byte outside our block stays, whatever encoding and line ends it has, and a second run changes nothing."""
     readme = render(simple_site(), readme=existing)["README.md"]
     assert readme.startswith(before)
@@ -127,8 +127,8 @@ def test_readme_keeps_what_others_wrote(existing: bytes, before: bytes, after: b
 
 
 @given(st.binary(max_size=200))
-def test_readme_settles(existing: bytes) -> None:
-    """Any README is settled after one publication."""
+def test_rendering_the_readme_again_changes_nothing(existing: bytes) -> None:
+    """A second rendering of any README changes nothing."""
     readme = render(simple_site(), readme=existing)["README.md"]
     assert render(simple_site(), readme=readme)["README.md"] == readme
     assert existing.strip() == b"" or readme.startswith(existing)
@@ -136,7 +136,7 @@ def test_readme_settles(existing: bytes) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(names, min_size=1, max_size=5))
-def test_hostile_names_mean_the_same_everywhere(teams: list[str]) -> None:
+def test_hostile_names_are_the_same_in_all_files(teams: list[str]) -> None:
     """README, CSV, JSON, history, page and figure all show the same name for the same row, in the same table."""
     site = simple_site(teams)
     files = render(site, readme=None)
@@ -160,7 +160,7 @@ def test_hostile_names_mean_the_same_everywhere(teams: list[str]) -> None:
 
 
 def test_markers_in_names_do_not_move_the_block() -> None:
-    """A team that is called like our marker cannot end the block, not even over several publications."""
+    """A team that is named like our marker cannot end the block, even over several publications."""
     site = simple_site((END, BEGIN, f"x\n{END}\ny"))
     readme = render(site, readme=b"top\n")["README.md"] + b"bottom\n"
     assert render(site, readme=readme)["README.md"] == readme
@@ -170,7 +170,7 @@ def test_markers_in_names_do_not_move_the_block() -> None:
     "site", [simple_site(), moving_site(), embed2scale_site(), simple_site(HOSTILE)], ids=str.__class__
 )
 def test_json_follows_its_schema(site: Site) -> None:
-    """Every phase's JSON validates against the schema that is published beside it."""
+    """Every phase's JSON validates against the schema that is published with it."""
     files = render(site, readme=None)
     schema = json.loads(files["leaderboard/schema/phase-v1.json"])
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -180,7 +180,7 @@ def test_json_follows_its_schema(site: Site) -> None:
         assert document["$schema"] == "schema/phase-v1.json"
 
 
-def test_csv_tells_the_board() -> None:
+def test_the_csv_shows_the_board() -> None:
     """The CSV has one typed line per row."""
     first, *_ = csv.DictReader(
         io.StringIO(render(moving_site(), readme=None)["leaderboard/dev.csv"].decode())
@@ -216,7 +216,7 @@ def test_bytes_do_not_depend_on_the_process() -> None:
 
 
 def test_history_is_only_appended_to() -> None:
-    """A new board adds a line; what stands in the file stays byte for byte, even what a hand wrote or an older worker left."""
+    """A new board adds a line; existing bytes stay, even if a person or an older worker wrote them."""
     site = moving_site(6)
     grown = replace(
         site, phases=(replace(site.phases[0], history=moving_site(7).phases[0].history), site.phases[1])
@@ -277,7 +277,7 @@ def test_empty_frozen_and_odd_phases() -> None:
 
 
 def test_rules_are_printed_with_the_settings() -> None:
-    """The five lines say which submission counts, what public means and what baselines do."""
+    """The five lines say which submission counts, what public means and how baselines count."""
     rules = Rules(
         selection=Selection.BEST, visibility="current", baselines_weigh=False, eligible_if_scored_in="dev"
     )
@@ -302,7 +302,7 @@ def test_site_without_phases() -> None:
     assert files["README.md"].startswith(b"# T\n")
 
 
-# What must not be learned.
+# Hidden facts.
 
 
 def world(tasks: int, *, revealed: bool = False, publish: frozenset[str] = frozenset()) -> Site:
@@ -353,19 +353,19 @@ def world(tasks: int, *, revealed: bool = False, publish: frozenset[str] = froze
     return Site(title="Two worlds", phases=(phase,), publish=publish)
 
 
-def test_number_of_tasks_does_not_show() -> None:
-    """Worlds with 3 and with 12 hidden tasks publish the same files up to numbers of mean Q."""
+def test_files_do_not_depend_on_the_number_of_hidden_tasks() -> None:
+    """Sites with 3 and with 12 hidden tasks publish the same files, up to numbers of mean Q."""
     few, many = (render(world(tasks), readme=None) for tasks in (3, 12))
     assert few.keys() == many.keys()
     for path in few:
-        # Wherever mean Q is printed or stored it has decimals; ranks are equal in these worlds, so figures are equal to the byte.
+        # Mean Q always has decimals; ranks are equal in these sites, so figures are equal to the byte.
         number = re.compile(rb"(?!)" if path.endswith(".svg") else rb"-?\d+\.\d{1,3}\b")
         few_text, many_text = (number.sub(b"Q", files[path]) for files in (few, many))
         assert few_text == many_text, path
 
 
 def test_nothing_private_shows_before_the_reveal() -> None:
-    """No task name, weight, weighted rank or interval is in any byte, although boards and snapshot carry them all."""
+    """No file has a task name, weight, weighted rank or interval, although boards and snapshot have them all."""
     site = world(5)
     figures = site.phases[0].history[-1].private.figures
     assert figures is not None
@@ -418,8 +418,8 @@ def test_reveal_opens_everything() -> None:
     assert "secret_<wbr>task_<wbr>4" in files["index.html"].decode()
 
 
-def test_boards_without_figures_are_figured_again() -> None:
-    """A board that was kept without figures gets them from the snapshot once revealed, and stays bare without one."""
+def test_missing_figures_are_computed_from_the_snapshot() -> None:
+    """After the reveal, a board without figures gets them from the snapshot; without a snapshot it has none."""
     site = world(3, revealed=True)
     bare = replace(
         site.phases[0], history=tuple(replace(made, private=Private()) for made in site.phases[0].history)

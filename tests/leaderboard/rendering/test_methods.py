@@ -1,4 +1,4 @@
-"""Names and links of methods: what anybody may write there is shown as text, or as a link that only opens a web page."""
+"""Names and links of methods: any input is shown as text, or as a link that only opens a web page."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ def with_methods(*methods: Method, **facts: object) -> Site:
 
 @pytest.mark.parametrize("address", [PAPER, CODE, "HTTPS://A.Example", "https://a.example/%20%22;x'y"])
 def test_web_pages_are_links(address: str) -> None:
-    """An address of the web is taken as it is, without blanks around it."""
+    """A web address is accepted unchanged, without blanks around it."""
     assert web_address(f" {address}\n") == address
 
 
 @pytest.mark.parametrize("text", NO_LINKS)
-def test_nothing_else_is_a_link(text: str) -> None:
-    """No other scheme, no user, no character that ends an attribute or says another thing than it shows."""
+def test_other_texts_are_no_links(text: str) -> None:
+    """Other schemes, users, and characters that end an attribute or disguise the address are refused."""
     assert web_address(text) == ""
 
 
 @given(names, st.one_of(st.sampled_from(NO_LINKS), st.text(max_size=60)))
-def test_what_is_shown_is_shown_again_unchanged(name: str, address: str) -> None:
-    """Who renders from the published data gets the same bytes."""
+def test_rendering_a_method_twice_changes_nothing(name: str, address: str) -> None:
+    """Rendering from the published data gives the same bytes."""
     once = shown_method(Method(name=name, project_url=address, publication_url=address))
     assert shown_method(once) == once
 
 
-def test_methods_are_told_where_anybody_gave_one() -> None:
-    """JSON has what was given, CSV has the columns for all rows; README.md and the history do not mention it."""
+def test_given_methods_are_in_json_and_csv_only() -> None:
+    """JSON has the given values and CSV has the columns for all rows; README.md and the history do not mention them."""
     site = with_methods(
         Method(name="pooled means", publication_url=PAPER), Method(project_url=CODE), Method()
     )
@@ -76,15 +76,15 @@ def test_methods_are_told_where_anybody_gave_one() -> None:
 
 
 def test_without_methods_there_is_no_column() -> None:
-    """Nothing of it is in the files of a challenge in which nobody says anything of a method."""
+    """If no participant describes a method, no file mentions methods."""
     files = render(with_methods(Method(name=" \u3164"), Method(project_url="a.example")), readme=None)
     assert files["leaderboard/dev.csv"].decode().splitlines()[0] == ",".join(CSV_COLUMNS)
     assert not set(METHOD_COLUMNS) & set(json.loads(files["leaderboard/dev.json"])["entries"][0])
     assert 'data-sort="method"' not in files["index.html"].decode()
 
 
-def test_hostile_methods_are_text() -> None:
-    """They are the same text in JSON and on the page, no formula in the CSV, and no markup anywhere."""
+def test_hostile_methods_are_shown_as_text() -> None:
+    """The text is the same in JSON and on the page, never a formula in the CSV, and never markup."""
     site = with_methods(*(Method(name=text, project_url=text, publication_url=text) for text in HOSTILE))
     files = render(site, readme=None)
     entries = json.loads(files["leaderboard/dev.json"])["entries"]
@@ -100,7 +100,7 @@ def test_hostile_methods_are_text() -> None:
 
 
 def test_a_baseline_is_not_named_twice() -> None:
-    """A baseline's row is called by its method already; its links are told."""
+    """A baseline's row is named by its method, so only its links are added."""
     rows = [standing(1, "Baseline mean", baseline=True, method="Baseline mean")]
     method = Method(name="Baseline mean", project_url=CODE)
     site = Site(title="T", phases=(phase_site(board(rows), methods={1001: method}),))
@@ -109,8 +109,8 @@ def test_a_baseline_is_not_named_twice() -> None:
     assert entry["project_url"] == CODE
 
 
-def test_the_page_leads_to_where_it_can_be_checked() -> None:
-    """Neighbouring links are told apart; without a commitment there is nothing to check, without a page of the repository no link to it."""
+def test_the_page_links_to_the_repository_that_verifies_it() -> None:
+    """Adjacent links are distinct; without a commitment or a page of the repository there is no link."""
     site = simple_site(link="https://eval.ai/x", repository="https://github.com/o/board", committed=True)
     page = render(site, readme=None)["index.html"].decode()
     lead = re.search(r'<p class="lead">(.*?)</p>', page, re.DOTALL)

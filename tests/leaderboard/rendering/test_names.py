@@ -1,4 +1,4 @@
-"""Participants' text keeps its meaning, and only its meaning, in every renderer."""
+"""Participants' text is shown unchanged, and only as text, in every format."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def read_html(html: str) -> Text:
 
 
 @given(names)
-def test_display_name_is_settled(text: str) -> None:
+def test_display_name_applied_twice_changes_nothing(text: str) -> None:
     """A display name is one short visible line, and its own display name."""
     name = display_name(text)
     assert name == display_name(name)
@@ -115,8 +115,8 @@ def test_display_name_of(text: str, shown: str) -> None:
     assert display_name(text) == shown
 
 
-def test_names_that_look_alike_are_told_apart() -> None:
-    """Of names that differ only in what is not shown, the first team keeps the plain one."""
+def test_names_that_look_alike_get_numbers() -> None:
+    """If names differ only in characters that are not shown, the first team keeps the plain name."""
     names = distinct_names(
         [((7, ""), "Alpha\u200b"), ((3, ""), "Alpha"), ((5, ""), "Beta"), ((9, ""), "Alpha (2)")]
     )
@@ -141,7 +141,7 @@ def test_markdown_cell_reads_back(text: str) -> None:
 
 @given(names)
 def test_markdown_in_a_sentence_reads_back(text: str) -> None:
-    """The same escape holds outside tables, where names stand in the middle of a line."""
+    """The same escape works outside tables, with names in the middle of a line."""
     name = display_name(text)
     page = read_html(
         MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(f"By {markdown(name)} now")
@@ -153,15 +153,15 @@ def test_markdown_in_a_sentence_reads_back(text: str) -> None:
 @pytest.mark.parametrize(
     "bait", ["@octocat", "a@b.example", "#12", ":tada:", "https://evil.example", "www.evil.example", "$x$"]
 )
-def test_what_github_rewrites_is_broken_up(bait: str) -> None:
-    """Mentions, references, emoji codes, formulas and bare links do not stand in one piece of text after rendering."""
+def test_text_that_github_rewrites_is_split(bait: str) -> None:
+    """After rendering, mentions, references, emoji codes, formulas and bare links are not in one piece of text."""
     page = read_html(MarkdownIt("commonmark").render(f"x {markdown(bait)} y"))
     assert "".join(page.text).strip() == f"x {bait} y"
     assert not any(bait in piece for piece in page.text)
 
 
 def test_ordinary_names_stay_readable() -> None:
-    """Names without markup stand in README.md as they are."""
+    """Names without markup are unchanged in README.md."""
     for name in (
         "Team_Crumels",
         "TerraBytes-OpenLab",
@@ -174,7 +174,7 @@ def test_ordinary_names_stay_readable() -> None:
 
 @given(names)
 def test_csv_cell_reads_back(text: str) -> None:
-    """A CSV reader gets the name back, and a spreadsheet no formula."""
+    """A CSV reader restores the name, and a spreadsheet sees no formula."""
     name = display_name(text)
     out = io.StringIO(newline="")
     csv.writer(out, lineterminator="\n").writerow((1, csv_cell(name), 2))
@@ -186,7 +186,7 @@ def test_csv_cell_reads_back(text: str) -> None:
 
 @given(names)
 def test_html_reads_back(text: str) -> None:
-    """Autoescape carries the display name through HTML text and attributes."""
+    """Autoescape preserves the display name in HTML text and attributes."""
     name = display_name(text)
     html = (
         Environment(autoescape=True).from_string('<bdi title="{{ name }}">{{ name }}</bdi>').render(name=name)

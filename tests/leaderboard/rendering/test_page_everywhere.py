@@ -1,4 +1,4 @@
-"""The revealed page with an opened row: at every width, in light and dark, on paper, and by keyboard alone."""
+"""The revealed page with an opened row: at every width, in light and dark, printed, and by keyboard alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = [
 AXE = Path(__file__).parents[1] / "vendor" / "axe.min.js"
 WIDTHS = (320, 390, 600, 768, 834, 1024, 1180, 1400, 2000)
 
-# Pairs of visible texts of which one covers the other. Boxes of the same element, and what scrolls out of its box, are left out.
+# Pairs of visible texts that overlap. Boxes of the same element, and content that is scrolled out of its box, are left out.
 OVERLAPS = """() => {
     const texts = [];
     const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -66,8 +66,8 @@ def findings(page: Page, rules: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_overflows_overlaps_or_shuts_anybody_out(page: Page, wide: Path, scheme: str) -> None:
-    """At every width rank, team, mean Q and movement are in sight, no text covers another one, and axe-core has no finding."""
+def test_nothing_overflows_or_overlaps_and_axe_finds_nothing(page: Page, wide: Path, scheme: str) -> None:
+    """At every width rank, team, mean Q and movement are visible, no texts overlap, and axe-core has no finding."""
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
     opened(page, wide)
     page.evaluate(AXE.read_text(encoding="utf-8"))
@@ -83,8 +83,8 @@ def test_nothing_overflows_overlaps_or_shuts_anybody_out(page: Page, wide: Path,
         assert findings(page, rules) == [], width
 
 
-def test_paper_has_the_legends_and_no_controls(page: Page, wide: Path) -> None:
-    """Printed from a dark screen with a phone's width, the page is light, explains its columns, and asks for no press of a button."""
+def test_print_has_the_legends_and_no_controls(page: Page, wide: Path) -> None:
+    """Printed from a dark screen of a phone's width, the page is light, explains its columns, and has no buttons."""
     page.emulate_media(color_scheme="dark")
     phase = opened(page, wide)
     page.set_viewport_size({"width": 390, "height": 860})
@@ -113,7 +113,7 @@ def number(cell: str) -> float | None:
 
 @pytest.mark.parametrize("css", ["board", "heat", "sure", "views"])
 def test_every_column_of_every_table_sorts(page: Page, wide: Path, css: str) -> None:
-    """Each head is a button that sorts both ways and says so; what is not a number comes last; the other tables stay as they are."""
+    """Each head is a button that sorts both ways and shows it; cells without a number come last; other tables do not change."""
     page.goto((wide / "few.html").as_uri())
     table = page.locator(f"table.{css}")
     others = page.locator(f"table:not(.{css}) th[aria-sort]")
@@ -137,7 +137,7 @@ def test_every_column_of_every_table_sorts(page: Page, wide: Path, css: str) -> 
 
 
 def test_every_table_and_the_updates_are_filtered(page: Page, wide: Path) -> None:
-    """A field above each table hides the rows of other teams, in that table only; older updates open when they are searched."""
+    """A field above each table filters its rows, and no other table's; older updates unfold when they are searched."""
     page.goto((wide / "few.html").as_uri())
     fields = page.get_by_role("searchbox").all()
     assert len(fields) == 5
@@ -154,8 +154,8 @@ def test_every_table_and_the_updates_are_filtered(page: Page, wide: Path) -> Non
     assert page.locator("table.sure tbody tr:visible").count() == 1
 
 
-def test_by_keyboard_alone(page: Page, wide: Path) -> None:
-    """Tab reaches every control in the order of the page and shows where it is; Enter, Space and arrows work them all."""
+def test_all_controls_work_by_keyboard(page: Page, wide: Path) -> None:
+    """Tab reaches every control in the order of the page and shows the focus; Enter, Space and arrows operate them all."""
     page.goto((wide / "few.html").as_uri())
     focused = "document.activeElement"
     seen: list[str] = []
@@ -194,8 +194,8 @@ def test_by_keyboard_alone(page: Page, wide: Path) -> None:
     page.locator("tr.told").wait_for(state="detached")
 
 
-def test_a_phase_is_left_only_for_another_phase(page: Page, tmp_path: Path) -> None:
-    """Links to phases carry sort, search and team; a place that is outside all phases leaves the reader where he is."""
+def test_only_links_to_phases_change_the_shown_phase(page: Page, tmp_path: Path) -> None:
+    """Links to phases keep sort, search and team; a link to another place on the page does not change the phase."""
     index = tmp_path / "index.html"
     index.write_bytes(render(embed2scale_site(), readme=None)["index.html"])
     page.goto(f"{index.as_uri()}#dev?team=KTH+and+Friends&sort=team-&find=a")

@@ -1,4 +1,4 @@
-"""Near copies between teams: what stays the same under noise, scale and rotation, and what does not."""
+"""Near copies between teams are found despite noise, scale and rotation, and other methods are not reported."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ ROWS, DIM = 200, 24
 
 
 def method(seed: int) -> Rows:
-    """Embeddings of the same samples by a method of its own: ten hidden factors, seen through a random layer."""
+    """Return another method's embeddings of the same samples: ten hidden factors through a random layer."""
     factors = np.random.default_rng(99).standard_normal((ROWS, 10))
     random = np.random.default_rng(seed)
     return np.maximum(factors @ random.standard_normal((10, DIM)), 0.0).astype(np.float32)
 
 
 def similarity(first: Rows, second: Rows) -> float:
-    """Return what the report says of two submissions."""
+    """Return the report's similarity of two submissions."""
     return float(np.vdot(similarities_of_rows(first), similarities_of_rows(second)))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.2])
-def test_noise_hides_no_copy(share: float) -> None:
-    """A second account's copy with a little noise is found; so is one on another scale."""
+def test_copies_with_noise_are_found(share: float) -> None:
+    """A copy with a little noise is found, and so is one on another scale."""
     rows = method(1)
     noise = np.random.default_rng(5).standard_normal(rows.shape) * rows.std(axis=0)
     copied = (rows + share * noise) * np.linspace(0.1, 40.0, DIM) - 7.0
     assert similarity(rows, copied.astype(np.float32)) >= NEAR
 
 
-def test_a_rotation_hides_no_copy() -> None:
-    """Columns of equal spread may be turned and reordered at will."""
+def test_rotated_copies_are_found() -> None:
+    """Columns of equal deviation may be rotated and reordered."""
     factors = np.random.default_rng(3).standard_normal((ROWS, DIM))
     turn, _ = np.linalg.qr(np.random.default_rng(4).standard_normal((DIM, DIM)))
     assert similarity(factors.astype(np.float32), (factors @ turn).astype(np.float32)) >= NEAR
 
 
-def test_other_methods_are_no_copies() -> None:
-    """Two methods that see the same factors are alike, and not that much; unrelated ones are not alike at all, however many columns."""
+def test_other_methods_are_not_copies() -> None:
+    """Methods with the same factors are similar, but below the limit; unrelated ones are not similar, with any number of columns."""
     assert 0.3 < similarity(method(1), method(2)) < NEAR
     random = np.random.default_rng(7)
     unrelated = [random.standard_normal((ROWS, 400)).astype(np.float32) for _ in range(2)]
@@ -53,8 +53,8 @@ def test_other_methods_are_no_copies() -> None:
 
 
 @given(st.integers(0, 12), st.integers(1, 4), st.integers(0, 2**32 - 1))
-def test_similarities_are_those_of_vectors(rows: int, columns: int, seed: int) -> None:
-    """Whatever the embeddings, a length is 1, or 0 if there is nothing to compare, and no similarity is more."""
+def test_similarities_have_length_one_or_zero(rows: int, columns: int, seed: int) -> None:
+    """The norm is 1, or 0 if there is nothing to compare, and no similarity is larger."""
     random = np.random.default_rng(seed)
     one, other = (
         similarities_of_rows(random.integers(-2, 3, (rows, columns)).astype(np.float32)) for _ in "ab"
@@ -64,7 +64,7 @@ def test_similarities_are_those_of_vectors(rows: int, columns: int, seed: int) -
 
 
 def test_a_team_is_no_copy_of_itself() -> None:
-    """Pairs are between teams, the most similar first."""
+    """Only pairs of different teams are reported, most similar first."""
     rows = method(1)
     noise = np.random.default_rng(5).standard_normal(rows.shape).astype(np.float32)
     sent = {1: rows, 2: rows + 0.1 * noise, 3: rows + 0.01 * noise, 4: method(2)}
@@ -76,7 +76,7 @@ def test_a_team_is_no_copy_of_itself() -> None:
 
 
 def test_the_report_names_near_copies_and_names_alike() -> None:
-    """Page and document say which teams; equal files stay duplicates; what was not compared is said to be so."""
+    """Page and document name the teams; equal files are only duplicates; it says if nothing was compared."""
     entries = [
         steady(1, 1, 10, team="Pixel Pushers", content_hash="aa"),
         steady(2, 2, 20, team="Рixel-Pushers", content_hash="bb"),

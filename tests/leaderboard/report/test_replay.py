@@ -1,4 +1,4 @@
-"""The history rebuilt: own and passive moves, weights over time."""
+"""The rebuilt history: own and passive moves, and weights over time."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ STORY = phase(
 
 
 def test_one_board_per_public_submission() -> None:
-    """Each public submission makes the board it would have made alone, at its own moment; private ones make none."""
+    """Each public submission makes its own board, at its own time; private ones make none."""
     boards = replay(STORY, replicates=50)
     assert [board.triggers for board in boards] == [(1,), (2,), (3,), (5,), (6,)]
     assert [board.made_at for board in boards] == [START + timedelta(hours=hour) for hour in (1, 2, 3, 5, 6)]
     assert [board.sequence for board in boards] == [1, 2, 3, 4, 5]
 
 
-def test_moves_are_told_apart() -> None:
-    """By hand: the third team's failure swaps the two others passively; then the first team returns by its own doing."""
+def test_own_and_passive_moves_by_hand() -> None:
+    """The third team's failure swaps the two others passively; then the first team moves back with its own submission."""
     boards = replay(STORY, replicates=50)
     ranks = [{row.team_key: row.rank for row in board.standings} for board in boards]
     assert ranks == [{1: 1}, {1: 1, 2: 2}, {1: 1, 2: 2, 3: 3}, {2: 1, 1: 2, 3: 3}, {1: 1, 2: 2, 3: 3}]
     assert tally(boards) == Tally(own=1, passive=3, swaps=1)
 
 
-def test_the_order_of_scoring_may_be_handed_in() -> None:
-    """Where scores came in another order than submissions, the boards follow the scores."""
+def test_boards_follow_the_given_order_of_scores() -> None:
+    """If scores came in another order than submissions, boards are in the order of the scores."""
     moments = {1: START + timedelta(days=9)}
     boards = replay(STORY, scored_at=moments, replicates=50)
     assert boards[0].triggers == (2,)
@@ -71,7 +71,7 @@ def test_tables_hold_every_board_and_weight() -> None:
 
 
 def test_hostile_names_stay_in_their_cell() -> None:
-    """A team name that a spreadsheet would run is shown as text."""
+    """A team name that a spreadsheet would run as a formula is shown as text."""
     boards = replay(phase(steady(1, 1, 10, team='=HYPERLINK("x")\n,')), replicates=50)
     (line,) = csv.DictReader(io.StringIO(moves_csv(boards)))
     assert line["team"].startswith("'=")
@@ -132,7 +132,7 @@ def test_the_real_history_of_2025() -> None:
 
 
 def _figures(row: Standing) -> RowFigures:
-    """Return the figures of a row whose mean Q is all that is known of it."""
+    """Return the figures of a row whose only known value is mean Q."""
     return RowFigures(
         submission=row.submission,
         team_key=row.team_key,

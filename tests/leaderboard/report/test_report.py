@@ -1,4 +1,4 @@
-"""The private report: what it finds, and that it is one safe page."""
+"""The findings of the private report, and its safe page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HOSTILE = "</td><script>alert(1)</script>\"'&{{ 7*7 }}"
 
 
 def world(seed: int = 0) -> PhaseSnapshot:
-    """Return teams told apart by one task and not by another, and a baseline that fails one by design."""
+    """Return teams that one task separates and another does not, and a baseline that fails a task by design."""
     random = np.random.default_rng(seed)
 
     def sent(pk: int, key: int, clear: float, failed: float, **facts: object) -> Entry:
@@ -38,7 +38,7 @@ def world(seed: int = 0) -> PhaseSnapshot:
 
 
 def test_task_diagnostics() -> None:
-    """A task of noise separates nobody; one that a baseline fails is named with the baseline; a clear one does its work."""
+    """A task of noise separates no teams, a task that a baseline fails names the baseline, and a clear task separates all."""
     snapshot = world()
     assessment = assess(snapshot, replicates=50)
     assert assessment is not None
@@ -66,8 +66,8 @@ def test_duplicates_are_between_teams() -> None:
     assert found.submissions == ((3, 2), (4, 3))
 
 
-def test_probing_is_many_tiny_steps() -> None:
-    """A team that creeps by less than the splits can tell is marked; one that strides, and one that repeats itself, are not."""
+def test_many_tiny_steps_are_reported_as_probing() -> None:
+    """A team with many steps below the noise of the splits is reported; teams with large steps or repeated files are not."""
     noise = 0.05 * np.random.default_rng(1).standard_normal(40)
 
     def sent(pk: int, team: int, level: float, content: str) -> Entry:
@@ -104,8 +104,8 @@ def test_the_page_is_safe_and_self_contained() -> None:
     assert balance == []
 
 
-def test_the_document_says_everything() -> None:
-    """Standings, per-task figures, fold spread, weights over time, ceilings and cost stand in the JSON; equal input gives equal bytes."""
+def test_the_document_has_all_figures() -> None:
+    """The JSON has standings, figures per task, fold statistics, weights over time, ceilings and cost; equal input gives equal bytes."""
     snapshot = world()
     boards = replay(snapshot, replicates=50)
     places = [TaskPlace(identifier=name, ceiling=0.9) for name in ("clear", "unknown")]
@@ -133,8 +133,8 @@ def test_an_empty_phase_has_a_report() -> None:
     assert private.document["cost"]["submissions"] == 1
 
 
-def test_failed_and_hopeless_folds_are_drawn() -> None:
-    """A failed fold is counted beside its box, and one far below -1 is cut instead of flattening the others."""
+def test_failed_folds_are_counted_and_very_low_scores_cut() -> None:
+    """A failed fold is counted next to its box, and a score far below -1 is cut so that it does not compress the others."""
     scores = {"a": (0.5, 0.6, float("nan"), 0.55)}
     snapshot = phase(entry(1, 1, scores), entry(2, 2, {"a": (-900.0, 0.6, 0.5, 0.55)}))
     made = report(snapshot, (), made_at=START, replicates=50)
@@ -142,8 +142,8 @@ def test_failed_and_hopeless_folds_are_drawn() -> None:
     assert 'x1="0.0"' in made.html
 
 
-def test_the_page_names_teams_and_minutes() -> None:
-    """Who decides the order of two others is named, not numbered, and a moment is given to the minute."""
+def test_the_page_shows_team_names_and_times_to_the_minute() -> None:
+    """A team that decides the order of two others is named, not numbered, and times are given to the minute."""
     three = (steady(1, 1, 30, 10, team=HOSTILE), steady(2, 2, 12, 25), steady(3, 3, 11, 60))
     made = report(phase(*three), (), made_at=START.replace(microsecond=1), replicates=20)
     assert made.document["figures"]["leave_one_out"] == [{"submission": 3, "flips": ((2, 1),)}]

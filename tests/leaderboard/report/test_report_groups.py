@@ -17,8 +17,8 @@ PLACES = (
 )
 
 
-def test_groups_and_ceilings_stand_in_the_private_report() -> None:
-    """Mean scores stand by task and by group, as they are and as shares of their ceilings; other phases' packages do not count."""
+def test_the_private_report_has_groups_and_ceilings() -> None:
+    """It has mean scores by task and by group, plain and as shares of their ceilings; packages of other phases are ignored."""
     scores = {"trees": (0.4, 0.6, 0.4, 0.6), "crops": (0.3, 0.3, 0.3, 0.3)}
     made = report(phase(entry(1, 1, scores)), (), made_at=START, places=PLACES, replicates=20)
     document = json.loads(made.json)

@@ -1,4 +1,4 @@
-"""Blocks of folds: as many as fit, fewer when the device runs out of memory."""
+"""Blocks have as many folds as fit, and fewer when the device runs out of memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TOO_LARGE = InfrastructureError("One fold does not fit.", code="engine.memory")
 
 @given(folds=st.integers(1, 50), most=st.integers(1, 60), room=st.integers(1, 60))
 def test_every_fold_is_trained_once_and_in_order(folds: int, most: int, room: int) -> None:
-    """Whatever was estimated, and however many fit: blocks are halved until they do."""
+    """Blocks are halved until they fit, whatever the estimate was."""
     trained: list[int] = []
     asked: list[int] = []
 
@@ -33,7 +33,7 @@ def test_every_fold_is_trained_once_and_in_order(folds: int, most: int, room: in
 
 @pytest.mark.parametrize("most", [0, 1, 5])
 def test_a_single_fold_that_does_not_fit_is_an_error(most: int) -> None:
-    """Whether the estimate said so or the device."""
+    """It is an error whether the estimate or the device finds it."""
 
     def train(block: slice) -> None:
         raise torch.OutOfMemoryError
@@ -43,8 +43,8 @@ def test_a_single_fold_that_does_not_fit_is_an_error(most: int) -> None:
     assert caught.value is TOO_LARGE
 
 
-def test_a_lack_of_memory_is_seen_behind_another_error() -> None:
-    """As when the end of a recording fails because of it."""
+def test_a_lack_of_memory_is_detected_behind_another_error() -> None:
+    """For example, the end of a recording may fail because of it."""
     trained: list[int] = []
 
     def train(block: slice) -> None:
@@ -59,8 +59,8 @@ def test_a_lack_of_memory_is_seen_behind_another_error() -> None:
     assert trained == [0, 1, 2]
 
 
-def test_other_errors_pass() -> None:
-    """Only a lack of memory makes blocks smaller."""
+def test_other_errors_are_raised() -> None:
+    """Only a lack of memory reduces the size of blocks."""
 
     def train(block: slice) -> None:
         raise RuntimeError("device-side assert")
@@ -70,8 +70,8 @@ def test_other_errors_pass() -> None:
 
 
 @given(shared=st.integers(0, 10**9), per_fold=st.integers(1, 10**9), limit=st.integers(0, 10**12))
-def test_the_folds_that_fit_are_the_most_that_fit(shared: int, per_fold: int, limit: int) -> None:
-    """They need no more than the limit, and one more would need more."""
+def test_the_largest_number_of_folds_that_fits(shared: int, per_fold: int, limit: int) -> None:
+    """They need at most the limit, and one fold more would need more."""
     needed = Footprint(shared=shared, per_fold=per_fold, drawn=0)
     fitting = needed.folds_in(limit)
     assert fitting == 0 or shared + fitting * per_fold <= limit

@@ -1,4 +1,4 @@
-"""Folds are handed out: each exactly once, long ranges first, and no range so long that a slow core would hold the others up."""
+"""Folds are handed out exactly once, in ranges that begin long and are never so long that others wait for a slow core."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ UNITS = st.lists(st.tuples(st.integers(1, 300), st.floats(0.5, 50)), min_size=1,
 
 
 def all_of(scheduler: FoldScheduler, cores: int) -> list[Range]:
-    """Deal everything out."""
+    """Hand everything out."""
     return list(iter(lambda: scheduler.next(cores), None))
 
 
 @given(units=UNITS, cores=st.integers(1, 64))
-def test_every_fold_is_dealt_once_in_order(units: list[tuple[int, float]], cores: int) -> None:
-    """Ranges follow each other without a gap, unit by unit."""
+def test_every_fold_is_handed_out_once_in_order(units: list[tuple[int, float]], cores: int) -> None:
+    """Ranges have no gaps, unit by unit."""
     scheduler = FoldScheduler()
     for folds, cost in units:
         scheduler.add(folds=folds, cost=cost)
@@ -33,8 +33,8 @@ def test_every_fold_is_dealt_once_in_order(units: list[tuple[int, float]], cores
 
 
 @given(units=UNITS, cores=st.integers(1, 64))
-def test_no_range_is_more_than_its_share_of_what_is_left(units: list[tuple[int, float]], cores: int) -> None:
-    """A core half as fast as the others holds nobody up for long; one fold is the least."""
+def test_no_range_is_larger_than_its_share_of_the_rest(units: list[tuple[int, float]], cores: int) -> None:
+    """So the others never wait long for a core that is half as fast; the smallest range is one fold."""
     scheduler = FoldScheduler()
     for folds, cost in units:
         scheduler.add(folds=folds, cost=cost)
@@ -45,8 +45,8 @@ def test_no_range_is_more_than_its_share_of_what_is_left(units: list[tuple[int, 
         left -= part.folds * cost
 
 
-def test_what_is_lost_comes_first() -> None:
-    """It is dealt out again whole, before anything new and after everything else was dealt."""
+def test_a_lost_range_is_handed_out_first() -> None:
+    """The whole range is handed out again before any new one, even if everything else was handed out."""
     scheduler = FoldScheduler()
     scheduler.add(folds=8, cost=1.0)
     first = scheduler.next(1)
@@ -58,8 +58,8 @@ def test_what_is_lost_comes_first() -> None:
     assert all_of(scheduler, 1) == [rest[0]]
 
 
-def test_a_following_unit_keeps_ranges_long() -> None:
-    """Nothing is cut small at the end of a unit while another follows."""
+def test_ranges_stay_long_while_another_unit_follows() -> None:
+    """Ranges become short only at the end of the last unit."""
     scheduler = FoldScheduler()
     scheduler.add(folds=200, cost=1.0)
     scheduler.add(folds=200, cost=1.0)

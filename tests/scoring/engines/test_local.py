@@ -1,4 +1,4 @@
-"""The compiled engine: the oracle's scores, and the same bits however the work is cut."""
+"""The compiled engine gives the plain loop's scores, and the same bits however the work is divided."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ ORACLE_SHAPES = [  # samples, dimension, batch size, epochs
 
 
 @pytest.mark.parametrize(("samples", "dim", "batch_size", "epochs"), ORACLE_SHAPES)
-def test_the_kernel_gives_the_oracles_scores(samples: int, dim: int, batch_size: int, epochs: int) -> None:
-    """Every fold of both task types agrees to 1e-5; batches that divide and batches that do not."""
+def test_the_kernel_agrees_with_the_plain_loop(samples: int, dim: int, batch_size: int, epochs: int) -> None:
+    """Every fold of both task types agrees to 1e-5, with whole batches only and with a shorter last batch."""
     unit = make_unit(
         samples=samples, dim=dim, folds=2, recipe=Recipe(epochs=epochs, batch_size=batch_size), seed=samples
     )
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # small products: threads only get in the way
+    torch.set_num_threads(1)  # products are too small for several threads
     try:
         expected = PlainEngine().score(unit)
     finally:
         torch.set_num_threads(threads)
     scores = LocalEngine(threads=2).score(unit)
-    # R2 far below zero divides by a small sum: there 1e-5 is meant relative to the score
+    # an R2 far below zero comes from a small divisor, so 1e-5 is relative to the score there
     assert np.all(np.abs(scores - expected) <= 1e-5 * np.maximum(1, np.abs(expected)))
 
 
@@ -62,10 +62,10 @@ def test_the_kernel_gives_the_oracles_scores(samples: int, dim: int, batch_size:
     batch_size=st.integers(1, 80),
     data=st.data(),
 )
-def test_no_way_to_cut_the_work_changes_a_bit(
+def test_dividing_the_work_changes_no_bit(
     samples: int, dim: int, types: str, folds: int, batch_size: int, data: st.DataObject
 ) -> None:
-    """Any number of threads, order and subset of tasks, and range of folds gives the bits of the whole."""
+    """Any number of threads, any order and subset of tasks, and any range of folds give the same bits as the whole unit."""
     unit = make_unit(
         samples=samples, dim=dim, types=types, folds=folds, recipe=Recipe(epochs=2, batch_size=batch_size)
     )
@@ -80,8 +80,8 @@ def test_no_way_to_cut_the_work_changes_a_bit(
 
 
 @pytest.mark.parametrize("dim", [16, 100, 1024])
-def test_a_task_alone_has_the_bits_it_has_among_others(dim: int) -> None:
-    """Alone, first or second of a pair, or left over: at realistic sizes too."""
+def test_a_task_alone_has_the_same_bits_as_among_others(dim: int) -> None:
+    """A task may be alone, first or second of a pair, or the odd one at the end, even at realistic sizes."""
     unit = make_unit(samples=257, dim=dim, types="rcrcr", folds=2, recipe=Recipe(epochs=2))
     together = LocalEngine(threads=2).score(unit)
     for task in range(5):
@@ -90,7 +90,7 @@ def test_a_task_alone_has_the_bits_it_has_among_others(dim: int) -> None:
 
 
 def test_another_processor_agrees() -> None:
-    """A build for AVX2 does the same operations in the same order: the same bits for regressions, 1e-5 with the library's exponential."""
+    """Code compiled for AVX2 gives the same bits for regressions, and agrees to 1e-5 with another library's exponential."""
     script = """
 import json
 from scoring.engines import LocalEngine
@@ -140,7 +140,7 @@ def test_progress_adds_up() -> None:
 
 
 def test_a_long_fold_can_be_stopped() -> None:
-    """Stopping does not wait for the end of a fold: this one would train for minutes."""
+    """Stopping does not wait for the end of a fold, which would take minutes here."""
     endless = make_unit(samples=200, dim=64, folds=1, recipe=Recipe(epochs=10**7))
     with pytest.raises(Cancelled):
         LocalEngine(threads=2).score(endless, cancelled=lambda: True)
@@ -148,7 +148,7 @@ def test_a_long_fold_can_be_stopped() -> None:
 
 
 def test_an_error_in_progress_stops_the_threads() -> None:
-    """Whatever the caller's functions raise reaches the caller, and nothing runs on."""
+    """An exception from the caller's functions reaches the caller, and no thread goes on."""
 
     def fail() -> bool:
         raise ZeroDivisionError
@@ -168,14 +168,14 @@ def test_an_error_in_a_thread_reaches_the_caller() -> None:
 
 
 def test_a_fold_without_finite_score_is_nan() -> None:
-    """As in the oracle."""
+    """The plain loop returns NaN, too."""
     unit = make_unit(samples=40, dim=4, types="r", folds=1, recipe=Recipe(epochs=2))
     unit.rows[:] *= np.float32(1e38)
     assert math.isnan(LocalEngine(threads=1).score(unit)[0, 0])
 
 
 def test_other_probes_are_refused() -> None:
-    """This engine knows one probe."""
+    """This engine trains only linear probes."""
     with pytest.raises(OrganizerError) as refusal:
         LocalEngine().score(make_unit(samples=40, dim=4, recipe=Recipe(probe="ridge")))
     assert refusal.value.code == "engine.probe"

@@ -1,4 +1,4 @@
-"""The ray engine on a cluster of two nodes on this machine: the local engine's bits, whatever is lost on the way."""
+"""The ray engine, on a cluster of two nodes on this machine, gives the local engine's bits even if nodes or actors are lost."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from scoring.engines import LocalEngine, Unit, fold_scheduler
 from scoring.engines.fold_scheduler import Range
 from scoring.errors import Cancelled
 from scoring.protocol import Recipe
+from scoring.scorecard import Scorecard
 from tests.scoring.engines.units import make_unit
 from worker.sandbox import ManualClock
 from worker.state import State
@@ -62,7 +63,7 @@ class Nodes:
 
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[Nodes]:
-    """Start the cluster once; nothing is reported to anybody."""
+    """Start the cluster once, without usage reports."""
     before = dict(os.environ)
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     nodes = Nodes()
@@ -94,7 +95,7 @@ def long_unit() -> Unit:
 
 
 def is_scorer(process: psutil.Process) -> bool:
-    """Tell whether a process is an actor; one that is just ending is not."""
+    """Return whether a process is an actor that is not about to end."""
     try:
         return any("ray::Scorer" in word for word in process.cmdline())
     except psutil.Error:
@@ -102,7 +103,7 @@ def is_scorer(process: psutil.Process) -> bool:
 
 
 def scorers() -> list[psutil.Process]:
-    """Find the processes of this cluster's actors: its nodes are our children; others may run clusters of their own."""
+    """Return the processes of this cluster's actors, whose nodes are our children; other clusters may run on this machine."""
     return [process for process in psutil.Process().children(recursive=True) if is_scorer(process)]
 
 
@@ -118,7 +119,7 @@ def test_ray_gives_the_local_bits(engine: Any) -> None:
 
 
 def test_the_units_of_a_submission_overlap(engine: Any) -> None:
-    """Cores that are free go on with the next unit; scores come unit by unit, in order, as soon as each is complete."""
+    """Free cores go on with the next unit; scores come in the order of the units, each as soon as it is complete."""
     from scoring.engines.ray import OPEN_UNITS
 
     units = [
@@ -140,10 +141,10 @@ def test_the_units_of_a_submission_overlap(engine: Any) -> None:
 
 
 @pytest.mark.parametrize("parts_per_core", [1, 3, 100])
-def test_the_partition_does_not_matter(
+def test_the_size_of_ranges_changes_no_bit(
     engine: Any, parts_per_core: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Folds dealt out in few ranges or one by one give the same bits."""
+    """Folds that are handed out in few ranges or one by one give the same bits."""
     monkeypatch.setattr(fold_scheduler, "PARTS_PER_CORE", parts_per_core)
     unit = small_unit()
     assert np.array_equal(engine.score(unit), LocalEngine(threads=1).score(unit))
@@ -155,20 +156,20 @@ class Listening(LocalEngine):
     taken: np.ndarray
 
     def score(self, unit: Unit, **options: Any) -> np.ndarray:
-        """Score as ever."""
+        """Score, and remember the rows."""
         self.taken = unit.rows
         return super().score(unit, **options)
 
 
 def test_large_rows_are_shared_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Past the limit an actor works on the read-only rows of the object store, with the same bits and without a copy."""
+    """Above the limit an actor uses the read-only rows of the object store without a copy, with the same bits."""
     from scoring.engines import ray as ray_engine
 
     unit = small_unit()
     unit.rows.setflags(write=False)
     expected = LocalEngine(threads=1).score(small_unit())
     for limit, shared in ((0, True), (2**28, False)):
-        scorer, listening = ray_engine.Scorer(), Listening(threads=1)
+        scorer, listening = ray_engine.Scorer(cores=1), Listening(threads=1)
         scorer._engine = listening
         monkeypatch.setattr(ray_engine, "COPIED_BYTES", limit)
         assert np.array_equal(scorer.score(unit, Range(unit=0, first=0, last=9), "job"), expected)
@@ -176,7 +177,7 @@ def test_large_rows_are_shared_not_copied(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_actors_stay_warm(engine: Any) -> None:
-    """The second submission meets the processes of the first."""
+    """The second submission uses the processes of the first."""
     ends = time.monotonic() + LIMIT_S
     while len(scorers()) != 2 and time.monotonic() < ends:  # a node may just be starting its own
         engine.score(small_unit())
@@ -187,7 +188,7 @@ def test_actors_stay_warm(engine: Any) -> None:
 
 
 def test_a_killed_actor_is_replaced(engine: Any) -> None:
-    """What it was working on is dealt out again."""
+    """Its ranges are handed out again."""
     unit = long_unit()
     killed: list[int] = []
 
@@ -202,8 +203,8 @@ def test_a_killed_actor_is_replaced(engine: Any) -> None:
     assert np.array_equal(scores, LocalEngine(threads=2).score(unit))
 
 
-def test_a_lost_node_is_made_up_for(engine: Any, nodes: Nodes) -> None:
-    """With half of the cluster gone the other half finishes; a node that comes back is used again."""
+def test_folds_of_a_lost_node_are_scored_by_others(engine: Any, nodes: Nodes) -> None:
+    """If half of the cluster is lost, the other half finishes; a node that comes back is used again."""
     unit = long_unit()
     lost: list[bool] = []
 
@@ -221,7 +222,7 @@ def test_a_lost_node_is_made_up_for(engine: Any, nodes: Nodes) -> None:
 
 
 def test_it_can_be_stopped(engine: Any) -> None:
-    """A stop reaches the actors: they drop what they were doing, and the next unit finds them free."""
+    """A stop cancels the actors' work, so they are free for the next unit."""
     begun = threading.Event()
     with pytest.raises(Cancelled):
         engine.score(long_unit(), progress=lambda _: begun.set(), cancelled=begun.is_set)
@@ -230,7 +231,7 @@ def test_it_can_be_stopped(engine: Any) -> None:
 
 
 def test_release_ends_the_actors(engine: Any) -> None:
-    """Their cores are free for others, and the next unit makes new ones."""
+    """Their cores become free for other jobs, and the next unit starts new actors."""
     engine.score(small_unit(2))
     engine.release()
     for process in scorers():
@@ -239,8 +240,8 @@ def test_release_ends_the_actors(engine: Any) -> None:
     assert np.array_equal(engine.score(unit), LocalEngine(threads=1).score(unit))
 
 
-def test_an_unreachable_cluster_is_infrastructure() -> None:
-    """A head that is not there is told in a sentence, in a process of its own that has no connection yet."""
+def test_an_unreachable_cluster_is_an_infrastructure_error() -> None:
+    """A missing head gives an error with a sentence, in a separate process that has no connection yet."""
     code = (
         "from scoring.engines.registry import make_engine\n"
         "from scoring.errors import InfrastructureError\n"
@@ -252,7 +253,7 @@ def test_an_unreachable_cluster_is_infrastructure() -> None:
 
 
 def test_the_worker_scores_on_the_cluster(nodes: Nodes, tmp_path: Path) -> None:
-    """The evaluation's process joins the cluster that the configuration names; nothing else of the worker changes."""
+    """The evaluation process joins the configured cluster; nothing else of the worker changes."""
     from tests.worker.harness.harness import Harness
 
     scoring = {"engine": "ray", "ray_address": nodes.cluster.address}
@@ -269,16 +270,23 @@ def test_the_worker_scores_on_the_cluster(nodes: Nodes, tmp_path: Path) -> None:
 
 
 def test_the_worker_has_several_submissions_scored_on_the_cluster(nodes: Nodes, tmp_path: Path) -> None:
-    """With ``scoring.at_once`` their evaluations share the cluster, each with a result of its own."""
+    """Several evaluations share the cluster and give the local engine's scores; only the worker's machine calls EvalAI."""
     from tests.worker.evaluation.test_at_once import Held
+    from tests.worker.harness.callers import DOWNLOAD, CallersJournal
     from tests.worker.harness.harness import NEW, Harness, embeddings
+    from worker.challenge.configuration import load
+    from worker.challenge.files import read_phases
+    from worker.evaluation import evaluate_child
+    from worker.evaluation.evaluate_child import order_for
 
+    files = [embeddings(NEW + number) for number in range(3)]
     scoring = {"engine": "ray", "ray_address": nodes.cluster.address, "at_once": 2}
     with Harness(tmp_path, clock=ManualClock(), changes={"scoring": scoring}) as harness:
+        harness.evalai.world.journal = callers = CallersJournal()
         held = Held(harness, 2)
         worker = held.worker
         try:
-            pks = [harness.submit(team, embeddings(NEW + number)) for number, team in enumerate("ABC")]
+            pks = [harness.submit(team, file) for team, file in zip("ABC", files, strict=True)]
             worker.drive(lambda: len(held.pks) == 2)
             held.let_go()
             worker.drive(lambda: all(worker.states().get(pk) == State.PUBLISHED for pk in pks))
@@ -286,5 +294,22 @@ def test_the_worker_has_several_submissions_scored_on_the_cluster(nodes: Nodes, 
                 cells = tx.all_cells()
         finally:
             worker.stop()
+        harness.configure({"scoring": {"engine": "local", "at_once": 1}})
+        configuration = load(harness.path)
+        setup, place = read_phases(configuration)["dev"], tmp_path / "submission.csv"
+        expected = {}
+        for file in files:
+            place.write_bytes(file)
+            order = order_for(
+                setup, configuration, place, folder=tmp_path / "child", tasks=tuple(setup.tasks)
+            )
+            result = evaluate_child.main(order, lambda **_: None)
+            card = Scorecard.from_json(result["scorecard"])
+            expected |= {(card.content_hash, task.task): task.folds for task in card.tasks}
     assert {json.loads(cell.provenance)["versions"]["engine"] for cell in cells} == {"ray"}
-    assert len({cell.content_hash for cell in cells}) == len(pks)
+    assert {(cell.content_hash, cell.task): cell.folds for cell in cells} == expected
+    # The worker is this process. It has a child download each file. The nodes of the cluster are other children.
+    others = [caller for caller in callers.made if caller.pid != os.getpid()]
+    assert len(others) == len(pks)
+    assert all(caller.parent == os.getpid() and DOWNLOAD in caller.command for caller in others)
+    assert sum(callers.made.values()) == len(callers.requests())

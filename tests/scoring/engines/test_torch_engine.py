@@ -1,4 +1,4 @@
-"""The torch engine: the local engine's scores within the stated tolerance, in blocks of any size."""
+"""The torch engine gives the local engine's scores within the stated tolerance, in blocks of any size."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_torch_agrees_with_the_local_engine(samples: int, dim: int, batch_size: 
 
 
 def test_torch_agrees_with_the_plain_loop() -> None:
-    """The oracle says the same."""
+    """The scores agree with the reference, too."""
     unit = make_unit(samples=90, dim=9, types="rc", folds=2, recipe=Recipe(epochs=6, learning_rate=0.05))
     assert close(TorchEngine(device="cpu", threads=1).score(unit), PlainEngine().score(unit))
 
@@ -75,14 +75,14 @@ def test_it_agrees_with_the_plain_loop_whatever_the_shape(
     learning_rate: float,
     seed: int,
 ) -> None:
-    """Any mixture of tasks, an uneven last batch, a batch larger than the training part, any split."""
+    """This covers any mixture of tasks, a shorter last batch, a batch larger than the training part, and any split."""
     recipe = Recipe(epochs=2, batch_size=batch_size, test_size=test_size, learning_rate=learning_rate)
     unit = make_unit(samples=samples, dim=dim, types=types, folds=folds, recipe=recipe, seed=seed)
     assert close(TorchEngine(device="cpu", threads=1).score(unit), PlainEngine().score(unit))
 
 
 def test_it_agrees_where_the_metrics_have_edges() -> None:
-    """Labels that do not vary, with a residual of zero in some epoch or never; no positives; outputs that count as probabilities."""
+    """This covers constant labels with and without a residual of zero, no positives, and outputs that count as probabilities."""
     recipe = Recipe(epochs=60, learning_rate=0.01)
     unit = make_unit(samples=40, dim=3, types="rrcc", folds=4, recipe=recipe)
     unit.rows[:, 1:] = 0
@@ -99,7 +99,7 @@ def test_it_agrees_where_the_metrics_have_edges() -> None:
 
 @pytest.mark.parametrize("together", [1, 2, 4])
 def test_blocks_of_folds_change_nothing_but_rounding(together: int) -> None:
-    """As many folds are trained at once as fit into the memory, and the scores are the same."""
+    """The number of folds that are trained at once follows from the memory, and scores do not depend on it."""
     unit = make_unit(samples=60, dim=8, types="rc", folds=4)
     needed = footprint(unit)
     limit = needed.shared + together * needed.per_fold
@@ -109,8 +109,8 @@ def test_blocks_of_folds_change_nothing_but_rounding(together: int) -> None:
     assert close(scores, LocalEngine(threads=1).score(unit))
 
 
-def test_a_fold_that_does_not_fit_waits_for_memory() -> None:
-    """It is the machine's fault, with the numbers and a way out."""
+def test_a_fold_that_does_not_fit_is_an_infrastructure_error() -> None:
+    """The error has the sizes and a cure."""
     unit = make_unit(samples=60, dim=8, folds=4)
     needed = footprint(unit)
     engine = TorchEngine(device="cpu", threads=1, memory_limit=needed.shared + needed.per_fold - 1)
@@ -121,20 +121,20 @@ def test_a_fold_that_does_not_fit_waits_for_memory() -> None:
 
 
 def test_a_fold_without_finite_score_has_failed() -> None:
-    """Rows that overflow give NaN, and only where they are."""
+    """Rows that overflow give NaN, only in their folds."""
     unit = make_unit(samples=40, dim=4, types="r", folds=1, recipe=Recipe(epochs=2))
     unit.rows[:] *= np.float32(1e38)
     assert math.isnan(TorchEngine(device="cpu").score(unit)[0, 0])
 
 
 def test_it_can_be_stopped() -> None:
-    """It asks while it trains."""
+    """It asks for a stop during training."""
     with pytest.raises(Cancelled):
         TorchEngine(device="cpu").score(make_unit(samples=40, dim=4), cancelled=lambda: True)
 
 
-def test_it_leaves_torch_as_it_was() -> None:
-    """Neither the number of threads nor the global random stream moves."""
+def test_it_restores_the_settings_of_torch() -> None:
+    """The number of threads and the global random stream stay the same."""
     threads, state = torch.get_num_threads(), torch.get_rng_state()
     TorchEngine(device="cpu", threads=1).score(make_unit(samples=40, dim=4))
     assert torch.get_num_threads() == threads
@@ -142,17 +142,17 @@ def test_it_leaves_torch_as_it_was() -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
-def test_a_missing_device_is_the_organizers_fault() -> None:
-    """Without CUDA, asking for it is refused, and ``auto`` takes the CPU."""
+def test_a_missing_device_is_an_organizer_error() -> None:
+    """Without CUDA, ``cuda`` is refused, and ``auto`` takes the CPU."""
     with pytest.raises(OrganizerError):
         TorchEngine(device="cuda")
     assert make_engine("torch", threads=1).score(make_unit(samples=40, dim=4)).shape == (2, 3)
 
 
-def test_an_epoch_never_waits_for_a_value_on_the_device() -> None:
-    """Tensors without values run through a whole epoch: reading one, or mixing in values of the host, would fail.
+def test_an_epoch_never_reads_a_value_from_the_device() -> None:
+    """A whole epoch runs with tensors that have no values, so reading a value, or using values of the host, would fail.
 
-    A CUDA graph records only what passes this.
+    Only such an epoch can be recorded as a CUDA graph.
     """
     unit = make_unit(samples=60, dim=5, types="rc", folds=3)
     draws = draw_folds(
@@ -178,7 +178,7 @@ def test_a_gpu_agrees_with_the_local_engine() -> None:
 def test_a_gpu_takes_no_more_memory_than_estimated(
     samples: int, dim: int, batch_size: int, epochs: int
 ) -> None:
-    """The estimate covers the peak, apart from what CUDA's libraries take once."""
+    """The estimate covers the peak, except for memory that CUDA's libraries allocate once."""
     recipe = Recipe(epochs=epochs, batch_size=batch_size)
     unit = make_unit(samples=samples, dim=dim, types="rc", folds=50, recipe=recipe)
     engine = TorchEngine(device="cuda")
@@ -190,13 +190,13 @@ def test_a_gpu_takes_no_more_memory_than_estimated(
 
 
 def test_naming_the_engines_imports_none_of_them() -> None:
-    """Torch and ray cost nothing until they are chosen."""
+    """Torch and ray are not imported until they are chosen."""
     code = "import sys, scoring.engines as e; e.make_engine('local'); sys.exit('torch' in sys.modules or 'ray' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_the_worker_scores_with_torch(tmp_path: Path) -> None:
-    """Chosen in the configuration, it is used by the evaluation's process from submission to board."""
+    """If it is configured, the evaluation process uses it, from submission to board."""
     from tests.worker.harness.harness import Harness
 
     scoring = {"engine": "torch"}

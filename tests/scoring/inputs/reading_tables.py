@@ -1,4 +1,4 @@
-"""Tables of embeddings, written in the forms that a submission may have."""
+"""Tables of embeddings in the forms that a submission may have."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def good(ids: Sequence[str] = IDS, dim: int = DIM) -> bytes:
 
 
 def lines_of(data: bytes) -> list[str]:
-    """Return the lines of a CSV file, to be changed and put together again."""
+    """Return the lines of a CSV file, for :func:`from_lines`."""
     return data.decode().splitlines()
 
 
@@ -99,7 +99,7 @@ def as_parquet(columns: dict[str, object], **options: object) -> bytes:
 def read(
     data: bytes, folder: Path, ids: Sequence[str] = IDS, dim: int = DIM, ceiling: int = CEILING
 ) -> Embeddings:
-    """Read bytes as a submission whose name says nothing."""
+    """Read bytes as a submission with a neutral file name."""
     path = folder / "input"
     path.write_bytes(data)
     return read_submission(path, ids, dim, max_expanded_bytes=ceiling)
@@ -108,7 +108,7 @@ def read(
 def refused(
     data: bytes, folder: Path, ids: Sequence[str] = IDS, dim: int = DIM, ceiling: int = CEILING
 ) -> ParticipantError:
-    """Read bytes that must be refused, and return the error after a look at its manners."""
+    """Read bytes that must be refused, and return the error after :func:`check_manners`."""
     try:
         read(data, folder, ids, dim, ceiling)
     except ParticipantError as error:
@@ -118,7 +118,7 @@ def refused(
 
 
 def check_manners(error: ParticipantError) -> None:
-    """Check that a message may stand on a web page: plain ASCII, one fault a line, no markup, at most 2,000 characters."""
+    """Check that a message is safe on a web page: plain ASCII, one fault per line, no markup, at most 2,000 characters."""
     message = error.message
     assert 0 < len(message) <= 2000
     assert message.isascii()

@@ -1,4 +1,4 @@
-"""Corrections: a file that can be read with certainty becomes a valid one that says the same; any other is refused."""
+"""A file whose meaning is certain becomes a valid file with the same content; any other file is refused."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def with_more(*lines: str) -> bytes:
 
 
 SAFE: dict[str, tuple[bytes, tuple[str, ...]]] = {
-    "numbered from one": (header("id,1,2,3,4"), ('Renamed the columns "1" to "4" to 0 to 3.',)),
+    "numbered from one": (header("id,1,2,3,4"), ('Renamed 4 columns: "1" to "4" are now 0 to 3.',)),
     "a word before the number": (
         header("id,emb_0,emb_1,emb_2,emb_3"),
-        ('Renamed the columns "emb_0" to "emb_3" to 0 to 3.',),
+        ('Renamed 4 columns: "emb_0" to "emb_3" are now 0 to 3.',),
     ),
-    "a word, and from one": (header("id,x1,x2,x3,x4"), ('Renamed the columns "x1" to "x4" to 0 to 3.',)),
+    "a word, and from one": (header("id,x1,x2,x3,x4"), ('Renamed 4 columns: "x1" to "x4" are now 0 to 3.',)),
     "ID in capitals": (header("ID,0,1,2,3"), ('Renamed the column "ID" to id.',)),
     "rows that are there twice": (
         from_lines([*lines_of(good()), lines_of(good())[3], lines_of(good())[3]]),
@@ -40,7 +40,7 @@ SAFE: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "all of it, compressed": (
         gzip.compress(with_more(lines_of(good())[1], "", "stranger,1,2,3,4")),
         (
-            'Renamed the columns "1" to "4" to 0 to 3.',
+            'Renamed 4 columns: "1" to "4" are now 0 to 3.',
             "Left out 1 row that repeats another.",
             "1 id that is not in the public list was ignored.",
         ),
@@ -51,8 +51,8 @@ SAFE: dict[str, tuple[bytes, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("name", SAFE)
-def test_what_is_certain_is_corrected(name: str, tmp_path: Path) -> None:
-    """The values are those of the file, and what was written is valid and the same submission."""
+def test_unambiguous_faults_are_corrected(name: str, tmp_path: Path) -> None:
+    """The values are those of the file, and the corrected file is valid and the same submission."""
     data, changes = SAFE[name]
     (tmp_path / "given").write_bytes(data)
     (tmp_path / "good.csv").write_bytes(good())
@@ -83,8 +83,8 @@ UNSAFE: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", UNSAFE)
-def test_what_only_its_author_knows_is_refused(name: str, tmp_path: Path) -> None:
-    """It names what is left to fix, in the lines of the file that was given."""
+def test_faults_that_only_the_author_can_correct_are_refused(name: str, tmp_path: Path) -> None:
+    """The error names what is left to fix, with line numbers of the given file."""
     data, code = UNSAFE[name]
     (tmp_path / "given").write_bytes(data)
     with pytest.raises(ParticipantError) as error:
@@ -94,7 +94,7 @@ def test_what_only_its_author_knows_is_refused(name: str, tmp_path: Path) -> Non
 
 
 def test_a_fault_is_named_by_its_line_in_the_given_file(tmp_path: Path) -> None:
-    """A row that was left out before it leaves its line behind."""
+    """Rows that are left out do not change the numbers of later lines."""
     first, *rows = lines_of(good())
     data = from_lines(
         ["", first.upper(), rows[0], rows[0], rows[1].replace(",", ",nan,", 1).rpartition(",")[0], *rows[2:]]
@@ -107,8 +107,8 @@ def test_a_fault_is_named_by_its_line_in_the_given_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "names", ["id,0,1,2,3", "id,1,2,3,0", "id,1,2,3", "id,2,3,4,5", "id,a1,a1,a2,a3", "ID,Id,0,1,2"]
 )
-def test_names_that_are_right_or_not_certain_stay(names: str) -> None:
-    """No column is guessed."""
+def test_correct_or_ambiguous_names_stay(names: str) -> None:
+    """The meaning of a column is never guessed."""
     assert better_names(names.split(","), DIM) == (names.split(","), ())
 
 
@@ -120,7 +120,7 @@ def test_names_that_are_right_or_not_certain_stay(names: str) -> None:
     ],
 )
 def test_no_file_is_overwritten(write: Callable[..., None], tmp_path: Path) -> None:
-    """Neither a correction nor a template takes the place of a file that is there, or of none in a folder that is not."""
+    """Correction and template refuse a target that exists, or whose folder does not."""
     (tmp_path / "good.csv").write_bytes(as_csv(IDS, table()))
     found = read_submission(tmp_path / "good.csv", IDS, DIM, max_expanded_bytes=CEILING)
     for name, code in (("good.csv", "file.exists"), ("none/good.csv", "file.unwritable")):

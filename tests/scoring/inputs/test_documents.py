@@ -1,4 +1,4 @@
-"""YAML by other hands: whatever is wrong with it is one kind of error."""
+"""Reading and editing YAML of others; every fault is the same kind of error."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from scoring.inputs.documents import read_yaml, with_values
     ["a: [", "2026-99-99", "[" * 5000, b"\xff\xfe\xfa", "a: !!python/object:os.system {}", "\x00"],
     ids=["open", "no date", "deep", "bytes", "object", "control"],
 )
-def test_what_is_no_yaml_is_one_error(text: str | bytes) -> None:
-    """No other kind of exception comes out, and no object is made."""
+def test_all_invalid_yaml_raises_the_same_error(text: str | bytes) -> None:
+    """No other exception is raised, and no object is created."""
     with pytest.raises(yaml.YAMLError):
         read_yaml(text)
 
@@ -38,15 +38,15 @@ def test_plain_values_come_out() -> None:
     ids=["block", "flow", "empty", "folded"],
 )
 def test_a_value_is_replaced_where_it_is_written(text: str, expected: str | None) -> None:
-    """Comments, order, quotes and line ends of all else stay."""
+    """Comments, order, quotes and line ends of everything else stay."""
     edited = with_values(text, {("a", "c"): "new: er"})
     if expected is not None:
         assert edited == expected.replace("c: new: er", "c: 'new: er'")
     assert read_yaml(edited)["a"]["c"] == "new: er"
 
 
-def test_what_has_the_value_already_is_left_alone() -> None:
-    """Also if it is written in another way."""
+def test_unchanged_values_keep_their_spelling() -> None:
+    """A value that is equal, but written in another way, is not edited."""
     text = "a: 'x' # quoted\n"
     assert with_values(text, {("a",): "x"}) == text
 
@@ -60,14 +60,14 @@ def test_what_has_the_value_already_is_left_alone() -> None:
     ],
     ids=["section", "value", "merged"],
 )
-def test_what_is_written_once_and_used_twice_gets_its_own_values(text: str) -> None:
-    """Rather no comments than another's value."""
+def test_a_shared_section_gets_separate_values(text: str) -> None:
+    """The result loses its comments, but has the right values."""
     document = read_yaml(with_values(text, {("a", "c"): "y", ("b", "c"): "z"}))
     assert (document["a"], document["b"]) == ({"c": "y"}, {"c": "z"})
 
 
-def test_nothing_reads_yaml_past_it() -> None:
-    """The library's own loaders are called in one place."""
+def test_only_this_module_calls_the_yaml_loaders() -> None:
+    """PyYAML's own loaders are called in one place only."""
     root = Path(scoring.__file__).parents[1]
     callers = [
         str(path.relative_to(root))

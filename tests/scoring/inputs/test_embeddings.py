@@ -35,7 +35,7 @@ def test_row_order_and_signs_of_zero_do_not_matter(data: st.DataObject, ids: lis
 
 
 def test_any_change_of_ids_or_values_changes_the_hash() -> None:
-    """Another bit, another id, or the same text cut elsewhere is other content."""
+    """Another bit, another id, or the same text divided differently is other content."""
     matrix = np.arange(4, dtype=np.float32).reshape(2, 2)
     hashes = {
         content_hash(("a", "b"), matrix),
@@ -49,7 +49,7 @@ def test_any_change_of_ids_or_values_changes_the_hash() -> None:
 
 
 def test_the_hash_is_what_the_documentation_says() -> None:
-    """The hash can be recomputed from its description with nothing of ours."""
+    """The hash can be recomputed from its description, without our code."""
     text = b"neuco-worker embeddings 1\0" + struct.pack(">QQ", 2, 1)
     text += struct.pack(">Q", 1) + b"a" + struct.pack(">Q", 2) + "ü".encode() + struct.pack("<ff", 1.5, -2.0)
     expected = hashlib.sha256(text).hexdigest()
@@ -57,15 +57,15 @@ def test_the_hash_is_what_the_documentation_says() -> None:
 
 
 def test_ids_are_sorted_by_their_utf8_bytes() -> None:
-    """Byte order, not the order of a language; astral characters come last as in UTF-8."""
+    """The order is that of bytes, not of a language, with astral characters last."""
     ids = ["b", "ä", "Z", "\uffee", "\U0001f600", "a"]
     embeddings = Embeddings.from_rows(ids, np.arange(6, dtype=np.float32)[:, np.newaxis])
     assert embeddings.ids == ("Z", "a", "b", "ä", "\uffee", "\U0001f600")
     assert embeddings.matrix[:, 0].tolist() == [2, 5, 0, 1, 3, 4]
 
 
-def test_the_callers_matrix_is_left_alone() -> None:
-    """Canonical form is a copy."""
+def test_the_callers_matrix_is_not_changed() -> None:
+    """The canonical form is a copy."""
     matrix = np.array([[-0.0], [1.0]], dtype=np.float32)
     Embeddings.from_rows(["a", "b"], matrix)
     assert np.signbit(matrix[0, 0])
@@ -73,7 +73,7 @@ def test_the_callers_matrix_is_left_alone() -> None:
 
 @pytest.mark.parametrize("ids", [["a", "a"], ["a"], ["a", "b", "c"]])
 def test_rows_need_distinct_ids(ids: list[str]) -> None:
-    """A mismatch is a mistake of the caller."""
+    """A mismatch raises a ValueError."""
     with pytest.raises(ValueError, match="one row per distinct id"):
         Embeddings.from_rows(ids, np.zeros((2, 1)))
 
@@ -91,13 +91,13 @@ def test_rows_need_distinct_ids(ids: list[str]) -> None:
         ("a", "a"),
     ],
 )
-def test_only_the_two_suffixes_go(written: str, identifier: str) -> None:
-    """One ``.zarr`` or ``.zarr.zip`` at the very end goes, nothing else."""
+def test_only_the_two_suffixes_are_removed(written: str, identifier: str) -> None:
+    """One ``.zarr`` or ``.zarr.zip`` at the end is removed, and nothing else."""
     assert without_suffix(written) == identifier
 
 
-def test_a_content_is_written_as_it_is_hashed() -> None:
-    """Its SHA-256 is the content hash; read again it is the same, and with other ids, sizes or odd numbers it is refused."""
+def test_the_written_content_has_the_content_hash() -> None:
+    """Its SHA-256 is the content hash; it is read back unchanged, and refused with other ids, sizes or numbers that are not finite."""
     ids, matrix = ("b", "ü", "a"), np.array([[1.0, -0.0], [2.5, 3.0], [1e-30, -7.0]], dtype=np.float32)
     embeddings = Embeddings.from_rows(ids, matrix)
     content = b"".join(canonical_parts(embeddings.ids, embeddings.matrix))

@@ -1,4 +1,4 @@
-"""What is accepted, and that every accepted form reads back the same."""
+"""Accepted files, and that every accepted form gives the same embeddings."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def written(draw: st.DrawFn, ids: list[str], matrix: np.ndarray) -> bytes:
 def test_any_table_in_any_accepted_form_reads_back_exactly(
     data: st.DataObject, drawn: tuple[list[str], np.ndarray], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Row order, column order, quotes, line ends, packing and number type change neither a bit nor the content hash."""
+    """Row order, column order, quotes, line ends, compression and number type change neither a bit nor the content hash."""
     ids, matrix = drawn
     expected = Embeddings.from_rows(ids, matrix)
     form = data.draw(st.composite(written)(ids, matrix))
@@ -128,7 +128,7 @@ def read_both_ways(
 @given(cells=st.lists(st.lists(NUMBERS, min_size=3, max_size=3), min_size=1, max_size=5))
 @settings(max_examples=300, deadline=None)
 def test_compiled_reader_gives_the_nearest_float32_of_any_decimal(cells: list[list[str]]) -> None:
-    """Every decimal is read as Python's float of it, rounded to float32, by either reader."""
+    """Both readers read every decimal as Python's float, rounded to float32."""
     ids = tuple(f"r{row}" for row in range(len(cells)))
     text = "id,0,1,2\n" + "".join(f"{name},{','.join(row)}\n" for name, row in zip(ids, cells, strict=True))
     fast, careful = read_both_ways(text.encode(), ids, 3)
@@ -171,7 +171,7 @@ PIECES = st.sampled_from(
 @given(pieces=st.lists(PIECES, max_size=40))
 @settings(max_examples=400, deadline=None)
 def test_both_readers_find_the_same_faults(pieces: list[str]) -> None:
-    """Whatever follows the header, the compiled and the careful reader agree on values, faults and their examples."""
+    """With any text after the header, the compiled and the careful reader agree on values, faults and examples."""
     text = ("id,0,1\nr0,1,2\n" + "".join(pieces)).encode()
     fast, careful = read_both_ways(text, ("r0", "r1", "r2"), 2)
     assert fast.faults == careful.faults
@@ -185,7 +185,7 @@ def test_both_readers_find_the_same_faults(pieces: list[str]) -> None:
 @given(text=st.text('ab,"\n', max_size=60), size=st.integers(1, 9))
 @settings(max_examples=200, deadline=None)
 def test_blocks_lose_nothing_and_end_between_records(text: str, size: int) -> None:
-    """Blocks put together are the text; each but the last holds an even number of quotation marks and ends a line."""
+    """The blocks joined are the text; each but the last has an even number of quotation marks and ends with a line."""
 
     class Dripping(io.BytesIO):
         def read(self, amount: int | None = -1, /) -> bytes:
@@ -210,7 +210,7 @@ def test_ids_stay_text(tmp_path: Path) -> None:
 
 
 def test_extra_rows_and_columns_are_ignored_and_noted(tmp_path: Path) -> None:
-    """Ids that nobody asked for, whatever their values, and named columns do not count, and the participant is told."""
+    """Other ids, with any values, and named columns are ignored, and the participant is told."""
     lines = lines_of(good())
     lines = [f"{number if number else ''},{line},x" for number, line in enumerate(lines)]
     lines[0] = ",".join(["", *lines[0].split(",")[1:-1], "comment"])
@@ -224,8 +224,8 @@ def test_extra_rows_and_columns_are_ignored_and_noted(tmp_path: Path) -> None:
     )
 
 
-def test_of_many_extra_columns_the_first_are_named(tmp_path: Path) -> None:
-    """A mistyped column is found in the note, and thousands of them do not fill it."""
+def test_only_the_first_extra_columns_are_named(tmp_path: Path) -> None:
+    """The note shows a mistyped column, but does not list thousands of them."""
     lines = lines_of(good())
     lines = [line + ",a,b,c,d" for line in lines]
     assert read(from_lines(lines), tmp_path).notes == (
@@ -240,7 +240,7 @@ def test_of_many_extra_columns_the_first_are_named(tmp_path: Path) -> None:
     ids=["before", "after", "between quotes", "second column"],
 )
 def test_spaces_around_ids_are_removed_and_noted(text: bytes, compiled: bool) -> None:
-    """The id counts without them, and the participant is told, whichever reader takes the file."""
+    """Both readers remove them, and the participant is told."""
     builder = SubmissionMatrixBuilder(("a", "b"), 1, Faults())
     read_csv(io.BytesIO(text), builder, compiled=compiled)
     embeddings = builder.finish()
@@ -250,14 +250,14 @@ def test_spaces_around_ids_are_removed_and_noted(text: bytes, compiled: bool) ->
 
 @pytest.mark.parametrize("compiled", [True, False])
 def test_a_space_after_each_comma_is_not_noted(compiled: bool) -> None:
-    """It is a way to write CSV, not a part of the ids."""
+    """It is a common style of CSV, not a part of the ids."""
     builder = SubmissionMatrixBuilder(("a", "b"), 1, Faults())
     read_csv(io.BytesIO(b"0, id\n1, a\n2, b\n"), builder, compiled=compiled)
     assert builder.finish().notes == ()
 
 
 def test_spaces_in_ids_of_other_forms_are_noted_too(tmp_path: Path) -> None:
-    """Parquet and NPZ come with the same note."""
+    """Parquet and NPZ give the same note."""
     names = [f" {name}\t" for name in IDS]
     columns: dict[str, object] = {"id": names} | {str(column): table()[:, column] for column in range(DIM)}
     for data in (as_parquet(columns), as_npz(ids=np.array(names), embeddings=table())):
@@ -267,13 +267,13 @@ def test_spaces_in_ids_of_other_forms_are_noted_too(tmp_path: Path) -> None:
 
 
 def test_a_clean_file_has_no_notes(tmp_path: Path) -> None:
-    """Nothing ignored, nothing noted."""
+    """If nothing is ignored, there are no notes."""
     embeddings = read(good(), tmp_path)
     assert (embeddings.notes, embeddings.zarr_suffix_removed) == ((), False)
 
 
 def test_suffixes_are_removed_and_noted(tmp_path: Path) -> None:
-    """Both suffixes go, even in one file, and are said to have gone."""
+    """Both suffixes are removed, even in one file, with a note."""
     names = [name + (".zarr" if number % 2 else ".zarr.zip") for number, name in enumerate(IDS)]
     embeddings = read(as_csv(names, table()), tmp_path)
     assert embeddings.zarr_suffix_removed
@@ -309,14 +309,14 @@ def test_suffixes_are_removed_and_noted(tmp_path: Path) -> None:
     ],
 )
 def test_harmless_oddities_score_the_same(change: object, tmp_path: Path) -> None:
-    """What spreadsheets, shells and archive programs add changes nothing."""
+    """Additions of spreadsheets, shells and archive programs change nothing."""
     embeddings = read(change(good()), tmp_path)  # type: ignore[operator]
     assert embeddings.content_hash == Embeddings.from_rows(IDS, table()).content_hash
 
 
 @pytest.mark.parametrize("kind", ["int8", "int64", "uint16", "float16"])
 def test_numbers_of_other_types_are_numbers(kind: str, tmp_path: Path) -> None:
-    """Integers and half floats in Parquet and NPZ are read as the numbers they are."""
+    """Integers and half floats in Parquet and NPZ are read without loss."""
     matrix = np.arange(len(IDS) * DIM).reshape(len(IDS), DIM).astype(kind)
     expected = Embeddings.from_rows(IDS, matrix.astype(np.float32)).content_hash
     columns: dict[str, object] = {"id": list(IDS)} | {str(column): matrix[:, column] for column in range(DIM)}
@@ -325,7 +325,7 @@ def test_numbers_of_other_types_are_numbers(kind: str, tmp_path: Path) -> None:
 
 
 def test_extra_arrays_and_nested_columns_are_ignored(tmp_path: Path) -> None:
-    """What is not part of the embedding may be of any type."""
+    """Data outside the embedding may have any type."""
     import pyarrow as pa
 
     matrix = table()
@@ -336,7 +336,7 @@ def test_extra_arrays_and_nested_columns_are_ignored(tmp_path: Path) -> None:
     assert read(data, tmp_path).notes == ('1 extra array was ignored: "note"',)
 
 
-def test_progress_tells_the_share_read(tmp_path: Path) -> None:
+def test_progress_is_the_share_that_was_read(tmp_path: Path) -> None:
     """Progress rises to 1 for every form."""
     from scoring.inputs.submission import read_submission
 
@@ -351,7 +351,7 @@ def test_progress_tells_the_share_read(tmp_path: Path) -> None:
 
 
 def test_an_archive_of_small_pieces_is_read_in_whole_blocks(tmp_path: Path) -> None:
-    """How gzip members are cut (bgzip makes one per 64 KB) does not change how much is read at a time."""
+    """The size of gzip members (bgzip writes one per 64 KB) does not change how much is read at a time."""
     from scoring.inputs.archives import Capped, open_gzip
 
     text = bytes(range(256)) * 400

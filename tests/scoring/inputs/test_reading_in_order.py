@@ -1,4 +1,4 @@
-"""A faultless CSV read as it stands: the same rows that pandas reads, or nothing at all."""
+"""A faultless CSV file gives the same rows as with pandas; any other file gives None."""
 
 from __future__ import annotations
 
@@ -57,8 +57,10 @@ def zipped(content: bytes) -> bytes:
     st.permutations(["id", "0", "1", "2", "comment"]),
     st.sampled_from([bytes, gzip.compress, zipped]),
 )
-def test_rows_come_as_they_stand(rows: list, header: list[str], packed: Callable[[bytes], bytes]) -> None:
-    """Order and repeated ids stay, others' rows go, columns count by number; every value is the float32 that was written."""
+def test_rows_are_read_in_the_order_of_the_file(
+    rows: list, header: list[str], packed: Callable[[bytes], bytes]
+) -> None:
+    """Order and repeated ids stay, other rows are left out, columns are ordered by number, and every value is the written float32."""
     table = [
         [
             str({"id": identifier, "comment": "text"}.get(name, "") or repr(values[int(name)]))
@@ -77,7 +79,7 @@ def test_rows_come_as_they_stand(rows: list, header: list[str], packed: Callable
 
 
 def test_a_large_file_is_read_by_the_compiled_reader_alike(tmp_path: Path) -> None:
-    """Files of several blocks give what pandas reads of them, in order."""
+    """Files of several blocks give the same as with pandas, in order."""
     random = np.random.default_rng(0)
     ids = [f"id {number}" for number in random.integers(0, 4000, 6000)]
     values = random.standard_normal((6000, 64)).astype(np.float32)
@@ -108,16 +110,16 @@ QUESTIONABLE = {
 }
 
 
-# By name: a gzip header holds the time, and every process that collects tests must name them alike.
+# By name, because a gzip header has the time, and every process that collects tests must name them alike.
 @pytest.mark.parametrize("fault", QUESTIONABLE)
-def test_what_needs_a_judgment_is_left_to_others(fault: str) -> None:
-    """Nothing is given back rather than rows of which one is at fault."""
+def test_faulty_files_are_left_to_the_other_reader(fault: str) -> None:
+    """If any row is faulty, the result is None."""
     assert read(text_of(ROWS)) is not None
     assert read(QUESTIONABLE[fault]) is None
 
 
 def test_both_ways_of_reading_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether the standalone benchmark takes the quick way or the forgiving one cannot be told from what it reads."""
+    """The standalone benchmark reads the same values with the fast and with the lenient reader."""
     path = tmp_path / "table.csv"
     path.write_bytes(
         text_of([["b.zarr", "1", "2.5"], ["a", "-3e-5", "4"], ["b", "5", "6"], ["odd", "x", "8"]])

@@ -1,4 +1,4 @@
-"""What reading costs: memory measured in a process of its own, and files that were made to cost more."""
+"""The memory that reading takes, measured in a separate process, also for files that are made to use more."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_file_of_300_megabytes_is_read_within_350(tmp_path: Path) -> None:
 
 
 def bomb(path: Path, kind: str) -> None:
-    """Write a file of at most a few megabytes that wants hundreds."""
+    """Write a file of a few megabytes at most whose reading could take hundreds."""
     header = b"id,0,1,2,3\n"
     if kind == "gzip":
         piece = b"x,0,0,0,0\n" * 100_000
@@ -98,7 +98,7 @@ def bomb(path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["gzip", "one line", "columns", "npz", "parquet"])
-def test_files_that_ask_for_much_get_little(kind: str, tmp_path: Path) -> None:
+def test_files_made_to_use_much_memory_are_refused(kind: str, tmp_path: Path) -> None:
     """Bombs of every form are refused within a few hundred megabytes of memory."""
     path = tmp_path / "bomb"
     bomb(path, kind)
@@ -110,7 +110,7 @@ def test_files_that_ask_for_much_get_little(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted(CORPUS.iterdir()), ids=lambda path: path.name)
 def test_the_corpus_gets_the_verdicts_in_its_names(path: Path) -> None:
-    """Each file of the corpus is answered as its name says."""
+    """Each file of the corpus gets the verdict in its name."""
     expected = path.name.partition("--")[0]
     try:
         read_submission(path, IDS, DIM, max_expanded_bytes=CEILING)
@@ -124,8 +124,8 @@ def test_the_corpus_gets_the_verdicts_in_its_names(path: Path) -> None:
 @pytest.mark.parametrize(
     "path", sorted(set(CORPUS.glob("ok--*")) - {CORPUS / "ok--csv"}), ids=lambda path: path.name
 )
-def test_no_cut_of_a_good_file_is_anything_but_its_table_or_refused(path: Path, tmp_path: Path) -> None:
-    """Cut anywhere, a file is refused in manners, or nothing was lost. Plain CSV may end within a number."""
+def test_a_truncated_file_is_refused_or_reads_as_the_whole(path: Path, tmp_path: Path) -> None:
+    """Plain CSV is left out, because it may be cut within a number."""
     data = path.read_bytes()
     whole = read_submission(path, IDS, DIM, max_expanded_bytes=CEILING).content_hash
     accepted = set()
@@ -139,7 +139,7 @@ def test_no_cut_of_a_good_file_is_anything_but_its_table_or_refused(path: Path, 
 
 
 def test_a_refused_file_needs_no_compiler_and_no_torch(tmp_path: Path) -> None:
-    """A small file is judged with nothing heavier than numpy."""
+    """A small file is checked with numpy alone."""
     (tmp_path / "input").write_bytes(good().replace(b"s000", b"t000"))
     script = CHILD + "\nprint(sorted({'torch', 'numba', 'pandas', 'pyarrow'} & set(sys.modules)))"
     done = subprocess.run(

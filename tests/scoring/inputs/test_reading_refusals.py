@@ -1,4 +1,4 @@
-"""What is refused, and in which words."""
+"""Refused files and their messages."""
 
 from __future__ import annotations
 
@@ -594,7 +594,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
 
 @pytest.mark.parametrize("name", REFUSALS)
 def test_refusals_say_what_is_wrong(name: str, tmp_path: Path) -> None:
-    """Each wrong file is refused under its code, in words that name the fault and its place."""
+    """Each faulty file is refused with its code and a message that names the fault and its place."""
     data, code, words = REFUSALS[name]
     error = refused(data, tmp_path)
     assert error.code == code, error.message
@@ -602,7 +602,7 @@ def test_refusals_say_what_is_wrong(name: str, tmp_path: Path) -> None:
 
 
 def test_every_fault_in_the_catalogue_has_a_case() -> None:
-    """No words in the catalogue are never said: each code is the verdict of a case, or is named among several faults in one."""
+    """Each code in the catalogue is the verdict of a case, or is among several faults of one."""
     said = {code for _, code, _ in REFUSALS.values()}
     among_others = {"columns.duplicate", "rows.stopped"}
     elsewhere = {"file.too_large", "rows.too_many", "npz.damaged"}
@@ -610,7 +610,7 @@ def test_every_fault_in_the_catalogue_has_a_case() -> None:
 
 
 def test_all_faults_come_in_one_message(tmp_path: Path) -> None:
-    """A file with many faults is answered once, with every one of them on a line of its own."""
+    """A file with many faults gets one message, with each fault on its own line."""
     lines = lines_of(good())
     lines[1] = "s000,x,,nan,inf"
     lines[2] = "s001,1e39,2,3"
@@ -631,7 +631,7 @@ def test_all_faults_come_in_one_message(tmp_path: Path) -> None:
 
 
 def test_the_first_three_places_are_named_and_the_rest_counted(tmp_path: Path) -> None:
-    """A thousand faults of one kind take one sentence."""
+    """A thousand faults of one kind give one sentence."""
     lines = lines_of(good())
     lines[1:] = [f"{line.split(',')[0]},a,b,c,d" for line in lines[1:]]
     message = refused(from_lines(lines), tmp_path).message
@@ -644,8 +644,8 @@ def test_the_first_three_places_are_named_and_the_rest_counted(tmp_path: Path) -
 
 @given(text=st.text())
 @settings(max_examples=300)
-def test_pieces_of_the_file_are_defused(text: str) -> None:
-    """Whatever stands in a file, what is quoted of it is short, printable, plain ASCII without markup."""
+def test_quotes_from_the_file_are_harmless(text: str) -> None:
+    """Quotes from any file are short, printable, plain ASCII without markup."""
     piece = shown(text)
     assert piece.isascii()
     assert piece.isprintable()
@@ -664,8 +664,8 @@ def test_pieces_of_the_file_are_defused(text: str) -> None:
         "\U000e0041" * 90,
     ],
 )
-def test_tricks_in_ids_and_names_are_defused(trick: str, tmp_path: Path) -> None:
-    """Bidirectional marks, markup and escape sequences in ids and column names never reach the page."""
+def test_tricks_in_ids_and_names_are_made_harmless(trick: str, tmp_path: Path) -> None:
+    """Bidirectional marks, markup and escape sequences in ids and column names never reach the message."""
     lines = lines_of(good())
     renamed = [f'"{trick}"{line[4:]}' for line in lines[1:]]
     for data in (
@@ -679,7 +679,7 @@ def test_tricks_in_ids_and_names_are_defused(trick: str, tmp_path: Path) -> None
 
 
 def test_an_id_may_begin_with_the_sign_of_a_comment(tmp_path: Path) -> None:
-    """A row at fault is told as a row if its id is asked for; one with as many fields as names is a row, whatever it begins with."""
+    """A faulty row with a public id is not reported as a comment, and neither is a row with the right number of fields."""
     ids = ["#0", *IDS[1:]]
     lines = lines_of(good().replace(b"s000", b"#0"))
     assert read(from_lines([*lines, "# other,1,2,3,4"]), tmp_path, ids=ids).ids == tuple(sorted(ids))
@@ -688,7 +688,7 @@ def test_an_id_may_begin_with_the_sign_of_a_comment(tmp_path: Path) -> None:
 
 
 def test_columns_that_are_ignored_may_hold_lists(tmp_path: Path) -> None:
-    """A list is at fault where a number should be, and nowhere else; with missing columns too, the message is about those."""
+    """A list is a fault only in a numbered column; if columns are missing, the message is about these."""
     lines = lines_of(good())
     noted = [f"{lines[0]},bands", *(f'{line},"[1, 2]"' for line in lines[1:])]
     assert len(read(from_lines(noted), tmp_path).ids) == len(IDS)
@@ -697,7 +697,7 @@ def test_columns_that_are_ignored_may_hold_lists(tmp_path: Path) -> None:
 
 
 def test_the_message_stays_within_its_limit() -> None:
-    """Even every fault at once, with the longest examples, fits; what does not is counted."""
+    """All faults at once, with the longest examples, fit; further ones are counted."""
     faults = Faults()
     for code in CATALOGUE:
         for _ in range(3):
@@ -710,8 +710,8 @@ def test_the_message_stays_within_its_limit() -> None:
     assert error.code == "file.invalid"
 
 
-def test_caps_on_what_a_file_expands_to(tmp_path: Path) -> None:
-    """The cap holds for every form, before the memory is taken."""
+def test_a_file_that_expands_too_far_is_refused(tmp_path: Path) -> None:
+    """The limit holds for every form, before the memory is allocated."""
     matrix = table(dim=300)
     columns: dict[str, object] = {"id": list(IDS)} | {str(column): matrix[:, column] for column in range(300)}
     csv_data = as_csv(IDS, matrix)
@@ -727,8 +727,8 @@ def test_caps_on_what_a_file_expands_to(tmp_path: Path) -> None:
         assert read(data, tmp_path, dim=300, ceiling=1_000_000).matrix.shape == (12, 300)
 
 
-def test_npz_headers_are_read_by_their_grammar(tmp_path: Path) -> None:
-    """Whatever a header says, it is not evaluated and takes no memory."""
+def test_npz_headers_are_never_evaluated(tmp_path: Path) -> None:
+    """A header of any content is not evaluated and takes no memory."""
     for header in (
         b"\x93NUMPY\1\0\x10\0" + b"(" * 16,
         b"\x93NUMPY\2\0\xff\xff\xff\x7f{}",
@@ -743,7 +743,7 @@ def test_npz_headers_are_read_by_their_grammar(tmp_path: Path) -> None:
 
 
 def test_parquet_rows_are_counted_before_they_are_read(tmp_path: Path) -> None:
-    """Runs of equal values make a small file of a million rows; its metadata gives it away."""
+    """Runs of equal values make a small file of a million rows, which its metadata reveals."""
     columns: dict[str, object] = {"id": ["s000"] * 1_000_001} | {
         str(column): np.zeros(1_000_001, dtype=np.float32) for column in range(DIM)
     }
@@ -753,7 +753,7 @@ def test_parquet_rows_are_counted_before_they_are_read(tmp_path: Path) -> None:
 
 
 def test_metadata_of_parquet_is_never_unpickled(tmp_path: Path) -> None:
-    """A schema that asks Arrow to unpickle a Python type gets nothing unpickled."""
+    """A schema that asks Arrow to unpickle a Python type is read without unpickling."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -773,8 +773,8 @@ def test_metadata_of_parquet_is_never_unpickled(tmp_path: Path) -> None:
     assert not marker.exists()
 
 
-def test_a_file_that_cannot_be_opened_is_not_the_participants_fault(tmp_path: Path) -> None:
-    """A missing file or a failing disk is infrastructure."""
+def test_a_file_that_cannot_be_opened_is_an_infrastructure_error(tmp_path: Path) -> None:
+    """This covers a missing file and a failing disk."""
     with pytest.raises(InfrastructureError):
         read_submission(tmp_path / "none", IDS, DIM, max_expanded_bytes=10**6)
 
@@ -820,7 +820,7 @@ def test_any_single_corrupt_cell_is_refused_by_name(
 def test_any_flipped_byte_of_an_archive_is_refused_or_harmless(
     position: int, value: int, form: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """A damaged archive either still holds the very same table or is the participant's error, never another exception."""
+    """A damaged archive either still has the same table or gives a ParticipantError, never another exception."""
     data = bytearray(
         {
             "gzip": gzipped(good()),

@@ -1,4 +1,4 @@
-"""``neuco-worker validate``: the worker's verdict on the participant's machine."""
+"""``neuco-worker validate`` gives the worker's verdict on the participant's machine."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *arguments: str) -> tuple[int, str, NeucoError | None]:
-    """Run the command; return exit status, standard output and an error of the tree."""
+    """Run the command; return exit status, standard output and the error."""
     result = CliRunner().invoke(APP, [str(argument) for argument in arguments])
     if isinstance(result.exception, NeucoError):
         return result.exception.exit_code, result.stdout, result.exception
     return result.exit_code, result.stdout, None
 
 
-def test_a_good_file_ends_with_0(folder: Path) -> None:
-    """In words and as JSON, with the content hash that the worker keys its scores by."""
+def test_a_good_file_gives_exit_status_0(folder: Path) -> None:
+    """The output is text or JSON, with the content hash that is the key of scores."""
     arguments = (str(folder / "good.csv"), "--ids", str(folder / "ids.txt"), "--dim", "4")
     code, text, _ = run(folder, *arguments)
     assert code == 0
@@ -52,8 +52,8 @@ def test_a_good_file_ends_with_0(folder: Path) -> None:
     assert len(document["content_hash"]) == 64
 
 
-def test_notes_are_told(folder: Path) -> None:
-    """What would be ignored or corrected is said before the upload."""
+def test_notes_are_printed(folder: Path) -> None:
+    """The participant learns before the upload what would be ignored or corrected."""
     data = as_csv([f"{name}.zarr" for name in IDS], table()) + b"more,1,2,3,4\n"
     (folder / "good.csv").write_bytes(data)
     arguments = (str(folder / "good.csv"), "--ids", str(folder / "ids.txt"), "--dim", "4")
@@ -63,8 +63,8 @@ def test_notes_are_told(folder: Path) -> None:
     assert len(document["notes"]) == 2
 
 
-def test_a_bad_file_ends_with_1_in_the_workers_words(folder: Path) -> None:
-    """Verdict and words are those of the reader itself."""
+def test_a_bad_file_gives_exit_status_1_and_the_workers_message(folder: Path) -> None:
+    """Verdict and message are those of the reader."""
     arguments = (str(folder / "bad.csv"), "--ids", str(folder / "ids.txt"), "--dim", "4")
     expected = refused((folder / "bad.csv").read_bytes(), folder)
     code, text, error = run(folder, *arguments)
@@ -76,8 +76,8 @@ def test_a_bad_file_ends_with_1_in_the_workers_words(folder: Path) -> None:
     assert json.loads(text) == {"valid": False, "code": expected.code, "message": expected.message}
 
 
-def test_several_faults_come_one_a_line(folder: Path) -> None:
-    """The terminal shows the list that EvalAI shows."""
+def test_several_faults_are_printed_one_per_line(folder: Path) -> None:
+    """The terminal shows the same list as EvalAI."""
     lines = good().decode().splitlines()
     (folder / "bad.csv").write_text("\n".join([*lines[:2], lines[1], "s001,nan,2,3,4", *lines[3:]]) + "\n")
     done = subprocess.run(
@@ -98,8 +98,8 @@ def test_several_faults_come_one_a_line(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("inside", "words"), [(".zgroup", "a folder that holds a Zarr archive"), ("x.csv", "a folder")]
 )
-def test_a_folder_is_refused_as_any_other_file(inside: str, words: str, folder: Path) -> None:
-    """A Zarr archive is a folder on disk: it gets a verdict that says what is accepted, however large a file may be."""
+def test_a_folder_is_refused_like_any_other_file(inside: str, words: str, folder: Path) -> None:
+    """A Zarr archive is a folder on disk; the verdict says which files are accepted, whatever the size limit is."""
     given = folder / "c.zarr"
     given.mkdir()
     (given / inside).write_text("{}")
@@ -114,7 +114,7 @@ def test_a_folder_is_refused_as_any_other_file(inside: str, words: str, folder: 
 
 
 def test_a_file_beyond_the_download_cap_is_refused(folder: Path) -> None:
-    """What the worker would not download is refused here too."""
+    """A file that the worker would not download is refused here, too."""
     arguments = (
         str(folder / "good.csv"),
         "--ids",
@@ -139,16 +139,16 @@ def test_a_file_beyond_the_download_cap_is_refused(folder: Path) -> None:
         ("good.csv", "--dim", "4"),
     ],
 )
-def test_wrong_usage_ends_with_2(
+def test_wrong_usage_gives_exit_status_2(
     arguments: tuple[str, ...], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A missing file, a missing list and a missing dimension are no verdict on the submission."""
+    """A missing file, list or dimension is not a verdict on the submission."""
     monkeypatch.chdir(folder)
     assert run(folder, *arguments)[0] == 2
 
 
 def test_validate_never_imports_torch(folder: Path) -> None:
-    """Neither for a good nor for a bad file; participants need not wait for it, nor even have it."""
+    """Participants need not install it, and do not wait for its import, for good and for bad files."""
     script = (
         "import sys; sys.modules['torch'] = None; import typer; from worker.participant.validate import validate;"
         "app = typer.Typer(); app.command()(validate); app()"
@@ -213,8 +213,8 @@ print(*sys.modules)
 """
 
 
-def test_a_participants_tool_loads_what_reads_and_nothing_else(folder: Path) -> None:
-    """A small file needs numpy; a large one numba too; none a training kernel, PyTorch or polars, nor anything of the worker."""
+def test_a_participants_tool_loads_only_the_readers(folder: Path) -> None:
+    """A small file needs numpy, and a large one numba; neither needs a training kernel, PyTorch, polars or the worker."""
     done = subprocess.run(
         [sys.executable, "-c", READ, str(folder)], capture_output=True, text=True, check=True, timeout=300
     )

@@ -1,4 +1,4 @@
-"""Where compiled code is kept, and what happens without such a place."""
+"""Where compiled code is kept, and what happens if no folder is writable."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def run(**environment: str) -> dict:
     return json.loads(answer.stdout)
 
 
-def test_it_works_without_a_writable_place(tmp_path: Path) -> None:
-    """A file where the directory should be, for all candidates: compiled for this process only."""
+def test_it_compiles_without_a_writable_folder(tmp_path: Path) -> None:
+    """If every candidate is a file, code is compiled for this process only."""
     blocker = tmp_path / "blocker"
     blocker.touch()
     found = run(HOME=str(blocker), XDG_CACHE_HOME=str(blocker))
@@ -46,7 +46,7 @@ def test_it_works_without_a_writable_place(tmp_path: Path) -> None:
 
 
 def test_an_unusable_directory_of_the_operator_is_not_replaced(tmp_path: Path) -> None:
-    """NUMBA_CACHE_DIR is an instruction; code is not put elsewhere behind the operator's back."""
+    """If NUMBA_CACHE_DIR cannot be used, code is not written to another folder without the operator's knowledge."""
     blocker = tmp_path / "blocker"
     blocker.touch()
     assert run(NUMBA_CACHE_DIR=str(blocker), HOME=str(tmp_path))["directory"] is None
@@ -54,15 +54,15 @@ def test_an_unusable_directory_of_the_operator_is_not_replaced(tmp_path: Path) -
 
 
 def test_the_service_managers_directory_is_used_and_private(tmp_path: Path) -> None:
-    """Under systemd the cache lies in CacheDirectory, for its owner only."""
+    """Under systemd the cache is in CacheDirectory, readable only for its owner."""
     directory = Path(run(CACHE_DIRECTORY=str(tmp_path), HOME="/nonexistent")["directory"])
     assert directory.is_relative_to(tmp_path)
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     assert list(directory.rglob("*.nbc"))
 
 
-def test_the_caches_name_covers_what_the_kernel_is_made_of() -> None:
-    """A change in any of these must miss the cache, also where numba itself would not notice."""
+def test_the_caches_name_changes_with_every_source_of_the_kernel() -> None:
+    """A change of any of these must invalidate the cache, even if numba itself would not notice it."""
     names = {path.name for path in sources()}
     made_of = {"train.py", "layer.py", "adamw.py", "simd.py", "metrics.py", "torch_stream.py"}
     assert {"jit.py", "sums.py"} | made_of <= names

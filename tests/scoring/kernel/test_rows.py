@@ -18,7 +18,7 @@ from scoring.kernel import ALIGNMENT, LARGE_PAGE, Moments, aligned, gather, mome
     st.integers(1, 1200), st.integers(1, 9), st.floats(-1e3, 1e3), st.floats(1e-3, 1e3), st.integers(0, 99)
 )
 def test_moments_are_numpys_in_float64(rows: int, dim: int, shift: float, scale: float, seed: int) -> None:
-    """However many chunks there are."""
+    """This holds for any number of chunks."""
     matrix = (np.random.RandomState(seed).standard_normal((rows, dim)) * scale + shift).astype(np.float32)
     found = moments(matrix)
     wide = matrix.astype(np.float64)
@@ -27,13 +27,13 @@ def test_moments_are_numpys_in_float64(rows: int, dim: int, shift: float, scale:
 
 
 def test_a_small_deviation_survives_a_large_mean() -> None:
-    """Sums of squares would lose it."""
+    """A single pass with sums of squares would lose it."""
     matrix = np.array([[1e6, 1e6 + 1]], dtype=np.float32)
     assert moments(matrix) == Moments(mean=1e6 + 0.5, std=0.5)
 
 
 def test_gathered_rows_are_standardized_aligned_and_in_order() -> None:
-    """Row i of the result is row index[i] of the matrix; more rows than one chunk."""
+    """Row i of the result is row index[i] of the matrix, for more rows than one chunk."""
     matrix = np.random.RandomState(0).standard_normal((700, 3)).astype(np.float32)
     index = np.random.RandomState(1).permutation(700)[:600]
     rows = gather(matrix, index, Moments(mean=2.0, std=4.0))
@@ -44,7 +44,7 @@ def test_gathered_rows_are_standardized_aligned_and_in_order() -> None:
 
 
 def test_aligned_memory_starts_a_cache_line() -> None:
-    """Whatever the size."""
+    """This holds for any size."""
     for size in range(1, 40):
         assert aligned((size, 3)).ctypes.data % ALIGNMENT == 0
 
@@ -52,7 +52,7 @@ def test_aligned_memory_starts_a_cache_line() -> None:
 # Whether Python 3.12 warns depends on the threads that other tests have left.
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_large_matrix_starts_a_large_page_and_is_its_own() -> None:
-    """The kernel's jumps need large pages; two matrices share nothing, and neither does a child process."""
+    """The kernel needs large pages; two matrices, or a matrix and a child process, share no memory."""
     one, other = (aligned((LARGE_PAGE // 4096 + 1, 1024)) for _ in range(2))
     for matrix in (one, other):
         assert matrix.ctypes.data % LARGE_PAGE == 0
@@ -69,8 +69,8 @@ def test_a_large_matrix_starts_a_large_page_and_is_its_own() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_a_large_matrix_goes_back_at_once() -> None:
-    """Rows of one task do not stay in memory beside those of the next."""
+def test_the_memory_of_a_large_matrix_is_freed_at_once() -> None:
+    """Rows of one task do not stay in memory while the next one's are made."""
 
     def resident() -> int:
         pages = int(Path("/proc/self/statm").read_text().split()[1])

@@ -1,4 +1,4 @@
-"""The standalone benchmark's own readers and rules, beneath the command."""
+"""The standalone benchmark's readers and rules, without the command."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def write_csv(path: Path, header: list[object], rows: object) -> Path:
 
 
 def test_embeddings_read_alike_from_every_form(tmp_path: Path) -> None:
-    """CSV, gzip, Parquet and NPZ give the same matrix; digit-named columns go by number, others are left out."""
+    """CSV, gzip, Parquet and NPZ give the same matrix; columns named by digits are ordered by number, others are left out."""
     values = np.random.RandomState(0).standard_normal((30, 12)).astype(np.float32)
     columns = [str(number) for number in range(12)]
     frame = pd.DataFrame(values, columns=columns)
@@ -52,23 +52,21 @@ def test_embeddings_read_alike_from_every_form(tmp_path: Path) -> None:
 
 
 def test_without_digit_names_all_columns_count(tmp_path: Path) -> None:
-    """A table whose columns are named otherwise is taken as it stands, as NeuCo-Bench does."""
+    """If no column is named by digits, all columns are read in their order, as in NeuCo-Bench."""
     path = write_csv(tmp_path / "t.csv", ["id", "x", "y"], [["a", 1, 2], ["b", 3, 4]])
     np.testing.assert_array_equal(read_embeddings(path, ["a", "b"]).matrix, [[1, 2], [3, 4]])
 
 
-def test_what_is_no_number_counts_as_zero(tmp_path: Path) -> None:
+def test_cells_that_are_not_numbers_count_as_zero(tmp_path: Path) -> None:
     """Empty cells, text and nan become 0 with one warning that counts them."""
     rows = [["a", "", "1"], ["b", "word", "2"], ["c", "nan", "3"], ["d", "4", "5"]]
     read = read_embeddings(write_csv(tmp_path / "t.csv", ["id", "0", "1"], rows), "abcd")
     np.testing.assert_array_equal(read.matrix, [[0, 1], [0, 2], [0, 3], [4, 5]])
-    assert read.warnings == (
-        "3 cells are not numbers and count as 0 (before the embeddings are standardized).",
-    )
+    assert read.warnings == ("3 cells without a number count as 0 (before the embeddings are standardized).",)
 
 
 def test_ids_stay_text_and_lose_their_suffix(tmp_path: Path) -> None:
-    """Leading zeros survive, .zarr and .zarr.zip go, repeated ids stay with a warning, excluded and strange ones go."""
+    """Leading zeros stay, .zarr and .zarr.zip are removed, repeated ids stay with a warning, and excluded and unknown ids are left out."""
     rows = [["007", 1], ["b.zarr", 2], ["c.zarr.zip", 3], ["b", 4], ["strange", 5], ["bad", 6]]
     path = write_csv(tmp_path / "t.csv", ["id", "0"], rows)
     read = read_embeddings(path, ["007", "b", "c", "bad"], exclude=["bad"])
@@ -89,19 +87,21 @@ def test_ids_stay_text_and_lose_their_suffix(tmp_path: Path) -> None:
         ([["id", "0", "1", "2"], ["a", 1, 2, 3]], "standalone.too_wide"),
     ],
 )
-def test_what_cannot_be_scored_is_refused(tmp_path: Path, rows: list[list[str]], code: str) -> None:
-    """Leniency ends where the numbers would say nothing."""
+def test_embeddings_that_cannot_be_scored_are_refused(
+    tmp_path: Path, rows: list[list[str]], code: str
+) -> None:
+    """A file is refused if its scores would mean nothing."""
     with pytest.raises(ParticipantError) as caught:
         read_embeddings(write_csv(tmp_path / "t.csv", rows[0], rows[1:]), ["a"], embedding_dim=2)
     assert caught.value.code == code
 
 
 def test_labels_without_a_value_are_left_out(tmp_path: Path) -> None:
-    """Empty labels shrink a task with a warning; text is refused."""
+    """Rows without a label are left out with a warning; text is refused."""
     path = write_csv(tmp_path / "t__regr.csv", ["id", "label"], [["a", 1], ["b", ""], ["c", 2]])
     task, warnings = read_labels(path, "t", "regr")
     assert task.ids == ("a", "c")
-    assert warnings == ("t: 1 rows without a label were left out.",)
+    assert warnings == ("t: 1 row without a label was left out.",)
     write_csv(path, ["id", "label"], [["a", 1], ["b", "high"], ["c", 2]])
     with pytest.raises(OrganizerError, match="high"):
         read_labels(path, "t", "regr")
@@ -143,7 +143,7 @@ def test_the_order_of_a_submission_does_not_matter(order: list[int]) -> None:
 
 
 def test_narrowing_takes_the_first_dimensions(tmp_path: Path) -> None:
-    """A size study never asks for more than there is."""
+    """A size study refuses more dimensions than the embeddings have."""
     write_csv(tmp_path / "e.csv", ["id", 0, 1, 2], ([i, 1, 2, n] for n, i in enumerate(IDS)))
     (tmp_path / "labels").mkdir()
     write_csv(tmp_path / "labels" / "t__regr.csv", ["id", "label"], ([i, n] for n, i in enumerate(IDS)))
@@ -155,8 +155,8 @@ def test_narrowing_takes_the_first_dimensions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("labels", [[1] * 30, [0, 1] * 5])
-def test_tasks_that_say_nothing_are_refused_before_training(tmp_path: Path, labels: list[int]) -> None:
-    """Constant labels and a handful of samples end the run with their name."""
+def test_tasks_that_cannot_be_scored_are_refused_before_training(tmp_path: Path, labels: list[int]) -> None:
+    """Constant labels and too few samples end the run with an error that names the task."""
     write_csv(tmp_path / "e.csv", ["id", 0, 1], ([i, n, n * n] for n, i in enumerate(IDS)))
     (tmp_path / "labels").mkdir()
     write_csv(tmp_path / "labels" / "poor__regr.csv", ["id", "label"], zip(IDS, labels, strict=False))
@@ -193,7 +193,7 @@ SWITCHES = {
     ],
 )
 def test_a_wrong_value_is_shown_with_what_it_must_be(document: object, sentence: str) -> None:
-    """One fault at a time, the first in the order of the keys, in our words."""
+    """The error names one fault, the first in the order of the keys, in our own words."""
     with pytest.raises(OrganizerError) as caught:
         parse_settings(document)
     assert (caught.value.code, caught.value.sentence) == ("standalone.bad_value", sentence)
@@ -211,8 +211,8 @@ def test_a_wrong_value_is_shown_with_what_it_must_be(document: object, sentence:
         ),
     )
 )
-def test_any_configuration_is_taken_or_named(document: dict[str, object]) -> None:
-    """Whatever YAML holds, settings come out or an error of the tree; what is taken keeps its meaning."""
+def test_any_configuration_is_accepted_or_refused_with_an_error(document: dict[str, object]) -> None:
+    """Any YAML gives settings with the same meaning, or one of our errors."""
     settings, fault = None, None
     try:
         settings = parse_settings(document)
@@ -242,8 +242,8 @@ task_filter: false          # all in /path/to/annotation_directory/ per default
 """
 
 
-def test_the_papers_example_reads_as_it_is_printed(tmp_path: Path) -> None:
-    """The configuration of Appendix B.2 is taken without a warning; in the nested form it means the same."""
+def test_the_papers_example_is_read_without_a_warning(tmp_path: Path) -> None:
+    """The configuration of Appendix B.2 gives no warning, and its nested form means the same."""
     (tmp_path / "config.yaml").write_text(APPENDIX_B2)
     flat = read_settings(tmp_path / "config.yaml")
     assert (flat.embedding_dim, flat.k_folds, flat.probe_type, flat.task_filter) == (1024, 40, "linear", None)
@@ -254,8 +254,8 @@ def test_the_papers_example_reads_as_it_is_printed(tmp_path: Path) -> None:
     assert again.model_copy(update={"raw": flat.raw}) == flat
 
 
-def test_unknown_keys_name_the_nearest() -> None:
-    """A typing error is warned about with what was meant; the older name of store_probes still counts."""
+def test_unknown_keys_are_reported_with_the_nearest_known_one() -> None:
+    """The warning about a typing error suggests the right key; the older name of store_probes still works."""
     settings = parse_settings({"k_fold": 3, "k_folds": 2, "epochs": 1, "store_models": True})
     assert settings.warnings == (
         "The configuration's key 'k_fold' is unknown and has no effect; did you mean k_folds?",
@@ -263,7 +263,7 @@ def test_unknown_keys_name_the_nearest() -> None:
     assert settings.store_probes
 
 
-def test_two_runs_in_a_second_have_folders_of_their_own(tmp_path: Path) -> None:
+def test_two_runs_in_a_second_have_different_folders(tmp_path: Path) -> None:
     """Nothing is overwritten, and names cannot leave the output folder."""
     now = datetime(2026, 3, 2, 9, 5, 7, tzinfo=UTC)
     names = [make_run_folder(tmp_path, phase="p", method="m", now=now).name for _ in range(3)]
@@ -278,6 +278,6 @@ def test_two_runs_in_a_second_have_folders_of_their_own(tmp_path: Path) -> None:
         st.one_of(st.floats(), st.integers(), st.text(), st.none(), st.booleans(), st.dates()), st.lists
     )
 )
-def test_any_result_is_json(value: object) -> None:
-    """What YAML and arithmetic can give is written as strict JSON, with null for what is no number."""
+def test_any_result_is_valid_json(value: object) -> None:
+    """All values that YAML and arithmetic can give are written as strict JSON, with null for numbers that are not finite."""
     json.dumps(finite({"value": value}), allow_nan=False)

@@ -1,4 +1,4 @@
-"""Probes behind one registry, and the metrics that they are scored by."""
+"""Probes, their registry, and their metrics."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def make_input(kind: TaskKind, *, samples: int = 60, dim: int = 5, name: str = "
     return ProbeInput(name=name, kind=kind, rows=rows, targets=targets, classes=classes)
 
 
-def test_the_registry_names_its_probes() -> None:
-    """The four probes are there by name, and an unknown one is refused with the names."""
+def test_the_registry_lists_its_probes() -> None:
+    """The four probes exist, and the error for an unknown one lists them."""
     assert {"linear", "ridge", "svm", "mlp"} <= set(probe_names())
     with pytest.raises(OrganizerError) as caught:
         make_probe("forest", ProbeSettings(params={}))
@@ -75,7 +75,7 @@ class Ours(RidgeProbe):
 
 
 def test_another_package_adds_a_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An entry point is enough; nobody's entry point takes the place of a probe of the protocol."""
+    """An entry point is enough, but it cannot replace a built-in probe."""
     (tmp_path / "our_probes.py").write_text(PACKAGE)
     about = tmp_path / "our_probes-1.0.dist-info"
     about.mkdir()
@@ -93,7 +93,7 @@ def test_another_package_adds_a_probe(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", sorted(QUICK))
 def test_every_probe_learns_every_kind_of_task(name: str, kind: TaskKind) -> None:
-    """Each gives K folds with the splits of ShuffleSplit(random_state=seed), its score from its own predictions, and the same again."""
+    """Each gives K folds with the splits of ShuffleSplit(random_state=seed) and scores that follow from its predictions, repeatably."""
     data = make_input(kind)
     first, again = (
         make_probe(name, ProbeSettings(params=QUICK[name], seed=3, threads=threads)).train(
@@ -130,7 +130,7 @@ def test_every_probe_can_be_stopped(name: str) -> None:
 
 @pytest.mark.parametrize("kind", [TaskKind.REGRESSION, TaskKind.BINARY])
 def test_the_linear_probe_is_a_plain_torch_loop(kind: TaskKind) -> None:
-    """With torch seeded by 42 once, a plain loop over two tasks gives the same scores; details change none."""
+    """A plain loop over two tasks, with torch seeded once by 42, gives the same scores, also if details are asked for."""
     tasks = [make_input(kind, samples=50), make_input(kind, samples=60)]
     probes = [make_probe("linear", ProbeSettings(params=QUICK["linear"])) for _ in range(2)]
     traced = [probes[0].train(task, folds=2, details=True) for task in tasks]
@@ -156,7 +156,7 @@ def test_the_linear_probe_is_a_plain_torch_loop(kind: TaskKind) -> None:
 
 @pytest.mark.parametrize("kind", [TaskKind.REGRESSION, TaskKind.BINARY])
 def test_losses_are_those_of_the_batches_as_trained(kind: TaskKind) -> None:
-    """Loss curves are the means over the batches that torch would print, training and validation."""
+    """Loss curves are torch's means over the batches, for training and validation."""
     data = make_input(kind)
     probe = make_probe("linear", ProbeSettings(params=QUICK["linear"]))
     [fold] = probe.train(data, folds=1, details=True).folds
@@ -185,8 +185,8 @@ def test_losses_are_those_of_the_batches_as_trained(kind: TaskKind) -> None:
 
 
 @pytest.mark.parametrize("kind", [TaskKind.MULTICLASS, TaskKind.MULTILABEL])
-def test_several_outputs_are_trained_as_torch_would(kind: TaskKind) -> None:
-    """From the same start and in the same order, torch's layer, loss and AdamW give the same losses and the same score."""
+def test_several_outputs_are_trained_like_in_torch(kind: TaskKind) -> None:
+    """Torch's layer, loss and AdamW give the same losses and score, with the same initial weights and orders."""
     data = make_input(kind)
     [fold] = (
         make_probe("linear", ProbeSettings(params=QUICK["linear"])).train(data, folds=1, details=True).folds
@@ -220,7 +220,7 @@ def test_several_outputs_are_trained_as_torch_would(kind: TaskKind) -> None:
 
 
 @pytest.mark.parametrize(("samples", "dim"), [(60, 5), (40, 70)])
-def test_ridge_without_refitting_is_ridge_refitted(samples: int, dim: int) -> None:
+def test_ridge_agrees_with_a_fit_per_fold(samples: int, dim: int) -> None:
     """Every fold's predictions, on both parts, are those of scikit-learn's Ridge fitted to its training part."""
     data = make_input(TaskKind.REGRESSION, samples=samples, dim=dim)
     for alpha in (0.1, 30.0):
@@ -236,7 +236,7 @@ def test_ridge_without_refitting_is_ridge_refitted(samples: int, dim: int) -> No
 
 
 def test_ridge_chooses_its_penalty_without_the_test_part() -> None:
-    """Generalised cross-validation of a direct fit to the training part makes the same choice, whatever the test labels are."""
+    """Generalized cross-validation of a direct fit to the training part makes the same choice, whatever the test labels are."""
     data = make_input(TaskKind.REGRESSION, samples=50, dim=30)
     alphas = [0.01, 1.0, 100.0, 1e4]
     probe = make_probe("ridge", ProbeSettings(params={"alphas": alphas}))
@@ -285,20 +285,20 @@ def test_parameters_are_counted() -> None:
     ],
 )
 def test_wrong_parameters_are_refused(name: str, params: dict) -> None:
-    """A parameter that is unknown or impossible is the configuration's fault, found before training."""
+    """An unknown or invalid parameter is refused before training."""
     with pytest.raises(OrganizerError):
         make_probe(name, ProbeSettings(params=params))
 
 
 def test_text_that_is_a_number_counts() -> None:
-    """YAML reads 1e-3 as text; it means the number."""
+    """YAML reads 1e-3 as text, which is accepted as the number."""
     text = make_probe("linear", ProbeSettings(params={"learning_rate": "1e-3", "epochs": 2}))
     exact = make_probe("linear", ProbeSettings(params={"learning_rate": 0.001, "epochs": 2}))
     data = make_input(TaskKind.REGRESSION)
     assert text.train(data, folds=1).folds[0].score == exact.train(data, folds=1).folds[0].score
 
 
-def test_the_svm_search_honours_its_options() -> None:
+def test_the_svm_search_uses_its_options() -> None:
     """n_iter settings are tried per fold, drawn from random_state."""
     data = make_input(TaskKind.REGRESSION)
     runs = []
@@ -324,7 +324,7 @@ LABELS = st.lists(st.integers(0, 3), min_size=4, max_size=25)
 @given(LABELS, st.integers(0, 2**32 - 1))
 @settings(max_examples=40)
 def test_macro_f1_has_torchmetrics_edge_rules(labels: list[int], seed: int) -> None:
-    """Several classes and several labels are scored as torchmetrics does, absent classes included."""
+    """Several classes and several labels are scored as in torchmetrics, also if classes are absent."""
     generator = np.random.RandomState(seed)
     truth = np.array(labels)
     outputs = generator.standard_normal((len(labels), 4))
@@ -343,8 +343,8 @@ def test_macro_f1_has_torchmetrics_edge_rules(labels: list[int], seed: int) -> N
 
 @given(st.integers(2, 40), st.integers(0, 2**32 - 1), st.booleans())
 @settings(max_examples=60)
-def test_metrics_are_scikit_learns(size: int, seed: int, coarse: bool) -> None:
-    """All metrics of the paper agree with the library that NeuCo-Bench takes them from, ties included."""
+def test_metrics_agree_with_scikit_learn(size: int, seed: int, coarse: bool) -> None:
+    """All metrics of the paper agree with scikit-learn, which NeuCo-Bench uses, also with ties."""
     generator = np.random.RandomState(seed)
     truth = np.concatenate([[0, 1], generator.randint(0, 2, size - 2)]).astype(np.float32)
     outputs = generator.standard_normal(size) + truth
@@ -370,13 +370,13 @@ def test_metrics_are_scikit_learns(size: int, seed: int, coarse: bool) -> None:
 
 
 def test_an_undefined_metric_is_not_a_number() -> None:
-    """ROC-AUC of one class says nothing, and failed predictions have no score."""
+    """ROC-AUC of one class and scores of failed predictions are NaN."""
     assert np.isnan(measures(TaskKind.BINARY, np.array([1.0, -1.0]), np.zeros(2))["roc_auc"])
     assert np.isnan(score(TaskKind.REGRESSION, np.array([np.nan, 1.0]), np.zeros(2)))
 
 
 def test_a_probe_of_another_package_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
-    """An installed package offers a probe by entry point; it cannot take the name of one of ours."""
+    """An installed package provides a probe by entry point, but cannot use the name of a built-in one."""
     info = tmp_path / "forest-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: forest\nVersion: 1.0\n")

@@ -1,4 +1,4 @@
-"""What is drawn before folds are trained is what the plain loop draws as it trains them."""
+"""Random numbers that are drawn before training are the ones that the plain loop draws during training."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SEEDS = st.lists(st.integers(0, 2**32 - 1), min_size=2, max_size=2)
 def test_draws_are_those_of_the_plain_loop(
     splits: list[int], trainings: list[int], rows: int, tested: int, dim: int, epochs: int, threads: int
 ) -> None:
-    """The split, the layer's initial values up to their last bit, and the order of every epoch."""
+    """The split, the layer's initial values to the last bit, and the order of every epoch agree."""
     tested = min(tested, rows - 1)
     draws = draw_folds(
         np.array(splits, dtype=np.uint32),

@@ -22,7 +22,7 @@ VECTORS = json.loads(re.search(r"```json\n(.*?)```", PAGE, re.DOTALL)[1])
 
 
 def test_every_module_is_documented() -> None:
-    """The README's table has every module and subpackage of the room, and no other."""
+    """The README's table has every module and subpackage, and no other."""
     room = Path(scoring.__file__).parent
     named = {name for row in re.findall(r"^\| (`.*?) \|", README, re.MULTILINE) for name in row.split(", ")}
     modules = {f"`{path.stem}`" for path in room.glob("*.py")} - {"`__init__`"}

@@ -30,8 +30,8 @@ def test_draws_are_those_of_mt19937(seed: int) -> None:
 
 
 @given(SEEDS, st.integers(0, 2000), st.integers(0, 2000))
-def test_skipping_is_drawing_and_forgetting(seed: int, first: int, second: int) -> None:
-    """A skip of a + b lands where a draws and a skip of b land."""
+def test_skipping_equals_drawing(seed: int, first: int, second: int) -> None:
+    """A skip of a + b gives the same state as a draws and a skip of b."""
     drawn, skipped = stream(seed), stream(seed)
     for _ in range(first):
         draw(drawn)
@@ -42,7 +42,7 @@ def test_skipping_is_drawing_and_forgetting(seed: int, first: int, second: int) 
 
 @given(SEEDS, st.integers(2, 700), st.integers(2, 700))
 def test_a_training_loop_draws_what_torch_draws(seed: int, dim: int, rows: int) -> None:
-    """Initial weights, DataLoader's base seed and randperm come out of the stream as out of torch."""
+    """Initial weights, DataLoader's base seed and randperm are the same as torch's."""
     torch.manual_seed(seed)
     layer = torch.nn.Linear(dim, 1)
     torch.empty((), dtype=torch.int64).random_()
@@ -61,7 +61,7 @@ def test_a_training_loop_draws_what_torch_draws(seed: int, dim: int, rows: int) 
 
 @given(st.integers(1, 200), st.integers(20, 300), st.integers(1, 3))
 def test_the_draws_of_a_fold_are_counted(dim: int, rows: int, epochs: int) -> None:
-    """Moving past a fold ends where torch stands after training it."""
+    """Skipping a fold gives torch's state after training it."""
     torch.manual_seed(42)
     torch.nn.Linear(dim, 1)
     tested = rows // 10

@@ -1,4 +1,4 @@
-"""Task packages: what a label file grows into."""
+"""Task packages: reading, versions, checks, ceilings and groups."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def make_package(folder: Path, *, text: str = "", labels: object = None, name: s
     return package
 
 
-def test_a_package_is_the_same_task_as_its_label_file(tmp_path: Path) -> None:
-    """Growing a label file into a package changes no cell: same name, type, rows and version."""
+def test_a_package_has_the_same_cells_as_its_label_file(tmp_path: Path) -> None:
+    """Name, type, rows and version are those of the label file."""
     make_package(tmp_path / "grown", name="trees")
     plain = tmp_path / "plain"
     plain.mkdir()
@@ -58,7 +58,7 @@ def test_a_package_is_the_same_task_as_its_label_file(tmp_path: Path) -> None:
 
 
 def test_a_new_version_is_a_new_cell(tmp_path: Path) -> None:
-    """The same labels under a higher version have another key, for each version its own."""
+    """Each version of a package has its own key, even with the same labels."""
     versions = set()
     for version in (1, 2, 3):
         text = f"identifier: canopy\nversion: {version}\ntype: regr\n"
@@ -67,7 +67,7 @@ def test_a_new_version_is_a_new_cell(tmp_path: Path) -> None:
     assert len(versions) == 3
 
 
-def test_packages_and_label_files_lie_side_by_side(tmp_path: Path) -> None:
+def test_a_folder_may_hold_packages_and_label_files(tmp_path: Path) -> None:
     """A tasks folder may hold both, sorted by task name; one name twice is refused."""
     make_package(tmp_path, name="b_package")
     write_table(tmp_path / "a__cls.csv", ["id", "label"], zip(IDS, (LABELS > 0) * 1, strict=True))
@@ -84,8 +84,8 @@ def test_packages_and_label_files_lie_side_by_side(tmp_path: Path) -> None:
     [
         ("ceilng: 0.5\n", "package.unknown_key", "ceiling"),
         ("ceiling: 1.5\n", "package.bad_value", "ceiling"),
-        ("ceiling: estimate\n", "package.bad_value", "repeats"),
-        (f"ceiling: 1{'0' * 400}\n", "package.bad_value", "not a number"),
+        ("ceiling: estimate\n", "package.no_repeats", "repeats"),
+        (f"ceiling: 1{'0' * 400}\n", "package.bad_value", "must be a number"),
         ("baseline: {1: 2}\n", "package.unknown_key", "'1'"),
         ("repeats: nowhere.csv\n", "package.missing_file", "nowhere.csv"),
         ("labels: ../labels.csv\n", "package.bad_value", "labels"),
@@ -96,7 +96,7 @@ def test_packages_and_label_files_lie_side_by_side(tmp_path: Path) -> None:
         ("identifier: ../x\nversion: 1\ntype: regr\n", "package.bad_value", "identifier"),
     ],
 )
-def test_wrong_packages_name_what_is_wrong(tmp_path: Path, text: str, code: str, word: str) -> None:
+def test_faults_of_a_package_are_named(tmp_path: Path, text: str, code: str, word: str) -> None:
     """Every fault of task.yaml has a code and is named, unknown keys with the nearest known one."""
     package = make_package(tmp_path, text=text)
     with pytest.raises(OrganizerError) as caught:
@@ -105,7 +105,7 @@ def test_wrong_packages_name_what_is_wrong(tmp_path: Path, text: str, code: str,
     assert word in caught.value.message
 
 
-def test_the_baseline_must_give_its_score_again(tmp_path: Path) -> None:
+def test_the_baseline_must_reach_its_expected_score(tmp_path: Path) -> None:
     """The same embeddings on the same labels give the same score; changed labels or a wrong expectation are found."""
     text = "baseline: {embeddings: baseline.csv, folds: 4, epochs: 2, learning_rate: 0.01, score: %s}\n"
     package = make_package(tmp_path, text=text % "null")
@@ -126,7 +126,7 @@ def test_the_baseline_must_give_its_score_again(tmp_path: Path) -> None:
 
 
 def test_changed_labels_are_noticed(tmp_path: Path) -> None:
-    """A fingerprint that no longer fits asks for a new version; row order and spelling do not matter to it."""
+    """A fingerprint that does not match asks for a new version; row order and formatting do not change it."""
     package = make_package(tmp_path)
     task, _ = read_labels(package / "labels.csv", "canopy", "regr")
     text = f"identifier: canopy\nversion: 1\ntype: regr\nfingerprint: '{fingerprint(task)}'\n"
@@ -141,7 +141,7 @@ def test_changed_labels_are_noticed(tmp_path: Path) -> None:
 
 
 def test_splits_that_cannot_be_scored_are_found(tmp_path: Path) -> None:
-    """Two positives among sixty cannot be in every test part."""
+    """Two positives among sixty labels cannot be in every test part."""
     text = "identifier: rare\nversion: 1\ntype: cls\n"
     package = make_package(tmp_path, text=text, labels=[int(number < 2) for number in range(60)], name="rare")
     [splits] = [
@@ -176,7 +176,7 @@ def test_the_ceiling_of_noisy_labels_is_their_reliability(tmp_path: Path) -> Non
 
 
 def test_annotators_who_agree_have_a_ceiling_of_one(tmp_path: Path) -> None:
-    """For classes the ceiling is how well one annotator meets the others: 1 if all say the same, less otherwise."""
+    """For classes the ceiling is the agreement of one annotator with the others: 1 if all agree, and less if not."""
     labels = [number % 2 for number in range(60)]
     text = "identifier: c\nversion: 1\ntype: cls\nceiling: estimate\nrepeats: repeats.csv\n"
     ceilings = []
@@ -197,8 +197,8 @@ def test_annotators_who_agree_have_a_ceiling_of_one(tmp_path: Path) -> None:
     assert 0.8 < ceilings[1] < 1.0
 
 
-def test_groups_are_means_of_what_lies_in_them() -> None:
-    """A group's score is the mean of its tasks and groups, one vote each; ceiled only where every task has a ceiling."""
+def test_a_group_is_the_mean_of_its_members() -> None:
+    """A group's score is the unweighted mean of its tasks and groups; it has a ceiled score only if every task has a ceiling."""
     places = [
         TaskPlace(identifier="a", parent="land/forest", ceiling=0.8),
         TaskPlace(identifier="b", parent="land/forest", ceiling=0.5),

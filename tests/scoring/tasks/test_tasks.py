@@ -1,4 +1,4 @@
-"""Hidden tasks and the public id list: what is loaded, and what an organizer is told."""
+"""Loading of hidden tasks and the public id list, and the errors for the organizer."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def refusal(root: Path, name: str = "t__regr", text: str = "") -> OrganizerError
 
 
 def test_tasks_come_sorted_by_name_with_rows_sorted_by_id(tmp_path: Path) -> None:
-    """Neither the order of files nor that of rows matters; dotfiles and a README are passed over."""
+    """The order of files and rows does not matter; dotfiles and a README are skipped."""
     (tmp_path / ".DS_Store").write_text("x")
     (tmp_path / "README.md").write_text("x")
     folder_of(tmp_path, b_2__x__regr=label_file(ROWS[::-1]), a__cls=label_file(CLASSES))
@@ -60,17 +60,17 @@ def test_tasks_come_sorted_by_name_with_rows_sorted_by_id(tmp_path: Path) -> Non
     assert first.row_set == second.row_set == ids_hash(PUBLIC[:30])
 
 
-def test_names_sort_as_names_not_as_file_names(tmp_path: Path) -> None:
+def test_tasks_are_sorted_by_name_not_by_file_name(tmp_path: Path) -> None:
     """``a_b`` comes after ``a`` although ``a__regr.csv`` and ``a_b__regr.csv`` sort the other way."""
     folder_of(tmp_path, a__regr=label_file(ROWS), a_b__regr=label_file(ROWS), aB__regr=label_file(ROWS))
     assert [task.name for task in load_tasks(tmp_path, PUBLIC)] == ["a", "aB", "a_b"]
 
 
 @given(order=st.permutations(range(30)))
-def test_the_version_is_that_of_the_parsed_rows(
+def test_the_version_depends_only_on_the_parsed_rows(
     order: list[int], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Row order, spelling of numbers, quotes, line ends, suffixes and further columns do not make a new version."""
+    """Row order, number formats, quotes, line ends, suffixes and further columns do not change the version."""
     root = tmp_path_factory.mktemp("labels")
     lines = [f'x,"{ROWS[row][0]}.zarr", {float(ROWS[row][1]):.3e}' for row in order]
     text = "\ufeffnote,id,label\r\n" + "\r\n".join(lines)
@@ -112,7 +112,7 @@ def test_minus_one_and_one_are_classes_too(tmp_path: Path) -> None:
         ("t__regr", label_file(ROWS, "id,value"), "tasks.missing_columns", "column label"),
         ("t__regr", label_file(ROWS[:19]), "tasks.too_few_rows", "19 labeled rows, but at least 20"),
         ("t__regr", label_file([*ROWS, *((f"q{n}", "1") for n in range(1, 5))]), "tasks.unknown_ids", STRANGERS_NAMED),
-        ("t__regr", label_file([*ROWS, ROWS[1]]), "tasks.duplicate_ids", "1 ids twice: p001 on lines 3 and 32."),
+        ("t__regr", label_file([*ROWS, ROWS[1]]), "tasks.duplicate_ids", "1 row that repeats an id: p001 on lines 3 and 32."),
         ("t__regr", label_file([*ROWS, ("p001.zarr", "2")]), "tasks.duplicate_ids", "p001 on lines 3 and 32"),
         ("t__regr", label_file([(name, "4.0") for name, _ in ROWS]), "tasks.constant_labels", "All 30 labels in"),
         ("t__cls", label_file([(name, "1") for name, _ in ROWS]), "tasks.one_class", "only the class 1"),
@@ -135,7 +135,7 @@ def test_minus_one_and_one_are_classes_too(tmp_path: Path) -> None:
 def test_labels_that_cannot_be_scored_are_refused(
     name: str, text: str, code: str, words: str, tmp_path: Path
 ) -> None:
-    """The organizer reads which file is wrong, where, and what to do."""
+    """The error says which file is wrong, where, and what to do."""
     error = refusal(tmp_path, name, text)
     assert error.code == code, error.message
     assert words in error.message
@@ -143,7 +143,7 @@ def test_labels_that_cannot_be_scored_are_refused(
 
 
 def test_labels_in_another_encoding_are_refused(tmp_path: Path) -> None:
-    """Latin-1 is no guesswork."""
+    """Latin-1 is refused, because an encoding must not be guessed."""
     (tmp_path / "t__regr.csv").write_bytes(b"id,label\ncaf\xe9,1\n")
     with pytest.raises(OrganizerError) as caught:
         load_tasks(tmp_path, PUBLIC)
@@ -151,7 +151,7 @@ def test_labels_in_another_encoding_are_refused(tmp_path: Path) -> None:
 
 
 def test_one_task_has_one_file(tmp_path: Path) -> None:
-    """The same task as regression and classification is a mistake."""
+    """The same task as regression and as classification is refused."""
     folder_of(tmp_path, t__regr=label_file(CLASSES), t__cls=label_file(CLASSES))
     with pytest.raises(OrganizerError) as caught:
         load_tasks(tmp_path, PUBLIC)
@@ -159,8 +159,8 @@ def test_one_task_has_one_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["labels.xlsx", "t__regr.CSV", "t__regr.csv.gz", "t__regr"])
-def test_unknown_files_are_not_passed_over(name: str, tmp_path: Path) -> None:
-    """A file that nobody reads would be a task that nobody scores."""
+def test_unknown_files_are_refused(name: str, tmp_path: Path) -> None:
+    """An ignored file could be a task that is missing from the scores."""
     folder_of(tmp_path, t__regr=label_file(ROWS))
     target = tmp_path / name
     target.mkdir() if name == "t__regr" else target.write_text("x")
@@ -170,8 +170,8 @@ def test_unknown_files_are_not_passed_over(name: str, tmp_path: Path) -> None:
     assert name in caught.value.message
 
 
-def test_a_folder_must_be_there_and_hold_tasks(tmp_path: Path) -> None:
-    """No folder and an empty folder are two findings."""
+def test_a_missing_or_empty_folder_is_refused(tmp_path: Path) -> None:
+    """A missing folder and an empty folder have different errors."""
     for folder, code in ((tmp_path / "none", "tasks.missing_folder"), (tmp_path, "tasks.empty_folder")):
         with pytest.raises(OrganizerError) as caught:
             load_tasks(folder, PUBLIC)
@@ -179,7 +179,7 @@ def test_a_folder_must_be_there_and_hold_tasks(tmp_path: Path) -> None:
 
 
 def test_one_source_can_be_loaded_by_itself(tmp_path: Path) -> None:
-    """A check of all sources may go on after the first that is wrong."""
+    """So a check of all sources can go on after a faulty one."""
     folder_of(tmp_path, a__regr=label_file(ROWS), b__regr="")
     good, bad = task_sources(tmp_path)
     assert load_task(good, PUBLIC).name == "a"
@@ -206,11 +206,11 @@ def test_id_lists_in_any_plain_form(text: str, tmp_path: Path) -> None:
         (b"a\nb\na\n", "ids.duplicate", "a on lines 1 and 3"),
         (b"a\na.zarr\n", "ids.duplicate", "a on lines 1 and 2"),
         (b"caf\xe9\n", "ids.encoding", "not UTF-8"),
-        ("a\nb\u202ec\n".encode(), "ids.characters", "1 lines (first: 2)"),
+        ("a\nb\u202ec\n".encode(), "ids.characters", "1 line (first: 2)"),
     ],
 )
-def test_id_lists_that_would_mislead_are_refused(data: bytes, code: str, words: str, tmp_path: Path) -> None:
-    """The organizer reads which lines to correct."""
+def test_faulty_id_lists_are_refused(data: bytes, code: str, words: str, tmp_path: Path) -> None:
+    """The error says which lines to correct."""
     (tmp_path / "ids").write_bytes(data)
     with pytest.raises(OrganizerError) as caught:
         read_ids(tmp_path / "ids")
@@ -219,7 +219,7 @@ def test_id_lists_that_would_mislead_are_refused(data: bytes, code: str, words: 
     assert caught.value.cure
 
 
-def test_an_id_list_must_be_there(tmp_path: Path) -> None:
+def test_a_missing_id_list_is_named(tmp_path: Path) -> None:
     """A missing list is named."""
     with pytest.raises(OrganizerError) as caught:
         read_ids(tmp_path / "none.txt")

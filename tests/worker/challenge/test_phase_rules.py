@@ -1,4 +1,4 @@
-"""Rules of a phase that do not go together are refused in a sentence that says why."""
+"""Contradictory rules of a phase are refused with a sentence that says why."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ from worker.challenge.files import rules_of
         ({"shown": "later"}, "'at_once' or 'at_end'"),
     ],
 )
-def test_rules_that_do_not_go_together_are_refused(
-    settings: dict[str, object], sentence: str, tmp_path: Path
-) -> None:
+def test_contradictory_rules_are_refused(settings: dict[str, object], sentence: str, tmp_path: Path) -> None:
     """Each fault is one sentence, without a traceback."""
     with Harness(tmp_path) as harness:
         harness.configure({"phases": {"dev": settings}})
@@ -33,8 +31,8 @@ def test_rules_that_do_not_go_together_are_refused(
     assert sentence in refused.value.sentence
 
 
-def test_rules_that_a_phase_does_not_use_change_nothing_that_is_committed_to(tmp_path: Path) -> None:
-    """A challenge that began before there was a Ladder goes on with the record and the events that it has."""
+def test_unused_rules_change_neither_record_nor_events(tmp_path: Path) -> None:
+    """A challenge from before the Ladder existed keeps its record and its events."""
     with Harness(tmp_path) as harness:
         before = rules_of(load(harness.path), "dev")
         assert not {"ladder_step", "shown"} & before.stated.keys()

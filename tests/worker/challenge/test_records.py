@@ -1,4 +1,4 @@
-"""Phases on record: everything after the first score is made from the record, whatever files and configuration say."""
+"""Phase records: after the first score everything is made from the record, whatever the files and the configuration contain."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from worker.state import State
 
 @pytest.fixture
 def unscored(tmp_path: Path) -> Iterator[Harness]:
-    """A challenge in which nothing was ever scored."""
+    """A challenge in which nothing was scored."""
     with Harness(tmp_path, clock=ManualClock()) as harness:
         yield harness
 
@@ -46,14 +46,14 @@ def recorded(worker: StepWorker, phase: str = "dev") -> PhaseRecord:
 
 
 def rules(harness: Harness) -> str:
-    """Take up the rules of the configuration, as an organizer does; return what is told."""
+    """Apply the rules of the configuration, as an organizer does; return the output."""
     done = harness.command("challenge", "rules", "--reason", "announced on 1 June")
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def test_a_record_is_read_as_it_was_written(harness: Harness) -> None:
-    """Ids, labels, versions, protocol and rules come back bit for bit, under the same hash; a damaged record is refused."""
+    """Ids, labels, versions, protocol and rules are read back exactly, with the same hash; a damaged record is refused."""
     for setup in read_phases(load(harness.path)).values():
         record = setup.record
         again = unpack(record.packed, record.hash)
@@ -83,7 +83,7 @@ def test_a_record_is_read_as_it_was_written(harness: Harness) -> None:
 
 
 def test_rules_change_by_a_command_with_a_reason(harness: Harness, worker: StepWorker) -> None:
-    """A reload leaves them as they were recorded and says so; the command takes them up, and the trail has the reason."""
+    """A reload keeps the recorded rules and says so; the command applies the new ones, and the audit trail has the reason."""
     harness.submit("A", embeddings(1))
     harness.submit("B", embeddings(2))
     worker.drive()
@@ -127,7 +127,7 @@ def test_a_rescore_leaves_the_rules_as_they_are(harness: Harness, worker: StepWo
 
 
 def test_a_reveal_needs_no_label_files(harness: Harness, worker: StepWorker) -> None:
-    """Its labels and ids are those that were scored on, though the files are gone or edited."""
+    """The labels and ids are those that were scored on, even if the files are missing or edited."""
     harness.submit("A", embeddings(1))
     worker.drive()
     shutil.rmtree(harness.folder / "tasks")
@@ -157,7 +157,7 @@ def test_a_scored_phase_starts_without_its_files(harness: Harness, worker: StepW
 def test_a_scored_phase_is_backed_up_and_committed_to_without_its_files(
     harness: Harness, worker: StepWorker
 ) -> None:
-    """The record suffices; of a phase without scores the files are needed."""
+    """The record is enough; only a phase without scores needs its files."""
     harness.submit("A", embeddings(1))
     worker.drive()
     shutil.rmtree(harness.folder / "tasks" / "dev")
@@ -171,8 +171,8 @@ def test_a_scored_phase_is_backed_up_and_committed_to_without_its_files(
         assert "tasks/dev" not in names
 
 
-def test_another_secret_refuses_to_start(harness: Harness, worker: StepWorker) -> None:
-    """Its splits would be others than those that were committed to: the start says so and what to do."""
+def test_a_start_with_another_secret_is_refused(harness: Harness, worker: StepWorker) -> None:
+    """Its splits would differ from the committed ones; the error says so, and what to do."""
     harness.submit("A", embeddings(0))
     worker.drive()
     secret = harness.folder / "challenge.secret"
@@ -187,7 +187,7 @@ def test_another_secret_refuses_to_start(harness: Harness, worker: StepWorker) -
 
 
 def test_a_phase_without_scores_follows_its_files(unscored: Harness) -> None:
-    """Until the first score a start or a reload takes up files, settings and rules, and commits to what was scored on."""
+    """Until the first score, a start or a reload applies files, settings and rules, and commits to them."""
     with unscored.worker() as worker:
         first = recorded(worker).hash
         worker.restart()
@@ -208,7 +208,7 @@ def test_a_phase_without_scores_follows_its_files(unscored: Harness) -> None:
         assert "late" in recorded(worker).versions
 
 
-def test_another_spelling_of_the_files_is_no_difference(harness: Harness, worker: StepWorker) -> None:
+def test_another_notation_of_the_files_is_no_difference(harness: Harness, worker: StepWorker) -> None:
     """Only their content counts."""
     harness.submit("A", embeddings(0))
     worker.drive()
@@ -219,7 +219,7 @@ def test_another_spelling_of_the_files_is_no_difference(harness: Harness, worker
 
 
 def test_a_rescore_under_another_secret_is_followed_at_once(harness: Harness, worker: StepWorker) -> None:
-    """The worker that runs needs no reload: it reads the secret again when the record asks for another one."""
+    """A running worker needs no reload: it reads the secret again when the record requires another one."""
     harness.submit("A", embeddings(1))
     worker.drive()
     (harness.folder / "challenge.secret").write_text("6b" * 32)
@@ -231,7 +231,7 @@ def test_a_rescore_under_another_secret_is_followed_at_once(harness: Harness, wo
 
 
 def test_a_frozen_phase_keeps_its_rules(harness: Harness, worker: StepWorker) -> None:
-    """Its board is told by them until it is thawed, awards too, whatever the configuration says."""
+    """Its board and awards follow them until it is thawed, whatever the configuration says."""
     harness.submit("A", embeddings(1))
     worker.drive()
     with open_session(harness.path) as session:
@@ -242,8 +242,8 @@ def test_a_frozen_phase_keeps_its_rules(harness: Harness, worker: StepWorker) ->
     assert re.search(r"mean Q -?\d+\.\d{3}\b", harness.command("board", "awards", "--phase", "dev").stdout)
 
 
-def test_an_answer_with_fewer_decimals_stays_true(harness: Harness) -> None:
-    """A whole number that was shown before the rules asked for more is not called a lie by any check."""
+def test_an_answer_with_fewer_decimals_is_no_contradiction(harness: Harness) -> None:
+    """A value that was shown before the rules asked for more decimals is accepted by every check."""
     harness.configure({"leaderboard": {"decimals": 0}})
     with harness.worker() as worker:
         pk = harness.submit("A", embeddings(1))
@@ -258,8 +258,8 @@ def test_an_answer_with_fewer_decimals_stays_true(harness: Harness) -> None:
     assert lies(harness, told) == []
 
 
-def test_a_start_leads_before_it_records(unscored: Harness) -> None:
-    """So each of its writes is refused once somebody else leads."""
+def test_a_start_becomes_leader_before_it_records(unscored: Harness) -> None:
+    """So each of its writes is refused once another process leads."""
     (unscored.folder / "tasks" / "dev" / "late__regr.csv").write_text("nonsense")
     with pytest.raises(OrganizerError), unscored.worker():
         pass
@@ -276,7 +276,7 @@ def forget(harness: Harness) -> None:
 
 
 def test_a_phase_of_an_earlier_version_waits_for_its_files(harness: Harness, worker: StepWorker) -> None:
-    """It is recorded from the files that its scores were made from; others keep its submissions waiting, and no other phase."""
+    """It is recorded from the files of its scores; other files keep its submissions waiting, and no other phase's."""
     harness.submit("A", embeddings(1))
     worker.drive()
     before = recorded(worker).hash
@@ -302,7 +302,7 @@ def test_a_phase_of_an_earlier_version_waits_for_its_files(harness: Harness, wor
 
 
 def test_a_frozen_phase_of_an_earlier_version_blocks_nothing(harness: Harness, worker: StepWorker) -> None:
-    """Its files may be gone: nothing is scored in it any more."""
+    """Its files may be missing, because nothing is scored in it any more."""
     harness.submit("A", embeddings(1))
     worker.drive()
     assert harness.command("board", "freeze", "--phase", "dev").returncode == 0
@@ -316,8 +316,8 @@ def test_a_frozen_phase_of_an_earlier_version_blocks_nothing(harness: Harness, w
     assert worker.alerts() == set()
 
 
-def test_a_phase_that_waits_is_told_of_until_it_is_frozen(harness: Harness, worker: StepWorker) -> None:
-    """Then nothing needs its record any more."""
+def test_a_waiting_phase_has_an_alert_until_it_is_frozen(harness: Harness, worker: StepWorker) -> None:
+    """After that, nothing needs its record any more."""
     harness.submit("A", embeddings(1))
     worker.drive()
     worker.stop()
@@ -332,7 +332,7 @@ def test_a_phase_that_waits_is_told_of_until_it_is_frozen(harness: Harness, work
 
 
 def test_a_start_leaves_a_rescore_at_work_alone(harness: Harness, worker: StepWorker) -> None:
-    """The child's folder has the record that it scores on; one that was left a day ago is removed."""
+    """The child's folder contains the record that it scores on; a folder from the day before is removed."""
     files = worker.daemon.files
     young, old, other = (files.temporary(name) for name in ("rescore-1", "rescore-2", "evaluate-1"))
     for folder in (young, old, other):
@@ -342,10 +342,8 @@ def test_a_start_leaves_a_rescore_at_work_alone(harness: Harness, worker: StepWo
     assert [folder.exists() for folder in (young, old, other)] == [True, False, False]
 
 
-def test_alerts_that_nothing_else_would_end_are_over_with_the_next_start(
-    harness: Harness, worker: StepWorker
-) -> None:
-    """An earlier version raised them for what does not exist any more."""
+def test_a_start_resolves_obsolete_alerts_of_earlier_versions(harness: Harness, worker: StepWorker) -> None:
+    """An earlier version raised them for causes that no longer exist."""
     with worker.store.write() as tx:
         for key in ("tasks:dev", "tasks:dev@host", "phase:eval@host", "disk.reserve@host", "disk.reserve"):
             tx.raise_alert(key, key, "Told by an earlier version.", now=worker.clock.now())
@@ -353,8 +351,8 @@ def test_alerts_that_nothing_else_would_end_are_over_with_the_next_start(
     assert worker.alerts() == {"disk.reserve"}
 
 
-def test_a_child_gets_its_record_as_a_file_of_its_owner_alone(harness: Harness, worker: StepWorker) -> None:
-    """It lies in the child's folder, which is gone when the child has ended."""
+def test_a_child_gets_its_record_in_a_private_file(harness: Harness, worker: StepWorker) -> None:
+    """It is in the child's folder, which is removed when the child has ended."""
     pk = harness.submit("A", embeddings(1))
     worker.drive(lambda: worker.daemon.evaluation.busy)
     [place] = (harness.state / "tmp").glob("*/record")
@@ -384,8 +382,8 @@ def test_a_damaged_record_breaks_no_step_of_the_evaluation(harness: Harness) -> 
         assert "record.damaged" in worker.alerts()
 
 
-def test_a_damaged_record_holds_its_own_board_alone(harness: Harness) -> None:
-    """The phase is shown as it was and the organizer is told once; other boards move, and so does this one once it is whole again."""
+def test_a_damaged_record_stops_only_its_own_board(harness: Harness) -> None:
+    """The phase keeps its old board and the organizer is told once; other boards change, and so does this one after the repair."""
     with harness.worker() as worker:
         harness.submit("A", embeddings(1))
         worker.drive()

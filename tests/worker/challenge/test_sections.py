@@ -1,4 +1,4 @@
-"""The sections of the configuration: a value of the wrong form is refused in words that say what to write."""
+"""The sections of the configuration: a malformed value is refused with a sentence that says what to write."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ EXAMPLE = "`Lotto 6 aus 49@2026-12-05T19:30+01:00`"
         ("@2026-12-05T19:30+01:00", ("names no source", EXAMPLE)),
     ],
 )
-def test_a_beacon_of_another_form_is_refused_in_our_words(rule: str, words: tuple[str, ...]) -> None:
-    """It names what it saw, and how to write it."""
+def test_a_malformed_beacon_is_refused_with_the_right_form(rule: str, words: tuple[str, ...]) -> None:
+    """The error quotes the value and says how to write it."""
     with pytest.raises(ValidationError) as refused:
         Fairness(beacon=rule)
     said = str(refused.value)
@@ -32,7 +32,7 @@ def test_a_beacon_of_another_form_is_refused_in_our_words(rule: str, words: tupl
     assert "isoformat" not in said
 
 
-def test_a_beacon_of_the_right_form_is_read() -> None:
-    """A source may have an @ in its name; the time is what comes after the last one."""
+def test_a_well_formed_beacon_is_read() -> None:
+    """A source may contain an @; the time follows the last one."""
     assert [Fairness(beacon=rule).beacon for rule in BEACONS] == list(BEACONS)
     assert read_source("a@b @ 2026-12-05T19:30+01:00") == ("a@b", datetime(2026, 12, 5, 18, 30, tzinfo=UTC))

@@ -1,4 +1,4 @@
-"""What every command has in common: help, names, versions, completion, and where the configuration is found."""
+"""What all commands have in common: help, names, versions, completion, and how the configuration is found."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ COMMANDS = sorted(paths(program()))
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_help_of_every_command(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    """`-h` shows what `--help` does: an example for each command, a text for each option, and no type of Python."""
+    """`-h` equals `--help`: an example for each command, a text for each option, and no Python types."""
     assert guarded([*words, "-h"]) == 0
     page = capsys.readouterr().out
     assert guarded([*words, "--help"]) == 0
@@ -61,7 +61,7 @@ def test_help_of_every_command(words: tuple[str, ...], capsys: pytest.CaptureFix
 
 
 def test_the_program_lists_its_commands_by_role(capsys: pytest.CaptureFixture[str]) -> None:
-    """Sections in the order of work, each command in one of them, setting up before running."""
+    """Sections are in the order of work, and each command is in exactly one of them."""
     assert guarded(["--help"]) == 0
     page = capsys.readouterr().out
     places = [page.index(f"{heading}:") for heading in SECTIONS]
@@ -97,14 +97,16 @@ def test_version(capsys: pytest.CaptureFixture[str], option: str) -> None:
         (["status", "--confg", "x"], "--config"),
     ],
 )
-def test_mistyped_names(words: list[str], hint: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A name that is not known is answered with the nearest one, wherever it is, and exit status 2."""
+def test_mistyped_commands_get_a_suggestion(
+    words: list[str], hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The error names the nearest command of all groups, with exit status 2."""
     assert guarded(words) == 2
     assert hint in capsys.readouterr().err
 
 
-def test_nothing_near_is_suggested_for_nonsense(capsys: pytest.CaptureFixture[str]) -> None:
-    """A guess that cannot be meant is not made."""
+def test_nonsense_gets_no_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
+    """A suggestion that cannot be meant is not made."""
     assert guarded(["xyzzy"]) == 2
     told = capsys.readouterr().err
     assert "There is no command 'xyzzy'." in told
@@ -112,13 +114,13 @@ def test_nothing_near_is_suggested_for_nonsense(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize(("old", "new"), RENAMED.items(), ids=lambda words: " ".join(words))
-def test_earlier_names(
+def test_earlier_command_names_still_work(
     old: tuple[str, ...],
     new: tuple[str, ...],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """They do what they did and tell the present name on stderr, where no journal reads; help and pages use the present one alone."""
+    """They print the new name on stderr, except for the journal; help and pages use only the new one."""
     monkeypatch.delenv("JOURNAL_STREAM", raising=False)
     assert old not in COMMANDS
     assert guarded([*old, "--help"]) == 0
@@ -134,8 +136,8 @@ def test_earlier_names(
             assert f"neuco-worker {' '.join(old)}" not in (ROOT / page).read_text(encoding="utf-8"), page
 
 
-def test_color_is_for_terminals_that_want_it() -> None:
-    """Headings and names have color at a terminal; with NO_COLOR, at a dumb one and in a pipe there is none."""
+def test_only_terminals_that_support_it_get_color() -> None:
+    """Headings and names have color at a terminal, but not with NO_COLOR, at a dumb terminal or in a pipe."""
     assert "\x1b[36mstatus\x1b[0m" in shown("--help")
     assert "\x1b" not in shown("--help", NO_COLOR="1")
     assert "\x1b" not in shown("--help", TERM="dumb")
@@ -163,7 +165,7 @@ def completed(line: str, folder: Path) -> list[str]:
 
 
 def test_shells_complete_commands_and_options(tmp_path: Path) -> None:
-    """Also where no challenge is: completing a line looks for no file."""
+    """This works without a challenge, because completion looks for no file."""
     assert completed("neuco-worker sta", tmp_path) == ["status"]
     assert "--config" in completed("neuco-worker status --", tmp_path)
     assert completed("neuco-worker board pub", tmp_path) == ["publish"]
@@ -172,7 +174,7 @@ def test_shells_complete_commands_and_options(tmp_path: Path) -> None:
 def test_the_configuration_is_found(
     harness: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The file in this folder, or else the one that NEUCO_CHALLENGE names; what is given comes first."""
+    """An option comes first, then the file in this folder, then the one that NEUCO_CHALLENGE names."""
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.delenv("NEUCO_CHALLENGE", raising=False)
     monkeypatch.chdir(harness.folder)
@@ -192,10 +194,10 @@ def test_the_configuration_is_found(
     assert "There is no configuration file at other.yaml." in capsys.readouterr().err
 
 
-def test_ctrl_c_ends_a_command_with_a_word(
+def test_ctrl_c_ends_a_command_with_a_message(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Exit status 1, as for everything that was asked for and not done; no traceback."""
+    """Exit status 1, as for every failed command, and no traceback."""
 
     class Stopping(io.BytesIO):
         def read(self, size: int | None = -1, /) -> bytes:
@@ -206,8 +208,8 @@ def test_ctrl_c_ends_a_command_with_a_word(
     assert capsys.readouterr().err == "Stopped.\n"
 
 
-def test_long_work_shows_how_far_it_is(harness: Harness, worker: StepWorker, tmp_path: Path) -> None:
-    """At a terminal: how many of how many, and how long that took; in a pipe the result alone."""
+def test_long_work_shows_its_progress(harness: Harness, worker: StepWorker, tmp_path: Path) -> None:
+    """A terminal shows how much is done, the total and the time; a pipe gets only the result."""
     for team, seed in (("A", 1), ("B", 2)):
         harness.submit(team, embeddings(seed))
     worker.drive()
@@ -223,8 +225,8 @@ def test_long_work_shows_how_far_it_is(harness: Harness, worker: StepWorker, tmp
     assert "Done: 2 answers changed" in told
 
 
-def test_a_wrong_path_is_no_lie_of_its_organizers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`verify` of a folder that holds nothing of a challenge says so, and contradicts nobody."""
+def test_a_wrong_path_is_no_contradiction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`verify` of a folder without files of a challenge says so, and reports no contradiction."""
     (tmp_path / "notes.txt").write_text("remember")
     assert guarded(["verify", str(tmp_path)]) == 2
     told = capsys.readouterr()

@@ -1,4 +1,4 @@
-"""What an organizer looks at and asks for while a challenge runs: submissions, boards, a retry, a test alert."""
+"""The organizer's commands during a challenge: submissions, boards, a retry, a test alert."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HISTORY_2025 = ROOT / "tests" / "leaderboard" / "data" / "embed2scale_leaderboar
 
 
 def said(harness: Harness, capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) -> str:
-    """Run a command of the challenge and return its stdout, or what it says on stderr if it fails."""
+    """Run a command of the challenge; return its stdout, or its stderr if it fails."""
     capsys.readouterr()
     assert guarded([*words, "--config", str(harness.path)]) == status
     told = capsys.readouterr()
@@ -33,7 +33,7 @@ def said(harness: Harness, capsys: pytest.CaptureFixture[str], *words: str, stat
 
 
 def listed(harness: Harness, capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]]:
-    """Return what `submissions --json` lists."""
+    """Return the output of `submissions --json`."""
     found: list[dict[str, Any]] = json.loads(said(harness, capsys, "submissions", "--json", *words))[
         "submissions"
     ]
@@ -43,7 +43,7 @@ def listed(harness: Harness, capsys: pytest.CaptureFixture[str], *words: str) ->
 def test_submissions_and_boards(
     harness: Harness, worker: StepWorker, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Numbers, teams, states, values and holds; what counts is what the board shows; each filter keeps what it says."""
+    """The list has numbers, teams, states, values and holds; what counts is what the board shows; each filter works."""
     first = harness.submit("A", embeddings(1))
     last = harness.submit("A", embeddings(2))
     broken = harness.submit("B", b"id,0\n")
@@ -85,7 +85,7 @@ def test_submissions_and_boards(
 def test_a_preview_is_what_would_be_pushed_and_pushes_nothing(
     harness: Harness, worker: StepWorker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What was pushed, as long as nothing changed; then the row that no push has brought yet. The repository stays as it is."""
+    """It equals the last push until something changes; then it has the new row. The repository is unchanged."""
     harness.submit("A", embeddings(1))
     worker.drive()
     commits = harness.commits()
@@ -107,7 +107,7 @@ def test_a_preview_is_what_would_be_pushed_and_pushes_nothing(
 def test_a_retry_ends_the_wait_of_one_submission(
     harness: Harness, worker: StepWorker, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What waits for its next try goes at once, beside a running worker; another one goes on waiting, and what was answered is refused."""
+    """It continues at once while a worker runs; another submission keeps waiting, and an answered one is refused."""
     done = harness.submit("A", embeddings(1))
     worker.drive()
     waiting, other = harness.submit("A", embeddings(2)), harness.submit("B", embeddings(3))
@@ -119,7 +119,7 @@ def test_a_retry_ends_the_wait_of_one_submission(
     assert worker.row(waiting).waits(worker.clock.now()) or worker.row(other).waits(worker.clock.now())
     left = worker.row(other).not_before
     told = said(harness, capsys, "challenge", "retry", str(waiting))
-    assert f"is tried again now, after {tries} failed attempts" in told
+    assert f"is tried again now, after {tries} failed attempt" in told
     assert (worker.row(waiting).not_before, worker.row(other).not_before) == (None, left)
     worker.drive()
     assert harness.status(waiting) == harness.status(other) == "finished"
@@ -134,7 +134,7 @@ def test_a_retry_ends_the_wait_of_one_submission(
 def test_a_retry_of_a_disputed_submission_asks_evalai_again(
     harness: Harness, worker: StepWorker, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The hold ends only if what EvalAI says fits together."""
+    """The hold ends only if EvalAI's facts no longer contradict each other."""
     worker.drive()
     pk = harness.submit("A", embeddings(1))
     harness.evalai.edit(pk, phase="eval")
@@ -149,7 +149,7 @@ def test_a_retry_of_a_disputed_submission_asks_evalai_again(
 
 
 def test_a_test_alert(harness: Harness, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is sent as the worker sends its own, and the answer is told; a webhook that is missing or refuses is told with a cure."""
+    """It is sent as the worker sends its own; a webhook that is missing or refuses is reported with a cure."""
     assert "alerts.webhook is not set" in said(harness, capsys, "alerts", "test", status=2)
     hook = Hook()
     try:
@@ -164,8 +164,8 @@ def test_a_test_alert(harness: Harness, capsys: pytest.CaptureFixture[str]) -> N
         hook.close()
 
 
-def test_a_watched_status_is_shown_again_and_ends_with_ctrl_c(harness: Harness) -> None:
-    """At a terminal the page comes again by itself; Ctrl-C ends it as it should end."""
+def test_a_watched_status_is_refreshed_until_ctrl_c(harness: Harness) -> None:
+    """At a terminal the page is updated by itself, and Ctrl-C ends it with success."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "worker.cli", "status", "--watch", "--config", str(harness.path)]
     environment = clean_environment(TERM="xterm", COLUMNS="100", LINES="40")
@@ -182,15 +182,15 @@ def test_a_watched_status_is_shown_again_and_ends_with_ctrl_c(harness: Harness) 
     assert "Traceback" not in told
 
 
-def test_watching_and_json_do_not_go_together(harness: Harness, capsys: pytest.CaptureFixture[str]) -> None:
-    """One document, or the same page again."""
+def test_watch_and_json_exclude_each_other(harness: Harness, capsys: pytest.CaptureFixture[str]) -> None:
+    """The output is either one document or a page that is updated."""
     assert "--watch and --json cannot be combined" in said(
         harness, capsys, "status", "--watch", "--json", status=2
     )
 
 
 def test_a_replay_of_the_history_of_2025(capsys: pytest.CaptureFixture[str]) -> None:
-    """The published tables of Embed2Scale: most moves came by others' doing."""
+    """In the published tables of Embed2Scale, most moves were caused by other teams."""
     assert guarded(["board", "replay", str(HISTORY_2025)]) == 0
     told = capsys.readouterr()
     assert "154 boards; 174 moves, 138 of them passive (caused by other teams); 13 times" in told.err
@@ -202,7 +202,7 @@ def test_a_replay_of_the_history_of_2025(capsys: pytest.CaptureFixture[str]) -> 
 def test_a_replay_of_a_published_history(
     harness: Harness, worker: StepWorker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The lines that a challenge publishes give its boards again, and the table that comes out of it can be followed too."""
+    """A challenge's published lines give its boards again, and the resulting table can be replayed, too."""
     for team, seed in (("A", 1), ("B", 2), ("A", 3)):
         harness.submit(team, embeddings(seed))
         worker.drive()
@@ -226,14 +226,14 @@ def test_a_replay_of_a_published_history(
     [
         ('{"phase": "dev"}\n', "Line 1 is not a line of a published history."),
         ("rank,team,q_mean\n1,A,2\n", "The table has no column called made_at or"),
-        ("made_at,rank,team,q_mean\n2026-01-01,first,A,2\n", "Line 2 has no rank or no q_mean"),
+        ("made_at,rank,team,q_mean\n2026-01-01,first,A,2\n", "Line 2: the rank or q_mean is not a number"),
         ("made_at,rank,team,q_mean\n", "has no board."),
     ],
 )
-def test_a_history_that_is_none(
+def test_a_malformed_history_is_refused(
     text: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The line or the column that is wrong is named."""
+    """The error names the wrong line or column."""
     (tmp_path / "history").write_text(text, encoding="utf-8")
     assert guarded(["board", "replay", str(tmp_path / "history")]) == 2
     assert sentence in capsys.readouterr().err

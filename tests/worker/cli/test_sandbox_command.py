@@ -1,4 +1,4 @@
-"""A sandbox with what it prints: a worker's configuration, and a file that is submitted and answered."""
+"""A sandbox's output works: a worker uses the printed configuration, and a submitted file is answered."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def served(*options: str) -> Iterator[str]:
 def test_what_a_sandbox_prints_runs_a_worker_and_takes_a_file(
     harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The printed section and token make a worker that answers the file, which `submit --wait` shows with its exit status."""
+    """A worker with the printed settings answers the file, and `submit --wait` shows the answer and ends with its status."""
     good, bad = tmp_path / "good.csv", tmp_path / "bad.csv"
     good.write_bytes(embeddings(1))
     bad.write_text("id,0\n")
@@ -77,8 +77,8 @@ def test_what_a_sandbox_prints_runs_a_worker_and_takes_a_file(
             worker.wait(timeout=60)
 
 
-def test_submitting_without_a_sandbox_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Which address did not answer, and what to start."""
+def test_submitting_without_a_sandbox_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The error names the address, and what to start."""
     (tmp_path / "file.csv").write_text("id,0\n")
     assert (
         guarded(["sandbox", "submit", os.fspath(tmp_path / "file.csv"), "--server", "http://127.0.0.1:9"])

@@ -1,4 +1,4 @@
-"""One process leads: its lock, its epoch, and the publish cycles that others ask it for."""
+"""Only one process leads: its lock, its epoch, and the publish cycles that others request."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def store(url: str) -> Iterator[Store]:
 
 
 def test_a_files_lock_is_released_with_its_process_however_it_ends(tmp_path: Path) -> None:
-    """While one holds it a second is refused with the holder's name; a kill frees it at once."""
+    """While one process holds it, a second one is refused with the holder's name; a kill releases it at once."""
     lock = leader_lock("sqlite://", tmp_path)
     assert lock.holder() is None
     command = [sys.executable, "-c", HOLD, str(tmp_path)]
@@ -62,7 +62,7 @@ def test_a_files_lock_is_released_with_its_process_however_it_ends(tmp_path: Pat
 
 
 def test_a_deposed_leader_writes_nothing(url: str, store: Store) -> None:
-    """A worker that takes the lead raises the epoch; its predecessor's next write is refused, a command's is not."""
+    """A new leader raises the epoch; the old leader's next write is refused, but a command's is not."""
     with closing(Store(url)) as successor, closing(Store(url)) as command:
         with store.lead(NOW) as tx:
             tx.set_fact("a", "1")
@@ -86,7 +86,7 @@ def test_a_deposed_leader_writes_nothing(url: str, store: Store) -> None:
 
 
 def test_a_deposed_leader_leaves_no_child_and_no_folder_behind(harness: Harness, worker: StepWorker) -> None:
-    """Although nothing that was under way can be recorded any more."""
+    """This holds although it can no longer record anything."""
     harness.submit("A", embeddings(NEW))
     worker.drive(lambda: worker.daemon.evaluation.busy)
     folders = harness.state / "tmp"
@@ -97,8 +97,8 @@ def test_a_deposed_leader_leaves_no_child_and_no_folder_behind(harness: Harness,
     assert not list(folders.iterdir())
 
 
-def test_a_take_over_that_fails_leaves_the_leader_in_its_place(url: str, store: Store) -> None:
-    """The epoch is raised with everything else that a take-over records, or not at all."""
+def test_a_failed_takeover_leaves_the_leader_in_place(url: str, store: Store) -> None:
+    """The epoch is raised together with everything else that a takeover records, or not at all."""
     with store.lead(NOW):
         pass
     with closing(Store(url)) as successor:
@@ -110,8 +110,8 @@ def test_a_take_over_that_fails_leaves_the_leader_in_its_place(url: str, store: 
         assert tx.fact("a") == "1"
 
 
-def test_a_cycle_brings_what_was_requested_before_it_began(store: Store) -> None:
-    """What is requested while one runs is left for the next; each that waits is told why its own failed, and only that."""
+def test_a_publish_cycle_covers_requests_from_before_its_beginning(store: Store) -> None:
+    """A later request is left for the next cycle; each caller is told only why its own cycle failed."""
     with store.write() as tx:
         assert tx.completed_publish() == Completed()
         running = tx.request_publish()
@@ -139,8 +139,8 @@ def test_a_cycle_brings_what_was_requested_before_it_began(store: Store) -> None
         assert tx.completed_publish().generation == tx.requested_publish()
 
 
-def test_a_command_has_the_leader_push(live: Harness) -> None:
-    """Its answer is on the board when the command ends, whatever interval the leader keeps; two pushes never race."""
+def test_a_command_lets_the_leader_push(live: Harness) -> None:
+    """The answer is on the board when the command ends, whatever the leader's interval; two pushes never run at once."""
     live.configure({"leaderboard": {"publish_every": 3600}})
     daemon = live.run()
     live.until(lambda: "event_key=board.pushed" in live.log)
@@ -159,8 +159,8 @@ def test_a_command_has_the_leader_push(live: Harness) -> None:
     assert again.stdout.startswith("Nothing has changed")
 
 
-def test_a_command_hears_why_the_leader_could_not_push(live: Harness) -> None:
-    """In the leader's words, with their cure; the board follows when the cause is fixed."""
+def test_a_command_reports_why_the_leader_could_not_push(live: Harness) -> None:
+    """It shows the leader's message with its cure; the board is pushed when the cause is fixed."""
     live.configure({"leaderboard": {"publish_every": 3600}})
     live.run()
     live.until(lambda: "event_key=board.pushed" in live.log)

@@ -1,4 +1,4 @@
-"""The loop: it goes on when something happens, and a step that hangs or fails does not go unnoticed."""
+"""The main loop: events wake it, and a step that hangs or fails is noticed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ACKNOWLEDGED = "before received>acknowledged"
 def looping(
     harness: Harness, worker: StepWorker, watchdog: Watchdog | None = None, *, signals: Signals | None = None
 ) -> Iterator[None]:
-    """Let the loop drive a worker, in a thread, until the block ends."""
+    """Let the loop drive a worker in a thread inside the block."""
     signals = signals or Signals()
     signals.wake = worker.wake
     configuration = worker.daemon.context.configuration
@@ -52,8 +52,8 @@ def looping(
         lock.close()
 
 
-def test_whatever_happens_wakes_the_loop(live: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A submission is read, fetched, scored, answered and published without a moment of waiting for the clock."""
+def test_every_event_wakes_the_loop(live: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A submission is read, fetched, scored, answered and published without waiting for the clock."""
     module = importlib.import_module("worker.daemon.run")
     monkeypatch.setattr(module, "LONGEST_WAIT_S", 3600.0)
     monkeypatch.setattr(module, "BUSY_WAIT_S", 3600.0)
@@ -64,7 +64,7 @@ def test_whatever_happens_wakes_the_loop(live: Harness, monkeypatch: pytest.Monk
 
 
 def test_the_loop_waits_until_something_is_due(live: Harness) -> None:
-    """It looks more often while something is under way, and no later than the timetable says, whatever the clock says."""
+    """It waits less while something is under way, and never past the timetable's next time."""
     with live.worker() as worker:
         now, hour = worker.clock.now(), timedelta(hours=1)
         worker.drive()
@@ -81,7 +81,7 @@ def test_the_loop_waits_until_something_is_due(live: Harness) -> None:
 
 
 def test_a_step_that_hangs_is_noticed(live: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Systemd hears of completed steps alone, and monitoring that there are none; when it goes on, both hear of it."""
+    """Systemd is notified only of completed steps, and monitoring shows that there are none, until the steps go on."""
     gate = Gate(ACKNOWLEDGED)
     with (
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel,
@@ -111,10 +111,10 @@ def test_a_step_that_hangs_is_noticed(live: Harness, tmp_path: Path, monkeypatch
             assert channel.recv(100) == b"WATCHDOG=1"
 
 
-def test_a_reload_that_finds_the_database_locked_is_made_again(
+def test_a_reload_is_repeated_if_the_database_was_locked(
     live: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What SIGHUP asked for is neither forgotten nor the end of the daemon."""
+    """The request by SIGHUP is not lost, and the daemon does not end."""
     monkeypatch.setattr(logs, "set_up", lambda **_: None)  # it would write where a later test cannot
     monkeypatch.setattr(store, "BUSY_TIMEOUT_S", 0)
     signals = Signals()
@@ -129,10 +129,10 @@ def test_a_reload_that_finds_the_database_locked_is_made_again(
             live.until(lambda: worker.daemon.context.configuration.evalai.poll_every == 7)
 
 
-def test_a_defect_in_a_step_is_told_and_the_next_step_tries_again(
+def test_a_defect_in_a_step_is_logged_and_the_next_step_tries_again(
     live: Harness, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The watchdog is not fed by it; the submission goes its way all the same."""
+    """The watchdog is not notified of such a step; the submission is processed all the same."""
     defects = [RuntimeError("a defect")]
 
     def fail(name: str) -> None:

@@ -29,7 +29,7 @@ print((resident() - before) // 1_000_000)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc and asks glibc")
 def test_large_blocks_are_given_back_at_once() -> None:
-    """Without asking, glibc keeps them; that is what the daemon asks it not to do."""
+    """By default glibc keeps them; the daemon's settings change that."""
     kept, given_back = (
         int(subprocess.run([sys.executable, "-c", PROGRAM, how], check=True, capture_output=True).stdout)
         for how in ("late", "early")

@@ -1,4 +1,4 @@
-"""The worker as a process: signals, exit codes, the lock, secrets, and what is wrong with what it was given."""
+"""The worker as a process: signals, exit codes, the lock, secrets, and errors in its input."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ LASTING = {"phases": {"dev": {"folds": 3_000}}}  # lasts long enough to be met, 
 
 
 def ended(process: subprocess.Popen[str]) -> None:
-    """End a daemon as systemd does; it waits for nothing that is under way."""
+    """End a daemon as systemd does; this does not wait for work in progress."""
     process.terminate()
     assert process.wait(timeout=STOP_S) == 0
 
 
 def scored(harness: Harness, pk: int) -> bool:
-    """Tell whether a submission is answered and on the board."""
+    """Return whether a submission is answered and on the board."""
     return harness.states().get(pk) == "published"
 
 
 def test_once_does_everything_and_ends_with_zero(live: Harness) -> None:
-    """`once` drains: all answered, board pushed, queue empty. An interpreter of its own, as cron starts it."""
+    """`once` answers everything, pushes the board and empties the queue, in a new interpreter as cron starts it."""
     live.fork_server = None
     pks = [live.submit("A", embeddings(1)), live.submit("B", b"id,0\nx,1\n")]
     result = live.once()
@@ -65,7 +65,7 @@ def test_once_does_everything_and_ends_with_zero(live: Harness) -> None:
 
 
 def test_once_pushes_at_the_end_whatever_the_interval_says(live: Harness) -> None:
-    """The first board of a start is pushed before anything is answered; the last one does not wait an hour for its turn."""
+    """The first board is pushed before anything is answered; the last one does not wait an hour for the interval."""
     live.configure({"leaderboard": {"publish_every": 3600}})
     pk = live.submit("A", embeddings(1))
     result = live.once()
@@ -75,7 +75,7 @@ def test_once_pushes_at_the_end_whatever_the_interval_says(live: Harness) -> Non
 
 
 def test_once_names_what_a_pause_leaves_undone(live: Harness) -> None:
-    """Submissions that wait for `resume` are counted, and are not waited for as if they could go on by themselves."""
+    """Submissions that wait for `resume` are counted, but `once` does not wait for them."""
     live.configure({"evalai": {"poll_every": 0.3}})  # `once` gives up soon on what waits for a person
     pk = live.submit("A", embeddings(1))
     assert live.command("challenge", "pause").returncode == 0
@@ -85,8 +85,8 @@ def test_once_names_what_a_pause_leaves_undone(live: Harness) -> None:
     assert live.states() == {pk: "fetched"}
 
 
-def test_once_says_at_a_terminal_what_it_waits_for(live: Harness) -> None:
-    """An answer waits for its moment on the grid: somebody who watches is told until when, once; nobody reads it elsewhere."""
+def test_once_says_at_a_terminal_what_it_is_waiting_for(live: Harness) -> None:
+    """An answer waits for its moment on the grid; at a terminal, and only there, this is said once."""
     live.configure({"submission": {"answer_grid": 600}})
     pk = live.submit("A", embeddings(1))
     told = shown("once", "--config", str(live.path), until="(submission.answer_grid).")
@@ -101,10 +101,8 @@ def test_once_says_at_a_terminal_what_it_waits_for(live: Harness) -> None:
     assert "Waiting until" not in live.once().stderr
 
 
-def test_the_moment_of_the_next_answer_is_waited_for_and_no_retry(
-    harness: Harness, worker: StepWorker
-) -> None:
-    """Before its moment an answer is waited for; not after it, after a failure, or when the moment cannot be right."""
+def test_once_waits_for_the_next_answer_but_not_for_a_retry(harness: Harness, worker: StepWorker) -> None:
+    """It waits until the answer's moment, but not after it, after a failure, or for a moment that cannot be right."""
     harness.configure({"submission": {"answer_grid": 60}})
     worker.restart()
     pk = harness.submit("A", embeddings(1))
@@ -138,8 +136,8 @@ LEFT: dict[str, tuple[Waiting, list[str]]] = {
 
 
 @pytest.mark.parametrize("case", LEFT)
-def test_what_is_left_is_said_in_plain_sentences(worker: StepWorker, case: str) -> None:
-    """One thing is told in the singular, several in the plural; what is done is not told."""
+def test_once_reports_what_is_left(worker: StepWorker, case: str) -> None:
+    """Sentences have the right singular or plural, and leave out what is done."""
     worker.drive()
     left, begins = LEFT[case]
     said = list(reasons(worker.daemon, left))
@@ -148,7 +146,7 @@ def test_what_is_left_is_said_in_plain_sentences(worker: StepWorker, case: str) 
 
 
 def test_status_counts_what_is_owed(harness: Harness, worker: StepWorker) -> None:
-    """One thing is told in the singular, several in the plural."""
+    """Sentences have the right singular or plural."""
     pk = harness.submit("A", embeddings(1))
     worker.drive()
     for kind, told in (
@@ -161,8 +159,8 @@ def test_status_counts_what_is_owed(harness: Harness, worker: StepWorker) -> Non
         assert f"To send to EvalAI {told} Last poll" in words
 
 
-def test_why_something_is_left_is_said_too(harness: Harness) -> None:
-    """A worker that has not looked yet, and whose last call failed."""
+def test_once_reports_why_something_is_left(harness: Harness) -> None:
+    """For example, the worker has not looked yet, or its last call failed."""
     with harness.worker() as worker:
         assert list(reasons(worker.daemon, NOTHING)) == [
             "EvalAI's queue and its list of submissions were not read to the end."
@@ -174,7 +172,7 @@ def test_why_something_is_left_is_said_too(harness: Harness) -> None:
 
 
 def test_once_is_done_when_a_drain_has_nothing_left(live: Harness) -> None:
-    """A drained worker looks neither at the queue nor at the listing; waiting until they are empty would be waiting in vain."""
+    """A drained worker reads neither the queue nor the listing, so it must not wait until they are empty."""
     assert live.command("challenge", "drain").returncode == 0
     pk = live.submit("A", embeddings(1))
     result = live.once()
@@ -183,7 +181,7 @@ def test_once_is_done_when_a_drain_has_nothing_left(live: Harness) -> None:
 
 
 def test_a_refused_token_ends_once_with_two_and_keeps_run_waiting(live: Harness) -> None:
-    """`once` says it in a sentence; `run` stays, and goes on when the token's file holds a good one."""
+    """`once` ends with a sentence; `run` continues when the token's file contains a valid one."""
     old = (live.folder / "token").read_text()
     fresh = live.evalai.refresh_token("host")
     result = live.once()
@@ -201,7 +199,7 @@ def test_a_refused_token_ends_once_with_two_and_keeps_run_waiting(live: Harness)
 
 
 def test_an_unreachable_server_ends_once_with_one(live: Harness) -> None:
-    """Nothing listens: a sentence, a cure, exit code 1."""
+    """If nothing listens, there is a sentence, a cure and exit code 1."""
     live.configure({"evalai": {"server": "http://127.0.0.1:9", "poll_every": 0.5}})
     result = live.once()
     assert result.returncode == 1
@@ -210,7 +208,7 @@ def test_an_unreachable_server_ends_once_with_one(live: Harness) -> None:
 
 
 def test_a_wrong_challenge_ends_with_two(live: Harness) -> None:
-    """The queue of another challenge is no place to begin; neither `once` nor `run` stays."""
+    """If the queue belongs to another challenge, neither `once` nor `run` starts."""
     live.configure({"evalai": {"challenge": 8}})
     result = live.once()
     assert result.returncode == 2
@@ -219,7 +217,7 @@ def test_a_wrong_challenge_ends_with_two(live: Harness) -> None:
 
 
 def test_a_wrong_phase_ends_with_two(live: Harness) -> None:
-    """A phase that EvalAI does not have is named, with those it has."""
+    """The error names the phase that EvalAI does not have, and those that it has."""
     live.configure({"phases": {"test": {"split": "x", "tasks": "./tasks/dev", "ids": "./ids.txt"}}})
     result = live.once()
     assert result.returncode == 2
@@ -228,7 +226,7 @@ def test_a_wrong_phase_ends_with_two(live: Harness) -> None:
 
 
 def test_a_second_daemon_ends_with_one_and_names_the_first(live: Harness) -> None:
-    """The state belongs to one daemon; the kernel releases it however that ends."""
+    """Only one daemon can use the state; the kernel releases the lock however that daemon ends."""
     first = live.run()
     live.until(lambda: "run.start" in live.log)
     result = live.once()
@@ -240,7 +238,7 @@ def test_a_second_daemon_ends_with_one_and_names_the_first(live: Harness) -> Non
 
 
 def test_a_start_succeeds_while_children_of_a_killed_predecessor_run(live: Harness) -> None:
-    """Whatever a dead worker left behind does not keep the next one from working."""
+    """Nothing that a killed worker leaves can keep the next one from working."""
     live.configure(LASTING)
     pk = live.submit("A", embeddings(NEW))
     first = live.run()
@@ -251,13 +249,13 @@ def test_a_start_succeeds_while_children_of_a_killed_predecessor_run(live: Harne
     assert live.status(pk) == "finished"
 
 
-def test_what_an_end_may_wait_for_fits_into_what_is_promised() -> None:
-    """An evaluation, then a download that the kernel does not let go, then the server for monitoring: nothing else has time of its own."""
+def test_a_stop_waits_no_longer_than_promised() -> None:
+    """It waits for an evaluation, a download that the kernel holds, and the monitoring server, and for nothing else."""
     assert 2 * process_group.ENDS_WITHIN_S + health.CLOSES_WITHIN_S < PROMISED_STOP_S
 
 
 def test_once_ends_with_one_on_sigterm(live: Harness) -> None:
-    """Stopped before everything was done is not done."""
+    """It was stopped before everything was done."""
     live.configure(SLOW)
     live.submit("A", embeddings(NEW))
     log = (live.folder / "once.log").open("w")
@@ -273,7 +271,7 @@ def test_once_ends_with_one_on_sigterm(live: Harness) -> None:
 
 
 def test_sighup_takes_a_good_configuration_and_refuses_a_bad_one(live: Harness) -> None:
-    """A bad file is refused in the log and the old one kept; a good one changes what comes after, except what is on record."""
+    """A bad file is refused in the log and the old one kept; a good one applies from then on, except to recorded phases."""
     daemon = live.run()
     live.until(lambda: "evalai.connected" in live.log)
     good = live.path.read_text()
@@ -296,7 +294,7 @@ def test_sighup_takes_a_good_configuration_and_refuses_a_bad_one(live: Harness) 
 
 
 def test_sighup_refuses_another_state(live: Harness) -> None:
-    """A running worker cannot move to another database or challenge; it says so and goes on."""
+    """A running worker cannot switch to another database or challenge; it says so and continues."""
     daemon = live.run()
     live.until(lambda: "evalai.connected" in live.log)
     live.configure({"state": "sqlite:///./elsewhere/worker.db"})
@@ -321,7 +319,7 @@ def test_the_remote_may_be_down_while_scoring_goes_on(live: Harness) -> None:
 
 
 def test_status_needs_no_token(live: Harness) -> None:
-    """It reads the state alone: without the token's variable everything is shown, and why the token's end is unknown."""
+    """It reads only the state: without the token it shows everything but the token's expiry date, and why that is unknown."""
     live.configure({"evalai": {"token": "env:NEUCO_TEST_TOKEN"}})
     pk = live.submit("A", embeddings(1))
     assert live.once(NEUCO_TEST_TOKEN=live.evalai.token("host")).returncode == 0
@@ -340,7 +338,7 @@ def test_status_needs_no_token(live: Harness) -> None:
 
 
 def test_once_is_not_done_before_the_board_is_pushed(live: Harness) -> None:
-    """All answered but the remote unreachable: exit code 1, and the next run pushes."""
+    """If only the remote is unreachable, the exit code is 1, and the next run pushes."""
     live.configure({"evalai": {"poll_every": 0.3}})  # `once` gives up soon after failures
     away = live.board.with_name("away.git")
     live.board.rename(away)
@@ -354,8 +352,8 @@ def test_once_is_not_done_before_the_board_is_pushed(live: Harness) -> None:
     assert live.teams() == ["A"]
 
 
-def test_secrets_stand_nowhere(live: Harness) -> None:
-    """Neither logs nor command lines, nor children's environments, nor git's configuration hold token or secret."""
+def test_secrets_appear_nowhere(live: Harness) -> None:
+    """Logs, command lines, children's environments and git's configuration contain neither token nor secret."""
     live.configure(SLOW | {"evalai": {"token": "env:EVALAI_TOKEN_OF_TEST"}})
     token = live.evalai.token("host")
     live.submit("A", embeddings(NEW))
@@ -380,8 +378,8 @@ def test_secrets_stand_nowhere(live: Harness) -> None:
     assert bytes.fromhex(SECRET) not in everything
 
 
-def test_systemd_hears_of_us(live: Harness, tmp_path: Path) -> None:
-    """Ready, watchdog and stopping are told on the notify socket."""
+def test_systemd_is_notified(live: Harness, tmp_path: Path) -> None:
+    """The socket receives ready, watchdog and stopping."""
     import socket
 
     address = tmp_path / "notify"
@@ -438,8 +436,8 @@ BAD_INPUTS = {
 
 
 @pytest.mark.parametrize("name", BAD_INPUTS)
-def test_bad_input_is_told_in_a_sentence_with_a_cure(live: Harness, name: str) -> None:
-    """The exit code of the contract, what is wrong, how to fix it, and no traceback."""
+def test_bad_input_gets_a_sentence_with_a_cure(live: Harness, name: str) -> None:
+    """The documented exit code, what is wrong, how to fix it, and no traceback."""
     spoil, code, word = BAD_INPUTS[name]
     spoil(live)
     result = live.once()
@@ -462,10 +460,10 @@ def test_bad_input_is_told_in_a_sentence_with_a_cure(live: Harness, name: str) -
         ("once", "unknown token", "evalai.token_refused"),
     ],
 )
-def test_last_words_in_the_journal_are_one_object_of_json(
+def test_the_final_error_in_the_journal_is_one_json_object(
     live: Harness, command: str, name: str, code: str
 ) -> None:
-    """Whatever ends a service, at its start or later, is a line like all others: with code, sentence and cure."""
+    """An error that ends a service, at its start or later, is a line like all others, with code, sentence and cure."""
     BAD_INPUTS[name][0](live)
     result = live.command(command, JOURNAL_STREAM="8:1")
     assert result.returncode == 2
@@ -475,8 +473,8 @@ def test_last_words_in_the_journal_are_one_object_of_json(
     assert lines[-1]["cure"].endswith(".")
 
 
-def test_warm_speaks_json_to_the_journal() -> None:
-    """The unit runs it before the daemon; its line is an object too."""
+def test_warm_writes_json_to_the_journal() -> None:
+    """The unit runs it before the daemon, so its line must be an object, too."""
     told = subprocess.run(
         [sys.executable, "-m", "worker.cli", "compile"],
         env=clean_environment(JOURNAL_STREAM="8:1"),

@@ -1,4 +1,4 @@
-"""SIGTERM, whatever the daemon is doing: it ends with 0 in the time that is promised, leaves nothing running and loses nothing."""
+"""SIGTERM at any moment: the daemon ends with 0 in the promised time, leaves no process running and loses nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LASTING = {"phases": {"dev": {"folds": 3_000}}}  # lasts long enough to be met, 
 
 @contextmanager
 def locked(harness: Harness) -> Iterator[None]:
-    """Keep the database locked, as a program that hangs does."""
+    """Keep the database locked, as a hanging program does."""
     with closing(sqlite3.connect(harness.state / "worker.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         yield
@@ -34,7 +34,7 @@ def locked(harness: Harness) -> Iterator[None]:
 
 @contextmanager
 def a_start_that_hangs(harness: Harness) -> Iterator[subprocess.Popen[str]]:
-    """It reads a file whose disk does not answer."""
+    """It reads a file from a disk that does not respond."""
     with hanging(harness.folder / "ids.txt"):
         daemon = harness.run()
         readers: list[int] = []
@@ -61,7 +61,7 @@ def a_start_with_a_locked_database(harness: Harness) -> Iterator[subprocess.Pope
 
 @contextmanager
 def idle(harness: Harness) -> Iterator[subprocess.Popen[str]]:
-    """Nothing is to do."""
+    """There is nothing to do."""
     daemon = harness.run()
     harness.until(lambda: "published" in harness.states().values())
     yield daemon
@@ -69,7 +69,7 @@ def idle(harness: Harness) -> Iterator[subprocess.Popen[str]]:
 
 @contextmanager
 def a_call(harness: Harness) -> Iterator[subprocess.Popen[str]]:
-    """EvalAI does not answer."""
+    """EvalAI does not respond."""
     with idle(harness) as daemon:
         harness.evalai.set_faults(FaultPlan(probability=1.0, kinds=(Fault.SLOW,), slow_s=300))
         harness.until(lambda: bool(harness.evalai.journal.faults()))
@@ -79,7 +79,7 @@ def a_call(harness: Harness) -> Iterator[subprocess.Popen[str]]:
 
 @contextmanager
 def a_download(harness: Harness) -> Iterator[subprocess.Popen[str]]:
-    """The store sends a byte now and then."""
+    """The store sends a byte from time to time."""
     with dripping(b"HTTP/1.1 200 OK\r\n\r\n") as (host, asked), closing(harness.store()) as store:
         hosts = [harness.evalai.media_host, host]
         reserve = {"submission": {"disk_reserve_gigabytes": 10**9}}
@@ -101,7 +101,7 @@ def a_download(harness: Harness) -> Iterator[subprocess.Popen[str]]:
 
 @contextmanager
 def an_evaluation(harness: Harness) -> Iterator[subprocess.Popen[str]]:
-    """It takes long."""
+    """Scoring takes long."""
     harness.configure(LASTING)
     daemon = harness.run()
     harness.until(lambda: bool(evaluating(daemon.pid)))
@@ -110,7 +110,7 @@ def an_evaluation(harness: Harness) -> Iterator[subprocess.Popen[str]]:
 
 @contextmanager
 def a_push(harness: Harness) -> Iterator[subprocess.Popen[str]]:
-    """The repository takes it and does not say so."""
+    """The repository accepts it but does not respond."""
     hook, pushing = harness.board / "hooks" / "pre-receive", harness.folder / "pushing"
     hook.write_text(f"#!/bin/sh\ntouch {pushing}\nexec sleep 600\n")
     hook.chmod(0o755)
@@ -122,7 +122,7 @@ def a_push(harness: Harness) -> Iterator[subprocess.Popen[str]]:
 
 @contextmanager
 def a_push_begun_before_a_reload(harness: Harness) -> Iterator[subprocess.Popen[str]]:
-    """The next push is another publisher's."""
+    """The next push belongs to another publisher."""
     with a_push(harness) as daemon:
         daemon.send_signal(signal.SIGHUP)
         harness.until(lambda: "reload.done" in harness.log)
@@ -131,7 +131,7 @@ def a_push_begun_before_a_reload(harness: Harness) -> Iterator[subprocess.Popen[
 
 @contextmanager
 def a_webhook(harness: Harness) -> Iterator[subprocess.Popen[str]]:
-    """It takes the connection and no more."""
+    """It accepts the connection but does not respond."""
     with socket.create_server(("127.0.0.1", 0)) as listener, closing(harness.store()) as store:
         (harness.folder / "hook").write_text(f"http://127.0.0.1:{listener.getsockname()[1]}/hook")
         harness.configure({"alerts": {"webhook": "file:hook"}})
@@ -145,7 +145,7 @@ def a_webhook(harness: Harness) -> Iterator[subprocess.Popen[str]]:
 
 @contextmanager
 def a_locked_database(harness: Harness) -> Iterator[subprocess.Popen[str]]:
-    """Another program keeps it for itself."""
+    """Another program holds the lock."""
     with idle(harness) as daemon, locked(harness):
         harness.until(lambda: "state.database" in harness.log)
         yield daemon
@@ -168,7 +168,7 @@ PHASES: list[Phase] = [
 
 @pytest.mark.parametrize("phase", PHASES, ids=[phase.__name__ for phase in PHASES])
 def test_sigterm_ends_the_daemon_in_time_and_without_loss(live: Harness, phase: Phase) -> None:
-    """Exit status 0 without waiting for anything; nothing runs on, and the next worker does what was left, once."""
+    """Exit status 0 without waiting for the work in progress; no process is left, and the next worker does the rest exactly once."""
     pk = live.submit("A", embeddings(NEW if phase is an_evaluation else 1))
     with phase(live) as daemon:
         below = psutil.Process(daemon.pid).children(recursive=True)
@@ -181,7 +181,7 @@ def test_sigterm_ends_the_daemon_in_time_and_without_loss(live: Harness, phase: 
 
 
 def runs(process: psutil.Process) -> bool:
-    """Tell whether a process has not ended."""
+    """Return whether a process is still running."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

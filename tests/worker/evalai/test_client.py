@@ -1,4 +1,4 @@
-"""EvalAI's client against the sandbox, over real HTTP: endpoints, traps, and what each failure becomes."""
+"""EvalAI's client against the sandbox over real HTTP: its endpoints, EvalAI's oddities, and the errors for each failure."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ SETTINGS = SandboxSettings(
 
 @pytest.fixture
 def clock() -> ManualClock:
-    """Return a clock that stands still until the test advances it."""
+    """Return a clock that only the test moves."""
     return ManualClock()
 
 
@@ -74,7 +74,7 @@ def sandbox(clock: ManualClock) -> Iterator[Sandbox]:
 
 @pytest.fixture
 def connect(sandbox: Sandbox, clock: ManualClock) -> Iterator[Callable[..., Client]]:
-    """Return a maker of clients that are closed at the end."""
+    """Return a function that makes clients, which are closed at the end."""
     made: list[Client] = []
 
     def make(**changes: Any) -> Client:
@@ -107,8 +107,10 @@ def dev(sandbox: Sandbox) -> int:
 # The way of a submission
 
 
-def test_a_submission_goes_its_way(sandbox: Sandbox, client: Client, clock: ManualClock) -> None:
-    """Received, read, run, finished, deleted: the sandbox then shows exactly one post, one row and an empty queue."""
+def test_a_submission_from_its_message_to_its_result(
+    sandbox: Sandbox, client: Client, clock: ManualClock
+) -> None:
+    """Received, read, run, finished, deleted: the sandbox then has exactly one post, one row and an empty queue."""
     pk = sandbox.submit("Team Alice", "dev", CSV, method_name="mean", file_name="x.csv")
     message = client.receive()
     assert message is not None
@@ -151,14 +153,14 @@ def test_failure_reaches_the_participant_alone(sandbox: Sandbox, client: Client)
     assert sandbox.leaderboard("dev") == []
 
 
-def test_the_digits_open_the_same_doors(sandbox: Sandbox, connect: Callable[..., Client]) -> None:
-    """Forty hexadecimal digits travel under Token, a JSON web token under Bearer; both work."""
+def test_hex_and_jwt_tokens_both_authenticate(sandbox: Sandbox, connect: Callable[..., Client]) -> None:
+    """Forty hexadecimal digits are sent as Token, a JSON web token as Bearer; both work."""
     for token in (sandbox.hex_token(), sandbox.token(), f" {sandbox.token()}\n"):
         assert connect(token=token).challenge().pk == sandbox.challenge
 
 
-def test_start_up_facts(sandbox: Sandbox, client: Client) -> None:
-    """Challenge, phases, splits and codenames are read once at start."""
+def test_facts_that_are_read_at_the_start(sandbox: Sandbox, client: Client) -> None:
+    """Challenge, phases, splits and codenames are read once at the start."""
     challenge = client.challenge()
     assert (challenge.title, challenge.remote_evaluation, challenge.published) == ("Remote", True, True)
     assert {phase.codename: phase.pk for phase in client.phases()} == {
@@ -172,7 +174,7 @@ def test_start_up_facts(sandbox: Sandbox, client: Client) -> None:
 
 
 def test_hosts_and_authors_have_names(sandbox: Sandbox, client: Client) -> None:
-    """Who the hosts are, whose token ours is, and who sent what; a page that is not there has nobody."""
+    """Hosts, the token's owner and authors have names; a page after the last one is empty."""
     ours = sandbox.submit("host", "dev", CSV)
     theirs = sandbox.submit("Team Alice", "dev", CSV)
     team = client.challenge().host_team_pk
@@ -184,8 +186,8 @@ def test_hosts_and_authors_have_names(sandbox: Sandbox, client: Client) -> None:
     assert client.authors(dev(sandbox), page=2) == {}
 
 
-def test_listing_is_the_safety_net(sandbox: Sandbox, client: Client, clock: ManualClock) -> None:
-    """One listing finds what the queue lost, in all phases, soft-deleted ones too, oldest first and bounded by time."""
+def test_the_listing_finds_what_the_queue_lost(sandbox: Sandbox, client: Client, clock: ManualClock) -> None:
+    """One listing has all phases, oldest first, including soft-deleted submissions, and can be limited by time."""
     first = sandbox.submit("Team Alice", "dev", CSV)
     clock.advance(0.25)
     second = sandbox.submit("Team Bob", "eval", CSV)
@@ -221,7 +223,7 @@ def test_a_message_comes_again_under_a_new_handle(
 
 
 def test_messages_of_every_producer_are_read(sandbox: Sandbox, client: Client) -> None:
-    """Strings or integers, with the flag or without: submit, re-run, resume and re-send give the same kind of message."""
+    """Submit, re-run, resume and re-send give the same kind of message, with strings or integers, with or without the flag."""
     pk = sandbox.submit("Team Alice", "dev", CSV)
     fresh = sandbox.rerun(pk)
     sandbox.edit(fresh, status="failed")
@@ -242,8 +244,8 @@ def test_rerun_has_the_old_file_and_time(sandbox: Sandbox, client: Client, clock
     assert (fresh.rerun_resumed_at, old.status) == (clock.now(), "cancelled")
 
 
-def test_nothing_at_evalai_protects_a_cancelled_one(sandbox: Sandbox, client: Client) -> None:
-    """EvalAI publishes a result put on a cancelled submission: the check is ours."""
+def test_evalai_accepts_a_result_for_a_cancelled_submission(sandbox: Sandbox, client: Client) -> None:
+    """EvalAI publishes such a result, so the worker must check for itself."""
     pk = sandbox.submit("Team Alice", "dev", CSV)
     sandbox.cancel(pk)
     assert client.submission(pk).status == "cancelled"
@@ -265,10 +267,10 @@ def test_nothing_at_evalai_protects_a_cancelled_one(sandbox: Sandbox, client: Cl
         {"other": 1.0},
     ],
 )
-def test_results_that_evalai_chokes_on_never_leave(
+def test_results_on_which_evalai_fails_are_refused(
     sandbox: Sandbox, client: Client, result: dict[str, Any]
 ) -> None:
-    """Booleans, empty, non-finite, non-numeric and wrongly labeled results are refused here, before any call."""
+    """Booleans, empty, non-finite, non-numeric and wrongly labeled results are refused before any call."""
     pk = sandbox.submit("Team Alice", "dev", CSV)
     client.learn_labels()
     calls = len(sandbox.journal.requests())
@@ -305,7 +307,7 @@ def test_a_result_posted_twice_is_one_row(sandbox: Sandbox, client: Client) -> N
 
 @pytest.mark.parametrize("fault", [f for f in Fault if f not in (Fault.SLOW, Fault.STORM)])
 def test_every_fault_is_infrastructure(sandbox: Sandbox, client: Client, fault: Fault) -> None:
-    """However an answer is spoilt, it is Unreachable; only writes say that the effect is unknown."""
+    """Whatever the fault, the error is Unreachable; only for writes does it say that the effect is unknown."""
     pk = sandbox.submit("Team Alice", "dev", CSV)
     sandbox.faults.force(fault)
     with pytest.raises(Unreachable) as read:
@@ -318,7 +320,7 @@ def test_every_fault_is_infrastructure(sandbox: Sandbox, client: Client, fault: 
     assert isinstance(write.value, InfrastructureError)
 
 
-def test_slowness_ends_in_a_time_out(sandbox: Sandbox, connect: Callable[..., Client]) -> None:
+def test_a_slow_answer_is_a_time_out(sandbox: Sandbox, connect: Callable[..., Client]) -> None:
     """An answer that comes later than the time-out is Unreachable and may have been applied."""
     pk = sandbox.submit("Team Alice", "dev", CSV)
     sandbox.set_faults(FaultPlan(slow_s=0.4))
@@ -328,10 +330,10 @@ def test_slowness_ends_in_a_time_out(sandbox: Sandbox, connect: Callable[..., Cl
     assert problem.value.applied_unknown
 
 
-def test_throttling_tells_when_to_come_again(
+def test_throttling_gives_the_time_to_wait(
     sandbox: Sandbox, connect: Callable[..., Client], clock: ManualClock
 ) -> None:
-    """The wait of a 429 is EvalAI's own, shared by both schemes, and honouring it works."""
+    """The wait after a 429 is EvalAI's own, applies to both schemes, and is long enough."""
     sandbox.world.throttle.per_minute = 3
     bearer, digits = connect(), connect(token=sandbox.hex_token())
     bearer.challenge()
@@ -363,7 +365,7 @@ def refusals(sandbox: Sandbox) -> dict[str, tuple[str, str]]:
     "kind", ["expired", "access type", "forged", "unknown digits", "blacklisted", "old digits"]
 )
 def test_refused_tokens_say_why(sandbox: Sandbox, connect: Callable[..., Client], kind: str) -> None:
-    """Expired, blacklisted, wrong kind and unknown are told apart; each has a cure."""
+    """Expired, blacklisted, wrong kind and unknown are distinguished; each has a cure."""
     if kind == "blacklisted":
         token, reason = sandbox.token(), "blacklisted"
         sandbox.refresh_token()
@@ -378,7 +380,7 @@ def test_refused_tokens_say_why(sandbox: Sandbox, connect: Callable[..., Client]
     assert problem.value.cure
 
 
-def test_a_token_that_a_proxy_removes_is_missed(sandbox: Sandbox, connect: Callable[..., Client]) -> None:
+def test_a_token_removed_by_a_proxy_is_reported(sandbox: Sandbox, connect: Callable[..., Client]) -> None:
     """A call that arrives without credentials is a refused token with its own reason."""
 
     class Stripping(requests.Session):
@@ -391,8 +393,10 @@ def test_a_token_that_a_proxy_removes_is_missed(sandbox: Sandbox, connect: Calla
     assert problem.value.reason == "missing"
 
 
-def test_permission_is_not_the_tokens_fault(sandbox: Sandbox, connect: Callable[..., Client]) -> None:
-    """A good token of somebody who is no host is NotPermitted on every endpoint, whatever EvalAI's status code."""
+def test_missing_permission_differs_from_a_bad_token(
+    sandbox: Sandbox, connect: Callable[..., Client]
+) -> None:
+    """A valid token of a user who is no host is NotPermitted on every endpoint, whatever EvalAI's status code."""
     pk = sandbox.submit("Team Alice", "dev", CSV)
     for user in ("bob", "otherhost", "mallory"):
         client = connect(token=sandbox.token(user))
@@ -418,7 +422,7 @@ def test_an_unverified_address_is_named(sandbox: Sandbox, connect: Callable[...,
     assert problem.value.code == "evalai.email_unverified"
 
 
-def test_what_is_not_there_is_not_found(sandbox: Sandbox, connect: Callable[..., Client]) -> None:
+def test_missing_things_are_not_found(sandbox: Sandbox, connect: Callable[..., Client]) -> None:
     """Unknown submissions, queues and splits are NotFound."""
     client = connect()
     lost = connect(queue="nope")
@@ -488,7 +492,7 @@ def test_odd_answers_have_a_type(
     body: bytes,
     kind: type[NeucoError],
 ) -> None:
-    """Whatever a server says instead of a queue answer becomes exactly one type, and redirects are not followed."""
+    """Every other answer than a queue's becomes exactly one type of error, and redirects are not followed."""
     url, answer = scripted
     answer.update(status=status, body=body, headers={"Location": f"{url}/elsewhere"})
     with pytest.raises(kind) as problem:
@@ -503,7 +507,7 @@ def test_odd_answers_have_a_type(
 def test_retry_after_is_read_with_care(
     scripted: tuple[str, dict[str, Any]], connect: Callable[..., Client], value: str, seconds: float
 ) -> None:
-    """A wait that is no number of seconds counts as a minute, an endless one as an hour."""
+    """A wait that is no number of seconds counts as a minute, a very long one as an hour."""
     url, answer = scripted
     answer.update(status=429, body=b"{}", headers={"Retry-After": value})
     with pytest.raises(Throttled) as problem:
@@ -514,7 +518,7 @@ def test_retry_after_is_read_with_care(
 def test_unknown_keys_and_missing_optional_ones_are_tolerated(
     scripted: tuple[str, dict[str, Any]], connect: Callable[..., Client]
 ) -> None:
-    """A newer or older EvalAI with more or fewer keys is still understood; primary keys may be strings."""
+    """Answers of newer or older EvalAI versions can be read; primary keys may be strings."""
     url, answer = scripted
     known = {
         "id": "4",
@@ -533,8 +537,8 @@ def test_unknown_keys_and_missing_optional_ones_are_tolerated(
             connect(server=url).submission(4)
 
 
-def test_nobody_listens(connect: Callable[..., Client]) -> None:
-    """A refused connection carried nothing: a write was surely not applied."""
+def test_a_refused_connection_has_no_effect(connect: Callable[..., Client]) -> None:
+    """Nothing was sent, so a write was certainly not applied."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # without listening: nobody else gets the port meanwhile, either
         client = connect(server=f"http://127.0.0.1:{taken.getsockname()[1]}")
@@ -575,7 +579,7 @@ KINDS: tuple[type[Any], ...] = (
 )
 READERS: tuple[Callable[[Any], Any], ...] = (
     records.read_message,
-    *(partial(records.read, kind, what="record") for kind in KINDS),
+    *(partial(records.read, kind, record="record") for kind in KINDS),
 )
 SHAPED = st.fixed_dictionaries({}, optional=dict.fromkeys(KEYS, JSON)) | JSON
 
@@ -583,7 +587,7 @@ SHAPED = st.fixed_dictionaries({}, optional=dict.fromkeys(KEYS, JSON)) | JSON
 @given(SHAPED)
 @settings(max_examples=150, deadline=None)
 def test_no_json_breaks_the_readers(document: Any) -> None:
-    """Any JSON is either understood or Unintelligible, never another exception; texts fit into UTF-8."""
+    """Any JSON is either read or Unintelligible, and no other exception is raised; texts fit into UTF-8."""
     for read in READERS:
         try:
             value = read(document)
@@ -597,7 +601,7 @@ def test_no_json_breaks_the_readers(document: Any) -> None:
 )
 @settings(max_examples=150, deadline=None)
 def test_no_answer_breaks_the_reading_of_failures(status: int, body: bytes, write: bool) -> None:
-    """Any status and body give one error of the tree or none, with a short printable sentence."""
+    """Any status and body give one of our errors or none, with a short printable sentence."""
     error = failure(status=status, headers={}, body=body, what="try", write=write)
     assert error is None or (isinstance(error, NeucoError) and len(error.sentence) < 500)
     if status >= 500:
@@ -608,7 +612,7 @@ def test_no_answer_breaks_the_reading_of_failures(status: int, body: bytes, writ
 # The token
 
 
-def test_addresses_that_a_token_may_not_travel_to(connect: Callable[..., Client]) -> None:
+def test_addresses_that_must_not_get_the_token_are_refused(connect: Callable[..., Client]) -> None:
     """Plain http beyond loopback, names and passwords in the address, and nonsense are refused before any call."""
     for server in (
         "http://eval.ai",
@@ -627,7 +631,7 @@ def test_addresses_that_a_token_may_not_travel_to(connect: Callable[..., Client]
 
 @pytest.mark.parametrize("token", ["", "abc", "0" * 39, "a.b", "a.b.c.d", "ä.b.c", "a b.c.d"])
 def test_a_token_of_no_known_form_is_refused_at_once(connect: Callable[..., Client], token: str) -> None:
-    """What is neither 40 hexadecimal digits nor three dotted parts is a fault of the configuration."""
+    """A token that is neither 40 hexadecimal digits nor three dotted parts is a fault of the configuration."""
     with pytest.raises(OrganizerError) as problem:
         connect(token=token)
     assert problem.value.code == "evalai.token_form"
@@ -661,7 +665,7 @@ def our_frames(error: BaseException) -> str:
 def test_no_failure_shows_the_token(
     sandbox: Sandbox, scripted: tuple[str, dict[str, Any]], connect: Callable[..., Client]
 ) -> None:
-    """No error, repr, chained exception or frame variable of a failed call holds the token."""
+    """No error, repr, chained exception or frame variable of a failed call contains the token."""
     url, answer = scripted
     secret = sandbox.token()
     answer.update(status=400, body=b'{"error": "no"}')
@@ -697,7 +701,7 @@ def test_errors_cross_processes_whole(error: NeucoError) -> None:
 
 
 def test_time_outs_are_on_every_call(sandbox: Sandbox, connect: Callable[..., Client]) -> None:
-    """Each method sends with time-outs, without following redirects, and to the exact addresses of the contract."""
+    """Each method sends with time-outs, without following redirects, and to the documented addresses."""
     sent: list[tuple[str, str]] = []
 
     class Watching(requests.Session):
@@ -738,8 +742,8 @@ def test_time_outs_are_on_every_call(sandbox: Sandbox, connect: Callable[..., Cl
     ]
 
 
-def test_several_metrics_must_all_be_there(clock: ManualClock) -> None:
-    """A split with two labels takes a result with exactly both."""
+def test_a_result_must_have_all_metrics(clock: ManualClock) -> None:
+    """A split with two labels accepts only a result with exactly both."""
     phases = (PhaseSettings(codename="dev", metrics=("q_mean", "rank")),)
     chosen = SandboxSettings(phases=phases, throttle_per_minute=1000)
     with Sandbox(chosen, clock=clock.clock()) as server:

@@ -1,4 +1,4 @@
-"""Several submissions scored at the same time: never two of a team, each with a child, an end and an answer of its own."""
+"""Several submissions scored at the same time: never two of one team, each with its own child, outcome and answer."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from worker.state import State
 
 
 def widen(worker: StepWorker, at_once: int) -> None:
-    """Let the worker score more at once, with the local engine: here nobody minds that it takes longer."""
+    """Let the worker score more at once with the local engine, although that takes longer."""
     configuration = worker.daemon.context.configuration
     scoring = configuration.scoring.model_copy(update={"at_once": at_once})
     worker.daemon.context.configuration = configuration.model_copy(update={"scoring": scoring})
 
 
 class Held:
-    """Lets every child of a worker stand still from its start, until it is let go.
+    """Suspends every child of a worker at its start until it is released.
 
     Args:
         harness: Where the worker runs.
-        at_once: How many children it may have.
+        at_once: The largest number of children.
     """
 
     def __init__(self, harness: Harness, at_once: int) -> None:
@@ -54,7 +54,7 @@ class Held:
         return sorted(self.worker.daemon.evaluation.stages)
 
     def pass_time(self) -> None:
-        """Let half a minute pass, in which whatever may begin begins."""
+        """Let half a minute pass, in which everything that may start starts."""
         for _ in range(30):
             self.worker.clock.advance(1)
             self.worker.drive(
@@ -62,7 +62,7 @@ class Held:
             )
 
     def let_go(self) -> None:
-        """Let all children go on."""
+        """Release all children."""
         self._holding = False
         for child in children():
             child.resume()
@@ -70,7 +70,7 @@ class Held:
 
 @pytest.fixture
 def hold(harness: Harness) -> Iterator[Callable[[int], Held]]:
-    """Start a worker with children that stand still."""
+    """Start a worker whose children are suspended."""
     started: list[Held] = []
 
     def start(at_once: int) -> Held:
@@ -105,13 +105,20 @@ def test_on_one_machine_one_at_a_time_is_scored(harness: Harness, engine: str) -
         load(harness.path)
     assert refused.value.code == "config.invalid"
     harness.configure({"scoring": {"engine": "ray"}})
-    assert load(harness.path).scoring.at_once == 2
+    assert load(harness.path).scoring.evaluations == 2
+
+
+@pytest.mark.parametrize(("engine", "evaluations"), [("local", 1), ("torch", 1), ("auto", 1), ("ray", 4)])
+def test_only_a_cluster_is_given_several_by_default(harness: Harness, engine: str, evaluations: int) -> None:
+    """On a cluster, one at a time would leave it idle while a file is read."""
+    harness.configure({"scoring": {"engine": engine}})
+    assert load(harness.path).scoring.evaluations == evaluations
 
 
 def test_as_many_as_allowed_are_scored_at_once_and_none_of_the_same_team(
     harness: Harness, hold: Callable[[int], Held]
 ) -> None:
-    """Every child has its own submission; a team's second file waits although there is room for it."""
+    """Every child has its own submission; a team's second file waits even if another child could start."""
     held = hold(3)
     worker = held.worker
     first, second = harness.submit("A", embeddings(0)), harness.submit("A", embeddings(1))
@@ -133,7 +140,7 @@ def test_as_many_as_allowed_are_scored_at_once_and_none_of_the_same_team(
 
 
 def test_a_team_waits_for_its_answer_while_others_are_scored(harness: Harness) -> None:
-    """The answer of its first file is ready and waits for the grid: its second is not begun, however much room there is."""
+    """The answer to its first file waits for the grid, so its second file is not started, even if another child could start."""
     harness.configure({"submission": {"answer_grid": 60}})
     with harness.worker() as worker:
         widen(worker, 3)
@@ -147,8 +154,10 @@ def test_a_team_waits_for_its_answer_while_others_are_scored(harness: Harness) -
         assert {harness.status(pk) for pk in (first, second, other)} == {"finished"}
 
 
-def test_the_end_of_one_child_is_not_the_others(harness: Harness, hold: Callable[[int], Held]) -> None:
-    """One is cancelled and one is killed; the third is scored as if nothing had been."""
+def test_the_end_of_one_child_does_not_affect_the_others(
+    harness: Harness, hold: Callable[[int], Held]
+) -> None:
+    """One is cancelled and one is killed; the third is scored normally."""
     held = hold(3)
     worker = held.worker
     cancelled, killed, scored = (harness.submit(team, embeddings(seed)) for seed, team in enumerate("ABC"))
@@ -171,7 +180,7 @@ def test_the_end_of_one_child_is_not_the_others(harness: Harness, hold: Callable
 def test_equal_content_scored_at_once_has_one_row_of_cells(
     harness: Harness, hold: Callable[[int], Held]
 ) -> None:
-    """Neither child knew of the other's content: the cells that came first stay, and both are answered from them."""
+    """Neither child knew of the other's content: the first cells are kept, and both are answered from them."""
     held = hold(2)
     worker = held.worker
     one = harness.submit("A", embeddings(NEW))
@@ -187,8 +196,8 @@ def test_equal_content_scored_at_once_has_one_row_of_cells(
     assert [cell.task for cell in cells] == sorted(setup.tasks)
 
 
-def test_the_choice_is_made_again_where_it_is_recorded(harness: Harness, worker: StepWorker) -> None:
-    """What changed since the choice decides: a paused worker sets nothing to running any more."""
+def test_the_choice_is_checked_again_when_it_is_recorded(harness: Harness, worker: StepWorker) -> None:
+    """If the worker is paused after the choice, nothing is set to running."""
     pk = harness.submit("A", embeddings(0))
     worker.drive(lambda: worker.states().get(pk) == "fetched")
     now = worker.clock.now() + timedelta(seconds=1)

@@ -1,4 +1,4 @@
-"""Which engine made a score is recorded, published where it was not the kernel, verified with its tolerance, and watched by the doctor."""
+"""The engine of a score is recorded, published if it is not the kernel, verified with its tolerance, and checked by the doctor."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def published(harness: Harness) -> dict[str, object]:
 
 
 def engine_check(harness: Harness) -> CheckOutcome:
-    """Return what the doctor says of engines."""
+    """Return the doctor's findings about engines."""
     report = examine(harness.path, clock=lambda: datetime.now(UTC), offline=True, only=["records.engine"])
     return next(outcome for outcome in report.outcomes if outcome.check.id == "records.engine")
 
 
 def test_a_score_says_which_engine_made_it(tmp_path: Path) -> None:
-    """From the cell to the board and the register; `verify` computes scores of torch again with the kernel."""
+    """The cell, the board and the register say it; `verify` recomputes torch's scores with the kernel."""
     changes = {"scoring": {"engine": "torch"}, "fairness": {"publish_files": "all"}}
     with Harness(tmp_path, clock=ManualClock(), changes=changes) as harness:
         with harness.worker() as worker:
@@ -65,7 +65,7 @@ def test_a_score_says_which_engine_made_it(tmp_path: Path) -> None:
 
 
 def test_a_challenge_that_changes_its_engine_is_warned(tmp_path: Path) -> None:
-    """The board names both, and the doctor which one to return to; after that it only takes note."""
+    """The board names both, and the doctor the one to return to; after that, it is only a note."""
     with Harness(tmp_path, clock=ManualClock()) as harness, harness.worker() as worker:
         harness.submit("A", embeddings(NEW))
         worker.drive()
@@ -102,5 +102,5 @@ def test_a_challenge_that_changes_its_engine_is_warned(tmp_path: Path) -> None:
 def test_only_another_engine_gets_a_larger_tolerance(
     records: list[dict[str, tuple[str, ...]]], expected: float
 ) -> None:
-    """Scores of the kernel must be met as closely as before."""
+    """The tolerance for the kernel's own scores is unchanged."""
     assert tolerance(*records) == expected

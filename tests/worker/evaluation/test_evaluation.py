@@ -1,4 +1,4 @@
-"""The child that reads and scores: how it may end, and who is blamed."""
+"""The child that reads and scores: the ways in which it can end, and who is to blame."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SLOW = {"phases": {"dev": {"folds": 60_000}}}  # scoring that lasts until it is 
 
 @contextmanager
 def held_reading(harness: Harness) -> Iterator[tuple[StepWorker, Callable[[], None]]]:
-    """Run a worker whose children hang where they open the one submitted file, until it is released."""
+    """Run a worker whose children hang when they open the one submitted file, until it is released."""
     with ExitStack() as obstacles:
         held: list[Path] = []
 
@@ -48,7 +48,7 @@ def held_reading(harness: Harness) -> Iterator[tuple[StepWorker, Callable[[], No
 
 @contextmanager
 def unheld(harness: Harness) -> Iterator[tuple[StepWorker, Callable[[], None]]]:
-    """Run a worker that nothing hinders."""
+    """Run a worker without any obstacle."""
     with harness.worker() as worker:
         yield worker, lambda: None
 
@@ -59,14 +59,14 @@ def reach(worker: StepWorker, stage: str) -> None:
 
 
 def tighten(worker: StepWorker, **limits: float) -> None:
-    """Give the worker a limit that no configuration may have, to have it hit at once."""
+    """Give the worker a limit that the configuration does not allow, so that it is exceeded at once."""
     configuration = worker.daemon.context.configuration
     submission = configuration.submission.model_copy(update=limits)
     worker.daemon.context.configuration = configuration.model_copy(update={"submission": submission})
 
 
 def end_for_memory(worker: StepWorker, tree: Path) -> None:
-    """End the child as the kernel does when it goes over its ceiling, which stands in its group's file."""
+    """End the child as the kernel does when it exceeds its cgroup's limit, and record that in the cgroup's file."""
     child = worker.child()
     assert child is not None
     (group,) = [one for one in tree.iterdir() if (one / "cgroup.procs").read_text() == f"{child.pid}\n"]
@@ -82,8 +82,8 @@ def slow(harness: Harness) -> Harness:
 
 
 @pytest.mark.parametrize("what", ["deadline", "memory"])
-def test_a_limit_hit_while_scoring_is_ours(slow: Harness, what: str) -> None:
-    """The submission waits, the organizer is told, and after the limit is raised it goes on by itself."""
+def test_a_limit_exceeded_while_scoring_is_not_the_participants_fault(slow: Harness, what: str) -> None:
+    """The submission waits, the organizer is told, and it continues by itself after the limit is raised."""
     with slow.worker() as worker:
         pk = slow.submit("A", embeddings(NEW))
         reach(worker, "scoring")
@@ -97,8 +97,8 @@ def test_a_limit_hit_while_scoring_is_ours(slow: Harness, what: str) -> None:
 
 
 @pytest.mark.parametrize("what", ["deadline", "memory"])
-def test_a_limit_hit_while_reading_is_the_files(harness: Harness, what: str) -> None:
-    """A file that takes too much to read fails, in words about the file."""
+def test_a_limit_exceeded_while_reading_is_the_files_fault(harness: Harness, what: str) -> None:
+    """A file that takes too much to read fails, with a message about the file."""
     tree = harness.folder / "tree"
     tree.mkdir()
     with held_reading(harness) as (worker, _):
@@ -116,8 +116,8 @@ def test_a_limit_hit_while_reading_is_the_files(harness: Harness, what: str) -> 
         assert worker.alerts() == set()
 
 
-def test_a_memory_limit_below_what_a_good_file_needs_is_never_the_files(harness: Harness) -> None:
-    """What a child has before it reads anything is measured; if the limit leaves too little, only the organizer hears of it."""
+def test_a_memory_limit_too_low_for_a_valid_file_is_not_the_files_fault(harness: Harness) -> None:
+    """The child's memory before reading is measured; if too little is left, only the organizer is told."""
     with held_reading(harness) as (worker, release):
         pk = harness.submit("A", embeddings(NEW))
         reach(worker, "reading")
@@ -135,7 +135,7 @@ def test_a_memory_limit_below_what_a_good_file_needs_is_never_the_files(harness:
 
 
 def test_a_memory_limit_that_no_good_file_fits_into_is_refused(harness: Harness) -> None:
-    """The configuration is wrong then, and says so before any participant's file is looked at."""
+    """The configuration is refused before any participant's file is read."""
     harness.configure({"submission": {"memory_gigabytes": 0.1}})
     with pytest.raises(
         OrganizerError, match=r"reading a valid file of phase dev .* may need 0\.25 GB"
@@ -148,7 +148,7 @@ def test_a_memory_limit_that_no_good_file_fits_into_is_refused(harness: Harness)
 
 @pytest.mark.parametrize("stage_name", ["reading", "scoring"])
 def test_a_killed_child_is_nobodys_fault(slow: Harness, stage_name: str) -> None:
-    """Death by signal is tried again; the participant never hears of it."""
+    """After a death by signal it is tried again, and the participant is not told."""
     with held_reading(slow) if stage_name == "reading" else unheld(slow) as (worker, _):
         pk = slow.submit("A", embeddings(NEW))
         reach(worker, stage_name)
@@ -163,7 +163,7 @@ def test_a_killed_child_is_nobodys_fault(slow: Harness, stage_name: str) -> None
 
 
 def test_a_child_that_the_kernel_ends_for_its_memory_has_hit_the_limit(slow: Harness) -> None:
-    """With a ceiling of the kernel's, death by its hand is told from any other signal."""
+    """With a cgroup, a kill by the kernel can be distinguished from any other signal."""
     tree = slow.folder / "tree"
     tree.mkdir()
     with slow.worker() as worker:
@@ -183,7 +183,7 @@ def test_a_child_that_the_kernel_ends_for_its_memory_has_hit_the_limit(slow: Har
 
 
 def test_after_a_killed_child_the_answer_comes(harness: Harness, worker: StepWorker) -> None:
-    """One distinct result, and the alert is over."""
+    """There is one distinct result, and the alert is resolved."""
     pk = harness.submit("A", embeddings(NEW))
     reach(worker, "scoring")
     child = worker.child()
@@ -212,8 +212,8 @@ def test_an_exception_in_a_child_shows_nothing_outside(tmp_path: Path) -> None:
     assert not (tmp_path / "child").exists()
 
 
-def test_a_child_is_humble_and_blind(slow: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has low priority, a group of its own, offers itself to the kernel, and sees no secret."""
+def test_a_child_has_low_priority_and_sees_no_secret(slow: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has a lower priority, a process group of its own, is killed first when memory runs out, and sees no secret."""
     monkeypatch.setenv("NEUCO_TEST_SECRET", "hush-hush")
     with slow.worker() as worker:
         slow.submit("A", embeddings(NEW))
@@ -245,7 +245,7 @@ def test_the_whole_group_is_gone_and_the_folder_too(slow: Harness) -> None:
 
 
 def test_a_cancellation_while_scoring_ends_the_child(slow: Harness) -> None:
-    """When the listing shows the cancellation, nobody goes on scoring, and nothing is posted."""
+    """When the listing shows the cancellation, scoring ends, and nothing is posted."""
     with slow.worker() as worker:
         pk = slow.submit("A", embeddings(NEW))
         reach(worker, "scoring")
@@ -261,7 +261,7 @@ def test_a_cancellation_while_scoring_ends_the_child(slow: Harness) -> None:
 def test_what_was_cancelled_before_its_child_failed_stays_as_it_ended(
     harness: Harness, kind: Attempt
 ) -> None:
-    """The failure is on record with the attempt; the submission neither waits for anything nor is told of."""
+    """The failure is recorded with the attempt; the submission neither waits nor gets a message."""
     harness.configure({"submission": {"disk_reserve_gigabytes": 10**9}})  # it waits where the test takes over
     with harness.worker() as worker:
         pk = harness.submit("A", embeddings(1))
@@ -290,7 +290,7 @@ def test_what_was_cancelled_before_its_child_failed_stays_as_it_ended(
 
 
 def test_an_edited_label_file_changes_nothing(harness: Harness, worker: StepWorker) -> None:
-    """What is scored after an edit, a restart in between or not, is scored on the labels that are on record."""
+    """After an edit, with or without a restart, scoring uses the recorded labels."""
     first = harness.submit("A", embeddings(1))
     worker.drive()
     for file in (harness.folder / "tasks" / "dev").iterdir():
@@ -324,8 +324,8 @@ def test_a_rescore_under_way_mixes_no_protocols(slow: Harness) -> None:
             assert {len(cell.folds) for cell in tx.cells(content, new)} == {4}
 
 
-def test_no_process_to_be_had_is_tried_again(harness: Harness, worker: StepWorker) -> None:
-    """Without room for a child's folder the submission waits, and goes on when there is room."""
+def test_a_child_that_cannot_be_started_is_tried_again(harness: Harness, worker: StepWorker) -> None:
+    """If the child's folder cannot be made, the submission waits until it can."""
     folder = harness.state / "tmp"
     folder.rmdir()
     folder.write_text("in the way")
@@ -338,7 +338,7 @@ def test_no_process_to_be_had_is_tried_again(harness: Harness, worker: StepWorke
 
 
 def test_a_child_loads_nothing_of_the_daemon() -> None:
-    """Configuration, database and network stay out of the process that meets participants' files, and so does the time to load them."""
+    """Configuration, database and network are not loaded in the process that reads participants' files, which also saves time."""
     heavy = {"pydantic", "yaml", "sqlalchemy", "requests", "psutil", "structlog"}
     code = (
         "import sys, worker.evaluation.evaluate_child, worker.runtime.child_main;"

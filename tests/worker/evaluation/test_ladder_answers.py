@@ -1,4 +1,4 @@
-"""The Ladder on its whole way: answers, receipts, boards, corrections, a rescore, and what a check makes of it."""
+"""The Ladder from end to end: answers, receipts, boards, corrections, a rescore, and the verification."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def harness(tmp_path: Path, cells: Path) -> Iterator[Harness]:
 
 
 def told(harness: Harness, pk: int) -> tuple[float, bool]:
-    """Return what a participant was told: the value, and whether the submission counts."""
+    """Return what a participant was shown: the value, and whether the submission counts."""
     document = harness.stdout(pk)
     receipt = document["receipt"]
     assert (receipt["q_mean"], receipt["counts"]) == (document["q_mean"], document["counts"])
@@ -39,8 +39,8 @@ def at_evalai(harness: Harness, pk: int) -> object:
     return accuracies["q_mean"]
 
 
-def test_only_what_beats_the_standing_value_counts_and_is_shown(harness: Harness, worker: StepWorker) -> None:
-    """The rest is told the standing value again; the board, and EvalAI's, show the same."""
+def test_only_submissions_that_beat_the_earlier_value_count(harness: Harness, worker: StepWorker) -> None:
+    """The others show the earlier value again; our board and EvalAI's show the same."""
     first = harness.submit("A", BAD)
     worker.drive()
     good = harness.submit("A", GOOD)
@@ -64,16 +64,14 @@ def test_only_what_beats_the_standing_value_counts_and_is_shown(harness: Harness
     rerun = harness.evalai.rerun(good)
     worker.drive()
     assert told(harness, rerun) == (high, True)
-    assert {row["submission"] for row in harness.boards()} == {
-        rerun,
-        other,
-    }  # it has the time of the one before
-    # unrounded, as everything that ranks
+    # The re-run has the time of the submission that it repeats.
+    assert {row["submission"] for row in harness.boards()} == {rerun, other}
+    # Ranks follow from values that are not rounded.
     assert [worker.row(pk).q_mean % STEP > 0 for pk in (good, near)] == [True, True]
 
 
-def test_what_the_organizers_take_off_is_on_no_ladder(harness: Harness, worker: StepWorker) -> None:
-    """The answers behind it are given again, and those of a submission that its own team deletes stay."""
+def test_disqualified_submissions_are_on_no_ladder(harness: Harness, worker: StepWorker) -> None:
+    """Later answers are corrected; a submission that its own team deletes stays on the ladder."""
     pks = []
     for content in (BAD, GOOD, NEAR):
         pks.append(harness.submit("A", content))
@@ -91,10 +89,10 @@ def test_what_the_organizers_take_off_is_on_no_ladder(harness: Harness, worker: 
     assert [row["submission"] for row in harness.boards()] == [near]
 
 
-def test_a_rescore_climbs_again_and_a_check_finds_every_answer_right(
+def test_a_rescore_computes_the_ladder_again_and_verify_confirms_it(
     harness: Harness, worker: StepWorker
 ) -> None:
-    """Answers before and after it follow from what was registered by then; one that does not is a lie."""
+    """Answers before and after follow from what was registered by then; any other answer is a contradiction."""
     for content in (BAD, GOOD, NEAR):
         harness.submit("A", content)
         worker.drive()
@@ -105,9 +103,8 @@ def test_a_rescore_climbs_again_and_a_check_finds_every_answer_right(
         private.append(harness.submit("B", content, is_public=False))
         worker.drive()
     assert [told(harness, pk)[1] for pk in private] == [True, False]
-    harness.evalai.edit(
-        private[1], is_public=True
-    )  # so it is revealed, and the one that stands before it is not
+    # So it is revealed, and the one before it on the ladder is not.
+    harness.evalai.edit(private[1], is_public=True)
     first_again = harness.evalai.rerun(1002)
     worker.drive()
     assert told(harness, first_again)[1]

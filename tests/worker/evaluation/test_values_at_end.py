@@ -1,4 +1,4 @@
-"""Values at the end: answers say that a file was scored, the board lists the teams, and closing the phase shows everything."""
+"""Values at the end: answers only say that a file was scored, the board lists the teams, and closing the phase shows everything."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from worker.sandbox import ManualClock
 
 @pytest.fixture
 def harness(tmp_path: Path, cells: Path) -> Iterator[Harness]:
-    """A challenge whose development phase keeps its values back."""
+    """A challenge whose development phase withholds its values."""
     changes = {"phases": {"dev": {"shown": "at_end"}}}
     with Harness(tmp_path, clock=ManualClock(), cells=cells, changes=changes) as harness:
         yield harness
 
 
-def test_nothing_is_told_of_values_until_the_phase_is_closed(harness: Harness, worker: StepWorker) -> None:
-    """Then the answers are given again with them, boards and ranks appear, and a check finds all of it right."""
+def test_values_are_withheld_until_the_phase_is_closed(harness: Harness, worker: StepWorker) -> None:
+    """Then answers are posted again with values, boards and ranks appear, and a verification finds no contradiction."""
     one, two = harness.submit("B", embeddings(1)), harness.submit("A", embeddings(2))
     refused = harness.submit("C", b"no embeddings")
     worker.drive()
@@ -46,7 +46,7 @@ def test_nothing_is_told_of_values_until_the_phase_is_closed(harness: Harness, w
         assert [one.sentence for one in verdicts(public) if one.worth is Worth.CONTRADICTED] == []
 
     too_early = harness.command("challenge", "reveal", "--phase", "dev", "--open", "--yes")
-    assert (too_early.returncode, "Close it first" in too_early.stderr) == (2, True)
+    assert (too_early.returncode, "Close a phase before you reveal it" in too_early.stderr) == (2, True)
     closed = harness.command("board", "freeze", "--phase", "dev", "--now")
     assert (closed.returncode, "posts the withheld values to EvalAI" in closed.stdout) == (0, True)
     worker.drive()
@@ -69,15 +69,15 @@ def test_nothing_is_told_of_values_until_the_phase_is_closed(harness: Harness, w
     )
 
 
-def test_closing_waits_for_what_was_sent_before(harness: Harness, worker: StepWorker) -> None:
-    """It says so where nobody is there to answer; a submission that a person must settle is named."""
+def test_closing_waits_for_earlier_submissions(harness: Harness, worker: StepWorker) -> None:
+    """It says so if no worker is running; a submission that a person must settle is named."""
     harness.submit("A", embeddings(1))
     worker.drive()
     worker.stop()
     harness.submit("B", embeddings(2))
     with (
         open_session(harness.path) as session,
-        pytest.raises(InfrastructureError, match="no worker is running"),
+        pytest.raises(InfrastructureError, match="No worker is running"),
     ):
         wait_for_answers(session, "dev", tell=print)
     refused = harness.command("board", "freeze", "--phase", "dev")
@@ -86,7 +86,7 @@ def test_closing_waits_for_what_was_sent_before(harness: Harness, worker: StepWo
 
 
 def test_a_phase_that_shows_its_values_after_all_posts_them(harness: Harness, worker: StepWorker) -> None:
-    """The rule takes effect on what was answered before. A phase without scores is not closed: that would show them from the first on."""
+    """The rule applies to earlier answers. A phase without scores is not closed, because later values would be shown at once."""
     refused = harness.command("board", "freeze", "--phase", "dev", "--now")
     assert (refused.returncode, "has been scored yet" in refused.stderr) == (2, True)
     pk = harness.submit("A", embeddings(1))
@@ -100,8 +100,8 @@ def test_a_phase_that_shows_its_values_after_all_posts_them(harness: Harness, wo
     assert [row["q_mean"] for row in harness.boards()] == [harness.stdout(pk)["q_mean"]]
 
 
-def test_values_that_were_shown_are_never_kept_back(harness: Harness, worker: StepWorker) -> None:
-    """Neither by opening a phase that was closed, nor by a rule that comes late."""
+def test_values_that_were_shown_are_never_withheld_again(harness: Harness, worker: StepWorker) -> None:
+    """Neither opening a closed phase nor a later change of the rule withholds them."""
     harness.submit("A", embeddings(1), phase="eval")
     pk = harness.submit("A", embeddings(1))
     worker.drive()

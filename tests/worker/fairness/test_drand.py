@@ -1,4 +1,4 @@
-"""drand: real rounds are known as such, and nothing else is."""
+"""drand: real rounds are accepted, and nothing else."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROUNDS = {
 
 
 @pytest.mark.parametrize("number", ROUNDS)
-def test_real_rounds_are_known(number: int) -> None:
+def test_real_rounds_are_accepted(number: int) -> None:
     """Signature and value of rounds that the network has published."""
     signature, value = ROUNDS[number]
     assert is_signed(QUICKNET, number, signature)
@@ -49,34 +49,34 @@ def test_real_rounds_are_known(number: int) -> None:
         (2**64, ROUNDS[1000][0]),
     ],
 )
-def test_nothing_else_is(number: int, signature: str) -> None:
-    """Another round, another signature, a point outside the group, and what is no point at all."""
+def test_wrong_signatures_are_rejected(number: int, signature: str) -> None:
+    """Another round, another signature, a point outside the group, and bytes that are no point are all rejected."""
     assert not is_signed(QUICKNET, number, signature)
 
 
-def test_another_chain_signs_for_itself_alone() -> None:
-    """Who has a key of their own cannot sign for the network."""
+def test_another_chain_cannot_sign_for_the_network() -> None:
+    """The holder of another key cannot sign for the network."""
     ours = practice_chain(genesis=1_700_000_000)
     assert is_signed(ours, 7, sign(7))
     assert not is_signed(QUICKNET, 7, sign(7))
 
 
 @given(st.integers(1, 10**9), st.integers(0, 2))
-def test_rounds_have_their_moments(number: int, late_s: int) -> None:
-    """A round is the first one at its own moment, and the next one follows a moment later."""
+def test_rounds_and_times_correspond(number: int, late_s: int) -> None:
+    """Each round is the first one at its own moment, and the next one comes after that."""
     moment = QUICKNET.made_at(number)
     assert QUICKNET.round_after(moment) == number
     assert QUICKNET.round_after(moment + timedelta(seconds=late_s)) == number + (late_s > 0)
 
 
-def test_a_known_moment() -> None:
+def test_the_time_of_a_known_round() -> None:
     """Round 1000 was made 2,997 seconds after the first."""
     assert QUICKNET.made_at(1000) == datetime.fromtimestamp(1692803367 + 2997, UTC)
     assert QUICKNET.round_after(datetime(2020, 1, 1, tzinfo=UTC)) == 1
 
 
-def test_the_limit_of_recursion_stays() -> None:
-    """The library raises it; deeply nested JSON would then end the process instead of being refused."""
+def test_the_recursion_limit_is_unchanged() -> None:
+    """The library raises the limit; deeply nested JSON would then crash the process instead of being refused."""
     limit = sys.getrecursionlimit()
     assert is_signed(QUICKNET, 1000, ROUNDS[1000][0])
     assert sys.getrecursionlimit() == limit

@@ -1,4 +1,4 @@
-"""The public ids in the repository: they come with the first score of a phase, as they were committed to, and are checked there."""
+"""The published id lists: each appears with the first score of its phase, as committed to, and is checked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from worker.sandbox import ManualClock
 
 @pytest.fixture
 def harness(tmp_path: Path) -> Iterator[Harness]:
-    """A challenge with two phases, of which nothing was scored ahead."""
+    """A challenge with two phases without scores."""
     with Harness(tmp_path, clock=ManualClock(datetime.now(UTC))) as harness:
         yield harness
 
@@ -28,7 +28,7 @@ def harness(tmp_path: Path) -> Iterator[Harness]:
 def test_a_list_is_published_with_the_first_score_of_its_phase(
     harness: Harness, worker: StepWorker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing tells the ids of a phase that has not opened; those of one that has are as the commitment says, and sealed."""
+    """Ids of a phase that has not opened appear nowhere; those of an open one match the commitment and are sealed."""
     worker.drive()
     assert git(harness.board, "ls-tree", "--name-only", "main", "ids/") == ""
     harness.submit("A", embeddings(1))
@@ -48,8 +48,8 @@ def test_a_list_is_published_with_the_first_score_of_its_phase(
     assert "The ids of phase eval are not published yet" in told.err
 
 
-def test_a_list_that_nobody_committed_to_is_found(harness: Harness, worker: StepWorker) -> None:
-    """Before the reveal too: a participant's own check would be led astray."""
+def test_a_list_without_a_commitment_is_detected(harness: Harness, worker: StepWorker) -> None:
+    """This holds before the reveal, too, because it would mislead a participant's own check."""
     harness.submit("A", embeddings(1))
     worker.drive()
     with opened(str(harness.board)) as repository:

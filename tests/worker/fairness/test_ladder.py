@@ -1,4 +1,4 @@
-"""Laws of the Ladder: what is told of a score follows from the scores before it, and tells as little as it may."""
+"""Properties of the Ladder: what is shown of a score follows from the scores before it, and reveals as little as it may."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ VALUES = st.floats(-5, 100, allow_nan=False)
 
 @st.composite
 def rungs(draw: st.DrawFn) -> list[Rung]:
-    """Draw the submissions of a few teams; files come again, with the score that their content has."""
+    """Draw the submissions of a few teams; a repeated file has the score of its content."""
     scores = draw(st.dictionaries(st.sampled_from("abcdefgh"), VALUES, min_size=1))
     contents = st.sampled_from(sorted(scores))
     teams = st.tuples(st.integers(1, 2), st.booleans())
@@ -46,7 +46,7 @@ def rungs(draw: st.DrawFn) -> list[Rung]:
 
 @given(rungs())
 def test_each_team_climbs_its_own_ladder_whatever_the_order_of_reading(found: list[Rung]) -> None:
-    """Others' submissions, and the order in which rows are read, change nothing; private ones have a ladder of their own."""
+    """Other teams' submissions and the order of rows change nothing; private submissions have a ladder of their own."""
     told = ladders(found, RULES)
     assert ladders(found[::-1], RULES) == told
     for team in {rung.team for rung in found}:
@@ -57,8 +57,8 @@ def test_each_team_climbs_its_own_ladder_whatever_the_order_of_reading(found: li
 
 
 @given(rungs())
-def test_what_is_shown_rises_by_steps_that_count(found: list[Rung]) -> None:
-    """Each value that counts is a multiple of the step and more than half of it above the one before; nothing else is ever shown."""
+def test_shown_values_rise_by_steps(found: list[Rung]) -> None:
+    """Each value that counts is a multiple of the step and more than half a step above the last; nothing else is ever shown."""
     told = ladders(found, RULES)
     for team in {rung.team for rung in found}:
         values = [told[rung.submission] for rung in found if rung.team == team and rung.submission in told]
@@ -69,8 +69,8 @@ def test_what_is_shown_rises_by_steps_that_count(found: list[Rung]) -> None:
 
 
 @given(st.lists(VALUES, min_size=1, max_size=12))
-def test_it_is_the_ladder_of_the_paper(values: list[float]) -> None:
-    """As it is written down: a value replaces the standing one if it is larger by more than the step, and is rounded to it."""
+def test_the_ladder_is_that_of_the_paper(values: list[float]) -> None:
+    """A value replaces the earlier one if it is larger by more than the step, and is rounded to the step."""
     found = [
         Rung(submission=place, team=(1, True), content=str(place), place=place, q_mean=value)
         for place, value in enumerate(values)
@@ -85,7 +85,7 @@ def test_it_is_the_ladder_of_the_paper(values: list[float]) -> None:
 
 @given(rungs())
 def test_a_content_keeps_the_place_of_its_first_file(found: list[Rung]) -> None:
-    """Sending a file again, or having it run again, changes no answer; neither does the first file's score being gone."""
+    """Submitting or re-running a file again changes no answer, and neither does a missing score of the first file."""
     told = ladders(found, RULES)
     again = [
         replace(rung, submission=rung.submission + 5000, place=rung.place + 5000)

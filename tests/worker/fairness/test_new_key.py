@@ -1,4 +1,4 @@
-"""`challenge commit --new-key`: the old key signs its successor, and nothing after that."""
+"""`challenge commit --new-key`: the old key signs the new one, and nothing after that."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ THIEF = Signer(b"3" * 32)
 
 @pytest.fixture
 def harness(tmp_path: Path, cells: Path, fork_server: ForkServer) -> Iterator[Harness]:
-    """A challenge whose clock begins today: commands beside the worker go by the real one."""
+    """A challenge that begins today, because commands use the real clock."""
     clock, changes = ManualClock(datetime.now(UTC)), {"leaderboard": {"receipts_every": 30}}
     with Harness(tmp_path, clock=clock, cells=cells, changes=changes, fork_server=fork_server) as harness:
         yield harness
@@ -52,7 +52,7 @@ def shown(harness: Harness, path: str) -> str:
 
 
 def replace_key(harness: Harness, worker: StepWorker) -> Signer:
-    """Publish a board and a batch, then replace the key by command, beside the worker; return the old key."""
+    """Publish a board and a batch, then replace the key by command while a worker runs; return the old key."""
     harness.submit("A", embeddings(1))
     worker.drive()
     worker.wait(40)
@@ -68,7 +68,7 @@ def replace_key(harness: Harness, worker: StepWorker) -> Signer:
 def test_a_new_key_signs_everything_that_follows(
     harness: Harness, worker: StepWorker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Board, log, receipts and backups have the new key at once; what the old one has signed stays what it was."""
+    """Board, log, receipts and backups use the new key at once; earlier signatures of the old key stay valid."""
     old = replace_key(harness, worker)
     new = key(worker.store)
     pk = harness.submit("B", embeddings(2))
@@ -102,8 +102,10 @@ def test_a_new_key_signs_everything_that_follows(
     assert sum("counts on the final board at rank" in one for one in mine) == 2
 
 
-def test_a_backup_has_the_key_of_its_time(harness: Harness, worker: StepWorker, tmp_path: Path) -> None:
-    """So one from before the change cannot go on: it would sign with a key that signs nothing any more."""
+def test_a_worker_from_an_older_backup_cannot_use_the_replaced_key(
+    harness: Harness, worker: StepWorker, tmp_path: Path
+) -> None:
+    """A backup from before the change cannot continue, because its key can no longer sign."""
     worker.drive()
     for name in ("before", "after"):
         if name == "after":
@@ -130,10 +132,10 @@ def test_a_backup_has_the_key_of_its_time(harness: Harness, worker: StepWorker, 
     ],
     ids=["no reason", "empty reason", "with a beacon", "before the first commitment"],
 )
-def test_what_cannot_be_is_refused(
+def test_invalid_new_key_options_are_refused(
     harness: Harness, capsys: pytest.CaptureFixture[str], options: list[str], cure: str
 ) -> None:
-    """With a sentence and a cure; nothing is committed to."""
+    """The error has a sentence and a cure, and nothing is committed."""
     assert guarded(["challenge", "commit", *options, "--config", str(harness.path)]) == 2
     assert cure in capsys.readouterr().err
     with closing(harness.store()) as store, store.read() as tx:
@@ -152,7 +154,7 @@ def test_a_new_key_needs_the_secret_that_was_committed_to(
     secret: str | None,
     told: str,
 ) -> None:
-    """Its commitment covers the secret like every other; the key stays if it is gone or another one."""
+    """The commitment covers the secret like every other; without the right secret, the key stays."""
     worker.drive()
     old, place = key(worker.store), harness.folder / "challenge.secret"
     if secret is None:
@@ -168,7 +170,7 @@ def test_a_new_key_needs_the_secret_that_was_committed_to(
 
 @dataclass(frozen=True)
 class Theft:
-    """What somebody has who may push, and has taken the old key."""
+    """What a person with write access and the stolen old key can publish."""
 
     board: Path
     old: Signer
@@ -192,7 +194,7 @@ class Theft:
         return json.dumps([*entries, signed]).encode()
 
     def heir(self) -> bytes:
-        """Return the public list with a key of the thief's, which the old key has signed."""
+        """Return the public list with a new key of the thief, signed by the old key."""
         return self.commitment(THIEF, succession=self.old.sign(succession.SUCCESSION, THIEF.public))
 
     def line(self) -> bytes:
@@ -206,7 +208,7 @@ class Theft:
         return log + json.dumps(line).encode() + b"\n"
 
     def sealed(self, by: Signer, files: Mapping[str, bytes]) -> dict[str, bytes]:
-        """Return files with a seal over them and everything else, from the end of all time."""
+        """Return files with a seal over them and all others, dated in the far future."""
         document = json.loads(self.read(seal.PATH))
         del document["signature"]
         document |= {"key": by.public, "made_at": "9999-12-31T23:59:59.999999+00:00"}
@@ -230,10 +232,10 @@ FORGERIES: dict[str, Callable[[Theft], Mapping[str, bytes]]] = {
 
 
 @pytest.mark.parametrize("what", FORGERIES)
-def test_the_old_key_signs_nothing_any_more(
+def test_the_replaced_key_can_sign_nothing(
     harness: Harness, worker: StepWorker, tmp_path: Path, what: str
 ) -> None:
-    """A person who has it and may push is a vandal like any other: named, published over, and nobody is called a liar."""
+    """A thief with write access is treated like any vandal: named and overwritten, without a contradiction."""
     old = replace_key(harness, worker)
     own = git("rev-parse", "main", at=harness.board)
     clone = tmp_path / "clone"
@@ -252,7 +254,7 @@ def test_the_old_key_signs_nothing_any_more(
 
 
 def contradictions(board: Path) -> tuple[str, list[Verdict]]:
-    """Return the commit that was checked, and what contradicts it."""
+    """Return the checked commit and the contradictions."""
     with opened(str(board)) as repository:
         assert repository.commit is not None
         found = [one for one in verdicts(repository) if one.worth is Worth.CONTRADICTED]
@@ -262,7 +264,7 @@ def contradictions(board: Path) -> tuple[str, list[Verdict]]:
 def test_a_receipt_that_the_old_key_has_signed_too_late_proves_nothing(
     harness: Harness, worker: StepWorker, tmp_path: Path
 ) -> None:
-    """Nobody frames the organizers with a stolen key; one that names nothing younger than the change stays evidence."""
+    """A stolen key cannot be used to frame the organizers; a receipt from before the change remains evidence."""
     old = replace_key(harness, worker)
     pk = harness.submit("B", embeddings(2))
     worker.drive()

@@ -1,4 +1,4 @@
-"""What is read out of a repository's objects is what they hold, in whatever order they are read."""
+"""Reading a repository's objects gives their content, in whatever order they are read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from worker.fairness.verify.own_commits import ABSENT, Blobs
 @given(versions=st.lists(st.sampled_from([b"", b"a", b"a\nb", b"a\nb\nc", b"b", b"a\n"]), max_size=8))
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_hashes_are_those_of_the_contents(tmp_path: Path, versions: list[bytes]) -> None:
-    """Also where one version does not begin with the one before it, or was read already."""
+    """This also holds if a version does not begin with the one before it, or was read already."""
     with git.Repo.init(tmp_path / "repository", bare=True) as repository:
         names = []
         for number, content in enumerate(versions):

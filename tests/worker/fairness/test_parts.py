@@ -19,7 +19,7 @@ VALUES = st.recursive(
 
 @given(values=st.lists(VALUES, max_size=12), at_most=st.integers(1, 200), ascii_only=st.booleans())
 def test_parts_hold_what_was_written(values: list[object], at_most: int, ascii_only: bool) -> None:
-    """In the same order, none larger than allowed unless it has one element, and each is the one that is named."""
+    """The order is kept, no part is too large unless it has one element, and each matches its description."""
     lines = [json.dumps(value, ensure_ascii=ascii_only) for value in values]
     written = parts.written("boards", lines, at_most=at_most)
     files = {f"reveal/dev/{part['name']}": text.encode() for part, text in written}
@@ -35,8 +35,8 @@ def test_parts_hold_what_was_written(values: list[object], at_most: int, ascii_o
     assert read == values
 
 
-def test_another_part_is_refused() -> None:
-    """Content of another size or with another hash is not what was revealed, and neither is nothing."""
+def test_a_part_with_other_content_is_refused() -> None:
+    """Content with another size or hash is refused, and so is a missing part."""
     ((part, text),) = parts.written("boards", ["{}"])
     for content in (b"{ }\n", b"[]\n", b""):
         with pytest.raises(ValueError, match=r"boards-1\.jsonl is not the part"):

@@ -1,4 +1,4 @@
-"""The register: whatever decides a board is an event, and from the events alone every board comes out again."""
+"""The register: everything that decides a board is an event, and every board can be recomputed from the events alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def opened(tx: Transaction, phase: str) -> list[events.Fields]:
 
 
 def replayed(worker: StepWorker, phase: str = "dev") -> list[str]:
-    """Make every board of a phase again from the register, each after the one that was made before it."""
+    """Compute every board of a phase from the register, each after the one before it."""
     with worker.store.read() as tx:
         made = [boards.from_json(text) for text in tx.boards(phase)]
         others = {name: Register(name, opened(tx, name)) for name in ("dev", "eval")}
@@ -40,7 +40,7 @@ def kept(worker: StepWorker, phase: str = "dev") -> list[str]:
 
 
 def test_every_board_follows_from_the_register(harness: Harness, worker: StepWorker) -> None:
-    """Whatever happens to submissions and rules: the events up to a board's time make it again, byte for byte."""
+    """Whatever happens to submissions and rules, the events up to a board's time give the same board, byte for byte."""
     first = harness.submit("A", embeddings(1))
     harness.submit("B", embeddings(2))
     harness.submit("C", embeddings(3), is_public=False)
@@ -68,7 +68,7 @@ def test_every_board_follows_from_the_register(harness: Harness, worker: StepWor
 
 
 def test_nothing_is_registered_twice(harness: Harness, worker: StepWorker) -> None:
-    """A cycle that finds nothing new adds no event, and one submission keeps its pseudonym through all of them."""
+    """A cycle without changes adds no event, and a submission keeps its pseudonym."""
     pk = harness.submit("A", embeddings(1))
     worker.drive()
     with worker.store.read() as tx:
@@ -86,7 +86,7 @@ def test_nothing_is_registered_twice(harness: Harness, worker: StepWorker) -> No
 
 
 def test_the_log_holds_every_event_and_a_receipt_finds_its_own(harness: Harness, worker: StepWorker) -> None:
-    """Batches are chained and signed, all look alike, and the batch after the one that a receipt names has its score."""
+    """Batches are chained and signed and look alike; the batch after the one that a receipt names has its score."""
     harness.configure({"leaderboard": {"receipts_every": 30}})
     worker.reload()
     pk = harness.submit("A", embeddings(1))

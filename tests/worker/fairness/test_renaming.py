@@ -1,4 +1,4 @@
-"""`challenge rename-team`: a team's name is published no more, and everything else about it can still be checked."""
+"""`challenge rename-team`: a team's name is no longer published, and everything else about it can still be checked."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ HISTORY = "leaderboard/history.jsonl"
 
 @pytest.fixture
 def harness(tmp_path: Path, cells: Path, fork_server: ForkServer) -> Iterator[Harness]:
-    """A challenge whose clock begins today: commands beside the worker go by the real one."""
+    """A challenge that begins today, because commands use the real clock."""
     clock = ManualClock(datetime.now(UTC))
     with Harness(tmp_path, clock=clock, cells=cells, fork_server=fork_server) as harness:
         yield harness
 
 
 def rename(harness: Harness, team: str = NAME, pseudonym: str = PSEUDONYM) -> None:
-    """Do what the organizer does."""
+    """Run the organizer's command."""
     done = harness.command("challenge", "rename-team", "--team", team, "--as", pseudonym, "--reason", REASON)
     assert done.returncode == 0, done.stderr
     assert f"is called {pseudonym} from now on" in done.stdout
@@ -63,7 +63,7 @@ def lies(repository: PublicRepository) -> set[str]:
 
 
 def checked(harness: Harness) -> list[str]:
-    """Return what a verification says; nothing of it may be a contradiction."""
+    """Return the result of a verification, which must not contain a contradiction."""
     with opened(str(harness.board)) as repository:
         found = list(verdicts(repository))
     assert [one for one in found if one.worth is Worth.CONTRADICTED] == []
@@ -71,7 +71,7 @@ def checked(harness: Harness) -> list[str]:
 
 
 def play(harness: Harness, worker: StepWorker) -> None:
-    """Two teams in two phases: one that is called by another name later, and one that nothing happens to."""
+    """Submit for two teams in two phases: one that is renamed later, and one that is not."""
     harness.submit(NAME, embeddings(1), method_name=f"{NAME}'s method")
     worker.drive()
     harness.submit("B", embeddings(2))
@@ -80,10 +80,10 @@ def play(harness: Harness, worker: StepWorker) -> None:
     worker.drive()
 
 
-def test_a_name_goes_and_everything_is_checked_as_before(
+def test_a_name_is_removed_and_everything_can_still_be_checked(
     harness: Harness, worker: StepWorker, tmp_path: Path
 ) -> None:
-    """Beside a daemon that runs, with boards before and after it, one of them closed: no file has the name, and nobody is called a liar."""
+    """With a running daemon and boards before and after, one of them closed: no file has the name, and nothing is contradicted."""
     play(harness, worker)
     harness.submit(NAME, embeddings(0), phase="eval")
     worker.drive()
@@ -110,7 +110,7 @@ def test_a_name_goes_and_everything_is_checked_as_before(
 
 
 def test_a_revealed_phase_is_revealed_again_without_the_name(harness: Harness, worker: StepWorker) -> None:
-    """The request comes after the end: boards, pages and reveal have the pseudonym with the next push."""
+    """After the end, boards, pages and reveal have the pseudonym with the next push."""
     play(harness, worker)
     reveal(harness, "--phase", "dev", "--no-labels")
     assert any("Jane" in text for path, text in published(harness).items() if path.startswith("reveal/dev"))
@@ -124,8 +124,8 @@ def test_a_revealed_phase_is_revealed_again_without_the_name(harness: Harness, w
     assert harness.commits() == before
 
 
-def test_what_evalai_calls_the_team_later_changes_nothing(harness: Harness, worker: StepWorker) -> None:
-    """The team has had two names before, and gets a third: each is checked by the line that has it."""
+def test_later_names_at_evalai_change_nothing(harness: Harness, worker: StepWorker) -> None:
+    """The team has had two names before, and gets a third: each history line is checked with its own name."""
     play(harness, worker)
     harness.evalai.rename_team(NAME, LATER)
     worker.wait(60)
@@ -146,7 +146,7 @@ def test_what_evalai_calls_the_team_later_changes_nothing(harness: Harness, work
 def test_a_board_that_was_made_with_the_name_is_not_stored_after_it(
     harness: Harness, worker: StepWorker
 ) -> None:
-    """What is made while the command runs is made again."""
+    """A board that was in progress during the command is made again."""
     play(harness, worker)
     with worker.store.write() as tx:
         tx.note(1002, excluded="a test")
@@ -180,8 +180,8 @@ LIES: dict[str, tuple[str, Callable[[PublicRepository], PublicRepository]]] = {
 }
 
 
-def test_no_lie_hides_behind_a_pseudonym(harness: Harness, worker: StepWorker) -> None:
-    """Rows, scores and decisions of the team are checked like all others; nothing but its name may stay hidden."""
+def test_a_pseudonym_hides_nothing_but_the_name(harness: Harness, worker: StepWorker) -> None:
+    """The team's rows, scores and decisions are checked like all others."""
     play(harness, worker)
     rename(harness)
     worker.drive()
@@ -228,7 +228,7 @@ def events_changed(public: PublicRepository, change: Callable[[list[Any]], None]
 
 
 def _hide(opening: dict[str, Any], *names: str) -> None:
-    """Open no more of an event than can be."""
+    """Open less of an event than allowed."""
     if "nonce" in opening:
         fields, nonce = opening["fields"], bytes.fromhex(opening["nonce"])
         opening.clear()
@@ -272,10 +272,10 @@ def _drop_the_note(register: list[Any]) -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be_is_refused(
+def test_invalid_renames_are_refused(
     renamable: Harness, capsys: pytest.CaptureFixture[str], option: tuple[str, str], cure: str
 ) -> None:
-    """With a sentence and a cure, and nothing changes."""
+    """The error has a sentence and a cure, and nothing changes."""
     options = {"--team": NAME, "--as": PSEUDONYM, "--reason": REASON, **dict([option])}
     refused(renamable, capsys, options, cure)
 
@@ -291,7 +291,7 @@ def test_the_organizers_own_team_is_called_by_its_methods(
 
 
 def refused(harness: Harness, capsys: pytest.CaptureFixture[str], options: dict[str, str], cure: str) -> None:
-    """Run the command, which ends with a sentence and leaves everything as it was."""
+    """Run the command, which fails with a sentence and changes nothing."""
     words = [word for option in options.items() for word in option]
     with closing(harness.store()) as store:
         with store.read() as tx:
@@ -306,7 +306,7 @@ def refused(harness: Harness, capsys: pytest.CaptureFixture[str], options: dict[
 def renamable(
     tmp_path_factory: pytest.TempPathFactory, cells: Path, fork_server: ForkServer
 ) -> Iterator[Harness]:
-    """A challenge in which nothing is renamed: two teams and a host."""
+    """A challenge without a renamed team: two teams and a host."""
     folder, clock = tmp_path_factory.mktemp("renamable"), ManualClock(datetime.now(UTC))
     with Harness(folder, clock=clock, cells=cells, fork_server=fork_server) as harness:
         with harness.worker() as worker:
@@ -316,10 +316,10 @@ def renamable(
         yield harness
 
 
-def test_a_name_that_rules_or_a_baseline_have_stays_and_a_pseudonym_too(
+def test_names_in_rules_names_of_baselines_and_pseudonyms_stay(
     harness: Harness, worker: StepWorker, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Rules are revealed as they were, the row of a baseline is told by its name, and one pseudonym is enough."""
+    """Rules are revealed as they were, a baseline is identified by its name, and a team has only one pseudonym."""
     play(harness, worker)
     rename(harness)
     again = {"--team": PSEUDONYM, "--as": "Team Thirteen", "--reason": REASON}

@@ -1,4 +1,4 @@
-"""A register tells what decided the board of a moment, and makes nothing twice that has not changed."""
+"""A register gives the board of any moment, and computes nothing again that has not changed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def entries(snapshot: PhaseSnapshot | None) -> dict[int, Entry]:
     return {entry.submission: entry for entry in snapshot.entries}
 
 
-def test_an_entry_is_made_again_only_if_something_has_changed_that_decides_it() -> None:
-    """A long challenge has thousands of boards of thousands of entries; each board changes one of them."""
+def test_an_entry_is_computed_again_only_after_a_change() -> None:
+    """A long challenge has thousands of boards of thousands of entries, but each board changes only one of them."""
     record = record_of(SIZE)
     happened: list[dict[str, Any]] = [fields for hour in events_of(record, SIZE) for fields in hour]
     last = happened[-1]

@@ -1,4 +1,4 @@
-"""Downloads: whole or not at all, capped, hashed, from known hosts only, never with credentials."""
+"""Downloads: complete or not at all, limited, hashed, from known hosts only, and without credentials."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BODY = bytes(range(256)) * 40
 
 
 class Store:
-    """A file store that answers what the test wants."""
+    """A file store that sends the answers chosen by the test."""
 
     def __init__(self) -> None:
         app = flask.Flask("store")
@@ -58,7 +58,7 @@ def store() -> Iterator[Store]:
 
 @pytest.fixture
 def fetch(store: Store, tmp_path: Path) -> Callable[..., DownloadResult]:
-    """Return a downloader of the store's file into an otherwise empty folder."""
+    """Return a function that downloads the store's file into an otherwise empty folder."""
 
     def run(url: str = store.url, **changes: Any) -> DownloadResult:
         chosen: dict[str, Any] = {"max_bytes": 1 << 20, "allowed_hosts": [store.host], "timeout_s": 5.0}
@@ -78,7 +78,7 @@ def test_a_file_arrives_whole(store: Store, fetch: Callable[..., DownloadResult]
 def test_content_encoding_is_not_undone(
     store: Store, fetch: Callable[..., DownloadResult], tmp_path: Path
 ) -> None:
-    """A store that says gzip cannot expand beyond the cap: the bytes stay as they came."""
+    """A compressed answer cannot expand beyond the limit, because the bytes are kept as they arrive."""
     bomb = gzip.compress(b"\0" * 2_000_000)
     store.answer(bomb, Content_Encoding="gzip")
     assert fetch(max_bytes=10_000).size == len(bomb)
@@ -87,15 +87,15 @@ def test_content_encoding_is_not_undone(
 
 
 def endless() -> Iterator[bytes]:
-    """Yield more than any cap, without telling how much."""
+    """Yield more than any limit, without announcing the size."""
     while True:
         yield b"x" * 10_000
 
 
-def test_too_large_is_the_participants_fault(
+def test_a_file_over_the_limit_is_the_participants_fault(
     store: Store, fetch: Callable[..., DownloadResult], tmp_path: Path
 ) -> None:
-    """Announced or not, a file beyond the cap is refused in the participant's terms and leaves nothing behind."""
+    """Announced or not, a larger file is refused with a message for the participant, and leaves nothing behind."""
     for body in (BODY, endless()):
         store.answer(body)
         with pytest.raises(ParticipantError) as problem:
@@ -106,7 +106,7 @@ def test_too_large_is_the_participants_fault(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_of_exactly_the_cap_is_taken(store: Store, fetch: Callable[..., DownloadResult]) -> None:
+def test_a_file_of_exactly_the_limit_is_accepted(store: Store, fetch: Callable[..., DownloadResult]) -> None:
     """The cap itself is allowed."""
     assert fetch(max_bytes=len(BODY)).size == len(BODY)
 
@@ -122,7 +122,7 @@ def test_a_file_of_exactly_the_cap_is_taken(store: Store, fetch: Callable[..., D
         (206, InfrastructureError, "download.broken"),
     ],
 )
-def test_other_answers_have_a_type(
+def test_every_error_response_has_a_type(
     store: Store,
     fetch: Callable[..., DownloadResult],
     tmp_path: Path,
@@ -130,7 +130,7 @@ def test_other_answers_have_a_type(
     kind: type[NeucoError],
     code: str,
 ) -> None:
-    """Expired links, redirects and failures are told apart; redirects are not followed; an old file stays as it was."""
+    """Expired links, redirects and failures are distinguished; redirects are not followed; an old file stays as it was."""
     (tmp_path / "file").write_bytes(b"old")
     store.answer(b"no", status=status, Location=f"{store.url}?again")
     with pytest.raises(kind) as problem:
@@ -141,8 +141,10 @@ def test_other_answers_have_a_type(
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"old"]
 
 
-def test_half_a_file_is_no_file(store: Store, fetch: Callable[..., DownloadResult], tmp_path: Path) -> None:
-    """A body that ends before its announced length is infrastructure and leaves nothing behind."""
+def test_an_incomplete_file_is_discarded(
+    store: Store, fetch: Callable[..., DownloadResult], tmp_path: Path
+) -> None:
+    """A body that ends before its announced length is an infrastructure error, and leaves nothing behind."""
     store.answer(iter([BODY[:100]]), Content_Length=str(len(BODY)))
     with pytest.raises(InfrastructureError) as problem:
         fetch()
@@ -150,10 +152,10 @@ def test_half_a_file_is_no_file(store: Store, fetch: Callable[..., DownloadResul
     assert list(tmp_path.iterdir()) == []
 
 
-def test_silence_ends_the_download(
+def test_a_silent_server_ends_the_download(
     store: Store, fetch: Callable[..., DownloadResult], tmp_path: Path
 ) -> None:
-    """A store that says nothing for longer than the time-out is infrastructure."""
+    """A store that sends nothing for longer than the time-out is an infrastructure error."""
     with Sandbox() as server:
         server.set_faults(FaultPlan(probability=1.0, kinds=(Fault.SLOW,), slow_s=0.3))
         url = server.submission(server.submit("A", "dev", b"x"))["input_file"]
@@ -163,14 +165,14 @@ def test_silence_ends_the_download(
 
 
 def test_a_folder_that_cannot_be_written(store: Store, tmp_path: Path) -> None:
-    """A disk that refuses is infrastructure with a cure, not a bare OSError."""
+    """A disk error is an infrastructure error with a cure, not a bare OSError."""
     target = tmp_path / "missing" / "file"
     with pytest.raises(InfrastructureError) as problem:
         download(store.url, target, max_bytes=1 << 20, allowed_hosts=[store.host], timeout_s=5.0)
     assert problem.value.code == "disk.write"
 
 
-def test_no_credentials_travel(
+def test_no_credentials_are_sent(
     store: Store, fetch: Callable[..., DownloadResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No Authorization header is sent, not even the one that a .netrc would add."""
@@ -247,7 +249,7 @@ def test_no_address_breaks_the_check(text: str) -> None:
 def test_any_bytes_within_the_cap_arrive(
     store: Store, fetch: Callable[..., DownloadResult], tmp_path: Path, body: bytes, cap: int
 ) -> None:
-    """Whatever the bytes: up to the cap they arrive as they are, beyond it they are refused."""
+    """Up to the limit any bytes arrive unchanged; beyond it they are refused."""
     store.answer(body)
     if len(body) > cap:
         with pytest.raises(ParticipantError):

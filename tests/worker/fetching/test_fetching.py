@@ -1,4 +1,4 @@
-"""Downloads: tried again indefinitely, never anybody's fault except for size, and never with our token; and large uploads."""
+"""Downloads: tried again indefinitely, never with our token, and the author's fault only if too large or never finished; large uploads."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def test_an_expired_link_is_read_again(harness: Harness, worker: StepWorker) -> 
     assert worker.row(pk).hold is None
 
 
-def test_too_large_a_file_fails_with_its_limit(harness: Harness, worker: StepWorker) -> None:
-    """The one fault of a download that is its author's."""
+def test_a_file_that_is_too_large_fails_with_the_limit(harness: Harness, worker: StepWorker) -> None:
+    """A file that is too large is the author's fault; no other failed download is, except an upload that was never finished."""
     harness.configure({"submission": {"max_megabytes": 0.001}})
     worker.reload()
     pk = harness.submit("A", embeddings(1))
@@ -76,7 +76,7 @@ def test_the_token_never_reaches_the_file_store(harness: Harness, worker: StepWo
 
 @contextmanager
 def dripping(start: bytes) -> Iterator[tuple[str, threading.Event]]:
-    """Serve a store that begins to answer and then sends a byte now and then, without end; return its host and whether it was asked."""
+    """Serve a store that sends a byte from time to time without end; return its host and whether it was asked."""
     asked, ended = threading.Event(), threading.Event()
 
     def serve() -> None:
@@ -104,8 +104,8 @@ def dripping(start: bytes) -> Iterator[tuple[str, threading.Event]]:
     [b"HTTP/1.1 200 OK\r\nX-Endless: ", b"HTTP/1.1 200 OK\r\n\r\n"],
     ids=["headers", "body"],
 )
-def test_a_store_that_drips_is_left_at_the_deadline(harness: Harness, start: bytes) -> None:
-    """Whatever part of its answer never ends, the file is given up in time, with its child, and tried again."""
+def test_a_very_slow_store_is_given_up_at_the_deadline(harness: Harness, start: bytes) -> None:
+    """Whichever part of its answer never ends, the file and its child are given up in time, and tried again."""
     with dripping(start) as (host, asked):
         harness.configure(
             {
@@ -177,7 +177,7 @@ def test_equal_files_are_stored_once(harness: Harness, worker: StepWorker) -> No
 def test_a_team_that_waits_for_its_answer_keeps_nobody_from_being_fetched(
     harness: Harness, worker: StepWorker
 ) -> None:
-    """A team's next files lie here until its answer's moment on the grid; another team's file is fetched and begun meanwhile."""
+    """A team's next files stay stored until its answer has left; meanwhile another team's file is fetched and started."""
     harness.configure({"submission": {"answer_grid": 20}})
     worker.restart()
     mine = [harness.submit("A", embeddings(seed)) for seed in range(4)]
@@ -204,7 +204,7 @@ def begun(harness: Harness, worker: StepWorker, team: str = "A") -> int:
 
 
 def days(worker: StepWorker, number: int) -> None:
-    """Let days pass in steps of two hours; everything that is due is done in between."""
+    """Let days pass in steps of two hours; everything that is due is done."""
     for _ in range(12 * number):
         worker.clock.advance(7190)
         worker.drive()
@@ -218,7 +218,7 @@ def looks(harness: Harness) -> int:
 def test_an_upload_that_a_listing_finds_first_waits_for_its_message(
     harness: Harness, worker: StepWorker
 ) -> None:
-    """It is neither failed nor scored until its file is there; then it is scored like any other."""
+    """It is neither failed nor scored until its file exists; then it is scored normally."""
     pk = begun(harness, worker)
     worker.drive()
     assert harness.status(pk) == "submitted"
@@ -236,7 +236,7 @@ def test_an_upload_that_a_listing_finds_first_waits_for_its_message(
 
 
 def test_an_upload_without_a_message_is_found_by_looking_again(harness: Harness, worker: StepWorker) -> None:
-    """A command line that was stopped after its last part sends no message; the file is there all the same."""
+    """A command line that was stopped after its last part sends no message, but the file exists."""
     pk = begun(harness, worker)
     harness.evalai.finish_upload(pk, embeddings(1), message=False)
     worker.wait(70)
@@ -244,8 +244,8 @@ def test_an_upload_without_a_message_is_found_by_looking_again(harness: Harness,
     assert harness.status(pk) == "finished"
 
 
-def test_an_upload_keeps_nothing_waiting(harness: Harness, worker: StepWorker) -> None:
-    """Its own team's next file and everybody else's are scored; nothing counts as left to do, and nothing is polled faster for it."""
+def test_an_upload_delays_nothing_else(harness: Harness, worker: StepWorker) -> None:
+    """Its own team's next file and all others are scored; it does not count as left to do, and nothing is polled more often."""
     pk = begun(harness, worker)
     others = [harness.submit(team, embeddings(seed)) for seed, team in enumerate("AB")]
     worker.drive()
@@ -271,10 +271,10 @@ def test_once_is_done_although_an_upload_is_under_way(live: Harness) -> None:
     assert live.status(pk) == "finished"
 
 
-def test_an_abandoned_upload_is_looked_at_ever_more_rarely_and_told_of_after_a_day(
+def test_an_abandoned_upload_is_checked_less_and_less_and_reported_after_a_day(
     harness: Harness, worker: StepWorker
 ) -> None:
-    """Twelve bytes every few hours are all that it costs; one alert names all of them, and goes when they are cancelled."""
+    """It costs only twelve bytes every few hours; one alert names all such uploads, and is resolved when they are cancelled."""
     pks = [begun(harness, worker, team) for team in "AB"]
     days(worker, 1)
     assert worker.alerts() == set()
@@ -294,8 +294,8 @@ def test_an_abandoned_upload_is_looked_at_ever_more_rarely_and_told_of_after_a_d
     assert [harness.posts(pk) for pk in pks] == [[], []]
 
 
-def test_an_upload_lives_through_a_restart(harness: Harness, worker: StepWorker) -> None:
-    """It is not looked at sooner for that, and its message finds it."""
+def test_an_upload_survives_a_restart(harness: Harness, worker: StepWorker) -> None:
+    """A restart does not cause an earlier look, and its message is still recognized."""
     pk = begun(harness, worker)
     seen = looks(harness)
     worker.restart()
@@ -309,7 +309,7 @@ def test_an_upload_lives_through_a_restart(harness: Harness, worker: StepWorker)
 
 @pytest.mark.parametrize("ending", ["cancel", "delete"])
 def test_what_ends_during_its_upload_stays_ended(harness: Harness, worker: StepWorker, ending: str) -> None:
-    """The listing tells of the end; a message that comes all the same changes nothing."""
+    """The listing shows the end; a later message changes nothing."""
     pk = begun(harness, worker)
     getattr(harness.evalai, ending)(pk)
     worker.drive()
@@ -321,8 +321,8 @@ def test_what_ends_during_its_upload_stays_ended(harness: Harness, worker: StepW
     assert harness.evalai.queue_length() == 0
 
 
-def test_a_message_that_is_quicker_than_storage_fails_nothing(harness: Harness, worker: StepWorker) -> None:
-    """The placeholder is looked at once more, shortly after the message."""
+def test_a_message_that_precedes_the_file_causes_no_failure(harness: Harness, worker: StepWorker) -> None:
+    """The placeholder is fetched once more shortly after the message."""
     worker.drive()
     pk = harness.evalai.begin_upload("A", "dev")
     harness.evalai.send_again(pk)
@@ -337,7 +337,7 @@ def test_a_message_that_is_quicker_than_storage_fails_nothing(harness: Harness, 
 def test_a_placeholder_that_took_long_to_come_may_be_from_before_its_message(
     harness: Harness, worker: StepWorker
 ) -> None:
-    """What counts is when fetching it began: a message came since, so it is fetched again."""
+    """The download began before the message came, so the file is fetched again."""
     pk = begun(harness, worker)
     begun_at, settles = worker.clock.now(), timedelta(seconds=2)
     worker.clock.advance(1)
@@ -361,7 +361,7 @@ def test_a_placeholder_that_took_long_to_come_may_be_from_before_its_message(
 def test_a_placeholder_that_stays_after_its_message_is_its_authors_fault(
     harness: Harness, worker: StepWorker
 ) -> None:
-    """EvalAI's command line sends the message also when the upload broke off: its author reads that, and the place is free again."""
+    """EvalAI's command line also sends the message after an interrupted upload: its author is told, and may submit again."""
     pk = begun(harness, worker)
     harness.evalai.send_again(pk)
     worker.drive()
@@ -373,7 +373,7 @@ def test_a_placeholder_that_stays_after_its_message_is_its_authors_fault(
 def test_what_failed_on_the_placeholder_is_fetched_again_when_a_message_comes(
     harness: Harness, worker: StepWorker
 ) -> None:
-    """A message for the same placeholder changes nothing at EvalAI; one for another file brings its score."""
+    """If the file is still the placeholder, nothing changes at EvalAI; otherwise it is scored."""
     pk = begun(harness, worker)
     harness.evalai.send_again(pk)
     worker.drive()
@@ -394,7 +394,7 @@ def test_what_failed_on_the_placeholder_is_fetched_again_when_a_message_comes(
 def test_what_an_older_version_failed_on_the_placeholder_is_fetched_again(
     harness: Harness, worker: StepWorker
 ) -> None:
-    """It scored the placeholder that a listing had found, and nobody had sent a message yet."""
+    """It had scored a placeholder found by a listing, before any message was sent."""
     pk = begun(harness, worker)
     with worker.store.write() as tx:
         tx.move(pk, State.UPLOADING, State.ACKNOWLEDGED)
@@ -412,7 +412,7 @@ def test_what_an_older_version_failed_on_the_placeholder_is_fetched_again(
 def test_what_failed_on_the_placeholder_is_not_scored_under_another_phase(
     harness: Harness, worker: StepWorker
 ) -> None:
-    """EvalAI still shows our failure; what its team edited meanwhile holds the submission before it is run again."""
+    """EvalAI still shows our failure; if the team has edited the phase meanwhile, the submission is put on hold first."""
     pk = begun(harness, worker)
     harness.evalai.send_again(pk)
     worker.drive()
@@ -426,7 +426,7 @@ def test_what_failed_on_the_placeholder_is_not_scored_under_another_phase(
 def test_a_message_waits_while_the_answer_to_the_placeholder_is_on_its_way(
     harness: Harness, worker: StepWorker
 ) -> None:
-    """Deleted now, it would be lost: there is a file, and the submission is about to fail without it."""
+    """If it were deleted now it would be lost: the file exists, but the submission is about to fail."""
     pk = begun(harness, worker)
     message = Message(submission_pk=pk, phase_pk=None, challenge_pk=None, receipt_handle="a")
     with worker.store.write() as tx:
@@ -443,7 +443,7 @@ def test_a_message_waits_while_the_answer_to_the_placeholder_is_on_its_way(
 def test_the_placeholder_as_an_ordinary_file_fails_like_any_other(
     harness: Harness, worker: StepWorker
 ) -> None:
-    """Its message came with it: nothing else will follow."""
+    """Its message came with it, so nothing else will follow."""
     pk = harness.submit("A", PLACEHOLDER)
     worker.drive()
     assert (worker.state(pk), harness.status(pk)) == (State.FAILED, "failed")

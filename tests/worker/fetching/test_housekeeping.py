@@ -1,4 +1,4 @@
-"""Stored files go when they are old, but for those that a reveal may have to publish."""
+"""Stored files are removed when they are old, except those that a reveal may have to publish."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from worker.fairness import disclosure
 
 
 def tidied(harness: Harness, worker: StepWorker) -> set[int]:
-    """Let the worker look through its stored files once, and return the submissions whose files are still there."""
+    """Let the worker look through its stored files once; return the submissions whose files still exist."""
     stray = harness.state / "files" / "ab" / ("ab" * 32)
     stray.parent.mkdir(exist_ok=True)
     stray.touch()
@@ -21,10 +21,10 @@ def tidied(harness: Harness, worker: StepWorker) -> set[int]:
 
 
 @pytest.mark.parametrize(("rule", "kept"), [("baselines", {"baseline"}), ("top:1", {"baseline", "A", "B"})])
-def test_what_the_terms_may_promise_is_kept_until_the_reveal(
+def test_files_that_may_be_published_are_kept_until_the_reveal(
     harness: Harness, rule: str, kept: set[str]
 ) -> None:
-    """Who is among the first is known at the end alone, so every public file is kept by such a rule, and a baseline's by any."""
+    """The first rows are known only at the end, so such a rule keeps every public file, and every rule keeps baselines."""
     harness.configure({"submission": {"keep_days": 1e-6}, "fairness": {"publish_files": rule}})
     with harness.worker() as worker:
         pks = {name: harness.submit(name, embeddings(seed)) for seed, name in enumerate(("A", "B"))}
@@ -54,8 +54,8 @@ def test_what_the_terms_may_promise_is_kept_until_the_reveal(
         ("all", False, False, False),
     ],
 )
-def test_a_rule_names_who_may_be_published(
+def test_every_published_submission_was_expected_to_be_due(
     rule: str | None, baseline: bool, public: bool, may_be: bool
 ) -> None:
-    """Whatever :func:`worker.fairness.disclosure.due` can come to at the end is among them."""
+    """Everything that :func:`worker.fairness.disclosure.due` returns at the end was kept."""
     assert disclosure.may_be_due(rule, baseline=baseline, public=public) is may_be

@@ -1,4 +1,4 @@
-"""The settings of a challenge that draws from a practice chain."""
+"""The settings of a challenge that uses a practice chain."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from worker.fairness.drand import Chain
 
 
 def drawing(folder: Path, rounds: Chain, *servers: str, notice_s: float) -> dict[str, Any]:
-    """Return the settings of a challenge that draws from a chain."""
+    """Return the settings of a challenge that uses a practice chain."""
     path = folder / "chain.json"
     path.write_text(json.dumps(rounds.to_json()))
     settings = {

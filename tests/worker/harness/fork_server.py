@@ -1,8 +1,8 @@
-"""Workers that are killed at a named moment, and commands that start quickly.
+"""Workers that are killed at a named point, and commands that start quickly.
 
-Starting Python and importing the worker takes a second; a crash matrix starts it some hundred times. So one process imports everything
-once, and forks for each worker or command (:class:`ForkServer`). A fork of a process with one thread is a fresh start for all that matters:
-it opens its own database, lock, connections and children.
+Starting Python and importing the worker takes a second, and a crash matrix needs some hundred starts. So one process imports everything
+once, and forks for each worker or command (:class:`ForkServer`). A fork of a process with a single thread behaves like a new process: it
+opens its own database, lock, connections and children.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def kill_at(name: str | None) -> Callable[[str], None]:
 
 
 def kill_after(seconds: float) -> None:
-    """Kill this process at a random moment: after so many seconds."""
+    """Kill this process at a random moment, after the given number of seconds."""
     timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGKILL))
     timer.daemon = True
     timer.start()
@@ -78,7 +78,7 @@ class ForkServer:
     def command(
         self, arguments: Sequence[str], *, environment: Mapping[str, str], folder: Path
     ) -> subprocess.CompletedProcess[str]:
-        """Run ``neuco-worker`` to its end; what it prints passes through files of a folder."""
+        """Run ``neuco-worker`` to its end; its output is passed through files in a folder."""
         outputs = [folder / name for name in ("command.out", "command.err")]
         self._exchange(
             {
@@ -103,7 +103,7 @@ class ForkServer:
         return self._answer()
 
     def _answer(self) -> dict[str, Any]:
-        """Return the next answer to the last order; a test that was broken off may have left those to its own."""
+        """Return the next answer to the last order; answers left by an interrupted test are skipped."""
         assert self._process.stdout is not None
         while True:
             answer: dict[str, Any] = json.loads(self._process.stdout.readline())
@@ -136,7 +136,7 @@ def _serve() -> None:
 
 
 def _live(work: Callable[[], int]) -> NoReturn:
-    """Do some work in a process of its own, and end it: nothing of the fork server goes on here."""
+    """Do some work in a child process and end it, so that no code of the fork server continues there."""
     os.setsid()
     status = 99
     try:

@@ -1,4 +1,4 @@
-"""A gate at one of the worker's checkpoints, and a file that hangs the process that opens it: for tests of what happens meanwhile."""
+"""A gate at one of the worker's checkpoints, and a file that hangs the process that opens it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ LIMIT_S = 300.0  # of real time; reached only when something is wrong
 
 
 class Gate:
-    """A checkpoint function that holds the thread which comes to one checkpoint, once, after it was closed.
+    """A checkpoint function that once, after it was closed, holds the thread that reaches one checkpoint.
 
     Args:
-        checkpoint: Where.
+        checkpoint: Name of the checkpoint.
     """
 
     def __init__(self, checkpoint: str) -> None:
@@ -32,21 +32,21 @@ class Gate:
             self._open.wait(LIMIT_S)
 
     def close(self) -> None:
-        """Hold the next one that comes."""
+        """Hold the next thread that reaches it."""
         self._closed.set()
 
     def reached(self) -> bool:
-        """Tell whether somebody is held."""
+        """Return whether a thread is held."""
         return self._reached.is_set()
 
     def open(self) -> None:
-        """Let it go on."""
+        """Release the thread."""
         self._open.set()
 
 
 @contextmanager
 def push_under_way(harness: Harness) -> Iterator[tuple[StepWorker, Gate, int]]:
-    """Run a worker until it is about to push the board of its first submission; the gate holds it there."""
+    """Run a worker until it is about to push the board of its first submission, where the gate holds it."""
     gate = Gate("before call push")
     with harness.worker(checkpoint=gate) as worker:
         worker.drive()
@@ -61,7 +61,7 @@ def push_under_way(harness: Harness) -> Iterator[tuple[StepWorker, Gate, int]]:
 
 @contextmanager
 def hanging(path: Path) -> Iterator[None]:
-    """Let a file hang every process that reads it."""
+    """Make a file hang every process that reads it."""
     aside = path.with_name(f"{path.name}.aside")
     path.rename(aside)
     os.mkfifo(path)

@@ -1,6 +1,6 @@
-"""What the worker is tested with: a tiny challenge, EvalAI's sandbox over real HTTP, a bare git repository.
+"""The test environment of the worker: a tiny challenge, EvalAI's sandbox over real HTTP, a bare git repository.
 
-A worker runs on it in this process, step by step under a clock that the test moves (:class:`StepWorker`), or as a process of its own
+A worker runs on it in this process, step by step with a clock that the test moves (:class:`StepWorker`), or as a child process
 (:meth:`Harness.once`, :meth:`Harness.run`).
 """
 
@@ -55,12 +55,12 @@ LIMIT_S = 180.0  # of real time; reached only when something is wrong
 
 
 def latent() -> np.ndarray:
-    """Return what the hidden labels are made of."""
+    """Return the values from which the hidden labels are made."""
     return np.random.default_rng(7).normal(size=(ROWS, 3))
 
 
 def embeddings(seed: int = 0, *, noise: float = 0.3, shuffled: bool = False, packed: bool = False) -> bytes:
-    """Write a submission: the latent with noise; equal arguments but the last two have equal content."""
+    """Return a submission: the latent values with noise; the last two arguments do not change the content."""
     rng = np.random.default_rng(seed)
     matrix = np.concatenate(
         [latent() + noise * rng.normal(size=(ROWS, 3)), rng.normal(size=(ROWS, DIM - 3))], axis=1
@@ -75,9 +75,9 @@ def embeddings(seed: int = 0, *, noise: float = 0.3, shuffled: bool = False, pac
 
 
 def score_ahead(folder: Path, place: Path) -> None:
-    """Score what most tests submit, with the code of the child, and keep the cells.
+    """Score what most tests submit with the child's code, and keep the cells.
 
-    So a worker meets them as cells of an earlier submission with the same content, and costs no second of scoring.
+    A worker then finds them as cells of an earlier submission with the same content, and needs no time to score.
     """
     with Harness(folder) as harness:
         configuration, store = load(harness.path), harness.store()
@@ -106,7 +106,7 @@ def score_ahead(folder: Path, place: Path) -> None:
 
 
 def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Lay changes over a nested mapping."""
+    """Merge changes into a nested mapping."""
     result = dict(base)
     for key, value in changes.items():
         old = result.get(key)
@@ -118,12 +118,12 @@ class Harness:
     """A challenge folder with its sandbox and its repository; a context manager.
 
     Args:
-        folder: Where everything lies.
+        folder: Where everything is.
         settings: Changes of the sandbox's settings.
-        clock: The clock of the sandbox and of workers in this process; None takes the machine's.
+        clock: The clock of the sandbox and of workers in this process; None for the machine's.
         changes: Changes of the configuration, nested.
-        rng: Decides about the sandbox's faults.
-        cells: Scores that the database knows from the beginning, see :func:`score_ahead`.
+        rng: Draws the sandbox's faults.
+        cells: Scores that the database contains from the beginning, see :func:`score_ahead`.
         fork_server: Starts commands quickly; without it each is a new interpreter.
     """
 
@@ -203,7 +203,7 @@ class Harness:
         return self.folder / "state"
 
     def configure(self, changes: Mapping[str, Any]) -> None:
-        """Write the configuration with some more changes."""
+        """Write the configuration with further changes."""
         self._changes = merged(self._changes, changes)
         base: dict[str, Any] = {
             "challenge": {"title": "Tiny"},
@@ -231,11 +231,11 @@ class Harness:
     def submit(
         self, team: str = "A", content: bytes | None = None, *, phase: str = "dev", **options: Any
     ) -> int:
-        """Submit for a team; without content a good file."""
+        """Submit for a team, by default a good file."""
         return self.evalai.submit(team, phase, embeddings() if content is None else content, **options)
 
     def posts(self, pk: int) -> list[dict[str, Any]]:
-        """Return what was posted for a submission, in order; the state before is the server's affair."""
+        """Return what was posted for a submission, in order, without the state before it, which only the server knows."""
         found = self.evalai.journal.posts().get(pk, [])
         return [{key: value for key, value in post.items() if key != "before"} for post in found]
 
@@ -255,12 +255,12 @@ class Harness:
         return int(git(self.board, "rev-list", "--count", "--all"))
 
     def stdout(self, pk: int) -> dict[str, Any]:
-        """Return what a participant reads of a success."""
+        """Return what a participant can read about a success."""
         document: dict[str, Any] = json.loads(self.evalai.text(pk, "stdout_file"))
         return document
 
     def stderr(self, pk: int) -> str:
-        """Return what a participant reads of a failure."""
+        """Return what a participant can read about a failure."""
         return self.evalai.text(pk, "stderr_file")
 
     def status(self, pk: int) -> str:
@@ -268,12 +268,12 @@ class Harness:
         return str(self.evalai.submission(pk)["status"])
 
     def add_task(self, name: str, *, seed: int, phase: str = "dev") -> None:
-        """Put another hidden task beside the others, of noise."""
+        """Add another hidden task, of noise."""
         values = np.random.default_rng(seed).normal(size=ROWS)
         _write_task(self.folder / "tasks" / phase / f"{name}.csv", values, ROWS)
 
     def rescore(self, phase: str = "dev") -> int:
-        """Do what ``challenge rescore --yes`` does, beside the worker; return how many answers changed."""
+        """Do what ``challenge rescore --yes`` does while a worker runs; return how many answers changed."""
         with open_session(self.path) as session:
             return carry_out(session, make_plan(session, session.phase(phase)))
 
@@ -338,14 +338,14 @@ class Harness:
 
     @property
     def log(self) -> str:
-        """What daemons of this challenge wrote."""
+        """The log of this challenge's daemons."""
         return (self.folder / "daemon.log").read_text()
 
     def until(self, condition: Callable[[], bool], *, limit_s: float = LIMIT_S) -> None:
-        """Wait in real time for what a process of its own does.
+        """Wait in real time for the effect of a child process.
 
         Raises:
-            AssertionError: If it does not happen.
+            AssertionError: If it does not come.
         """
         ends = time.monotonic() + limit_s
         while not condition():
@@ -357,7 +357,7 @@ class Harness:
 class StepWorker:
     """A worker in this process, driven step by step.
 
-    Its clock stands still unless the test moves it: a little with each step, more when nothing is under way.
+    Only the test moves its clock: a little with each step, and more when nothing is under way.
     """
 
     def __init__(
@@ -387,12 +387,12 @@ class StepWorker:
         )
 
     def stop(self) -> None:
-        """End in good order."""
+        """Stop the worker regularly."""
         self.daemon.stop(self.clock.now())
         self.store.close()
 
     def restart(self) -> None:
-        """Stop in good order and start again."""
+        """Stop the worker regularly and start it again."""
         self.stop()
         self.start()
 
@@ -408,10 +408,10 @@ class StepWorker:
         return self.daemon.step(self.clock.now())
 
     def drive(self, until: Callable[[], bool] | None = None, *, limit_s: float = LIMIT_S) -> None:
-        """Step until a condition holds; by default until everything was looked at once more and nothing is left that can go on.
+        """Step until a condition holds; by default until everything was read once more and nothing is left that can continue.
 
         Raises:
-            AssertionError: If that does not come.
+            AssertionError: If that does not happen.
         """
         begun = self.clock.now()
         ends = time.monotonic() + limit_s
@@ -431,7 +431,7 @@ class StepWorker:
                 self.clock.advance(0.5)
 
     def wait(self, seconds: float) -> None:
-        """Let time pass for a worker that has nothing to do but wait."""
+        """Let time pass for a worker that has nothing to do."""
         ends = self.clock.now() + timedelta(seconds=seconds)
         self.drive(lambda: self.clock.now() >= ends)
 
@@ -441,7 +441,7 @@ class StepWorker:
         return self.daemon.busy or self.daemon.alerting.busy
 
     def quiet(self, since: datetime) -> bool:
-        """Tell whether queue and listing were looked at since, and nothing is left that can go on by itself."""
+        """Return whether queue and listing were read since, and nothing is left that can continue by itself."""
         intake, timetable = self.daemon.intake, self.daemon.context.timetable
         looked = all(
             (done_at := timetable.done_at(job)) is not None and done_at > since
@@ -474,16 +474,16 @@ class StepWorker:
             return [attempt.outcome for attempt in tx.attempts(pk=pk) if attempt.kind == kind]
 
     def alerts(self) -> set[str]:
-        """Return the codes of what needs a person."""
+        """Return the codes of the unresolved alerts."""
         with self.store.read() as tx:
             return {alert.code for alert in tx.alerts()}
 
     def scoring(self, stage: str) -> bool:
-        """Tell whether a child is in a stage: reading or scoring."""
+        """Return whether a child is in a stage: reading or scoring."""
         return stage in self.daemon.evaluation.stages.values()
 
     def child(self, module: str = "worker.evaluation.evaluate_child") -> psutil.Process | None:
-        """Return the child that is at work."""
+        """Return the running child."""
         for process in psutil.Process().children():
             with contextlib.suppress(psutil.Error):
                 if module in process.cmdline():
@@ -492,7 +492,7 @@ class StepWorker:
 
 
 def evaluating(pid: int) -> list[psutil.Process]:
-    """Return the processes below a daemon that work on a submission; the one that is kept ready for the next has no folder yet."""
+    """Return the processes below a daemon that work on a submission; a process that is kept ready has no folder yet."""
     found = []
     for process in psutil.Process(pid).children(recursive=True):
         with contextlib.suppress(psutil.Error):
@@ -507,7 +507,7 @@ def _write_task(path: Path, values: np.ndarray, rows: int) -> None:
 
 
 def clean_environment(**more: str) -> dict[str, str]:
-    """Return an environment for processes: ours, with the shared cache of compiled kernels and no git identity."""
+    """Return an environment for processes: ours, with the shared cache of compiled kernels and without a git identity."""
     kept = {
         key: value for key, value in os.environ.items() if not key.startswith(("GIT_", "PYTEST_", "COV_"))
     }
@@ -515,7 +515,7 @@ def clean_environment(**more: str) -> dict[str, str]:
 
 
 def git(repository: Path, *arguments: str) -> str:
-    """Run git on a repository and return what it prints."""
+    """Run git on a repository and return its output."""
     return subprocess.run(
         ["git", "--git-dir", str(repository), *arguments],
         check=True,

@@ -21,10 +21,10 @@ TRIES = 5  # to start on a port that is free
 
 
 class Server:
-    """A running server; every database is made for one test.
+    """A running server, with a new database for each test.
 
     Args:
-        port: On loopback.
+        port: Its port on loopback.
     """
 
     def __init__(self, port: int) -> None:
@@ -36,7 +36,7 @@ class Server:
         return f"postgresql+psycopg://{ACCOUNT}@127.0.0.1:{self.port}/{database}"
 
     def connect(self, database: str = "postgres") -> psycopg.Connection:
-        """Open a connection beside the worker."""
+        """Open a connection besides the worker's."""
         return psycopg.connect(
             f"postgresql://{ACCOUNT}@127.0.0.1:{self.port}/{database}", autocommit=True, connect_timeout=10
         )
@@ -67,7 +67,7 @@ def _free_port() -> int:
 
 @contextmanager
 def server() -> Iterator[Server]:
-    """Run a server until the block ends; it refuses to run as root, so root lends it to another account."""
+    """Run a server inside the block; because it refuses to run as root, root uses another account for it."""
     programs = binaries()
     if programs is None:
         raise FileNotFoundError("no PostgreSQL server is installed")

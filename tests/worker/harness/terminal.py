@@ -11,7 +11,7 @@ from tests.worker.harness.harness import ROOT, clean_environment
 
 
 def shown(*words: str, until: str | None = None, **environment: str) -> str:
-    """Return what a terminal shows of a command, which is ended by SIGTERM as soon as it shows certain words."""
+    """Return what a terminal shows of a command, which is ended by SIGTERM as soon as it shows the given words."""
     ours, theirs = pty.openpty()
     kept = {key: value for key, value in clean_environment().items() if key not in ("NO_COLOR", "TERM")}
     command = [sys.executable, "-m", "worker.cli", *words]

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Hook:
-    """A webhook on loopback that keeps what it hears."""
+    """A webhook on loopback that keeps what it receives."""
 
     def __init__(self) -> None:
         heard: list[dict[str, Any]] = []

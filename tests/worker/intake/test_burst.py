@@ -1,4 +1,4 @@
-"""Bursts under EvalAI's own throttle: what is known is set to running and answered first, the queue is tidied with calls to spare."""
+"""Bursts with EvalAI's own throttle: known submissions are started and answered first, and the queue gets the calls that are left."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def requests(harness: Harness, since: int) -> list[JournalEntry]:
 
 
 def test_a_burst_is_worked_off_without_a_gap(throttled: Harness) -> None:
-    """Eighteen at once begin one after the other, are answered within 100 s and the grid, and their messages go soon after."""
+    """Eighteen submissions start one after another, are answered within 100 s and the grid, and their messages are deleted soon."""
     harness, clock = throttled, throttled.clock
     assert clock is not None
     with harness.worker(checkpoint=taking_time(clock)) as worker:
@@ -67,7 +67,7 @@ def test_a_burst_is_worked_off_without_a_gap(throttled: Harness) -> None:
 
 
 def test_one_submission_in_an_idle_challenge_costs_six_calls(throttled: Harness) -> None:
-    """Its message, its facts, the message's deletion, running, its facts again, the answer; its author was looked up before."""
+    """Its message, its facts, the message's deletion, running, its facts again, the answer; its author is known."""
     harness, clock = throttled, throttled.clock
     assert clock is not None
     with harness.worker(checkpoint=taking_time(clock)) as worker:
@@ -89,7 +89,7 @@ def test_one_submission_in_an_idle_challenge_costs_six_calls(throttled: Harness)
 
 @pytest.mark.parametrize("per_minute", [6, 10])
 def test_a_small_budget_begins_what_waits(throttled: Harness, per_minute: int) -> None:
-    """A reading goes only when `running` can follow it: where calls come back one by one, it would be old each time."""
+    """A submission is read only if `running` can follow: if calls become free one by one, the reading would be too old each time."""
     harness = throttled
     harness.configure({"evalai": {"requests_per_minute": per_minute}})
     with harness.worker() as worker:
@@ -105,7 +105,7 @@ def test_a_small_budget_begins_what_waits(throttled: Harness, per_minute: int) -
 
 
 def test_an_answer_uses_the_reserve_while_its_author_is_unknown(throttled: Harness) -> None:
-    """Whose a submission is decides its board, not its answer: when the other calls are used up, the answer leaves all the same."""
+    """The author decides the board, not the answer: when the other calls are used up, the answer still leaves."""
     harness = throttled
     with harness.worker() as worker:
         worker.drive()
@@ -121,7 +121,7 @@ def test_an_answer_uses_the_reserve_while_its_author_is_unknown(throttled: Harne
 
 
 def test_where_listings_fail_each_is_read_by_its_own_address(throttled: Harness) -> None:
-    """EvalAI breaks on listings alone: what is known is begun and answered."""
+    """If EvalAI fails only on listings, known submissions are still started and answered."""
     harness, spoilt = throttled, False
 
     def spoil(where: str) -> None:
@@ -138,7 +138,7 @@ def test_where_listings_fail_each_is_read_by_its_own_address(throttled: Harness)
 
 
 def test_a_listing_that_could_not_be_recorded_is_recorded_later(throttled: Harness) -> None:
-    """The database fails as the first listing is stored, and the message is lost: the submission is known as soon as it works again."""
+    """The database fails when the first listing is stored, and the message is lost; the submission is found once the database works."""
     harness, failures = throttled, []
 
     def fail_once(where: str) -> None:

@@ -1,4 +1,4 @@
-"""Calls to EvalAI that go wrong: faults before and after the effect, refusals, throttling, tokens."""
+"""Failing calls to EvalAI: faults before and after the effect, refusals, throttling, tokens."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def until_scored(worker: StepWorker, pk: int) -> None:
 
 @pytest.fixture
 def waiting(harness: Harness) -> Harness:
-    """A challenge whose answers wait for a grid, so that a test can spoil the very call that posts."""
+    """A challenge whose answers wait for a grid, so that a test can make the call that posts one fail."""
     harness.configure({"submission": {"answer_grid": 30}})
     return harness
 
 
 @pytest.mark.parametrize("fault", [Fault.ERROR_AFTER, Fault.RESET_AFTER, Fault.HTML, Fault.TRUNCATED])
 def test_a_post_that_may_have_arrived_is_read_again_and_repeated(waiting: Harness, fault: Fault) -> None:
-    """After a spoilt answer the submission is read, then the same PUT is sent: one distinct result."""
+    """After a failed call the submission is read, then the same PUT is sent: one distinct result."""
     with waiting.worker() as worker:
         pk = waiting.submit("A", embeddings(1))
         until_scored(worker, pk)
@@ -92,7 +92,7 @@ def test_a_refused_post_is_kept_told_and_tried_again(harness: Harness) -> None:
 
 
 def test_retry_after_is_obeyed_to_the_second(tmp_path: Path, cells: Path) -> None:
-    """Throttled, nothing leaves before the time that EvalAI named; then work goes on and nothing is lost."""
+    """When throttled, no call is made before the time that EvalAI named; then work continues and nothing is lost."""
     clock = ManualClock()
     with (
         Harness(tmp_path, clock=clock, cells=cells, settings={"throttle_per_minute": 6}) as harness,
@@ -127,8 +127,8 @@ def test_our_own_budget_keeps_below_the_throttle(tmp_path: Path, cells: Path) ->
         assert not [entry for entry in calls(harness) if entry.status == 429]
 
 
-def test_what_is_read_at_a_start_counts_call_by_call(harness: Harness, worker: StepWorker) -> None:
-    """The first words with EvalAI are several calls; the budget knows of each."""
+def test_every_call_at_the_start_counts_against_the_budget(harness: Harness, worker: StepWorker) -> None:
+    """The first connection takes several calls, and each of them counts."""
     worker.drive(lambda: worker.daemon.intake.session.connected and not worker.busy)
     assert worker.daemon.budget.total == len(calls(harness)) > 4
     harness.evalai.set_faults(FaultPlan(probability=1.0, kinds=(Fault.ERROR_BEFORE,)))
@@ -138,7 +138,7 @@ def test_what_is_read_at_a_start_counts_call_by_call(harness: Harness, worker: S
 
 
 def test_an_answer_may_use_the_reserve(harness: Harness, worker: StepWorker) -> None:
-    """When the ordinary budget is spent, a result still leaves."""
+    """When the rest of the budget is spent, a result still leaves."""
     now = worker.clock.now()
     budget = worker.daemon.budget
     budget.per_minute = 10
@@ -149,7 +149,7 @@ def test_an_answer_may_use_the_reserve(harness: Harness, worker: StepWorker) -> 
 
 
 def test_a_refused_token_waits_alerts_and_goes_on(harness: Harness, worker: StepWorker) -> None:
-    """Blacklisted in mid-flight, the worker stays; with the new token in its file it goes on by itself."""
+    """If the token is blacklisted, the worker waits; it continues by itself with the new token in its file."""
     harness.configure({"submission": {"answer_grid": 30}})
     worker.restart()
     pk = harness.submit("A", embeddings(1))
@@ -183,7 +183,7 @@ def test_an_outage_of_a_night_costs_nothing_but_time(harness: Harness, worker: S
 
 
 def test_an_outage_is_an_alert_after_a_minute(harness: Harness, worker: StepWorker) -> None:
-    """Several tries in vain within a minute come and go; a minute without an answer is told, and its end takes it back."""
+    """Failures within a minute raise none; a minute without an answer does, and the next answer resolves it."""
     worker.drive()
     since = len(harness.evalai.journal)
     harness.evalai.set_faults(FaultPlan(probability=1.0, kinds=(Fault.ERROR_BEFORE,)))
@@ -197,8 +197,8 @@ def test_an_outage_is_an_alert_after_a_minute(harness: Harness, worker: StepWork
     assert worker.alerts() == set()
 
 
-def test_an_answer_that_alone_finds_no_way_is_told_once(harness: Harness) -> None:
-    """EvalAI breaks on one PUT and answers everything else: the alert names that submission, and stays until the answer arrived."""
+def test_one_refused_answer_is_reported_once(harness: Harness) -> None:
+    """EvalAI fails on one PUT only: the alert names that submission, and stays until the answer arrives."""
     broken = True
 
     def spoil(where: str) -> None:
@@ -223,7 +223,7 @@ def test_an_answer_that_alone_finds_no_way_is_told_once(harness: Harness) -> Non
 
 
 def test_a_reload_with_a_new_token_tries_at_once(harness: Harness, worker: StepWorker) -> None:
-    """However long the refused token has backed off: what was told to try again tries now."""
+    """It does not wait for the back-off of the refused token."""
     worker.drive()
     fresh = harness.evalai.refresh_token("host")
     worker.wait(180)
@@ -235,8 +235,8 @@ def test_a_reload_with_a_new_token_tries_at_once(harness: Harness, worker: StepW
     assert (worker.clock.now() - reloaded_at).total_seconds() < 1
 
 
-def test_a_refusal_that_a_reload_overtook_counts_for_nothing(harness: Harness) -> None:
-    """A call under the old token that ends after the reload does not hold the new one up."""
+def test_a_refusal_from_before_a_reload_is_ignored(harness: Harness) -> None:
+    """A call with the old token that ends after the reload does not delay the new one."""
     fresh: list[str] = []
 
     def overtake(where: str) -> None:
@@ -251,8 +251,8 @@ def test_a_refusal_that_a_reload_overtook_counts_for_nothing(harness: Harness) -
         assert (worker.clock.now() - begun).total_seconds() < 1
 
 
-def test_every_request_says_from_whom_it_comes(harness: Harness, worker: StepWorker) -> None:
-    """Calls and downloads carry the software's name and version, so that EvalAI's operators know whom to ask."""
+def test_every_request_has_a_user_agent(harness: Harness, worker: StepWorker) -> None:
+    """Calls and downloads carry the software's name and version, so that EvalAI's operators can identify it."""
     pk = harness.submit("A", embeddings(NEW))
     worker.drive()
     assert harness.status(pk) == "finished"
@@ -261,8 +261,8 @@ def test_every_request_says_from_whom_it_comes(harness: Harness, worker: StepWor
     assert {entry.detail["user_agent"] for entry in requests} == {f"neuco-worker/{version('neuco-worker')}"}
 
 
-def test_a_clock_set_back_silences_nobody(harness: Harness, worker: StepWorker) -> None:
-    """Waits that were noted under the wrong time hold nothing up."""
+def test_a_clock_set_back_stops_nothing(harness: Harness, worker: StepWorker) -> None:
+    """Waits that were recorded with the wrong time delay nothing."""
     harness.evalai.set_faults(FaultPlan(probability=1.0, kinds=(Fault.ERROR_BEFORE,)))
     pk = harness.submit("A", embeddings(1))
     worker.wait(60)
@@ -273,7 +273,7 @@ def test_a_clock_set_back_silences_nobody(harness: Harness, worker: StepWorker) 
 
 
 def test_an_answer_on_the_grid_survives_a_clock_set_back(waiting: Harness) -> None:
-    """An answer whose moment lies a day ahead after the jump leaves all the same."""
+    """An answer whose moment is a day ahead after the jump leaves all the same."""
     with waiting.worker() as worker:
         pk = waiting.submit("A", embeddings(1))
         until_scored(worker, pk)
@@ -283,7 +283,7 @@ def test_an_answer_on_the_grid_survives_a_clock_set_back(waiting: Harness) -> No
 
 
 def test_a_clock_that_jumps_ahead_blames_nobody(harness: Harness, worker: StepWorker) -> None:
-    """A jump beyond every deadline while a child works is not taken for its slowness."""
+    """A jump beyond every deadline while a child works does not count against the child."""
     pk = harness.submit("A", embeddings(1))
     worker.drive(lambda: worker.daemon.evaluation.busy)
     worker.clock.advance(7200)
@@ -310,7 +310,7 @@ def test_answers_leave_on_the_grid_cache_hits_too(harness: Harness, grid: int) -
 
 
 def test_unknown_handles_are_given_up(harness: Harness, worker: StepWorker) -> None:
-    """A handle that EvalAI always answers with 500 is dropped; the message would come under a newer one."""
+    """A handle that EvalAI always answers with 500 is dropped, because its message comes back under a newer one."""
     pk = harness.submit("A", embeddings(1))
     worker.drive()
     with worker.store.write() as tx:
@@ -330,7 +330,7 @@ def test_many_submissions_are_read_with_one_listing(harness: Harness, worker: St
 
 
 def test_a_wrong_challenge_or_phase_is_fatal_at_start(harness: Harness) -> None:
-    """What EvalAI says of the challenge must agree with the configuration before anything is taken."""
+    """EvalAI's challenge must match the configuration before any submission is read."""
     for changes, code in (
         ({"evalai": {"challenge": 8}}, "evalai.challenge_differs"),
         (
@@ -350,7 +350,7 @@ def test_a_wrong_challenge_or_phase_is_fatal_at_start(harness: Harness) -> None:
 
 
 def test_a_reload_with_an_unknown_phase_does_not_end_the_worker(harness: Harness, worker: StepWorker) -> None:
-    """A slip in a reloaded configuration is an alert, not an end."""
+    """A mistake in a reloaded configuration raises an alert."""
     worker.drive()
     harness.configure({"phases": {"test": {"split": "x", "tasks": "./tasks/dev", "ids": "./ids.txt"}}})
     worker.reload()
@@ -362,7 +362,7 @@ def test_a_reload_with_an_unknown_phase_does_not_end_the_worker(harness: Harness
 
 
 def test_disabled_logs_are_not_sent(tmp_path: Path, cells: Path) -> None:
-    """EvalAI stores logs even where the host disabled them, so none are sent: the score arrives, the words do not."""
+    """EvalAI stores logs even if the host disabled them, so only the score is sent."""
     phases = (PhaseSettings(codename="dev", disable_logs=True), PhaseSettings(codename="eval"))
     with (
         Harness(tmp_path, clock=ManualClock(), cells=cells, settings={"phases": phases}) as harness,
@@ -377,7 +377,7 @@ def test_disabled_logs_are_not_sent(tmp_path: Path, cells: Path) -> None:
 
 @pytest.mark.parametrize("grid", [0, 30])
 def test_an_evalai_that_takes_long_for_each_call_is_asked_no_more_often(harness: Harness, grid: int) -> None:
-    """Calls take longer than facts may be old: what has just come is relied upon once, and the row says when it was asked for."""
+    """Calls take longer than facts may be old: a fresh reading is used once, and the row has the time when it was requested."""
     clock = harness.clock
     assert clock is not None
     asked_at: list[datetime] = []

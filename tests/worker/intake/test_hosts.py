@@ -1,4 +1,4 @@
-"""Hosts: their baselines are shown as such from the first board on, their trials never; nobody else's submission is taken for theirs."""
+"""Hosts: their baselines are shown as such from the first board on, their trials never, and no other submission is taken for theirs."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def rows(harness: Harness) -> dict[str, int | None]:
 
 
 def history(harness: Harness) -> list[list[str]]:
-    """Return the teams that each line of the published history speaks of."""
+    """Return the teams in each line of the published history."""
     lines = git(harness.board, "show", "main:leaderboard/history.jsonl").splitlines()
     return [[row["team"] for row in json.loads(line)["changed"]] for line in lines]
 
 
 def lookups(harness: Harness) -> list[str]:
-    """Return the listings of a phase that were asked for."""
+    """Return the requested listings of a phase."""
     return [
         entry.path
         for entry in harness.evalai.journal
@@ -38,7 +38,7 @@ def lookups(harness: Harness) -> list[str]:
 
 
 def lies(harness: Harness) -> list[str]:
-    """Return what is called a lie about the repository."""
+    """Return the contradictions that a verification finds."""
     with opened_repository(str(harness.board)) as repository:
         return [verdict.sentence for verdict in verdicts(repository) if verdict.worth is Worth.CONTRADICTED]
 
@@ -51,7 +51,7 @@ def revealed(harness: Harness, worker: StepWorker) -> None:
 
 
 def test_only_hosts_have_baselines(harness: Harness, worker: StepWorker) -> None:
-    """Names make nobody a host: not that of a method, not that of a team; only the sender does."""
+    """Neither the name of a method nor that of a team makes anybody a host; only the author does."""
     harness.evalai.rename_team("host", "Organizers")
     harness.submit("A", embeddings(0), method_name=BASELINE)
     harness.submit(BASELINE, embeddings(1))
@@ -72,7 +72,7 @@ def test_only_hosts_have_baselines(harness: Harness, worker: StepWorker) -> None
 
 
 def test_a_baseline_has_its_name_on_every_board(harness: Harness, worker: StepWorker) -> None:
-    """Alone or with another one of the same team, and when EvalAI is told only later that it is one."""
+    """Alone or with another one of the same team, and even if EvalAI marks it as a baseline only later."""
     harness.evalai.rename_team("host", "Host_1_Team")
     harness.submit("host", embeddings(0), method_name=BASELINE)
     worker.drive()
@@ -89,7 +89,7 @@ def test_a_baseline_has_its_name_on_every_board(harness: Harness, worker: StepWo
 
 
 def test_new_authors_are_looked_up_together_and_once(harness: Harness, worker: StepWorker) -> None:
-    """A burst costs one listing of its phase, and who was met before costs nothing."""
+    """A burst costs one listing of its phase, and known authors cost nothing."""
     worker.drive()
     for team in "ABCDEF":
         harness.submit(team, embeddings(0))
@@ -104,7 +104,7 @@ def test_new_authors_are_looked_up_together_and_once(harness: Harness, worker: S
 
 
 def test_nobody_is_looked_up_when_all_hosts_are_known(harness: Harness, worker: StepWorker) -> None:
-    """The token's owner is the only host: everyone else who submits is a participant."""
+    """If the token's owner is the only host, every other author is a participant."""
     harness.evalai.change_hosts("host")
     harness.submit("A", embeddings(0))
     harness.submit("host", embeddings(1), method_name="a trial")
@@ -112,8 +112,8 @@ def test_nobody_is_looked_up_when_all_hosts_are_known(harness: Harness, worker: 
     assert (lookups(harness), set(rows(harness))) == ([], {"A"})
 
 
-def test_who_becomes_a_host_or_leaves_is_followed(harness: Harness, worker: StepWorker) -> None:
-    """As at EvalAI, the members of now decide."""
+def test_changes_of_the_host_team_are_followed(harness: Harness, worker: StepWorker) -> None:
+    """As at EvalAI, the present members decide."""
     guest = harness.submit("guest", embeddings(0))
     harness.submit("A", embeddings(1))
     worker.drive()
@@ -129,8 +129,8 @@ def test_who_becomes_a_host_or_leaves_is_followed(harness: Harness, worker: Step
     assert set(rows(harness)) == {"guest", "A"}
 
 
-def test_a_server_that_does_not_tell_its_hosts_stops_nothing(harness: Harness, worker: StepWorker) -> None:
-    """Until it does, EvalAI's name for the hosts' team decides; what was published meanwhile is followed by other boards, and is no lie."""
+def test_a_server_that_hides_its_hosts_stops_nothing(harness: Harness, worker: StepWorker) -> None:
+    """Until they are known, EvalAI's name for host teams decides; later boards correct the earlier ones without a contradiction."""
     harness.evalai.hide_hosts()
     harness.evalai.rename_team("host", "Host_1_Team")
     harness.submit("A", embeddings(0), method_name=BASELINE)
@@ -153,8 +153,8 @@ def test_a_server_that_does_not_tell_its_hosts_stops_nothing(harness: Harness, w
     assert lies(harness) == []
 
 
-def test_an_upgraded_state_learns_who_sent_what(harness: Harness, worker: StepWorker) -> None:
-    """Of rows from an earlier version nobody knows the author: the next listing tells, and the boards before are not contradicted."""
+def test_an_upgraded_state_looks_up_earlier_authors(harness: Harness, worker: StepWorker) -> None:
+    """Rows from an earlier version have no author; the next listing has, and the earlier boards are not contradicted."""
     harness.evalai.hide_hosts()
     harness.evalai.rename_team("host", "Organizers")
     harness.submit("A", embeddings(0), method_name=BASELINE)
@@ -177,7 +177,7 @@ def test_an_upgraded_state_learns_who_sent_what(harness: Harness, worker: StepWo
 
 
 def test_an_author_whom_no_listing_shows_is_judged_by_the_team(harness: Harness, worker: StepWorker) -> None:
-    """A team's name that EvalAI cannot find again, and a submission that was deleted: nothing asks without end."""
+    """If EvalAI cannot find a team's name, or a submission was deleted, the lookups end."""
     worker.drive()
     harness.submit("A\0", embeddings(0))
     gone = harness.submit("B", embeddings(0))
@@ -190,8 +190,8 @@ def test_an_author_whom_no_listing_shows_is_judged_by_the_team(harness: Harness,
     assert len(lookups(harness)) == asked
 
 
-def test_a_drain_ends_well_without_the_hosts(live: Harness) -> None:
-    """Cron's run answers, pushes and exits with 0, although nobody tells who the hosts are."""
+def test_a_drain_succeeds_without_knowing_the_hosts(live: Harness) -> None:
+    """Cron's run answers, pushes and exits with 0 even if the hosts cannot be read."""
     live.evalai.hide_hosts()
     pk = live.submit("A", embeddings(0))
     done = live.once()
@@ -200,7 +200,7 @@ def test_a_drain_ends_well_without_the_hosts(live: Harness) -> None:
 
 
 def test_baselines_may_weigh_nothing(harness: Harness, worker: StepWorker) -> None:
-    """Outside the weights they change no other row; a participant's namesake weighs as ever."""
+    """Outside the weights they change no other row; a participant with the same name weighs as before."""
     harness.configure({"leaderboard": {"baselines_weigh": False}})
     worker.reload()
     for team, seed in (("A", 0), ("B", 1)):
@@ -215,6 +215,6 @@ def test_baselines_may_weigh_nothing(harness: Harness, worker: StepWorker) -> No
 
 
 def shown(harness: Harness) -> list[dict[str, Any]]:
-    """Return the rows without what a new row moves."""
+    """Return the rows without the parts that a new row changes."""
     kept = ("team", "rank", "rank_by_mean", "q_mean", "baseline")
     return [{key: row[key] for key in kept} for row in harness.boards()]

@@ -1,4 +1,4 @@
-"""From a message or a listing to an answer: the ordinary ways, and what EvalAI and participants do besides."""
+"""From a message or a listing to an answer: the usual cases, and what else EvalAI and participants may do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from worker.state import OutboxKind, State
 BAD = b"id,0,1\nimg_000,1,2\n"
 
 
-def test_a_good_file_is_answered_with_one_entry_and_stands_on_the_board(
+def test_a_good_file_is_answered_with_one_entry_and_is_on_the_board(
     harness: Harness, worker: StepWorker
 ) -> None:
     """A success has JSON in stdout, nothing in stderr, one result equal to it, and a row on the board."""
@@ -70,7 +70,7 @@ def test_a_private_submission_is_scored_but_not_shown(harness: Harness, worker: 
 
 
 def test_every_submission_is_running_before_it_is_scored(harness: Harness, worker: StepWorker) -> None:
-    """EvalAI is told ``running`` once, before the answer, for good and bad files alike."""
+    """``running`` is sent once, before the answer, for good and bad files alike."""
     pks = [harness.submit("A", embeddings(1)), harness.submit("B", BAD)]
     worker.drive()
     for pk in pks:
@@ -79,7 +79,7 @@ def test_every_submission_is_running_before_it_is_scored(harness: Harness, worke
 
 
 def test_equal_content_has_an_equal_score_from_the_stored_cells(harness: Harness, worker: StepWorker) -> None:
-    """Shuffled rows and gzip change nothing: no cell is computed again, the value is the same."""
+    """Shuffled rows and gzip change nothing: no cell is computed again, and the value is the same."""
     first = harness.submit("A", embeddings(1))
     worker.drive()
     with worker.store.read() as tx:
@@ -97,7 +97,7 @@ def test_equal_content_has_an_equal_score_from_the_stored_cells(harness: Harness
 
 
 def test_two_phases_have_boards_of_their_own(harness: Harness, worker: StepWorker) -> None:
-    """The same file has another score in another phase, and stands on that phase's board."""
+    """The same file has another score in another phase, and is on that phase's board."""
     dev, ev = harness.submit("A", embeddings(1)), harness.submit("B", embeddings(1), phase="eval")
     worker.drive()
     assert harness.teams("dev") == ["A"]
@@ -107,7 +107,7 @@ def test_two_phases_have_boards_of_their_own(harness: Harness, worker: StepWorke
 
 
 def test_an_edited_phase_holds_the_submission(harness: Harness, worker: StepWorker) -> None:
-    """A phase that differs between message and submission holds it; set right, it goes on by itself."""
+    """A phase that differs between message and submission causes a hold, which ends by itself once it is corrected."""
     worker.drive()  # compared with the listing: the next submission is brought by its message
     pk = harness.submit("A", embeddings(1))
     harness.evalai.edit(pk, phase="eval")
@@ -123,7 +123,7 @@ def test_an_edited_phase_holds_the_submission(harness: Harness, worker: StepWork
 
 
 def test_a_phase_that_disagrees_with_the_files_path_is_held(harness: Harness, worker: StepWorker) -> None:
-    """Found by the listing, without a message, the edited phase still disagrees with the path of the file."""
+    """A submission found by the listing has no message, but the edited phase contradicts the path of its file."""
     pk = harness.submit("A", embeddings(1))
     harness.evalai.lose_messages()
     harness.evalai.edit(pk, phase="eval")
@@ -137,7 +137,7 @@ def test_a_phase_that_disagrees_with_the_files_path_is_held(harness: Harness, wo
 
 
 def test_a_phase_edited_after_scoring_lets_no_answer_leave(harness: Harness, worker: StepWorker) -> None:
-    """Facts are read again before the answer; while they disagree it stays here, and then it leaves."""
+    """Facts are read again before the answer, which waits until they no longer contradict each other."""
     harness.configure({"submission": {"answer_grid": 60}})
     worker.restart()
     pk = harness.submit("A", embeddings(1))
@@ -179,7 +179,7 @@ def test_a_replaced_file_holds_the_submission(harness: Harness, worker: StepWork
 def test_a_phase_nobody_configured_is_held_until_a_reload_names_it(
     harness: Harness, worker: StepWorker
 ) -> None:
-    """A submission to a phase of EvalAI's that the configuration does not name waits; named, it goes on."""
+    """A submission to a phase that the configuration does not name waits until it does."""
     harness.configure({"phases": {"eval": None}})
     document = harness.path.read_text().replace("  eval: null\n", "")
     harness.path.write_text(document)
@@ -219,7 +219,7 @@ def test_a_phase_that_is_taken_out_when_its_scoring_is_to_begin_is_held(
 def test_what_was_ended_before_scoring_is_not_scored(
     harness: Harness, worker: StepWorker, ending: str
 ) -> None:
-    """A cancelled or deleted submission is neither run nor answered, and its message goes."""
+    """A cancelled or deleted submission is neither scored nor answered, and its message is deleted."""
     pk = harness.submit("A", embeddings(1))
     getattr(harness.evalai, ending)(pk)
     worker.drive()
@@ -244,8 +244,8 @@ def test_what_was_ended_after_scoring_is_not_answered(
     assert harness.posts(pk) == []
 
 
-def test_an_answer_of_somebody_else_is_left_alone(harness: Harness, worker: StepWorker) -> None:
-    """Finished elsewhere while we worked: nothing is posted over it, and the organizer hears of it."""
+def test_an_answer_by_another_program_is_left_alone(harness: Harness, worker: StepWorker) -> None:
+    """If another program answers during scoring, nothing is posted over it, and the organizer is told."""
     harness.configure({"submission": {"answer_grid": 60}})
     worker.restart()
     pk = harness.submit("A", embeddings(1))
@@ -257,10 +257,10 @@ def test_an_answer_of_somebody_else_is_left_alone(harness: Harness, worker: Step
     assert "submission.answered_elsewhere" in worker.alerts()
 
 
-def test_a_message_for_one_answered_before_our_time_changes_nothing(
+def test_a_message_for_an_earlier_workers_answer_changes_nothing(
     harness: Harness, worker: StepWorker
 ) -> None:
-    """A re-send of what an earlier worker finished is not scored again."""
+    """A repeated message for what an earlier worker finished causes no new scoring."""
     pk = harness.submit("A", embeddings(1))
     harness.evalai.edit(pk, status="finished")
     worker.drive()
@@ -273,7 +273,7 @@ def test_a_message_for_one_answered_before_our_time_changes_nothing(
 def test_a_rerun_is_answered_from_the_cells_and_replaces_the_old(
     harness: Harness, worker: StepWorker
 ) -> None:
-    """A re-run has a new pk: the same score, no new cell, one row on the board, the old one superseded."""
+    """A re-run has a new pk, the same score, no new cell, and one row on the board; the old submission is superseded."""
     old = harness.submit("A", embeddings(1))
     harness.submit("B", embeddings(2))
     worker.drive()
@@ -289,7 +289,7 @@ def test_a_rerun_is_answered_from_the_cells_and_replaces_the_old(
     assert harness.status(old) == "cancelled"
 
 
-def test_a_resumed_one_is_evaluated_again_under_its_pk(harness: Harness, worker: StepWorker) -> None:
+def test_a_resumed_submission_is_evaluated_again_under_its_pk(harness: Harness, worker: StepWorker) -> None:
     """Resume keeps the pk; the file is read again and answered again."""
     pk = harness.submit("A", BAD)
     worker.drive()
@@ -304,10 +304,10 @@ def test_a_resumed_one_is_evaluated_again_under_its_pk(harness: Harness, worker:
 
 
 @pytest.mark.parametrize("content", [embeddings(1), BAD], ids=["finished", "failed"])
-def test_a_resend_of_an_answered_one_changes_nothing(
+def test_a_repeated_message_for_an_answered_submission_changes_nothing(
     harness: Harness, worker: StepWorker, content: bytes
 ) -> None:
-    """No further running, post or commit; the message goes."""
+    """There is no new running, post or commit; the message is deleted."""
     pk = harness.submit("A", content)
     worker.drive()
     commits, effects = harness.commits(), len(harness.evalai.journal.effects(submission=pk))
@@ -321,10 +321,10 @@ def test_a_resend_of_an_answered_one_changes_nothing(
 
 
 @pytest.mark.parametrize("content", [embeddings(1), BAD], ids=["finished", "failed"])
-def test_one_set_back_is_posted_once_more_and_then_reported(
+def test_a_reset_submission_is_posted_once_more_and_then_reported(
     harness: Harness, worker: StepWorker, content: bytes
 ) -> None:
-    """The first setting back brings the same answer again, the second an alert and nothing else."""
+    """After the first reset the same answer is posted again; the second reset only raises an alert."""
     pk = harness.submit("A", content)
     worker.drive()
     harness.evalai.edit(pk, status="submitted")
@@ -342,7 +342,7 @@ def test_one_set_back_is_posted_once_more_and_then_reported(
 
 
 def test_visibility_at_submission_counts_unless_told_otherwise(harness: Harness, worker: StepWorker) -> None:
-    """What was private at first sight stays off the board; with ``visibility: current`` it comes."""
+    """A submission that was private at first stays off the board; with ``visibility: current`` it appears."""
     pk = harness.submit("A", embeddings(1), is_public=False)
     worker.drive()
     harness.evalai.edit(pk, is_public=True)
@@ -360,7 +360,7 @@ def test_visibility_at_submission_counts_unless_told_otherwise(harness: Harness,
 def test_a_flag_a_deletion_and_a_cancellation_take_a_row_off_the_board(
     harness: Harness, worker: StepWorker
 ) -> None:
-    """The listing brings what changed after scoring; undone, the row comes back."""
+    """The listing brings the change; after it is undone, the row comes back."""
     pks = {team: harness.submit(team, embeddings(seed)) for seed, team in enumerate("ABCD")}
     worker.drive()
     assert set(harness.teams()) == set("ABCD")
@@ -375,7 +375,7 @@ def test_a_flag_a_deletion_and_a_cancellation_take_a_row_off_the_board(
 
 
 def test_a_new_team_name_and_a_baseline_mark_reach_the_board(harness: Harness, worker: StepWorker) -> None:
-    """A renamed team keeps its row under the new name; a baseline loses its number."""
+    """A renamed team keeps its row under the new name; a baseline loses its rank."""
     harness.submit("A", embeddings(1))
     pk = harness.submit("B", embeddings(2))
     worker.drive()
@@ -386,7 +386,7 @@ def test_a_new_team_name_and_a_baseline_mark_reach_the_board(harness: Harness, w
     assert [row["team"] for row in harness.boards() if row["baseline"]] == ["B"]
 
 
-def test_a_lost_message_is_made_up_for_by_the_listing(harness: Harness, worker: StepWorker) -> None:
+def test_the_listing_finds_a_submission_with_a_lost_message(harness: Harness, worker: StepWorker) -> None:
     """A submission whose message never came is found and answered."""
     pk = harness.submit("A", embeddings(1))
     harness.evalai.lose_messages()
@@ -395,8 +395,10 @@ def test_a_lost_message_is_made_up_for_by_the_listing(harness: Harness, worker: 
     assert not harness.evalai.journal.effects("message_received", pk)
 
 
-def test_what_an_earlier_worker_left_running_is_taken_up(harness: Harness, worker: StepWorker) -> None:
-    """A crash of any earlier worker leaves ``running`` ones that nobody works on."""
+def test_submissions_left_running_by_an_earlier_worker_are_scored(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """After a crash of an earlier worker, EvalAI still shows its submissions as running."""
     pk = harness.submit("A", embeddings(1))
     harness.evalai.lose_messages()
     harness.evalai.edit(pk, status="running")
@@ -405,7 +407,7 @@ def test_what_an_earlier_worker_left_running_is_taken_up(harness: Harness, worke
 
 
 def test_duplicated_and_reordered_messages_are_answered_once(harness: Harness, worker: StepWorker) -> None:
-    """Each submission has one result, whatever the queue does; in the end no message is left."""
+    """Each submission has one result, whatever the queue does, and in the end no message is left."""
     harness.evalai.set_faults(FaultPlan(queue=QueueFaults(duplicate=0.5, reorder=0.7, empty=0.3)))
     pks = [harness.submit(team, embeddings(seed)) for seed, team in enumerate("ABCD")]
     worker.drive()
@@ -418,7 +420,7 @@ def test_duplicated_and_reordered_messages_are_answered_once(harness: Harness, w
 
 
 def test_the_newest_receipt_is_the_one_that_deletes(harness: Harness, worker: StepWorker) -> None:
-    """A message that came twice is owed one deletion, under its newest handle."""
+    """A message that came twice needs one deletion, under its newest handle."""
     now = datetime(2026, 1, 1, tzinfo=UTC)
     with worker.store.write() as tx:
         for handle in ("old", "new"):
@@ -439,9 +441,8 @@ def test_a_stale_handle_deletes_nothing_and_the_message_goes_when_it_comes_again
         pk = harness.submit("A", embeddings(1))
         worker.drive(gate.reached)
         harness.evalai.show_messages()
-        other = harness.evalai.world.queue.receive(
-            worker.clock.monotonic()
-        )  # somebody else gets it under a newer handle
+        # Another reader receives it under a newer handle.
+        other = harness.evalai.world.queue.receive(worker.clock.monotonic())
         assert other is not None
         gate.open()
         worker.drive()
@@ -453,7 +454,7 @@ def test_a_stale_handle_deletes_nothing_and_the_message_goes_when_it_comes_again
 
 
 def test_a_message_for_another_challenge_is_left_where_it_is(harness: Harness, worker: StepWorker) -> None:
-    """It is not ours to delete; the organizer hears that the queue is wrong."""
+    """The worker must not delete it, and tells the organizer that the queue is wrong."""
     body = {"challenge_pk": "8", "phase_pk": "3", "submission_pk": 4}
     harness.evalai.world.queue.send(body, group="x", now_s=worker.clock.monotonic())
     pk = harness.submit("A", embeddings(1))
@@ -464,7 +465,7 @@ def test_a_message_for_another_challenge_is_left_where_it_is(harness: Harness, w
     assert 4 not in worker.states()
 
 
-def test_a_submission_that_is_gone_is_let_go(harness: Harness, worker: StepWorker) -> None:
+def test_a_submission_that_is_missing_at_evalai_is_given_up(harness: Harness, worker: StepWorker) -> None:
     """A message for a submission that EvalAI does not know ends with its deletion."""
     body = {"challenge_pk": "7", "phase_pk": str(harness.evalai.phase_pk("dev")), "submission_pk": 4}
     harness.evalai.world.queue.send(body, group="x", now_s=worker.clock.monotonic())
@@ -474,14 +475,13 @@ def test_a_submission_that_is_gone_is_let_go(harness: Harness, worker: StepWorke
 
 
 def test_round_robin_between_teams_oldest_first_within_one(harness: Harness, worker: StepWorker) -> None:
-    """Many files of one team do not hold up another's first."""
+    """Many files of one team do not delay another team's first."""
     many = [harness.submit("A", embeddings(seed)) for seed in range(5)]
     worker.drive(lambda: len(harness.evalai.journal.effects("running")) == 1)
     late = harness.submit("B", embeddings(5))
     worker.clock.advance(3)  # the queue is due to be looked at again
-    worker.drive(
-        lambda: worker.states().get(late) not in (None, "received", "acknowledged")
-    )  # its file is here
+    # Go on once its file has been downloaded.
+    worker.drive(lambda: worker.states().get(late) not in (None, "received", "acknowledged"))
     begun = len(harness.evalai.journal.effects("running"))
     worker.drive()
     order = [effect.submission for effect in harness.evalai.journal.effects("running")]

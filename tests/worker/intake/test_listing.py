@@ -1,4 +1,4 @@
-"""What a listing says of those that wait: nothing new is recorded in one stroke, and comes to the same as following each."""
+"""Unchanged submissions in a listing: recording them together has the same effect as processing each."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def row(store: Store) -> SubmissionRow:
-    """Read it."""
+    """Return the submission."""
     with store.read() as tx:
         known = tx.get(11)
     assert known is not None
@@ -55,8 +55,8 @@ def row(store: Store) -> SubmissionRow:
 
 
 @pytest.mark.parametrize("state", [State.ACKNOWLEDGED, State.FETCHED])
-def test_seeing_it_again_is_what_following_it_would_be(store: Store, state: State) -> None:
-    """Only the time and the fresh signature are recorded, either way."""
+def test_recording_an_unchanged_submission_equals_processing_it(store: Store, state: State) -> None:
+    """Either way, only the time and the fresh signature are recorded."""
     later = NOW + timedelta(minutes=5)
     again = replace(FACTS, input_file=f"{ADDRESS}?signature=2", status="running")
     with store.write() as tx:
@@ -97,14 +97,14 @@ def test_seeing_it_again_is_what_following_it_would_be(store: Store, state: Stat
     ],
     ids=str,
 )
-def test_whatever_changed_is_followed(store: Store, change: dict[str, Any]) -> None:
-    """No difference that EvalAI can show is passed over."""
+def test_every_change_is_processed(store: Store, change: dict[str, Any]) -> None:
+    """No difference that EvalAI can show is skipped."""
     assert facts.is_unchanged(row(store), FACTS, challenge=3, phases=PHASES)
     assert not facts.is_unchanged(row(store), replace(FACTS, **change), challenge=3, phases=PHASES)
 
 
-def test_who_was_held_or_never_read_is_followed(store: Store) -> None:
-    """A hold may be over, and a reload may have named another phase."""
+def test_held_and_unread_submissions_are_processed(store: Store) -> None:
+    """A hold may have ended, and a reload may have named another phase."""
     known = row(store)
     for change in (
         {"hold": "facts.phase_differs"},

@@ -1,6 +1,6 @@
-"""A healthy challenge, and for every check of the doctor the fault that proves it.
+"""A healthy challenge, and for every check of the doctor a fault that it must find.
 
-A fault is planted in a copy of the healthy challenge before it is examined. A check without one fails the suite.
+A fault is planted in a copy of the healthy challenge before it is examined. A check without a fault fails the test suite.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Rows = list[tuple[str, str]]
 
 
 def public_ids(phase: str) -> list[str]:
-    """Return ids that look alike and tell nothing."""
+    """Return ids that look alike and reveal nothing."""
     return sorted(f"img_{hashlib.sha256(f'{phase} {row}'.encode()).hexdigest()[:12]}" for row in range(ROWS))
 
 
@@ -67,7 +67,7 @@ def label_rows(phase: str) -> dict[str, Rows]:
 
 
 def write_healthy(folder: Path) -> None:
-    """Write everything of a healthy challenge that does not depend on where EvalAI is."""
+    """Write everything of a healthy challenge that does not depend on EvalAI's address."""
     for phase in PHASES:
         (folder / f"{phase}.txt").write_text("\n".join(public_ids(phase)) + "\n")
         (folder / "tasks" / phase).mkdir(parents=True)
@@ -89,17 +89,17 @@ def write_labels(path: Path, rows: Iterable[tuple[str, object]]) -> None:
 
 @dataclass
 class FaultyChallenge:
-    """A copy of the healthy challenge, to be spoilt and examined; use it as a context manager.
+    """A copy of the healthy challenge in which faults are planted; a context manager.
 
     Attributes:
-        folder: Where it lies: below a root directory, as a service's.
+        folder: Its folder, below a root directory like a service's.
         monkeypatch: For the environment.
-        changes: Of the configuration, nested.
-        settings: Of the sandbox.
-        prepare: Done to the sandbox once it listens.
-        token: Gives the content of the token file.
+        changes: Changes of the configuration, nested.
+        settings: Settings of the sandbox.
+        prepare: Called with the running sandbox.
+        token: Returns the content of the token file.
         ahead: How far this machine's clock is ahead.
-        hands: Moves the sandbox's clock, and with it both sides wait for EvalAI without any time passing.
+        hands: Moves the sandbox's clock, so that waiting for EvalAI takes no time.
     """
 
     folder: Path
@@ -201,7 +201,7 @@ class FaultyChallenge:
         self.path.write_text(yaml.safe_dump(merged(base, self.changes)))
 
     def private(self, name: str, text: str, *, mode: int = 0o600) -> None:
-        """Write a file for its owner alone, unless it lies there already."""
+        """Write a file readable only by its owner, unless it exists."""
         path = self.folder / name
         if not path.exists():
             path.write_text(text)
@@ -212,12 +212,12 @@ class FaultyChallenge:
         return self._open.enter_context(listening)
 
     def examine(self, *only: str, offline: bool = False) -> Report:
-        """Open, and make some checks with those that they need, or all."""
+        """Open the challenge, and run the given checks with those that they need, or all."""
         self.open()
         return self.look(*only, offline=offline)
 
     def look(self, *only: str, offline: bool = False) -> Report:
-        """Make some checks with those that they need, or all; nothing is waited for but by moving the sandbox's clock."""
+        """Run the given checks with those that they need, or all; waiting only moves the sandbox's clock."""
         return examine(
             self.path,
             clock=lambda: datetime.now(UTC) + self.ahead,
@@ -227,7 +227,7 @@ class FaultyChallenge:
         )
 
     def wait(self, seconds: float, why: str) -> None:
-        """Let EvalAI's time pass."""
+        """Move EvalAI's clock."""
         assert self.hands is not None, why
         self.waits.append((seconds, why))
         self.hands.advance(seconds)
@@ -238,19 +238,19 @@ Plant = Callable[[FaultyChallenge], None]
 
 @dataclass(frozen=True)
 class Fault:
-    """What is planted, and how bad it is."""
+    """A planted fault, and its severity."""
 
     level: Level
     plant: Plant
 
 
 def changing(changes: Mapping[str, Any]) -> Plant:
-    """Return what changes the configuration."""
+    """Return a function that changes the configuration."""
     return lambda challenge: challenge.change(changes)
 
 
 def relabeled(change: Callable[[Rows], Iterable[tuple[str, object]]], name: str = "alpha__regr.csv") -> Plant:
-    """Return what rewrites one of dev's label files."""
+    """Return a function that rewrites one of dev's label files."""
     return lambda challenge: challenge.labels("dev", name, change(label_rows("dev")[name]))
 
 
@@ -265,7 +265,7 @@ def warning(plant: Plant) -> Fault:
 
 
 def overwriting(name: str, text: str) -> Plant:
-    """Return what overwrites a file."""
+    """Return a function that overwrites a file."""
 
     def plant(challenge: FaultyChallenge) -> None:
         (challenge.folder / name).write_text(text)
@@ -295,7 +295,7 @@ def _name_the_task(challenge: FaultyChallenge) -> None:
 
 
 def _two_kinds_of_names(challenge: FaultyChallenge) -> None:
-    """Let one task leave samples out, and give these names of their own."""
+    """Let one task leave out samples, and give these their own kind of names."""
     rows = label_rows("dev")["gamma__regr.csv"]
     challenge.labels("dev", "gamma__regr.csv", rows[:60])
     rest = {name for name, _ in rows[60:]}
@@ -306,7 +306,7 @@ def _two_kinds_of_names(challenge: FaultyChallenge) -> None:
 
 
 def _replaced_token(evalai: Sandbox) -> None:
-    """Press the profile's button after the token was written down."""
+    """Press the profile's button after the token was copied."""
     evalai.tokens.blacklist(evalai.token("host"))
 
 
@@ -326,7 +326,7 @@ def _bundle(challenge: FaultyChallenge, page: str, name: str = "evaluation_detai
 
 
 def _other_rule(challenge: FaultyChallenge) -> None:
-    """Let the configuration promise something else than the first commitment."""
+    """Let the configuration state another rule than the first commitment."""
     challenge.open()
     configuration = load(challenge.path)
     with closing(Store(configuration.database_url)) as store:
@@ -387,7 +387,7 @@ def _installed(challenge: FaultyChallenge) -> None:
 
 
 def _edited(challenge: FaultyChallenge) -> None:
-    """Record the phases as a first start does, and change a label file afterwards."""
+    """Record the phases as a first start does, and then change a label file."""
     challenge.open()
     configuration = load(challenge.path)
     with closing(Store(configuration.database_url)) as store:
@@ -419,7 +419,7 @@ def _two_engines(challenge: FaultyChallenge) -> None:
 
 
 def _other_secret(challenge: FaultyChallenge) -> None:
-    """Record a phase and score in it, and change the secret afterwards."""
+    """Record a phase, score in it, and then change the secret."""
     _edited(challenge)
     with closing(sqlite3.connect(challenge.folder / "state" / "worker.db")) as database, database:
         columns = [row[1] for row in database.execute("PRAGMA table_info(cells)")]
@@ -460,7 +460,7 @@ def _open_tasks(challenge: FaultyChallenge) -> None:
 
 
 def _closed_port(challenge: FaultyChallenge) -> int:
-    """Take a port and do not listen: so nobody else gets it meanwhile, either."""
+    """Take a port without listening, so that no other program gets it."""
     taken = challenge.opened(socket.socket())
     taken.bind(("127.0.0.1", 0))
     return int(taken.getsockname()[1])

@@ -1,7 +1,8 @@
-"""A backup holds everything that a challenge needs to go on elsewhere."""
+"""A backup contains everything that a challenge needs to continue elsewhere."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -27,8 +28,8 @@ from worker.state import schema
 KEY = "git.example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPublicKeyOfAnExample\n"
 
 
-def test_the_pinned_host_keys_come_along(harness: Harness, tmp_path: Path) -> None:
-    """Without them the restored worker could push nowhere; the configuration points to the restored file."""
+def test_a_backup_contains_the_pinned_host_keys(harness: Harness, tmp_path: Path) -> None:
+    """Without them the restored worker could not push; the configuration refers to the restored file."""
     (harness.folder / "hosts").write_text(KEY)
     harness.configure({"leaderboard": {"known_hosts": "file:hosts"}})
     archive = tmp_path / "backup.tar.gz"
@@ -45,7 +46,7 @@ def test_the_pinned_host_keys_come_along(harness: Harness, tmp_path: Path) -> No
 def test_an_older_archive_is_kept(
     harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is named and stays, unless the organizer says otherwise."""
+    """It is named and kept, unless the organizer allows replacing it."""
     archive = tmp_path / "backup.tar.gz"
     archive.write_bytes(b"older")
     command = ["challenge", "backup", str(archive), "--config", str(harness.path)]
@@ -59,8 +60,8 @@ def test_an_older_archive_is_kept(
     assert read_backup(archive, tmp_path / "elsewhere").exists()
 
 
-def test_in_a_folder_an_archive_is_named_by_challenge_and_time(harness: Harness, tmp_path: Path) -> None:
-    """So one backup after the other is kept."""
+def test_an_archive_in_a_folder_is_named_after_challenge_and_time(harness: Harness, tmp_path: Path) -> None:
+    """So successive backups do not replace each other."""
     (tmp_path / "backups").mkdir()
     assert guarded(["challenge", "backup", str(tmp_path / "backups"), "--config", str(harness.path)]) == 0
     (archive,) = (tmp_path / "backups").iterdir()
@@ -70,7 +71,7 @@ def test_in_a_folder_an_archive_is_named_by_challenge_and_time(harness: Harness,
 
 @pytest.mark.parametrize("flow", [False, True], ids=["by indentation", "between braces"])
 def test_comments_of_the_configuration_come_back(harness: Harness, tmp_path: Path, flow: bool) -> None:
-    """What the archive's layout asks for is changed, and nothing else."""
+    """Only what the archive's layout requires is changed."""
     text = "# Ours since 2025.\n" + yaml.safe_dump(
         read_yaml(harness.path.read_text()), default_flow_style=flow
     )
@@ -92,7 +93,7 @@ def test_comments_of_the_configuration_come_back(harness: Harness, tmp_path: Pat
 def test_a_restore_says_which_tokens_are_missing(
     harness: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each with the place where it is to go; one that is there is not named."""
+    """Each is listed with its place; an existing one is not listed."""
     monkeypatch.setenv("HOOK", "https://example.org/hook")
     monkeypatch.delenv("GITHUB_TOKEN", raising=False)
     changes = {"evalai": {"token": "file:token"}, "alerts": {"webhook": "env:HOOK"}}
@@ -128,8 +129,8 @@ def test_no_backup_is_made_of_a_damaged_database(harness: Harness, tmp_path: Pat
     assert archive.read_bytes() == b"older"
 
 
-def test_host_keys_that_are_gone_are_told(harness: Harness, tmp_path: Path) -> None:
-    """A backup that would lack them is none."""
+def test_missing_host_keys_are_reported(harness: Harness, tmp_path: Path) -> None:
+    """No backup is made without them."""
     harness.configure({"leaderboard": {"known_hosts": "file:hosts"}})
     with open_session(harness.path) as session, pytest.raises(OrganizerError) as told:
         write_backup(session, harness.path, tmp_path / "backup.tar.gz")
@@ -138,7 +139,7 @@ def test_host_keys_that_are_gone_are_told(harness: Harness, tmp_path: Path) -> N
 
 
 def test_a_challenge_without_pinned_keys_has_none_afterwards(harness: Harness, tmp_path: Path) -> None:
-    """Nothing is made up."""
+    """None are invented."""
     with open_session(harness.path) as session:
         write_backup(session, harness.path, tmp_path / "backup.tar.gz")
     folder = tmp_path / "elsewhere"
@@ -146,8 +147,8 @@ def test_a_challenge_without_pinned_keys_has_none_afterwards(harness: Harness, t
     assert not (folder / "known_hosts").exists()
 
 
-def test_a_restored_worker_goes_on_from_what_was_published(harness: Harness, tmp_path: Path) -> None:
-    """Receipts that were published after the backup stay; what was answered since is named, and a re-run of each brings it back."""
+def test_a_restored_worker_continues_from_what_was_published(harness: Harness, tmp_path: Path) -> None:
+    """Later receipts stay valid; submissions answered since are named, and a re-run brings each back."""
     harness.configure({"leaderboard": {"receipts_every": 1000}})
     archive = tmp_path / "backup.tar.gz"
     with harness.worker() as worker:
@@ -194,7 +195,7 @@ def test_a_restored_worker_goes_on_from_what_was_published(harness: Harness, tmp
 def test_a_commitment_that_a_restored_worker_does_not_know_is_never_overwritten(
     harness: Harness, worker: StepWorker
 ) -> None:
-    """Nothing is pushed over it: the organizer is told, by the doctor as well, and decides."""
+    """Nothing is pushed over it: the worker and the doctor tell the organizer, who decides."""
 
     def examined() -> Level:
         report = examine(harness.path, clock=lambda: datetime.now(UTC), only=["board.commitments"])
@@ -229,10 +230,8 @@ def test_a_commitment_that_a_restored_worker_does_not_know_is_never_overwritten(
         (b"\xff", False),
     ],
 )
-def test_only_a_log_that_goes_on_from_ours_is_taken_over(
-    harness: Harness, public: bytes, ahead: bool
-) -> None:
-    """What is no chain is not believed; ends of lines do not matter; afterwards ours lacks nothing."""
+def test_only_a_log_that_continues_ours_is_taken_over(harness: Harness, public: bytes, ahead: bool) -> None:
+    """Lines that do not continue the chain are ignored, line ends do not matter, and afterwards our log is complete."""
     with closing(harness.store()) as store:
         with store.write() as tx:
             for day in (1, 2, 3):
@@ -252,3 +251,41 @@ def test_only_a_log_that_goes_on_from_ours_is_taken_over(
             assert receipts.take_over(tx, found.value, now=now)
             assert not receipts.take_over(tx, found.value, now=now)  # somebody was quicker
             receipts.check_growth(public % lines, receipts.receipts_file(tx))
+
+
+def test_a_folder_that_cannot_be_made_is_not_blamed_on_the_backup(harness: Harness, tmp_path: Path) -> None:
+    """The message names the archive, the folder and the reason."""
+    archive, place = tmp_path / "backup.tar.gz", tmp_path / "file" / "elsewhere"
+    with open_session(harness.path) as session:
+        write_backup(session, harness.path, archive)
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(InfrastructureError) as told:
+        read_backup(archive, place)
+    assert told.value.code == "restore.failed"
+    assert told.value.sentence == f"{archive} cannot be restored into {place}: Not a directory."
+
+
+@pytest.mark.parametrize("end", [100, -100], ids=["at its beginning", "near its end"])
+def test_an_archive_that_is_cut_off_is_damaged(harness: Harness, tmp_path: Path, end: int) -> None:
+    """Wherever it ends, another backup is asked for."""
+    archive = tmp_path / "backup.tar.gz"
+    with open_session(harness.path) as session:
+        write_backup(session, harness.path, archive)
+    archive.write_bytes(archive.read_bytes()[:end])
+    with pytest.raises(OrganizerError) as told:
+        read_backup(archive, tmp_path / "elsewhere")
+    assert told.value.code == "restore.damaged"
+
+
+def test_an_archive_whose_content_changed_is_damaged(harness: Harness, tmp_path: Path) -> None:
+    """The checksum at the end of the archive is compared, because other labels or another secret would go unnoticed."""
+    archive = tmp_path / "backup.tar.gz"
+    with open_session(harness.path) as session:
+        write_backup(session, harness.path, archive)
+    content = archive.read_bytes()
+    secret = (harness.folder / "challenge.secret").read_bytes()
+    changed = gzip.decompress(content).replace(secret, secret[::-1])
+    archive.write_bytes(gzip.compress(changed)[:-8] + content[-8:])
+    with pytest.raises(OrganizerError) as told:
+        read_backup(archive, tmp_path / "elsewhere")
+    assert told.value.code == "restore.damaged"

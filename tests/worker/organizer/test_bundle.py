@@ -24,7 +24,7 @@ NOW = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
 
 @pytest.fixture
 def challenge(tmp_path: Path) -> Path:
-    """A freshly initialized challenge with a title that is hard on YAML and HTML."""
+    """A new challenge with a title that is difficult for YAML and HTML."""
     folder = tmp_path / "challenge"
     plan = scaffold.NewChallenge(title='Émbed: "2" <b>&amp; #1', phases={"dev": 4, "eval": 5}, dim=64)
     scaffold.create(folder, plan, now=NOW)
@@ -38,7 +38,7 @@ def contents(archive: Path) -> dict[str, bytes]:
 
 
 def document(challenge: Path) -> dict[str, Any]:
-    """The bundle's YAML, read."""
+    """The bundle's YAML, parsed."""
     return yaml.safe_load((challenge / "bundle" / bundle.CONFIG_NAME).read_text(encoding="utf-8"))
 
 
@@ -53,12 +53,12 @@ def faults_after(challenge: Path, change: Callable[[dict[str, Any]], None]) -> l
 
 
 def test_fresh_bundle_has_no_faults(challenge: Path) -> None:
-    """What `init` packs is what EvalAI and the worker accept."""
+    """EvalAI and the worker accept what `init` packs."""
     assert bundle_faults(challenge / "bundle.zip", load(challenge / "challenge.yaml")) == []
 
 
-def test_codenames_are_the_configurations(challenge: Path) -> None:
-    """Phases, splits and metric of the bundle are those that the worker looks for."""
+def test_codenames_match_the_configuration(challenge: Path) -> None:
+    """The bundle has the phases, splits and metric that the worker looks for."""
     made, configuration = document(challenge), load(challenge / "challenge.yaml")
     assert [phase["codename"] for phase in made["challenge_phases"]] == list(configuration.phases)
     assert [split["codename"] for split in made["dataset_splits"]] == ["dev_split", "eval_split"]
@@ -67,7 +67,7 @@ def test_codenames_are_the_configurations(challenge: Path) -> None:
 
 
 def test_limits_are_those_of_2025(challenge: Path) -> None:
-    """Ten submissions a day while developing, three in all in the last phase."""
+    """Ten submissions a day in the development phase, and three in total in the last phase."""
     dev, last = document(challenge)["challenge_phases"]
     assert dev["max_submissions_per_day"] == 10
     assert dev["max_submissions"] > 1000
@@ -75,7 +75,7 @@ def test_limits_are_those_of_2025(challenge: Path) -> None:
 
 
 def test_title_survives(challenge: Path) -> None:
-    """A title is text: in the YAML as it is, in the pages escaped."""
+    """A title is text: unchanged in the YAML, and escaped in the pages."""
     assert document(challenge)["title"] == 'Émbed: "2" <b>&amp; #1'
     page = (challenge / "bundle" / "description.html").read_text(encoding="utf-8")
     assert "&lt;b&gt;&amp;amp; #1" in page
@@ -83,7 +83,7 @@ def test_title_survives(challenge: Path) -> None:
 
 
 def test_pages_tell_nothing_about_tasks(challenge: Path) -> None:
-    """Neither names nor types nor the number of the example tasks stand anywhere in the bundle, nor does a label file."""
+    """The bundle contains neither names nor types nor the number of the example tasks, and no label file."""
     names = {path.name for path in challenge.glob("tasks/*/*")} | {"digit", "ink"}
     for name, data in contents(challenge / "bundle.zip").items():
         assert Path(name).name not in names
@@ -92,7 +92,7 @@ def test_pages_tell_nothing_about_tasks(challenge: Path) -> None:
 
 
 def test_packing_is_reproducible(challenge: Path) -> None:
-    """Equal sources make equal bytes, so a bundle that changed was changed by somebody."""
+    """Equal sources give equal bytes."""
     again = challenge / "again.zip"
     bundle.pack(challenge / "bundle", again)
     assert again.read_bytes() == (challenge / "bundle.zip").read_bytes()
@@ -119,14 +119,14 @@ def test_packing_is_reproducible(challenge: Path) -> None:
     ],
 )
 def test_a_repositorys_page_follows_from_its_address(repository: str, address: str | None) -> None:
-    """Where people read the board, without what may be a password; None where nothing can be said."""
+    """The address has no password; it is None if it cannot be derived."""
     assert web_address(repository) == address
 
 
 def test_the_pages_link_the_leaderboard_once_it_is_known(
     challenge: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Until the repository is configured the page has a fill-in that packing names; then packing writes the link."""
+    """Until the repository is configured, packing names the pages with a placeholder; then it writes the link."""
     bundle_command(challenge)
     told = capfd.readouterr().err
     assert "evaluation_details.html does not link to the leaderboard yet" in told
@@ -144,7 +144,7 @@ def test_the_pages_link_the_leaderboard_once_it_is_known(
 
 
 def test_evaluation_script_is_a_zip_within(challenge: Path) -> None:
-    """EvalAI imports `evaluate` from the inner zip's top."""
+    """EvalAI imports `evaluate` from the top of the inner zip."""
     files = contents(challenge / "bundle.zip")
     with zipfile.ZipFile(io.BytesIO(files["evaluation_script.zip"])) as script:
         assert sorted(script.namelist()) == ["__init__.py", "main.py"]
@@ -224,7 +224,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_fault_is_found(challenge: Path, fault: str) -> None:
-    """Each rule of the bundle has a fault that proves it."""
+    """Each rule for the bundle has a planted fault."""
     change, words = FAULTS[fault]
     (challenge / "bundle" / "other.png").write_text("not a picture")
     faults = faults_after(challenge, lambda made: change(made) and None)
@@ -232,7 +232,7 @@ def test_planted_fault_is_found(challenge: Path, fault: str) -> None:
 
 
 def test_label_file_in_the_bundle_is_found(challenge: Path) -> None:
-    """A hidden task that slipped into the bundle under any name is found before the upload."""
+    """A hidden task in the bundle, under any name, is found before the upload."""
     label_file = next((challenge / "tasks" / "dev").glob("*.csv"))
     (challenge / "bundle" / "innocent.txt").write_bytes(label_file.read_bytes())
     with pytest.raises(OrganizerError, match=r"innocent\.txt is a label file"):
@@ -240,8 +240,8 @@ def test_label_file_in_the_bundle_is_found(challenge: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"no zip"])
-def test_no_zip_is_a_fault(tmp_path: Path, data: bytes) -> None:
-    """Whatever the file is, the answer is a sentence."""
+def test_a_file_that_is_no_zip_is_a_fault(tmp_path: Path, data: bytes) -> None:
+    """Whatever the file contains, the result is a sentence."""
     archive = tmp_path / "x.zip"
     archive.write_bytes(data)
     assert bundle_faults(archive) == [f"{archive} is not a zip file."]
@@ -257,7 +257,7 @@ def test_broken_yaml_is_a_fault(tmp_path: Path, yaml_text: str) -> None:
 
 
 def test_single_phase_has_no_total_limit(challenge: Path) -> None:
-    """Three in all is for an evaluation phase that follows another; a lone phase keeps ten a day."""
+    """Three in total applies to an evaluation phase that follows another; a single phase keeps ten a day."""
     loaded = load(challenge / "challenge.yaml")
     lone = Configuration.model_validate(
         {**loaded.model_dump(), "phases": {"dev": loaded.phases["dev"].model_dump()}}
@@ -267,7 +267,7 @@ def test_single_phase_has_no_total_limit(challenge: Path) -> None:
 
 
 def test_the_terms_say_that_names_stay_public(challenge: Path) -> None:
-    """A history that only grows forgets nothing; who takes part is told beforehand."""
+    """The published history only grows, and participants are told this before they take part."""
     page = (challenge / "bundle" / "terms_and_conditions.html").read_text(encoding="utf-8")
     assert "Team names, mean scores and the dates of submissions are published in a public repository" in page
     assert "replace its name with a pseudonym" in page
@@ -294,7 +294,7 @@ def pages_with(challenge: Path, phase: str, **keys: object) -> dict[str, str]:
     ],
 )
 def test_the_pages_say_which_submission_counts(challenge: Path, selection: str, sentence: str) -> None:
-    """Participants read the rule of each phase where they submit, and where scoring is explained."""
+    """Each phase's page, and the page about scoring, state the rule."""
     pages = pages_with(challenge, "dev", selection=selection, ladder_step=0.25)
     assert sentence in pages["phase_dev.html"]
     assert sentence in pages["evaluation_details.html"]
@@ -302,7 +302,7 @@ def test_the_pages_say_which_submission_counts(challenge: Path, selection: str, 
 
 
 def test_the_pages_say_when_values_are_shown(challenge: Path) -> None:
-    """Only the phase that keeps values back until its end says so."""
+    """Only the page of a phase that withholds its values says so."""
     sentence = "Mean Q and ranks are shown when the organizers close this phase."
     pages = pages_with(challenge, "eval", shown="at_end")
     assert sentence not in pages["phase_dev.html"]
@@ -321,7 +321,7 @@ def test_the_pages_say_when_values_are_shown(challenge: Path) -> None:
     ],
 )
 def test_the_terms_say_whose_embeddings_are_published(challenge: Path, rule: str, sentence: str) -> None:
-    """Participants read before they send anything what the reveal publishes."""
+    """Participants are told before their first submission what the reveal publishes."""
     path = challenge / "challenge.yaml"
     document = yaml.safe_load(path.read_text(encoding="utf-8")) | {"fairness": {"publish_files": rule}}
     path.write_text(yaml.safe_dump(document), encoding="utf-8")
@@ -330,8 +330,8 @@ def test_the_terms_say_whose_embeddings_are_published(challenge: Path, rule: str
     assert sentence in page
 
 
-def test_a_rule_that_there_is_not_is_refused(challenge: Path) -> None:
-    """Nobody is told of a rule that means nothing."""
+def test_an_unknown_rule_is_refused(challenge: Path) -> None:
+    """Participants must not be told a rule without a meaning."""
     path = challenge / "challenge.yaml"
     document = yaml.safe_load(path.read_text(encoding="utf-8")) | {"fairness": {"publish_files": "top:0"}}
     path.write_text(yaml.safe_dump(document), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The private report compares what teams sent, from their stored files."""
+"""The private report compares the teams' stored files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def noisy(share: float) -> bytes:
 
 
 def test_a_noisy_copy_is_named(tmp_path: Path, fork_server: ForkServer) -> None:
-    """A second account's copy is found in the stored files; a file that is gone is not compared; the asking leaves nothing behind."""
+    """A second account's copy is found; a missing file is not compared; the comparison leaves nothing behind."""
     with Harness(tmp_path, fork_server=fork_server) as harness:
         first = harness.submit("A")
         second = harness.submit("B", noisy(0.02))

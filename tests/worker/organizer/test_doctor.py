@@ -1,4 +1,4 @@
-"""The doctor: every check notices its planted fault, a healthy challenge has none, and nothing in the world is changed."""
+"""The doctor: every check finds its planted fault, a healthy challenge has no findings, and nothing is changed outside."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def challenge(healthy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_every_check_has_a_fault_that_proves_it() -> None:
-    """Checks and planted faults are the same set, and there are at least thirty."""
+    """There is a planted fault for every check, and there are at least thirty checks."""
     ids = [check.id for check in CHECKS]
     assert len(set(ids)) == len(ids)
     assert set(ids) == set(FAULTS)
@@ -68,7 +68,7 @@ def test_every_check_has_a_fault_that_proves_it() -> None:
 
 
 def test_a_check_needs_only_what_comes_before_it() -> None:
-    """A check whose needs failed can be skipped, because they were made first."""
+    """The needed checks run first, so that a check can be skipped if one failed."""
     made: set[str] = set()
     for check in CHECKS:
         assert set(check.needs) <= made
@@ -76,7 +76,7 @@ def test_a_check_needs_only_what_comes_before_it() -> None:
 
 
 def test_a_healthy_challenge_has_no_finding(challenge: FaultyChallenge) -> None:
-    """Where nothing is wrong nothing is found, and nothing is skipped."""
+    """In a healthy challenge nothing is found, and nothing is skipped."""
     report = challenge.examine()
     assert [outcome.to_json() for outcome in report.outcomes if outcome.level is not Level.OK] == []
     assert report.level is Level.OK
@@ -89,7 +89,7 @@ def test_a_healthy_challenge_has_no_finding(challenge: FaultyChallenge) -> None:
     ids=[*FAULTS, *(f"{identifier}-{number}" for number, (identifier, _) in enumerate(SHADES))],
 )
 def test_a_check_finds_its_fault(challenge: FaultyChallenge, identifier: str, fault: Fault) -> None:
-    """Each check, and no other one in its stead, notices its fault, and says what to do about it."""
+    """The check itself, and not another one, finds its fault, and says what to do."""
     fault.plant(challenge)
     report = challenge.examine(identifier)
     (outcome,) = [outcome for outcome in report.outcomes if outcome.check.id == identifier]
@@ -101,7 +101,7 @@ def test_a_check_finds_its_fault(challenge: FaultyChallenge, identifier: str, fa
 
 
 def test_a_place_that_the_units_open_is_no_finding(challenge: FaultyChallenge) -> None:
-    """What the doctor asks for makes the finding go; each finding names key, place and unit."""
+    """Following the cure removes the finding; each finding names key, place and unit."""
     FAULTS["machine.service"].plant(challenge)
     (outcome,) = challenge.examine("machine.service").at(Level.FAIL)
     (state, board) = outcome.findings
@@ -116,8 +116,8 @@ def test_a_place_that_the_units_open_is_no_finding(challenge: FaultyChallenge) -
     assert challenge.look("machine.service").level is Level.OK
 
 
-def test_three_letters_of_a_hash_are_no_name(challenge: FaultyChallenge) -> None:
-    """A task called like a part of an id that nobody would read as a word is no finding."""
+def test_three_letters_of_a_hash_are_not_a_name(challenge: FaultyChallenge) -> None:
+    """A task whose name is a part of an id, but not a word in it, is no finding."""
     folder = challenge.folder / "tasks" / "dev"
     some_id = next(name for name in public_ids("dev") if re.match(r"img_[a-f]{3}", name))
     (folder / "alpha__regr.csv").rename(folder / f"{some_id[4:7]}__regr.csv")
@@ -135,10 +135,10 @@ def test_three_letters_of_a_hash_are_no_name(challenge: FaultyChallenge) -> None
         ),
     ],
 )
-def test_how_long_the_first_score_waits_is_shown_although_all_is_well(
+def test_the_wait_for_the_first_score_is_shown_even_without_problems(
     challenge: FaultyChallenge, fairness: dict[str, object], words: str
 ) -> None:
-    """Nobody should be surprised that nothing is scored for a while."""
+    """Organizers should know in advance that nothing is scored for a while."""
     changing({"fairness": fairness})(challenge)
     (outcome,) = [
         one for one in challenge.examine("beacon.chosen").outcomes if one.check.id == "beacon.chosen"
@@ -148,7 +148,7 @@ def test_how_long_the_first_score_waits_is_shown_although_all_is_well(
 
 
 def test_what_depends_on_a_failed_check_is_skipped(challenge: FaultyChallenge) -> None:
-    """Behind a failure nothing is guessed: the dependent checks name it."""
+    """Dependent checks guess nothing, and name the failed check."""
     FAULTS["evalai.accepted"].plant(challenge)
     outcomes = {outcome.check.id: outcome for outcome in challenge.examine("evalai.metric").outcomes}
     assert outcomes["evalai.server"].level is Level.OK
@@ -159,7 +159,7 @@ def test_what_depends_on_a_failed_check_is_skipped(challenge: FaultyChallenge) -
 
 
 def test_a_file_that_cannot_be_read_leaves_the_rest_skipped(challenge: FaultyChallenge) -> None:
-    """Without a configuration there is one failure, and no second one that follows from it."""
+    """Without a configuration there is one failure, and none that follows from it."""
     FAULTS["configuration.file"].plant(challenge)
     report = challenge.examine()
     assert [outcome.check.id for outcome in report.at(Level.FAIL)] == ["configuration.file"]
@@ -180,7 +180,7 @@ def fingerprint(folder: Path) -> dict[str, str]:
 
 
 def test_an_examination_changes_nothing(challenge: FaultyChallenge) -> None:
-    """Nothing is received, written, pushed or posted, and no file of the challenge is made or touched."""
+    """Nothing is received, written, pushed or posted, and no file of the challenge is made or changed."""
     challenge.open()
     waiting = challenge.evalai.submit("A", "dev", b"id,0\n")
     before, entries = fingerprint(challenge.folder), len(challenge.evalai.journal)
@@ -202,7 +202,7 @@ def test_an_examination_changes_nothing(challenge: FaultyChallenge) -> None:
 
 
 def test_offline_makes_no_connection(challenge: FaultyChallenge) -> None:
-    """Without other machines the remote checks are skipped, and the others are made."""
+    """Only the remote checks are skipped."""
     challenge.open()
     entries = len(challenge.evalai.journal)
     report = challenge.look(offline=True)
@@ -226,7 +226,7 @@ def doctor(challenge: FaultyChallenge, *arguments: str) -> subprocess.CompletedP
 
 
 def test_two_challenges_on_one_queue_are_named_as_such(challenge: FaultyChallenge) -> None:
-    """EvalAI's HTTP 500 for the queue alone is no outage: the server is well, and the cure is a queue of one's own."""
+    """EvalAI's HTTP 500 for the queue alone is no outage; the cure is a separate queue."""
     challenge.settings = replace(challenge.settings, shared_queue=True)
     outcomes = {outcome.check.id: outcome for outcome in challenge.examine("evalai.challenge").outcomes}
     assert outcomes["evalai.server"].level is Level.OK
@@ -237,8 +237,8 @@ def test_two_challenges_on_one_queue_are_named_as_such(challenge: FaultyChalleng
     assert outcomes["evalai.challenge"].level is Level.SKIPPED
 
 
-def test_the_cure_for_another_standing_on_evalai_cures_it(challenge: FaultyChallenge) -> None:
-    """The request that the finding names changes what EvalAI shows, and the next examination finds nothing."""
+def test_the_cure_for_the_wrong_selection_at_evalai_works(challenge: FaultyChallenge) -> None:
+    """The request in the finding changes EvalAI's setting, and the next examination finds nothing."""
     challenge.spoil_phase("dev", by_latest=False)
     (finding,) = challenge.examine("evalai.latest").outcomes[-1].findings
     request = re.search(r"PATCH (\S+) (\{.*\})", finding.cure)
@@ -270,7 +270,7 @@ def test_the_cure_for_another_standing_on_evalai_cures_it(challenge: FaultyChall
 
 
 def test_a_throttled_examination_waits_as_long_as_evalai_asks(challenge: FaultyChallenge) -> None:
-    """A daemon shares the account's calls: what EvalAI refuses for this minute is asked again after it, and the wait is told."""
+    """A daemon uses the same account: a refused call is repeated after the wait, which is reported."""
     challenge.hands = ManualClock(datetime.now(UTC))
     challenge.settings = replace(challenge.settings, throttle_per_minute=2)
     report = challenge.examine("evalai.metric")
@@ -279,8 +279,8 @@ def test_a_throttled_examination_waits_as_long_as_evalai_asks(challenge: FaultyC
     assert "waiting 60 s, as EvalAI asks" in challenge.waits[0][1]
 
 
-def test_the_command_tells_failures_first_and_ends_with_1(challenge: FaultyChallenge) -> None:
-    """What must be fixed stands at the top with its cure, each fault counted; what passed is one line for each group."""
+def test_the_command_shows_failures_first_and_ends_with_1(challenge: FaultyChallenge) -> None:
+    """Faults come first with their cures, each counted; passed checks are one line for each group."""
     FAULTS["ids.sorted"].plant(challenge)
     (challenge.folder / "eval.txt").write_text("\n".join(public_ids("eval")[::-1]))
     FAULTS["evalai.published"].plant(challenge)
@@ -308,8 +308,8 @@ def test_the_command_tells_failures_first_and_ends_with_1(challenge: FaultyChall
         assert hidden not in done.stdout + done.stderr
 
 
-def test_all_that_is_still_an_example_is_one_problem_alone(challenge: FaultyChallenge) -> None:
-    """It is named with what to put there; what depends on it is not tried, so nobody is sent to look at the network or at other labels."""
+def test_all_placeholders_are_one_problem(challenge: FaultyChallenge) -> None:
+    """They are named with what to enter; what depends on them is not checked, so that there are no misleading findings."""
     challenge.change({"evalai": {"challenge": 0, "queue": EXAMPLE_QUEUE}})
     challenge.change({"leaderboard": {"repository": EXAMPLE_REPOSITORY}})
     example_tasks(challenge)
@@ -329,7 +329,7 @@ def test_all_that_is_still_an_example_is_one_problem_alone(challenge: FaultyChal
 
 
 def test_the_phase_whose_examples_were_replaced_is_checked(challenge: FaultyChallenge) -> None:
-    """A phase with examples keeps no other phase from being checked; its own tasks are not looked at, whatever is wrong with them."""
+    """A phase with examples does not prevent checks of other phases; its own tasks are not checked."""
     example_tasks(challenge)
     challenge.labels("dev", "late__regr.csv", [("img_nowhere", "1")])
     challenge.labels(
@@ -340,22 +340,21 @@ def test_the_phase_whose_examples_were_replaced_is_checked(challenge: FaultyChal
     assert "eval/alpha__regr.csv" in finding.sentence
 
 
-def test_too_few_steps_are_told_with_their_number(challenge: FaultyChallenge) -> None:
-    """A probe with as many steps as are asked for is no finding; with one epoch less it is, and the epochs of the cure cure it."""
-    changing({"scoring": {"epochs": 8}})(
-        challenge
-    )  # 72 steps; weights can move 0.01 · √8 of their initial size in each
+def test_too_few_steps_are_reported_with_their_number(challenge: FaultyChallenge) -> None:
+    """Exactly the required number of steps is no finding; with one epoch less it is, and following the cure removes it."""
+    # 72 steps; in each, weights can move by 0.01 · √8 of their initial size
+    changing({"scoring": {"epochs": 8}})(challenge)
     assert challenge.examine("labels.steps").level is Level.OK
     changing({"scoring": {"epochs": 7}})(challenge)
     dev, _ = challenge.examine("labels.steps").outcomes[-1].findings
     assert "of 3 of 3 tasks" in dev.sentence
-    assert "train 63 steps in each fold" in dev.sentence
-    assert "at least 71 are needed" in dev.sentence
+    assert "train for 63 steps in each fold" in dev.sentence
+    assert "at least 71 steps are needed" in dev.sentence
     assert "set scoring.epochs to 8 or more" in dev.cure
 
 
-def test_asked_for_all_the_command_lists_every_check(challenge: FaultyChallenge) -> None:
-    """With --all each check has its line, with the facts that it found."""
+def test_the_option_all_lists_every_check(challenge: FaultyChallenge) -> None:
+    """With --all each check has a line with the facts that it found."""
     challenge.open()
     done = doctor(challenge, "--offline", "--all")
     assert done.returncode == 0
@@ -365,7 +364,7 @@ def test_asked_for_all_the_command_lists_every_check(challenge: FaultyChallenge)
 
 
 def test_warnings_alone_end_with_0_and_json_is_one_document(challenge: FaultyChallenge) -> None:
-    """With --json stdout is one document and nothing else, a wait is told on stderr; a warning does not stop a launch."""
+    """With --json stdout has only one document, and waits are reported on stderr; a warning does not prevent a launch."""
     FAULTS["configuration.folds"].plant(challenge)
     challenge.open()
     challenge.evalai.set_faults(FaultPlan(storm_s=0.5))  # Retry-After has whole seconds: 1

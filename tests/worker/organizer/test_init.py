@@ -60,7 +60,7 @@ def model_keys(model: type[BaseModel], prefix: str = "") -> set[str]:
 
 
 def test_example_has_every_key_and_no_other() -> None:
-    """The annotated example and the model have the same keys, each with a comment."""
+    """The annotated example and the model have the same keys, and each has a comment."""
     path = shipped("config/challenge.yaml")
     document = yaml.safe_load(path.read_text(encoding="utf-8"))
     for phase in document["phases"].values():
@@ -69,8 +69,8 @@ def test_example_has_every_key_and_no_other() -> None:
     assert set(load(path).phases) == {"dev", "eval"}
 
 
-def test_what_is_called_the_default_is_the_default() -> None:
-    """A value whose comment says default may be left out without a change."""
+def test_values_called_default_are_the_defaults() -> None:
+    """A value whose comment calls it the default can be left out without any change."""
     path = shipped("config/challenge.yaml")
     whole = load(path)
     lean = [line for line in path.read_text(encoding="utf-8").splitlines() if "# default" not in line]
@@ -80,7 +80,7 @@ def test_what_is_called_the_default_is_the_default() -> None:
 
 
 def test_init_makes_a_challenge_that_loads(tmp_path: Path) -> None:
-    """Configuration, secret, tasks and ids of a new challenge pass the worker's own readers."""
+    """The worker can load the configuration, secret, tasks and ids of a new challenge."""
     scaffold.create(tmp_path / "c", PLAN, now=NOW)
     configuration = load(tmp_path / "c" / "challenge.yaml")
     assert {name: phase.folds for name, phase in configuration.phases.items()} == {"dev": 4, "eval": 6}
@@ -109,7 +109,7 @@ def test_two_challenges_have_two_secrets(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["challenge.yaml", "challenge.secret", "tasks", "bundle.zip"])
 def test_nothing_is_overwritten(tmp_path: Path, name: str) -> None:
-    """If anything of a challenge is there, nothing at all is written."""
+    """If any file of a challenge exists, nothing is written."""
     (tmp_path / name).write_text("mine")
     with pytest.raises(OrganizerError, match="exists"):
         scaffold.create(tmp_path, PLAN, now=NOW)
@@ -125,7 +125,7 @@ def test_secret_is_never_replaced(tmp_path: Path) -> None:
 
 
 def test_impossible_plan_leaves_nothing(tmp_path: Path) -> None:
-    """What no configuration may hold is refused, with the folder as it was."""
+    """An invalid configuration is refused, and the folder is unchanged."""
     plan = scaffold.NewChallenge(title="x", phases={"dev": 0}, dim=4)
     with pytest.raises(OrganizerError):
         scaffold.create(tmp_path / "c", plan, now=NOW)
@@ -133,7 +133,7 @@ def test_impossible_plan_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_folds_for_all_or_for_each() -> None:
-    """One number serves all phases; otherwise there is one for each."""
+    """One number applies to all phases; otherwise each phase has one."""
     assert scaffold.with_folds(["a", "b"], [3]) == {"a": 3, "b": 3}
     assert scaffold.with_folds(["a", "b"], [3, 4]) == {"a": 3, "b": 4}
     for phases, folds in ((["a", "b", "c"], [1, 2]), (["a", "a"], [1]), (["a/b"], [1])):
@@ -147,7 +147,7 @@ def test_folds_for_all_or_for_each() -> None:
     dim=st.integers(1, 4096),
 )
 def test_any_plan_becomes_its_configuration(title: str, phases: list[str], dim: int) -> None:
-    """Values of a plan arrive as they are, whatever YAML thinks of them, and every comment stays."""
+    """Values are kept exactly, whatever YAML would make of them, and every comment stays."""
     wanted: dict[str, dict[str, object]] = {
         name: {"folds": 7, "split": f"{name}_s", "eligible_if_scored_in": None} for name in phases
     }
@@ -164,7 +164,7 @@ def test_any_plan_becomes_its_configuration(title: str, phases: list[str], dim: 
 
 
 def test_init_proposes_how_values_are_shown(tmp_path: Path) -> None:
-    """The Ladder while teams develop, and nothing before the end in the last of several phases."""
+    """The Ladder in the first phases, and no values before the end in the last of several phases."""
     scaffold.create(tmp_path / "two", PLAN, now=NOW)
     dev, last = load(tmp_path / "two" / "challenge.yaml").phases.values()
     assert (dev.selection, dev.ladder_step, dev.shown) == ("ladder", 0.5, "at_once")
@@ -175,7 +175,7 @@ def test_init_proposes_how_values_are_shown(tmp_path: Path) -> None:
 
 
 def test_changed_value_is_not_called_default() -> None:
-    """A comment that says default goes with the default."""
+    """A comment that says default is removed with the default."""
     text = configuration_text.annotated_configuration(
         {"submission.embedding_dim": 64}, {"dev": {}, "eval": {}}
     )
@@ -184,13 +184,13 @@ def test_changed_value_is_not_called_default() -> None:
 
 
 def test_unknown_key_cannot_be_set() -> None:
-    """A key that the example does not have is a mistake of ours."""
+    """A key that the example does not have is a defect."""
     with pytest.raises(KeyError):
         configuration_text.set_value("a:\n  b: 1\n", ("a", "c"), 2)
 
 
 def test_init_writes_what_an_organizer_decides_and_nothing_else(tmp_path: Path) -> None:
-    """About fifteen lines, none of another challenge's values, and a path at which every key is explained."""
+    """About fifteen lines, without another challenge's values, and a path to the explanation of every key."""
     scaffold.create(tmp_path / "c", PLAN, now=NOW)
     text = (tmp_path / "c" / "challenge.yaml").read_text(encoding="utf-8")
     keys_said = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
@@ -202,8 +202,8 @@ def test_init_writes_what_an_organizer_decides_and_nothing_else(tmp_path: Path) 
     assert yaml.safe_load(text)["evalai"]["challenge"] == 0
 
 
-def test_keys_that_are_called_after_the_phase() -> None:
-    """Where nothing is said, folders, list and split follow from the codename; what is said wins."""
+def test_keys_that_are_named_after_the_phase() -> None:
+    """By default, folders, list and split follow from the codename; explicit values take precedence."""
     document = {
         "challenge": {"title": "T"},
         "evalai": {"challenge": 1, "queue": "q"},
@@ -225,15 +225,15 @@ def test_keys_that_are_called_after_the_phase() -> None:
         ({"repository": "hmm"}, "'hmm' is not the address of a git repository"),
     ],
 )
-def test_wrong_options_are_told_in_a_sentence(tmp_path: Path, wrong: dict[str, Any], said: str) -> None:
-    """The option, what it must be, and what it is; nothing is written."""
+def test_wrong_options_get_a_sentence(tmp_path: Path, wrong: dict[str, Any], said: str) -> None:
+    """It names the option, its allowed values and the given one; nothing is written."""
     with pytest.raises(OrganizerError, match=re.escape(said)):
         init(tmp_path / "c", yes=True, **wrong)
     assert not (tmp_path / "c").exists()
 
 
 def test_wrong_answers_are_asked_again(tmp_path: Path) -> None:
-    """At a terminal, each wrong answer gets a sentence and the question once more; the next commands come last."""
+    """At a terminal, each wrong answer gets a sentence and the same question; the next commands come last."""
     child, terminal = pty.openpty()
     script = (
         f"from worker.cli import main; import sys; sys.argv[1:] = ['init', {str(tmp_path / 'c')!r}]; main()"
@@ -260,7 +260,7 @@ def test_wrong_answers_are_asked_again(tmp_path: Path) -> None:
 
 
 def test_the_old_name_of_bundle_still_packs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """It says the new one; a bundle whose open form is gone is written again."""
+    """It prints the new name; missing sources of the bundle are written again."""
     scaffold.create(tmp_path / "c", PLAN, now=NOW)
     shutil.rmtree(tmp_path / "c" / "bundle")
     (tmp_path / "c" / "bundle.zip").unlink()
@@ -272,7 +272,7 @@ def test_the_old_name_of_bundle_still_packs(tmp_path: Path, capfd: pytest.Captur
 def test_the_next_steps_name_what_evalai_does_not_do_by_itself(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The switch that an import drops, and a queue that is there from the upload on, before anybody approves anything."""
+    """A setting that an import drops, and a queue that exists from the upload on, before the approval."""
     init(tmp_path / "challenge", yes=True)
     steps = capfd.readouterr().out.partition("Before launch:")[2]
     assert '"Sort by latest"' in steps

@@ -1,4 +1,4 @@
-"""The page of messages holds every code of the code, and no other."""
+"""The page of messages has every code in the software, and no other."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BY_NAME = {f"{OPEN}name{CLOSE}.stderr", f"evaluate.{OPEN}outcome{CLOSE}"}
 
 @pytest.fixture(scope="module")
 def found() -> tuple[Message, ...]:
-    """All messages of the code."""
+    """All messages in the code."""
     return messages()
 
 
@@ -32,13 +32,13 @@ def source() -> str:
 
 
 def test_the_page_is_up_to_date() -> None:
-    """After a change of a message, the page is written again: ``python -m worker.organizer.message_docs``."""
+    """After a change of a message, generate the page again: ``python -m worker.organizer.message_docs``."""
     assert PLACE.read_text(encoding="utf-8") == document()
     assert message_docs.main(["--check"]) == 0
 
 
 def test_every_code_is_on_the_page(source: str) -> None:
-    """A code that is written out where a message is raised is on the page."""
+    """Every code that is a literal where a message is raised is on the page."""
     page = PLACE.read_text(encoding="utf-8")
     assert [code for code in sorted(set(WRITTEN.findall(source))) if f"`{code}`" not in page] == []
 
@@ -61,7 +61,7 @@ def test_findings_are_of_checks(found: tuple[Message, ...]) -> None:
 
 
 def test_values_are_shown_by_what_they_are() -> None:
-    """In italics in prose and in capitals in code; no private character and no variable's raw name is left."""
+    """In italics in prose and in capitals in code; no private-use character and no raw variable name is left."""
     page = document()
     assert not {OPEN, CLOSE} & set(page)
     assert "| `task.exists` | *folder* exists already. | Choose another folder. |" in page
@@ -72,8 +72,8 @@ def test_values_are_shown_by_what_they_are() -> None:
     assert re.findall(r"strerror|STRERROR|\*\w+_\w+\*|\*__", page) == []
 
 
-def test_a_general_sentence_stands_for_its_cases() -> None:
-    """A page needs no row for each key of which the same is said."""
+def test_a_general_sentence_covers_special_cases() -> None:
+    """The page needs no row for each key with the same sentence."""
     general, special = f"{OPEN}key{CLOSE} is empty.", "challenge.secret is empty."
     assert message_docs._merged([special, general]) == [general]
     assert message_docs._merged([f"{key} is wrong." for key in "abcd"]) == ["… is wrong."]

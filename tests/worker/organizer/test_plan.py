@@ -1,4 +1,4 @@
-"""The plan: laws of the queue, and the command as people use it."""
+"""The plan: properties of the queue, and the command."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ LOAD = Load(
 PACE = Pace(probe_core_s=0.2, read_s=1.0, start_s=1.0, csv_bytes=160_000_000, kept_bytes=80_000_000, cores=2)
 
 
-def test_the_sums_are_sums() -> None:
-    """Seconds, hours, disk and calls follow from load and pace by arithmetic alone."""
+def test_totals_follow_by_arithmetic() -> None:
+    """Seconds, hours, disk and calls are computed from load and speed."""
     plan = make_plan(LOAD, PACE)
     assert plan.evaluation_s == pytest.approx(1 + 1 + 9 * 200 * 0.2 / 8)
     assert plan.machine_hours == pytest.approx(400 * plan.evaluation_s / 3600)
@@ -44,8 +44,8 @@ def test_the_sums_are_sums() -> None:
     assert plan.calls_per_minute == pytest.approx(100 * 6 / 60)
 
 
-def test_an_empty_queue_waits_for_nothing_but_itself() -> None:
-    """One submission waits for its calls, its download and its evaluation."""
+def test_a_single_submission_does_not_queue() -> None:
+    """It only waits for its own calls, download and evaluation."""
     waits = simulate(LOAD, PACE, 30.0, 1, 1)
     alone = 6 / 50 * 60 + 160_000_000 * 8 / 200e6 + 30.0
     assert waits.median_s == pytest.approx(alone)
@@ -53,19 +53,19 @@ def test_an_empty_queue_waits_for_nothing_but_itself() -> None:
 
 
 def test_more_machines_never_wait_longer() -> None:
-    """Waits fall with machines, and rise with the crowd."""
+    """Waits fall with machines, and rise with submissions."""
     waits = [simulate(LOAD, PACE, 120.0, 100, machines) for machines in (1, 2, 4, 8)]
     assert all(a.most_s >= b.most_s and a.median_s >= b.median_s for a, b in itertools.pairwise(waits))
     assert simulate(LOAD, PACE, 120.0, 200, 2).most_s > waits[1].most_s
 
 
-def test_an_overfull_machine_works_the_queue_off_at_its_pace() -> None:
+def test_an_overloaded_machine_works_through_the_queue_at_its_speed() -> None:
     """A hundred evaluations of 120 s on one machine end 200 minutes after the first arrival, whatever the calls do."""
     assert simulate(LOAD, PACE, 120.0, 100, 1).longest_s == pytest.approx(100 * 120 - 3600, rel=0.1)
 
 
 def test_the_plan_names_the_fewest_machines_that_keep_the_patience() -> None:
-    """With one machine fewer the patience would not hold."""
+    """With one machine less, the waits would be too long."""
     slow = replace(PACE, probe_core_s=2.0)
     plan = make_plan(LOAD, slow)
     assert plan.machines is not None
@@ -76,15 +76,15 @@ def test_the_plan_names_the_fewest_machines_that_keep_the_patience() -> None:
     assert plan.bound_by == "scoring" or plan.machines * 3600 / plan.evaluation_s >= crowd
 
 
-def test_calls_can_be_the_ceiling() -> None:
-    """When EvalAI's limit is the ceiling, no number of machines is named, and the plan says so."""
+def test_calls_can_be_the_limit() -> None:
+    """If EvalAI's limit decides, no number of machines is given, and the plan says so."""
     plan = make_plan(replace(LOAD, submissions=8000, patience_s=600), replace(PACE, probe_core_s=0.001))
     assert plan.machines is None
     assert plan.bound_by == "calls"
 
 
 def test_the_command_measures_and_prints_one_document() -> None:
-    """``plan --json`` prints one JSON document; the figures are those of its own measurement."""
+    """``plan --json`` prints one JSON document with the figures of its own measurement."""
     done = subprocess.run(
         [
             *(sys.executable, "-m", "worker.cli", "plan", "--json", "--submissions", "40", "--tasks", "2"),
@@ -108,7 +108,7 @@ def test_the_command_measures_and_prints_one_document() -> None:
 
 
 def test_the_plan_is_for_the_challenge_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its most expensive phase is planned for; without a challenge a usual one."""
+    """It is for the most expensive phase; without a challenge, for a usual one."""
     monkeypatch.chdir(tmp_path)
     assert size_of(None) == USUAL
     folder = tmp_path / "challenge"

@@ -1,4 +1,4 @@
-"""Rescoring beside a worker that runs: board and answers stand on the same tasks in every moment, and nothing falls between old and new."""
+"""Rescoring while a worker runs: board and answers always use the same tasks, and no submission is missed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from worker.state import State, leader_lock
 
 
 def huge() -> bytes:
-    """Return embeddings that cannot be trained on as they are, only standardized."""
+    """Return embeddings that can be trained on only after standardization."""
     head, *rows = embeddings(NEW).decode().splitlines()
     cells = [row.split(",") for row in rows]
     scaled = [
@@ -30,7 +30,7 @@ def huge() -> bytes:
 
 
 def rescoring_at(harness: Harness, moment: str) -> Callable[[str], None]:
-    """Return a checkpoint that lets a rescore with another task happen when the worker first comes there."""
+    """Return a checkpoint function that rescores with another task when the worker first reaches a checkpoint."""
     left = [moment]
 
     def checkpoint(name: str) -> None:
@@ -45,7 +45,7 @@ def rescoring_at(harness: Harness, moment: str) -> Callable[[str], None]:
 def test_the_board_follows_a_rescore_however_quickly_its_answers_are_posted(
     harness: Harness, worker: StepWorker
 ) -> None:
-    """A round of publishing that begins before the worker has read the new tasks takes nothing for published."""
+    """A publish cycle from before the change does not mark the new answers as published."""
     pk = harness.submit("A", embeddings(1), phase="eval")
     worker.drive()
     for round_number in range(3):
@@ -59,8 +59,8 @@ def test_the_board_follows_a_rescore_however_quickly_its_answers_are_posted(
     assert worker.alerts() == set()
 
 
-def test_an_edited_phase_goes_on_as_it_was_recorded(harness: Harness, worker: StepWorker) -> None:
-    """Neither a start nor a decision of a person takes files up; `status` says that they differ, and a rescore takes them up."""
+def test_an_edited_phase_keeps_its_record(harness: Harness, worker: StepWorker) -> None:
+    """Neither a start nor an organizer's decision applies changed files; `status` reports them, and a rescore applies them."""
     harness.submit("A", embeddings(1))
     gone = harness.submit("B", embeddings(2))
     worker.drive()
@@ -83,10 +83,8 @@ def test_an_edited_phase_goes_on_as_it_was_recorded(harness: Harness, worker: St
     assert harness.boards()[0]["q_mean"] != board["A"]
 
 
-def test_a_board_shows_what_evalai_shows_while_epsilon_is_another(
-    harness: Harness, worker: StepWorker
-) -> None:
-    """Mean Q is that of the protocol that the scores stand on, whatever the configuration says meanwhile."""
+def test_a_board_keeps_its_epsilon_until_a_rescore(harness: Harness, worker: StepWorker) -> None:
+    """Mean Q uses the protocol of the scores, whatever the configuration says meanwhile."""
     pk, gone = harness.submit("A", embeddings(1)), harness.submit("B", embeddings(2))
     worker.drive()
     harness.configure({"scoring": {"epsilon": 0.5}})
@@ -99,7 +97,7 @@ def test_a_board_shows_what_evalai_shows_while_epsilon_is_another(
 
 
 def test_a_submission_under_way_is_answered_on_the_new_tasks(harness: Harness) -> None:
-    """What it lacks of them is scored in another attempt; no answer stands on tasks that were given up meanwhile."""
+    """Its missing cells are scored in another attempt; no answer uses dropped tasks."""
     with harness.worker(checkpoint=rescoring_at(harness, "after child evaluate")) as worker:
         pk = harness.submit("A", embeddings(NEW))
         worker.drive()
@@ -113,7 +111,7 @@ def test_a_submission_under_way_is_answered_on_the_new_tasks(harness: Harness) -
 def test_what_is_answered_while_a_rescore_goes_on_is_rescored_too(
     harness: Harness, worker: StepWorker
 ) -> None:
-    """A daemon beside it answers from known cells of the old tasks; the new tasks are taken up when that row is complete as well."""
+    """A running daemon answers from cells of the old tasks; the new tasks apply once that row is complete as well."""
     first = harness.submit("A", embeddings(0))
     worker.drive()
     late: list[int] = []
@@ -135,7 +133,7 @@ def test_what_is_answered_while_a_rescore_goes_on_is_rescored_too(
 
 
 def rescored(harness: Harness, worker: StepWorker) -> int:
-    """Rescore beside a worker that leads; it works while the rescore waits for it."""
+    """Rescore while a worker leads, which continues while the rescore waits for it."""
     configuration = worker.daemon.context.configuration
     with (
         closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock,
@@ -156,16 +154,15 @@ def wanted(worker: StepWorker, *, open_only: bool = False) -> list[int]:
 
 def lose_file(worker: StepWorker, pk: int) -> str:
     """Remove the stored file of an answered submission; return its hash."""
-    worker.drive(
-        lambda: not any(map(worth_compressing, worker.daemon.files.stored()))
-    )  # none comes back from that
+    # Compressing a stored file would bring it back, so wait until nothing is left to compress.
+    worker.drive(lambda: not any(map(worth_compressing, worker.daemon.files.stored())))
     file_hash = str(worker.row(pk).file_hash)
     worker.daemon.files.remove(file_hash)
     return file_hash
 
 
 def test_a_file_that_is_gone_is_fetched_again_for_a_rescore(harness: Harness, worker: StepWorker) -> None:
-    """EvalAI is asked for a fresh address, on request alone; its answer and its attempts stay as they were until it is rescored."""
+    """EvalAI is asked for a fresh address only on request; the answer and the attempts stay until the rescore."""
     gone, kept = harness.submit("A", embeddings(0)), harness.submit("B", embeddings(1))
     worker.drive()
     file_hash = lose_file(worker, gone)
@@ -187,10 +184,10 @@ def test_a_file_that_is_gone_is_fetched_again_for_a_rescore(harness: Harness, wo
 @pytest.mark.parametrize(
     ("content", "reason"), [(embeddings(5), "another file"), (None, "has expired .HTTP 404.")]
 )
-def test_a_file_that_cannot_be_had_stops_a_rescore_until_its_submission_is_disqualified(
+def test_a_missing_file_stops_a_rescore_until_its_submission_is_disqualified(
     harness: Harness, worker: StepWorker, content: bytes | None, reason: str
 ) -> None:
-    """The submission is named, with why; nothing is taken up by halves, and what is off the board needs no new cells."""
+    """The submission is named with the reason; nothing is applied in part, and a row off the board needs no new cells."""
     gone, kept = harness.submit("A", embeddings(0)), harness.submit("B", embeddings(1))
     worker.drive()
     lose_file(worker, gone)
@@ -220,12 +217,12 @@ def test_a_file_that_cannot_be_had_stops_a_rescore_until_its_submission_is_disqu
 def test_what_a_rescore_asked_for_without_a_worker_is_fetched_by_the_next_one(
     harness: Harness, worker: StepWorker
 ) -> None:
-    """The request stays, and housekeeping leaves the file alone, however old it is, until the rescore has been done."""
+    """The request stays, and housekeeping keeps the file, however old, until the rescore is done."""
     pk = harness.submit("A", embeddings(0))
     worker.drive()
     file_hash = lose_file(worker, pk)
     harness.add_task("late__regr", seed=3)
-    with pytest.raises(InfrastructureError, match="1 stored files") as error:
+    with pytest.raises(InfrastructureError, match="1 missing file from EvalAI") as error:
         harness.rescore()
     assert error.value.code == "rescore.no_leader"
     harness.configure({"submission": {"keep_days": 1e-6}})
@@ -241,7 +238,7 @@ def test_what_a_rescore_asked_for_without_a_worker_is_fetched_by_the_next_one(
 
 
 def test_an_answer_on_its_way_does_not_swallow_the_new_one(harness: Harness) -> None:
-    """The old answer arrives after the rescore: the new one is posted over it, once."""
+    """If the old answer arrives after the rescore, the new one is posted over it, once."""
     gate = Gate("before call post")
     with harness.worker(checkpoint=gate) as worker:
         gate.close()
@@ -260,7 +257,7 @@ def test_an_answer_on_its_way_does_not_swallow_the_new_one(harness: Harness) -> 
 
 
 def test_a_failure_on_tasks_that_were_given_up_is_tried_on_the_new_ones(harness: Harness) -> None:
-    """What tells the team that training failed must be true of the tasks that count."""
+    """A message that training failed must be true of the tasks that count."""
     harness.configure({"scoring": {"standardize_embeddings": False}})
     with harness.worker(checkpoint=rescoring_at(harness, "after child evaluate")) as worker:
         pk = harness.submit("A", huge())
@@ -270,7 +267,7 @@ def test_a_failure_on_tasks_that_were_given_up_is_tried_on_the_new_ones(harness:
 
 
 def test_a_rerun_that_waits_keeps_its_original_on_the_board(harness: Harness, worker: StepWorker) -> None:
-    """EvalAI shows the original as cancelled and takes no answer for it; its row counts until the re-run is answered."""
+    """EvalAI shows the original as cancelled and accepts no answer for it; its row counts until the re-run is answered."""
     old = harness.submit("A", embeddings(0))
     worker.drive()
     assert harness.command("challenge", "pause").returncode == 0
@@ -292,7 +289,7 @@ def test_a_rerun_that_waits_keeps_its_original_on_the_board(harness: Harness, wo
 
 
 def test_what_cannot_be_scored_on_the_new_protocol_is_named(harness: Harness, worker: StepWorker) -> None:
-    """Nothing is taken up until the organizer has decided about it; off the board it holds nothing up."""
+    """Nothing is applied until the organizer has decided about it; off the board it stops nothing."""
     pk = harness.submit("A", huge())
     worker.drive()
     before = harness.boards()
@@ -318,7 +315,7 @@ def test_what_cannot_be_scored_on_the_new_protocol_is_named(harness: Harness, wo
 def test_a_rescore_keeps_the_limits_of_a_submission_and_goes_on_once_they_are_raised(
     harness: Harness, worker: StepWorker, limit: str, code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Labels that make the probes eat time or memory must not take the machine away from the worker beside it."""
+    """Labels that make the probes use much time or memory must not slow down the running worker."""
     pk = harness.submit("A", embeddings(0))
     worker.drive()
     before = harness.boards()
@@ -341,7 +338,7 @@ def test_a_rescore_keeps_the_limits_of_a_submission_and_goes_on_once_they_are_ra
 
 
 def test_a_rescore_commits_to_its_phase_alone(harness: Harness, worker: StepWorker) -> None:
-    """Another phase's files may be in an editor: what was committed to of it stays."""
+    """Another phase's files may be half edited, so its commitment is unchanged."""
     harness.submit("A", embeddings(0))
     harness.submit("A", embeddings(0), phase="eval")
     worker.drive()
@@ -359,7 +356,7 @@ def test_a_rescore_commits_to_its_phase_alone(harness: Harness, worker: StepWork
 
 
 def test_a_running_worker_takes_up_what_nothing_was_scored_on(tmp_path: Path) -> None:
-    """Tasks that are corrected before the first score are committed to by hand, and scored on at once."""
+    """Tasks corrected before the first score can be committed to by command, and are used at once."""
     with Harness(tmp_path, clock=ManualClock()) as harness, harness.worker() as worker:
         worker.drive()
         harness.add_task("late__regr", seed=1)
@@ -374,7 +371,7 @@ def test_a_running_worker_takes_up_what_nothing_was_scored_on(tmp_path: Path) ->
 
 
 def test_a_running_worker_takes_up_a_beacon(tmp_path: Path) -> None:
-    """No restart is needed, and nothing is scored on splits that the beacon has no part in."""
+    """No restart is needed, and nothing is scored on splits without the beacon."""
     with Harness(tmp_path, clock=ManualClock()) as harness, harness.worker() as worker:
         worker.drive()
         before = worker.daemon.context.phases["dev"].protocol.hash

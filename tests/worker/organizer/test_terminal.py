@@ -1,4 +1,4 @@
-"""Text of participants and servers reaches the organizer's terminal as signs, in every command that quotes it."""
+"""Untrusted text reaches the organizer's terminal only as text, in every command that quotes it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ HOSTILE = "Ada\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\u2066\x7f\rB"
 OBEYED = set("\x1b\x9b\x07\x7f\r\u202e\u2066")
 
 
-def test_a_console_only_shows() -> None:
-    """Lines, styled text and cells of tables alike; what the program styles itself stays styled."""
+def test_a_console_shows_text_without_any_effect() -> None:
+    """This holds for lines, styled text and cells of tables; the program's own styles still work."""
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, color_system="standard", width=120)
     table = Table()
@@ -31,8 +31,8 @@ def test_a_console_only_shows() -> None:
     assert "\x1b[2J" not in shown
 
 
-def test_commands_only_show_what_others_wrote(harness: Harness, worker: StepWorker) -> None:
-    """A team's name in the audit, the awards and a replay, and a server's text in the status."""
+def test_commands_show_untrusted_text_without_any_effect(harness: Harness, worker: StepWorker) -> None:
+    """For example a team's name in the audit, the awards and a replay, or a server's text in the status."""
     harness.submit(HOSTILE)
     worker.drive()
     with worker.store.write() as tx:

@@ -1,8 +1,9 @@
-"""What a challenge asks of a submission, wherever its published files are."""
+"""What a challenge requires of a submission, wherever its published files are."""
 
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from scoring.errors import NeucoError, OrganizerError
+from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from scoring.protocol import ids_hash
 from tests.scoring.inputs.reading_tables import DIM, IDS, from_lines, good, lines_of
 from tests.worker.harness.harness import clean_environment
@@ -28,7 +29,7 @@ APP.command()(template)
 
 
 class Quiet(SimpleHTTPRequestHandler):
-    """A web server of a folder that writes no log."""
+    """A web server for a folder that writes no log."""
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
@@ -36,7 +37,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def public(tmp_path: Path) -> Path:
-    """A folder with what a challenge of two phases publishes; the second has not opened."""
+    """A folder with the published files of a challenge with two phases, the second of which has not opened."""
     folder = tmp_path / "public"
     (folder / "ids").mkdir(parents=True)
     protocol = {"embedding_dim": DIM, "ids_hash": ids_hash(IDS)}
@@ -50,7 +51,7 @@ def public(tmp_path: Path) -> Path:
 
 
 def git(folder: Path, *arguments: str) -> None:
-    """Run git as nobody."""
+    """Run git without the user's configuration."""
     identity = ("-c", "user.name=x", "-c", "user.email=x@example.org")
     command = ["git", "-C", str(folder), *identity, *arguments]
     subprocess.run(command, check=True, env=clean_environment(), capture_output=True)
@@ -58,7 +59,7 @@ def git(folder: Path, *arguments: str) -> None:
 
 @pytest.fixture
 def bare(public: Path, tmp_path: Path) -> Path:
-    """The same as a bare repository whose HEAD names a branch that is not there."""
+    """The same as a bare repository whose HEAD names a missing branch."""
     git(public, "init", "-q", "-b", "main")
     git(public, "add", ".")
     git(public, "commit", "-qm", "all")
@@ -80,7 +81,7 @@ def address(public: Path) -> Iterator[str]:
 def test_ids_and_dimension_come_from_wherever_they_are_published(
     public: Path, bare: Path, address: str
 ) -> None:
-    """A folder, a file in it, a repository, its clone without files, an address: all say the same."""
+    """A folder, a file in it, a repository, its clone without files, and an address give the same."""
     (public.parent / "clone").mkdir()
     git(public.parent / "clone", "clone", "-q", "--no-checkout", "-b", "main", str(bare), ".")
     places = [str(public), str(public / "commitment.json"), str(bare), f"file://{bare}", address]
@@ -90,7 +91,7 @@ def test_ids_and_dimension_come_from_wherever_they_are_published(
 
 
 def test_validate_and_template_need_nothing_else(bare: Path, tmp_path: Path) -> None:
-    """A template has every id and no value, which is what the check says of it; a good file is valid for its phase; a bad one is fixed."""
+    """A template has every id and no value, and the check says so; a good file is valid for its phase; a bad one is fixed."""
 
     def run(*arguments: str) -> tuple[int, str, NeucoError | None]:
         done = CliRunner().invoke(APP, [*arguments, "--challenge", str(bare), "--phase", "dev"])
@@ -111,7 +112,7 @@ def test_validate_and_template_need_nothing_else(bare: Path, tmp_path: Path) -> 
         0,
         [
             f"Wrote {fixed}: 12 rows in the order of their ids, with the columns id and 0 to 3.",
-            '  Renamed the columns "1" to "4" to 0 to 3.',
+            '  Renamed 4 columns: "1" to "4" are now 0 to 3.',
         ],
     )
     code, text, _ = run("validate", fixed)
@@ -126,7 +127,7 @@ def test_validate_and_template_need_nothing_else(bare: Path, tmp_path: Path) -> 
 
 
 def spoil(public: Path, case: str) -> None:
-    """Publish something that cannot be used."""
+    """Publish something unusable."""
     if case == "other ids":
         (public / "ids/dev.txt").write_text("a\nb\n")
     elif case == "not JSON":
@@ -146,8 +147,10 @@ def spoil(public: Path, case: str) -> None:
         ("no phase", None, "The challenge has several phases."),
     ],
 )
-def test_what_cannot_be_used_is_said(public: Path, case: str, phase: str | None, words: str) -> None:
-    """With what to do instead; no verdict on the submission, so the exit status is 2."""
+def test_unusable_published_files_are_reported(
+    public: Path, case: str, phase: str | None, words: str
+) -> None:
+    """The message says what to do instead; it is no verdict on the submission, so the exit status is 2."""
     spoil(public, case)
     with pytest.raises(OrganizerError) as error:
         asked(None, None, str(public), phase)
@@ -155,8 +158,8 @@ def test_what_cannot_be_used_is_said(public: Path, case: str, phase: str | None,
     assert error.value.cure
 
 
-def test_places_without_a_challenge_are_said(tmp_path: Path, bare: Path, address: str) -> None:
-    """A folder without its files, a repository to which nothing was pushed, an address without encryption, or with nothing there."""
+def test_places_without_a_challenge_are_refused(tmp_path: Path, bare: Path, address: str) -> None:
+    """A folder without its files, an empty repository, an address without encryption, or one without a file."""
     git(tmp_path, "init", "-q", "--bare", "empty.git")
     (tmp_path / "folder").mkdir()
     for place, words in (
@@ -170,6 +173,18 @@ def test_places_without_a_challenge_are_said(tmp_path: Path, bare: Path, address
             asked(None, None, place, "dev")
 
 
+def test_an_unreachable_challenge_says_nothing_of_the_file(tmp_path: Path) -> None:
+    """The exit status is 2, because 1 would say that the file is refused."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))  # nobody listens there
+        address = f"http://127.0.0.1:{free.getsockname()[1]}/commitment.json"
+        (tmp_path / "good.csv").write_bytes(good())
+        done = CliRunner().invoke(APP, ["validate", str(tmp_path / "good.csv"), "--challenge", address])
+    assert isinstance(done.exception, InfrastructureError)
+    assert done.exception.exit_code == 2
+    assert done.exception.sentence.startswith(f"{address} cannot be fetched")
+
+
 @pytest.mark.parametrize(
     "given",
     [
@@ -181,7 +196,7 @@ def test_places_without_a_challenge_are_said(tmp_path: Path, bare: Path, address
     ],
 )
 def test_options_that_say_too_little_or_too_much_are_refused(given: tuple[object, ...]) -> None:
-    """Ids and dimension are said once."""
+    """Ids and dimension must be given exactly once."""
     with pytest.raises(OrganizerError) as error:
         asked(*given)  # type: ignore[arg-type]
     assert error.value.code == "validate.usage"

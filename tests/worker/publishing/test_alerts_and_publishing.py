@@ -1,4 +1,4 @@
-"""What the organizer hears, once; and a board that follows the scores without holding them up."""
+"""Each alert is sent once, and the board follows the scores without delaying them."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def hook() -> Iterator[Hook]:
     hook.close()
 
 
-def test_an_alert_is_told_once_and_again_when_it_comes_back(harness: Harness, hook: Hook) -> None:
-    """While it lasts it is told once; after its end it is news again."""
+def test_an_alert_is_sent_once_and_again_when_it_returns(harness: Harness, hook: Hook) -> None:
+    """It is sent once while it lasts; after its end, it is new again."""
     (harness.folder / "hook").write_text(hook.url)
     harness.configure({"alerts": {"webhook": "file:hook"}})
     with harness.worker() as worker:
@@ -52,10 +52,8 @@ def test_an_alert_is_told_once_and_again_when_it_comes_back(harness: Harness, ho
         assert set(hook.agents) == {f"neuco-worker/{version('neuco-worker')}"}
 
 
-def test_a_state_that_fails_for_a_minute_is_told_once_and_again_when_it_fails_again(
-    harness: Harness, hook: Hook
-) -> None:
-    """A lock passes, an outage does not; as long as it lasts it is told once, though it cannot be recorded."""
+def test_a_failing_state_is_reported_once_and_again_when_it_fails_again(harness: Harness, hook: Hook) -> None:
+    """Only a failure of more than a minute is reported, once while it lasts, although it cannot be recorded."""
     (harness.folder / "hook").write_text(hook.url)
     harness.configure({"alerts": {"webhook": "file:hook"}})
     error = InfrastructureError("The state database failed: locked.", cure="Wait.", code="state.database")
@@ -73,7 +71,7 @@ def test_a_state_that_fails_for_a_minute_is_told_once_and_again_when_it_fails_ag
         assert worker.alerts() == set()
 
 
-def test_a_webhook_that_refuses_is_tried_again_and_holds_nothing_up(harness: Harness, hook: Hook) -> None:
+def test_a_refusing_webhook_is_tried_again_and_delays_nothing(harness: Harness, hook: Hook) -> None:
     """Alerts wait for their webhook; submissions do not."""
     hook.status = 500
     (harness.folder / "hook").write_text(hook.url)
@@ -91,10 +89,10 @@ def test_a_webhook_that_refuses_is_tried_again_and_holds_nothing_up(harness: Har
             assert tx.alerts(unsent_only=True) == []
 
 
-def test_a_webhook_whose_address_is_gone_is_tried_again_and_holds_nothing_up(
+def test_a_webhook_with_a_missing_address_is_tried_again_and_delays_nothing(
     harness: Harness, hook: Hook
 ) -> None:
-    """Neither a step nor the telling of a state that fails breaks on the file in which the address stood."""
+    """A missing file with the address breaks neither a step nor the report of a failing state."""
     place = harness.folder / "hook"
     place.write_text(hook.url)
     harness.configure({"alerts": {"webhook": "file:hook"}})
@@ -116,7 +114,7 @@ def test_a_webhook_whose_address_is_gone_is_tried_again_and_holds_nothing_up(
 
 
 def test_the_push_follows_the_remotes_return(harness: Harness, worker: StepWorker) -> None:
-    """Scoring never waits; the push comes within 90 seconds of the remote's return, and the alert is over."""
+    """Scoring never waits; the push comes within 90 seconds of the remote's return, and the alert is resolved."""
     away = harness.board.with_name("away.git")
     harness.board.rename(away)
     pk = harness.submit("A", embeddings(1))
@@ -135,7 +133,7 @@ def test_the_push_follows_the_remotes_return(harness: Harness, worker: StepWorke
 
 
 def test_a_change_while_a_push_is_under_way_is_pushed_next(harness: Harness) -> None:
-    """What the listing brings during a push is not taken for published."""
+    """A change that the listing brings during a push does not count as published."""
     with push_under_way(harness) as (worker, gate, pk):
         harness.evalai.edit(pk, is_flagged=True)
         worker.clock.advance(30)  # the listing is due
@@ -148,7 +146,7 @@ def test_a_change_while_a_push_is_under_way_is_pushed_next(harness: Harness) -> 
 
 @pytest.mark.parametrize("what", ["disqualify", "rules"])
 def test_what_a_person_decides_during_a_push_is_pushed_next(harness: Harness, what: str) -> None:
-    """A disqualification or another rule is not on the board that is on its way; another one follows by itself."""
+    """A disqualification or another rule is not in the current push; another push follows by itself."""
     with push_under_way(harness) as (worker, gate, pk):
         if what == "disqualify":
             assert harness.command("challenge", "disqualify", str(pk), "--reason", "a test").returncode == 0
@@ -161,8 +159,8 @@ def test_what_a_person_decides_during_a_push_is_pushed_next(harness: Harness, wh
         assert harness.teams() == []
 
 
-def test_a_phase_closes_on_all_that_was_answered(harness: Harness) -> None:
-    """Also on what no board showed yet; what comes later stands on none until the board may move again."""
+def test_a_phase_closes_with_everything_that_was_answered(harness: Harness) -> None:
+    """This includes answers that no board has shown; later ones are on none until the board is opened again."""
     harness.configure({"leaderboard": {"publish_every": 3600}})
     with harness.worker() as worker:
         first = harness.submit("A", embeddings(1))
@@ -188,7 +186,7 @@ def test_a_phase_closes_on_all_that_was_answered(harness: Harness) -> None:
 
 
 def test_a_freeze_while_a_board_is_computed_comes_first(harness: Harness) -> None:
-    """The board that was under way is not stored: the closed one is final, and what it shows is what was there."""
+    """The board in progress is not stored: the closed one is final."""
     from leaderboard.ranking import board as boards
 
     with harness.worker() as worker:
@@ -218,7 +216,7 @@ def test_a_freeze_while_a_board_is_computed_comes_first(harness: Harness) -> Non
 
 
 def test_somebody_elses_commit_is_kept(harness: Harness, worker: StepWorker) -> None:
-    """The board is put on whatever stands at the branch's tip."""
+    """The board is committed on top of whatever is at the branch's tip."""
     harness.submit("A", embeddings(1))
     worker.drive()
     tip = git(harness.board, "rev-parse", "main").strip()
@@ -233,13 +231,13 @@ def test_somebody_elses_commit_is_kept(harness: Harness, worker: StepWorker) -> 
 
 
 def messages(harness: Harness) -> list[str]:
-    """Return the messages of the branch, oldest first; what moved is left out, for it follows from the scores."""
+    """Return the commit messages of the branch, oldest first, without the changed ranks, which follow from the scores."""
     said = git(harness.board, "log", "--reverse", "--format=%B%x00", "main").split("\0")
     return [re.sub(r", \d+ (own|passive) moves?", "", text).strip() for text in said if text.strip()]
 
 
 def test_a_commit_says_what_it_changes(harness: Harness, worker: StepWorker) -> None:
-    """A batch of receipts is not an update of a board, and neither are a closed board and a reveal."""
+    """A batch of receipts, a closed board and a reveal are distinguished from a new board."""
     harness.configure({"leaderboard": {"receipts_every": 1000}})
     worker.reload()
     worker.drive()
@@ -267,8 +265,8 @@ def test_a_commit_says_what_it_changes(harness: Harness, worker: StepWorker) -> 
     ]
 
 
-def test_what_an_earlier_push_lost_is_told_by_the_next(harness: Harness, worker: StepWorker) -> None:
-    """A commit that brings several boards names the submissions of all of them."""
+def test_a_commit_message_covers_an_earlier_lost_push(harness: Harness, worker: StepWorker) -> None:
+    """A commit with several boards names the submissions of all of them."""
     worker.drive()
     away = harness.board.rename(harness.folder / "away.git")
     pks: list[int] = []
@@ -288,13 +286,13 @@ def test_what_an_earlier_push_lost_is_told_by_the_next(harness: Harness, worker:
 
 
 def batches(harness: Harness) -> list[datetime]:
-    """Return the times on the batches of the public log."""
+    """Return the times of the batches in the public log."""
     lines = git(harness.board, "show", "main:receipts.jsonl").splitlines()
     return [datetime.fromisoformat(json.loads(line)["made_at"]) for line in lines]
 
 
-def test_no_batch_is_dated_back(harness: Harness, worker: StepWorker) -> None:
-    """After a change of the cadence and after a pause the next batch carries its own time; those that would have been are not made up."""
+def test_no_batch_is_backdated(harness: Harness, worker: StepWorker) -> None:
+    """After a new interval or a pause the next batch carries its own time; missed ones are not made up for."""
     hour, slack = timedelta(hours=1), timedelta(minutes=10)
     harness.configure({"leaderboard": {"receipts_every": 24 * 3600}})
     worker.reload()
@@ -324,7 +322,7 @@ def test_no_batch_is_dated_back(harness: Harness, worker: StepWorker) -> None:
 
 
 def test_failures_and_resends_cause_no_commit(harness: Harness, worker: StepWorker) -> None:
-    """Only what changes the board is committed."""
+    """Only changes of the board are committed."""
     pk = harness.submit("A", embeddings(1))
     worker.drive()
     commits = harness.commits()
@@ -347,7 +345,7 @@ def test_failures_and_resends_cause_no_commit(harness: Harness, worker: StepWork
     ],
 )
 def test_no_log_line_holds_a_secret(secret: str) -> None:
-    """What looks like a token, and what is known to be secret, is taken out of every text, however deep."""
+    """Text that looks like a token, and every known secret, is removed from every text, however deep."""
     clean = Redactor(["correct horse battery staple"])
     event = clean(
         None, "info", {"event": f"failed with {secret}!", "more": {"deep": [secret, ("x", secret)]}}
@@ -357,7 +355,7 @@ def test_no_log_line_holds_a_secret(secret: str) -> None:
 
 
 def test_a_log_line_is_a_sentence_a_key_and_ids(harness: Harness, worker: StepWorker) -> None:
-    """Each line of a submission's way names its event and its submission."""
+    """Each line about a submission names its event and its submission."""
     pk = harness.submit("A", embeddings(1))
     with structlog.testing.capture_logs() as lines:
         worker.daemon.context.log = structlog.get_logger("neuco_worker")

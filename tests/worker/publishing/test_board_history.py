@@ -1,4 +1,4 @@
-"""The history of boards in memory: every board, each read once, and no more of it than the board needs."""
+"""The history of boards in memory: every board is read once, and only what is needed is kept."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from worker.state import Store
 
 
 def store_boards(store: Store, boards: list[Board]) -> None:
-    """Keep boards as a round of publishing does."""
+    """Store boards as a publish cycle does."""
     with store.write() as tx:
         for board in boards:
             tx.add_board(board.phase, board.sequence, to_json(board), made_at=board.made_at)
 
 
-def test_it_reads_what_was_stored(tmp_path: Path) -> None:
-    """However the boards came, they are read in order and whole, but for the private figures of all but the latest."""
+def test_the_stored_boards_are_read_in_order(tmp_path: Path) -> None:
+    """Boards are read completely, but the private figures only for the latest."""
     boards = [
         replace(board, private=Private(fingerprint=f"{board.sequence}"))
         for board in moving_site(2 * PORTION + 7).phases[0].history
@@ -49,7 +49,7 @@ def test_it_reads_what_was_stored(tmp_path: Path) -> None:
 
 
 def test_a_board_is_read_once_and_an_unchanged_row_kept_once(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    """A round costs what is new, not what there is."""
+    """A cycle costs only as much as there are new boards."""
     boards = list(moving_site(30).phases[0].history)
     store = Store(f"sqlite:///{tmp_path}/worker.db")
     history = BoardHistory()

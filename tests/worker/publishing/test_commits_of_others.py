@@ -1,4 +1,4 @@
-"""What others push to the leaderboard's branch stops nothing, is put right, and is told once."""
+"""What others push to the leaderboard's branch stops nothing, is corrected, and is reported once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def show(board: Path, path: str) -> str:
 
 
 def spoil(board: Path, files: Mapping[str, bytes | None], clone: Path) -> str:
-    """Push a commit with these files, by somebody else; return its hash."""
+    """Push a commit with these files as somebody else; return its hash."""
     git("clone", "--quiet", "--branch=main", str(board), str(clone), at=board)
     for path, content in files.items():
         (clone / path).unlink() if content is None else (clone / path).write_bytes(content)
@@ -48,7 +48,7 @@ def strangers_commitment(board: Path) -> bytes:
 
 
 def chained_line(board: Path) -> bytes:
-    """Return the log with one more line, which everybody can chain."""
+    """Return the log with one more line, which anyone can chain."""
     log = show(board, receipts.PATH).encode() + b"\n"
     last = json.loads(log.splitlines()[-1])
     body = {**last, "sequence": last["sequence"] + 1, "previous": last["head"]}
@@ -58,7 +58,7 @@ def chained_line(board: Path) -> bytes:
 
 
 def strangers_seal(board: Path) -> bytes:
-    """Return a seal by another key, from the end of all time."""
+    """Return a seal by another key, dated in the far future."""
     document = json.loads(show(board, seal.PATH))
     del document["signature"]
     document |= {"key": STRANGER.public, "made_at": "9999-12-31T23:59:59.999999+00:00"}
@@ -81,10 +81,10 @@ VANDALISM: dict[str, Callable[[Path], Mapping[str, bytes | None]]] = {
 
 
 @pytest.mark.parametrize("what", VANDALISM)
-def test_what_somebody_else_pushed_is_put_right_and_told_once(
+def test_commits_of_others_are_corrected_and_reported_once(
     harness: Harness, worker: StepWorker, tmp_path: Path, what: str
 ) -> None:
-    """The worker goes on publishing, over it; the organizer hears of commit and author; and nobody is called a liar."""
+    """The worker publishes over it; the organizer is told commit and author; nothing is contradicted."""
     harness.configure({"leaderboard": {"receipts_every": 30}})
     worker.reload()
     harness.submit("A", embeddings(1))
@@ -114,10 +114,8 @@ def test_what_somebody_else_pushed_is_put_right_and_told_once(
     assert worker.alerts() == set()
 
 
-def test_a_commit_that_touches_nothing_of_the_challenges_is_no_trouble(
-    harness: Harness, worker: StepWorker
-) -> None:
-    """A licence on top of ours is neither vandalism nor a forced push."""
+def test_an_unrelated_commit_raises_no_alert(harness: Harness, worker: StepWorker) -> None:
+    """A license on top of our commits is neither vandalism nor a forced push."""
     harness.submit("A", embeddings(1))
     worker.drive()
     add_file(harness.board, "LICENSE", b"mine")
@@ -130,8 +128,8 @@ def test_a_commit_that_touches_nothing_of_the_challenges_is_no_trouble(
 
 
 @pytest.mark.parametrize("how", ["back", "another branch", "gone"])
-def test_a_forced_push_is_told_and_registered(harness: Harness, worker: StepWorker, how: str) -> None:
-    """An alert, a note in the register, everything pushed again, and all of it once."""
+def test_a_forced_push_is_reported_and_registered(harness: Harness, worker: StepWorker, how: str) -> None:
+    """There are an alert and a note in the register, and everything is pushed again, once."""
     harness.submit("A", embeddings(1))
     worker.drive()
     last = git("rev-parse", "main", at=harness.board)
@@ -157,7 +155,7 @@ def test_a_forced_push_is_told_and_registered(harness: Harness, worker: StepWork
 
 
 def test_another_repository_is_no_forced_push(harness: Harness) -> None:
-    """To move the leaderboard to another repository is not to rewrite it."""
+    """Moving the leaderboard to another repository does not rewrite it."""
     harness.submit("A", embeddings(1))
     assert harness.once().returncode == 0
     bare(harness.folder / "new.git")
@@ -169,8 +167,8 @@ def test_another_repository_is_no_forced_push(harness: Harness) -> None:
         assert tx.alerts() == []
 
 
-def test_what_is_noted_after_everything_was_revealed_is_no_lie(harness: Harness) -> None:
-    """Batches go on after the end, and so does the register: nobody has opened what came later, and nobody had to."""
+def test_events_after_the_last_reveal_are_no_contradiction(harness: Harness) -> None:
+    """Batches and the register continue after the end; later events need not be opened."""
     harness.configure({"leaderboard": {"receipts_every": 30}})
     with harness.worker() as worker:
         harness.submit("A", embeddings(1))

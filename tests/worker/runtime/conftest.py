@@ -1,4 +1,4 @@
-"""Fixtures of the tests of what runs acts."""
+"""Fixtures for the tests of runners."""
 
 from __future__ import annotations
 

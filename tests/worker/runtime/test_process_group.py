@@ -1,4 +1,4 @@
-"""Groups of processes and their memory ceilings, with real processes: nothing stays, and no stranger is hit."""
+"""Process groups and their cgroups, with real processes: none is left, and no unrelated one is killed."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def group_of(tmp_path: Path, *command: str, ceiling: Ceiling | None = None) -> P
 
 
 def spoken(group: ProcessGroup) -> int:
-    """Return the number that the leader says."""
+    """Return the number that the leader prints."""
     stdout = group.streams[1]
     assert stdout is not None
     return int(stdout.readline())
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Wait until something that processes do has happened."""
+    """Wait until processes have done something."""
     ends = time.monotonic() + LIMIT_S
     while not condition():
         assert time.monotonic() < ends
@@ -44,7 +44,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """Tell whether a process runs; one that only waits to be reaped does not."""
+    """Return whether a process runs; one that only waits to be reaped does not."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -52,7 +52,7 @@ def is_alive(pid: int) -> bool:
 
 
 def test_what_a_leader_leaves_behind_is_killed_before_it_is_reaped(tmp_path: Path) -> None:
-    """As long as members may live, the dead leader keeps the group's number; then all of it is gone."""
+    """While members may be alive, the dead leader keeps the group's number; then all of them are gone."""
     group = group_of(tmp_path, "sh", "-c", STAYS)
     member = spoken(group)
     until(group.exited)
@@ -65,8 +65,8 @@ def test_what_a_leader_leaves_behind_is_killed_before_it_is_reaped(tmp_path: Pat
     group.close()
 
 
-def test_a_stranger_who_got_the_number_is_left_alone(tmp_path: Path) -> None:
-    """Once the leader was reaped its number may be anybody's, and closing the group sends nothing there."""
+def test_an_unrelated_process_with_the_reused_number_is_not_killed(tmp_path: Path) -> None:
+    """After the leader was reaped, its number may belong to any process, so closing the group sends nothing."""
     if not os.access(LAST_PID, os.W_OK):
         pytest.skip("only root may choose the number of the next process")
     group = group_of(tmp_path, "true")
@@ -93,8 +93,8 @@ def test_a_stranger_who_got_the_number_is_left_alone(tmp_path: Path) -> None:
         stranger.wait()
 
 
-def test_a_death_by_signal_is_told(tmp_path: Path) -> None:
-    """The status is negative, however the leader died, and the memory of the dead is zero."""
+def test_a_death_by_signal_is_reported(tmp_path: Path) -> None:
+    """The status is negative for any signal, and the memory of a dead process is zero."""
     group = group_of(tmp_path, "sh", "-c", "kill -SEGV $$")
     until(group.exited)
     assert group.memory_bytes() == 0
@@ -114,11 +114,11 @@ def tree(tmp_path: Path) -> Path:
 
 
 def given(tmp_path: Path, environment: dict[str, str]) -> Delegation | None:
-    """Ask for the part of the tree as a worker does at its start."""
+    """Ask for the delegated part of the tree, as a worker does at its start."""
     return delegation(environment, tree=tmp_path / "tree", membership=tmp_path / "membership")
 
 
-def test_without_the_units_word_the_tree_is_not_touched(tmp_path: Path, tree: Path) -> None:
+def test_without_delegation_the_tree_is_not_touched(tmp_path: Path, tree: Path) -> None:
     """A writable tree alone is no permission to divide it."""
     before = sorted(path.name for path in tree.iterdir())
     assert given(tmp_path, {}) is None
@@ -126,7 +126,7 @@ def test_without_the_units_word_the_tree_is_not_touched(tmp_path: Path, tree: Pa
 
 
 def test_a_delegated_part_is_divided(tmp_path: Path, tree: Path) -> None:
-    """The daemon moves into a leaf, memory is limited below, and a child gets its own group with the ceiling."""
+    """The daemon moves to a leaf, memory is limited below, and a child gets its own limited cgroup."""
     ours = given(tmp_path, {DELEGATED: "1"})
     assert ours is not None
     assert (tree / "daemon" / "cgroup.procs").read_text() == "4711\n"
@@ -149,7 +149,7 @@ def test_a_delegated_part_is_divided(tmp_path: Path, tree: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", ["no memory", "no folder", "no version 2"])
-def test_what_cannot_be_divided_is_left_to_measuring(tmp_path: Path, tree: Path, fault: str) -> None:
+def test_without_cgroups_memory_is_measured(tmp_path: Path, tree: Path, fault: str) -> None:
     """The worker starts all the same."""
     if fault == "no memory":
         (tree / "cgroup.controllers").write_text("cpu\n")
@@ -160,8 +160,8 @@ def test_what_cannot_be_divided_is_left_to_measuring(tmp_path: Path, tree: Path,
     assert given(tmp_path, {DELEGATED: "1"}) is None
 
 
-def test_a_refused_ceiling_is_left_to_measuring(tree: Path) -> None:
-    """A child starts without one when the kernel makes no group for it."""
+def test_after_a_refused_cgroup_memory_is_measured(tree: Path) -> None:
+    """A child starts without one if the kernel cannot make it."""
     (tree / "child-evaluate-7").write_text("in the way")
     assert Delegation(tree).ceiling("evaluate-7", memory_bytes=1) is None
 
@@ -184,7 +184,7 @@ def real_tree() -> Iterator[Path]:
 
 
 def test_a_process_that_left_the_group_is_killed_with_its_ceiling(tmp_path: Path, real_tree: Path) -> None:
-    """A member with a session of its own escapes its process group, not its cgroup; then the cgroup can go."""
+    """A process with its own session leaves the process group, but not the cgroup, which can then be removed."""
     folder = real_tree / "child-1"
     folder.mkdir()
     group = group_of(tmp_path, "sh", "-c", f"read go; setsid {STAYS}; sleep 1000", ceiling=Ceiling(folder))
@@ -199,7 +199,7 @@ def test_a_process_that_left_the_group_is_killed_with_its_ceiling(tmp_path: Path
     until(lambda: not is_alive(escaped))
 
     def is_removed() -> bool:
-        """Make the next child's group, which removes what a dying process has held until now."""
+        """Make the next child's cgroup, which removes those that dying processes used until now."""
         Delegation(real_tree).ceiling("2", memory_bytes=1 << 30)
         return not folder.exists()
 
@@ -207,7 +207,7 @@ def test_a_process_that_left_the_group_is_killed_with_its_ceiling(tmp_path: Path
 
 
 def test_the_kernel_ends_a_child_that_goes_over_its_ceiling(tmp_path: Path, real_tree: Path) -> None:
-    """A growth between two looks is stopped by the kernel, and it can be told from a death by any other signal."""
+    """The kernel stops a growth between two looks, and this can be distinguished from other signals."""
     try:
         Delegation(real_tree).take()
     except OSError as problem:

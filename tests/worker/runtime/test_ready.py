@@ -1,4 +1,4 @@
-"""The process that is kept ready: it has loaded its code, knows nothing, and is used once."""
+"""The process that is kept ready has loaded its code, knows nothing of any submission, and is used once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MODULE = "worker.evaluation.evaluate_child"
 
 
 class Defective(ChildAct[dict[str, str]]):
-    """Give a child an order that it cannot obey, so that it ends at once."""
+    """Give a child an invalid order, so that it ends at once."""
 
     name = "defective"
     module = MODULE
@@ -36,7 +36,7 @@ class Defective(ChildAct[dict[str, str]]):
 
     @property
     def folder(self) -> Path:
-        """As given."""
+        """The given folder."""
         return self._folder
 
     def order(self) -> Mapping[str, object]:
@@ -47,12 +47,12 @@ class Defective(ChildAct[dict[str, str]]):
         """Never called."""
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Keep it."""
+        """Keep the error."""
         self.failed.append(error.sentence)
 
 
 class Runner:
-    """A runner of child acts that keeps a process ready, and what wakes it."""
+    """A runner of child acts that keeps a process ready, and the event that wakes it."""
 
     def __init__(self, store: Store) -> None:
         self.woken = threading.Event()
@@ -66,7 +66,7 @@ class Runner:
             self.children.look(NOW)
 
     def be_quiet(self) -> None:
-        """Let so much time pass without an act that a process is kept ready."""
+        """Let enough time pass without an act for a process to be kept ready."""
         for now in (NOW, NOW + READY_AFTER):
             self.children.look(now)
 
@@ -90,14 +90,14 @@ def processes(pid: int | None = None) -> set[psutil.Process]:
 
 
 def command(process: psutil.Process) -> list[str]:
-    """Return what a process runs. For a moment after it was started, Linux shows nothing; of one that has ended psutil says so."""
+    """Return a process's command line. Just after its start, Linux shows nothing; for one that has ended, psutil raises."""
     while not (words := process.cmdline()):
         pass
     return words
 
 
 def test_an_act_uses_the_ready_process_and_the_next_one_gets_another(runner: Runner, tmp_path: Path) -> None:
-    """No process obeys two orders; in a burst none is started ahead."""
+    """No process handles two orders; during a burst none is started ahead."""
     runner.children.look(NOW)
     assert processes() == set()
     runner.be_quiet()
@@ -115,7 +115,7 @@ def test_an_act_uses_the_ready_process_and_the_next_one_gets_another(runner: Run
 
 
 def test_a_ready_process_that_died_is_replaced_when_an_act_needs_it(runner: Runner, tmp_path: Path) -> None:
-    """It is not started again and again while nobody needs it; the act gets a process all the same."""
+    """It is not restarted while nothing needs it; the act gets a process all the same."""
     runner.be_quiet()
     (dead,) = processes()
     dead.kill()
@@ -128,8 +128,8 @@ def test_a_ready_process_that_died_is_replaced_when_an_act_needs_it(runner: Runn
     assert act.failed == ["A process ended with exit status 1."]
 
 
-def test_none_is_kept_where_it_is_not_asked_for_and_none_is_left_at_the_end(store: Store) -> None:
-    """`once` and `rescore` start no process that they may not need; a daemon takes its own with it."""
+def test_only_a_daemon_keeps_a_ready_process_and_none_is_left_at_the_end(store: Store) -> None:
+    """`once` and `rescore` start no process that they may not need; a daemon ends its own."""
     children = ChildRunner(store, wake=lambda: None)
     for now in (NOW, NOW + READY_AFTER):
         children.look(now)
@@ -142,7 +142,7 @@ def test_none_is_kept_where_it_is_not_asked_for_and_none_is_left_at_the_end(stor
 
 
 def test_the_daemon_scores_in_the_process_that_it_kept_ready(live: Harness) -> None:
-    """It loads its code before it has an order, and works in a folder of its own then."""
+    """It loads its code before it has an order, and then works in a folder of its own."""
     live.configure({"phases": {"dev": {"folds": 60_000}}})  # lasts until it is ended
     daemon = live.run()
     live.until(lambda: len(processes(daemon.pid)) == 1)

@@ -1,4 +1,4 @@
-"""Acts that hang: each is given up after its time-out, what it brings later counts for nothing, and the work goes on."""
+"""Acts that hang: each is given up after its time-out, its late result is ignored, and work continues."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Sayings(Act[str, str]):
-    """Say something once it may, and record who said what."""
+    """Return a word once allowed, and record it."""
 
     name = "say"
     what: ClassVar[str] = "A saying"
@@ -59,12 +59,12 @@ class Sayings(Act[str, str]):
         tx.set_fact("said", f"{tx.fact('said') or ''}{error.code};")
 
     def give_up(self, resource: str) -> None:
-        """Note it."""
+        """Note that it was given up."""
         self.ended_by_force = True
 
 
 class Telling(UnrecordedAct[str, str]):
-    """Say something that nobody records."""
+    """Return a word that is not recorded."""
 
     name = "tell"
     what: ClassVar[str] = "A telling"
@@ -83,7 +83,7 @@ class Telling(UnrecordedAct[str, str]):
 
 
 class Mumble(ChildAct[dict[str, str]]):
-    """Give a child an order that has a file in the child's folder."""
+    """Give a child an order that writes a file into the child's folder."""
 
     name = "mumble"
     module = "worker.fetching.fetch_child"
@@ -113,7 +113,7 @@ class Mumble(ChildAct[dict[str, str]]):
 
 
 class Unspeakable(Mumble):
-    """Give a child an order that nobody can write."""
+    """Give a child an order that cannot be written."""
 
     def order(self) -> Mapping[str, object]:
         """Fail."""
@@ -126,7 +126,7 @@ def runner(store: Store, wake: threading.Event | None = None) -> Runner[str]:
 
 
 def pass_time(runner: Runner[str], now: datetime, seconds: float) -> datetime:
-    """Look every second for so long."""
+    """Look at the act every second for the given time."""
     ends = now + timedelta(seconds=seconds)
     while now < ends:
         now += timedelta(seconds=1)
@@ -140,8 +140,8 @@ def said(store: Store) -> str | None:
         return tx.fact("said")
 
 
-def test_what_comes_too_late_counts_for_nothing(store: Store) -> None:
-    """The act that follows one that was given up gets its own result, even when the older one ends first."""
+def test_a_late_result_is_ignored(store: Store) -> None:
+    """The act that follows one that was given up gets its own result, even if the older one ends first."""
     wake = threading.Event()
     acts = runner(store, wake)
     old, new = Sayings("old"), Sayings("new")
@@ -170,7 +170,7 @@ def test_what_comes_too_late_counts_for_nothing(store: Store) -> None:
 
 @pytest.mark.parametrize("jump", [86400, -86400])
 def test_a_clock_that_jumps_gives_nothing_up(store: Store, jump: int) -> None:
-    """Neither a machine that slept nor a clock that is set back is the act's fault; seconds that pass are."""
+    """Neither a suspended machine nor a clock that is set back counts against the act; real seconds do."""
     acts = runner(store)
     act = Sayings("word")
     acts.start(act, "", START)
@@ -186,7 +186,7 @@ def test_a_clock_that_jumps_gives_nothing_up(store: Store, jump: int) -> None:
 def test_a_defect_in_an_outcome_is_recorded_as_a_failure(
     store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing of the outcome is kept, the log gets the traceback, and the next act can begin: the defect does not come at every step."""
+    """Nothing of the outcome is kept, the log gets the traceback, and the next act can begin: the defect does not recur at every step."""
     wake = threading.Event()
     acts = runner(store, wake)
     act = Sayings("defect")
@@ -215,7 +215,7 @@ def test_a_defect_at_a_childs_start_is_recorded_as_a_failure(store: Store, tmp_p
 def test_nothing_is_left_where_no_process_can_be_started(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As after an upgrade that removed the interpreter: the folder that the order filled is removed, and the failure is recorded."""
+    """As after an upgrade that removed the interpreter: the filled folder is removed, and the failure is recorded."""
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     children = ChildRunner(store, wake=lambda: None)
     act = Mumble(tmp_path / "child")
@@ -227,8 +227,8 @@ def test_nothing_is_left_where_no_process_can_be_started(
     assert children.acts == []
 
 
-def test_what_cannot_even_be_given_up_is_late(store: Store) -> None:
-    """As long as its failure cannot be recorded nothing else begins, and what feeds the watchdog can see it."""
+def test_an_act_whose_failure_cannot_be_recorded_is_late(store: Store) -> None:
+    """Until its failure can be recorded nothing else begins, and the watchdog can see it."""
     acts = runner(store)
     act = Sayings("word")
     act.refuse = InfrastructureError("The state database failed: locked.", code="state.database")
@@ -247,8 +247,8 @@ def test_what_cannot_even_be_given_up_is_late(store: Store) -> None:
     act.may_go_on.set()
 
 
-def test_what_records_nothing_needs_no_database(store: Store, tmp_path: Path) -> None:
-    """It begins and ends where every transaction fails."""
+def test_an_unrecorded_act_needs_no_database(store: Store, tmp_path: Path) -> None:
+    """It begins and ends although every transaction fails."""
     wake = threading.Event()
     acts = runner(store, wake)
     store.close()
@@ -263,7 +263,7 @@ def test_what_records_nothing_needs_no_database(store: Store, tmp_path: Path) ->
 
 
 class Silent:
-    """A server that takes every connection and never answers."""
+    """A server that accepts every connection and never responds."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -291,21 +291,21 @@ class Silent:
 
 @pytest.fixture
 def silent() -> Iterator[Silent]:
-    """A server that never answers."""
+    """A server that never responds."""
     silent = Silent()
     yield silent
     silent.close()
 
 
 def pass_seconds(worker: StepWorker, seconds: float) -> None:
-    """Let so much time pass whatever is under way, with a step every five seconds: as much as a look at an act counts at most."""
+    """Let the given time pass whatever is under way, with a step every five seconds, the most that counts between two looks."""
     for _ in range(int(seconds / LOOK_S)):
         worker.clock.advance(LOOK_S)
         worker.step()
 
 
 def test_a_call_that_hangs_is_given_up(harness: Harness, worker: StepWorker, silent: Silent) -> None:
-    """EvalAI takes a call and never answers: after 75 s it is tried again, the organizer is told, and nothing is lost."""
+    """If EvalAI never responds, the call is tried again after 75 s, the organizer is told, and nothing is lost."""
     worker.drive()
     evalai = harness.evalai.url
     harness.configure({"evalai": {"server": silent.url}})
@@ -330,7 +330,7 @@ def test_a_call_that_hangs_is_given_up(harness: Harness, worker: StepWorker, sil
 
 
 def test_a_webhook_that_hangs_is_given_up(harness: Harness, silent: Silent) -> None:
-    """It holds up nobody, and is tried again."""
+    """It delays nothing, and is tried again."""
     (harness.folder / "hook").write_text(silent.url)
     harness.configure({"alerts": {"webhook": "file:hook"}})
     with harness.worker() as worker:
@@ -349,7 +349,7 @@ def test_a_webhook_that_hangs_is_given_up(harness: Harness, silent: Silent) -> N
 
 
 def test_a_push_that_hangs_is_given_up(harness: Harness, worker: StepWorker) -> None:
-    """Git dies with everything that it has started, the next push is made by a new one, and answers never waited."""
+    """Git and all its processes are killed, the next push uses a new publisher, and answers never wait."""
     worker.drive()
     hook, pids = harness.board / "hooks" / "pre-receive", harness.folder / "hanging"
     hook.write_text(f"#!/bin/sh\necho $$ >> {pids}\nexec sleep 100000\n")
@@ -375,7 +375,7 @@ def test_a_push_that_hangs_is_given_up(harness: Harness, worker: StepWorker) -> 
 
 
 def test_boards_whose_making_hangs_are_made_again(harness: Harness) -> None:
-    """What hangs in our own computation is told, and the next cycle makes them."""
+    """A computation that hangs is reported, and the next cycle makes the boards."""
     gate = Gate("before call boards")
     with harness.worker(checkpoint=gate) as worker:
         worker.drive()
@@ -390,7 +390,7 @@ def test_boards_whose_making_hangs_are_made_again(harness: Harness) -> None:
 
 @pytest.mark.parametrize("act", ["look", "compress"])
 def test_a_file_that_hangs_is_given_up(harness: Harness, act: str) -> None:
-    """A stored file that cannot be read holds up neither the work nor the next look at the files."""
+    """A stored file that cannot be read delays neither the work nor the next look at the files."""
     gate = Gate(f"before call {act}")
     gate.close()
     with harness.worker(checkpoint=gate) as worker:
@@ -409,7 +409,7 @@ def test_a_file_that_hangs_is_given_up(harness: Harness, act: str) -> None:
 
 
 def test_nothing_begins_when_the_process_is_to_end(tmp_path: Path) -> None:
-    """Neither its intent is recorded nor is it performed."""
+    """The act's intent is not recorded, and it is not performed."""
     stopping = threading.Event()
     with closing(Store(f"sqlite:///{tmp_path}/worker.db", stopping=stopping)) as store:
         acts = runner(store)

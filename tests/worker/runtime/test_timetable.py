@@ -1,4 +1,4 @@
-"""The timetable: what is due when, under any clock."""
+"""The timetable: which job is due when, under any clock."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)
 
 
 def made(**intervals_s: float) -> Timetable:
-    """Make a timetable of some jobs that were all done just now."""
+    """Make a timetable of some jobs that were all just done."""
     timetable = Timetable({Job(name): interval_s for name, interval_s in intervals_s.items()})
     for name in intervals_s:
         timetable.done(Job(name), NOW)
@@ -22,7 +22,7 @@ def made(**intervals_s: float) -> Timetable:
 
 
 def test_every_job_has_an_interval(harness: Harness) -> None:
-    """The table is complete, and at the start everything in it is due."""
+    """The table is complete, and at the start every job is due."""
     table = intervals_s(load(harness.path))
     assert set(table) == set(Job)
     assert (table[Job.POLL], table[Job.RECONCILE]) == (2, 20)
@@ -32,7 +32,7 @@ def test_every_job_has_an_interval(harness: Harness) -> None:
 
 
 def test_a_job_is_due_an_interval_after_it_was_done() -> None:
-    """Not before, and then until it is done: a call that fails, or waits for the budget, is not forgotten."""
+    """It stays due until it is done: a call that fails, or waits for the budget, is not forgotten."""
     timetable = made(poll=10)
     assert not timetable.due(Job.POLL, NOW)
     assert not timetable.due(Job.POLL, NOW + 9 * SECOND)
@@ -43,8 +43,8 @@ def test_a_job_is_due_an_interval_after_it_was_done() -> None:
     assert timetable.due(Job.POLL, NOW + HOUR + 10 * SECOND)
 
 
-def test_what_was_missed_is_due_once() -> None:
-    """After a machine has slept for a day there is one look at the queue, not thousands."""
+def test_a_missed_job_is_due_once() -> None:
+    """After a machine was suspended for a day there is one poll of the queue, not thousands."""
     timetable = made(poll=10)
     assert timetable.due(Job.POLL, NOW + DAY)
     timetable.done(Job.POLL, NOW + DAY)
@@ -53,7 +53,7 @@ def test_what_was_missed_is_due_once() -> None:
 
 
 def test_a_clock_that_is_set_back_stops_nothing() -> None:
-    """What was done at a time that is yet to come is due, once."""
+    """A job that was done at a future time is due, once."""
     timetable = made(poll=10, reconcile=300)
     earlier = NOW - DAY
     assert timetable.due(Job.POLL, earlier)
@@ -65,7 +65,7 @@ def test_a_clock_that_is_set_back_stops_nothing() -> None:
 
 
 def test_the_loop_is_told_when_the_next_job_falls_due() -> None:
-    """What is due already does not count: it may have to wait for something else."""
+    """A job that is due already does not count, because it may have to wait for something else."""
     timetable = made(poll=10, reconcile=300)
     assert timetable.next_at(NOW) == NOW + 10 * SECOND
     assert timetable.next_at(NOW + 20 * SECOND) == NOW + 300 * SECOND
@@ -73,13 +73,13 @@ def test_the_loop_is_told_when_the_next_job_falls_due() -> None:
 
 
 def test_without_an_interval_a_job_is_due_whenever_somebody_looks() -> None:
-    """An interval of 0 is not a second, which APScheduler would make of it."""
+    """An interval of 0 is always due, although APScheduler would take it for a second."""
     timetable = made(poll=0)
     assert timetable.due(Job.POLL, NOW + timedelta(milliseconds=1))
 
 
 def test_other_intervals_count_from_what_was_done() -> None:
-    """A reload changes how often something is done; it does not let everything be done at once."""
+    """A reload changes the intervals, but does not make every job due at once."""
     timetable = made(poll=10, reconcile=300)
     timetable.change({Job.POLL: 100, Job.RECONCILE: 20})
     assert not timetable.due(Job.POLL, NOW + 99 * SECOND)

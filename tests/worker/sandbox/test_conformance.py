@@ -1,4 +1,4 @@
-"""The sandbox answers a story of requests as the real EvalAI server answered it."""
+"""The sandbox answers recorded requests as the real EvalAI server did."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NAME = re.compile(r"\{(\w+)(:str)?\}")
 
 
 def stage(clock: ManualClock, throttle: int) -> Sandbox:
-    """Build the set-up that the story describes."""
+    """Build the set-up of the recording."""
     settings = SandboxSettings(
         title="Remote Challenge",
         challenge=77,
@@ -53,7 +53,7 @@ def stage(clock: ManualClock, throttle: int) -> Sandbox:
 
 
 class Replay:
-    """Sends the steps of a story and compares the answers."""
+    """Sends the recorded requests and compares the answers."""
 
     def __init__(self, sandbox: Sandbox, clock: ManualClock) -> None:
         self.sandbox = sandbox
@@ -76,7 +76,7 @@ class Replay:
         self.http.close()
 
     def fill(self, value: Any) -> Any:
-        """Put the known values in the place of their names."""
+        """Replace names by the known values."""
         if isinstance(value, dict):
             return {key: self.fill(v) for key, v in value.items()}
         if isinstance(value, list):
@@ -138,7 +138,7 @@ class Replay:
         )
 
     def play(self, step: dict[str, Any]) -> None:
-        """Send a step and check its answer."""
+        """Send a request and check its answer."""
         self.clock.advance(step.get("wait", 0))
         for _ in range(step.get("repeat", 1)):
             answer = self.send(step)
@@ -177,7 +177,7 @@ def dig(value: Any, path: str) -> Any:
 
 
 def difference(expected: Any, found: Any, at: str) -> str | None:
-    """Return where two values differ, None when they agree."""
+    """Return where two values differ, None if they are equal."""
     if isinstance(expected, dict) and set(expected) == {"<has>"}:
         expected = expected["<has>"]
         if not isinstance(found, dict) or not set(expected) <= set(found):
@@ -204,7 +204,7 @@ def difference(expected: Any, found: Any, at: str) -> str | None:
 
 
 def any_order(expected: list[Any], found: Any, at: str) -> str | None:
-    """Compare two lists whose order means nothing."""
+    """Compare two lists without their order."""
     if not isinstance(found, list) or len(found) != len(expected):
         return f"{at}: {found!r}"
     rest = list(found)
@@ -218,13 +218,13 @@ def any_order(expected: list[Any], found: Any, at: str) -> str | None:
 
 @pytest.fixture
 def clock() -> ManualClock:
-    """Return a clock that the story advances."""
+    """Return a clock that the recording advances."""
     return ManualClock()
 
 
 @pytest.fixture
 def replay(request: pytest.FixtureRequest, clock: ManualClock) -> Iterator[Replay]:
-    """Return a replayer on a fresh server with the throttle that the test asks for."""
+    """Return a player on a new server with the throttle that the test asks for."""
     with stage(clock, request.param) as sandbox:
         player = Replay(sandbox, clock)
         yield player
@@ -233,7 +233,7 @@ def replay(request: pytest.FixtureRequest, clock: ManualClock) -> Iterator[Repla
 
 @pytest.mark.parametrize("replay", [STORY["setup"]["throttle_per_minute"]], indirect=True)
 def test_sandbox_tells_the_recorded_story(replay: Replay) -> None:
-    """Every step of the recorded story gets the recorded answer."""
+    """Every recorded request gets the recorded answer."""
     for step in STORY["steps"]:
         replay.play(step)
 
@@ -246,7 +246,7 @@ def test_sandbox_throttles_as_recorded(replay: Replay) -> None:
 
 
 def test_a_wrong_answer_is_noticed() -> None:
-    """The comparison sees a missing key, another value and a boolean that stands for a number."""
+    """The comparison finds a missing key, another value and a Boolean instead of a number."""
     assert difference({"<has>": {"a": 1}}, {"b": 1}, "$")
     assert difference({"a": "<int>"}, {"a": True}, "$")
     assert difference({"a": 1}, {"a": True}, "$")

@@ -1,4 +1,4 @@
-"""What the sandbox does beyond the recorded story: limits, queue manners, lists, edits, faults."""
+"""What the sandbox does beyond the recorded requests: limits, the queue's behavior, lists, edits, faults."""
 
 from __future__ import annotations
 
@@ -63,20 +63,20 @@ class Web:
 
 @pytest.fixture
 def clock() -> ManualClock:
-    """Return a clock that stands still until the test advances it."""
+    """Return a clock that only the test moves."""
     return ManualClock()
 
 
 @pytest.fixture
 def sandbox(clock: ManualClock) -> Iterator[Sandbox]:
-    """Return a running sandbox with one team and no rate limit in the way."""
+    """Return a running sandbox with one team and without a rate limit."""
     with Sandbox(QUIET, clock=clock.clock()) as server:
         yield server
 
 
 @pytest.fixture
 def web(sandbox: Sandbox) -> Web:
-    """Return a sender of requests."""
+    """Return a client for requests."""
     return Web(sandbox)
 
 
@@ -96,7 +96,7 @@ def finished(sandbox: Sandbox, pk: int, **changes: Any) -> dict[str, Any]:
 
 
 def test_direct_submissions_equal_those_over_http(sandbox: Sandbox, web: Web) -> None:
-    """What ``submit`` makes is what the participant endpoint makes: fields, file, message."""
+    """``submit`` gives the same fields, file and message as the participants' endpoint."""
     direct = sandbox.submit("Team Alice", "dev", CSV, method_name="m", file_name="a.csv")
     over_http = web.submit("alice", "dev", method_name="m", is_public="true").json()["id"]
     first, second = sandbox.submission(direct), sandbox.submission(over_http)
@@ -125,7 +125,7 @@ def test_direct_submissions_equal_those_over_http(sandbox: Sandbox, web: Web) ->
 def test_limits_refuse_the_second_submission(
     clock: ManualClock, limits: dict[str, int], sentence: str
 ) -> None:
-    """Each limit of a phase answers 406 in its own words."""
+    """Each limit of a phase responds with 406 and its own message."""
     phase = PhaseSettings(codename="dev", **limits)
     with Sandbox(SandboxSettings(phases=(phase,), teams=QUIET.teams), clock=clock.clock()) as server:
         web = Web(server)
@@ -147,7 +147,7 @@ def begin_upload(web: Web, parts: int) -> dict[str, Any]:
 
 
 def test_a_large_upload_comes_in_four_calls(sandbox: Sandbox, web: Web) -> None:
-    """The submission is there at once with a placeholder; its parts are joined under the same address, and then the message is sent."""
+    """The submission exists at once with a placeholder; its parts are joined under the same address, and then the message is sent."""
     begun = begin_upload(web, 2)
     pk, phase = begun["submission_pk"], sandbox.phase_pk("dev")
     shown = sandbox.submission(pk)
@@ -171,7 +171,7 @@ def test_a_large_upload_comes_in_four_calls(sandbox: Sandbox, web: Web) -> None:
 
 
 def test_a_large_upload_needs_its_parts(sandbox: Sandbox, web: Web) -> None:
-    """Nobody puts a part where none is expected, and what storage does not have is not joined."""
+    """An unexpected part is refused, and missing parts cannot be joined."""
     begun = begin_upload(web, 1)
     pk, url = begun["submission_pk"], begun["presigned_urls"][0]["url"]
     assert requests.put(url.replace("partNumber=1", "partNumber=2"), data=CSV, timeout=10).status_code == 403
@@ -204,7 +204,7 @@ def test_failed_submissions_use_no_quota(clock: ManualClock) -> None:
 
 
 def test_ended_and_paused_take_nothing_new_but_answers(sandbox: Sandbox, web: Web) -> None:
-    """After the end new submissions are refused while receive and PUT keep working."""
+    """After the end new submissions are refused, while receive and PUT still work."""
     pk = sandbox.submit("Team Alice", "dev", CSV)
     sandbox.pause_phase("dev")
     assert web.submit("alice", "dev").status_code == 406
@@ -238,7 +238,7 @@ def test_participants_can_edit_what_they_should_not(sandbox: Sandbox, web: Web) 
 
 
 def test_hosts_are_told_by_name_and_submit_as_a_team(sandbox: Sandbox, web: Web) -> None:
-    """The challenge names its host team; that its members; a listing joins their names with the numbers of their submissions."""
+    """The challenge names its host team, the team its members; a listing connects their names with their submissions' numbers."""
     pk = web("GET", f"/api/challenges/challenge/queues/{sandbox.queue}/").json()["creator"]["id"]
     team = web("GET", f"/api/hosts/challenge_host_team/{pk}").json()
     assert {member["user"] for member in team["members"]} == {"host", "cohost"}
@@ -260,7 +260,7 @@ def test_hosts_are_told_by_name_and_submit_as_a_team(sandbox: Sandbox, web: Web)
 
 
 def test_deleted_submissions_cannot_be_run_again(sandbox: Sandbox, web: Web) -> None:
-    """Soft-deleted submissions are refused for re-runs; their message stays."""
+    """Re-runs of soft-deleted submissions are refused; their message stays."""
     pk = sandbox.submit("Team Alice", "dev", CSV)
     sandbox.delete(pk)
     assert web("POST", f"/api/jobs/submissions/{pk}/re-run/").status_code == 400
@@ -268,7 +268,7 @@ def test_deleted_submissions_cannot_be_run_again(sandbox: Sandbox, web: Web) -> 
 
 
 def test_a_token_works_for_a_year_and_dies_when_refreshed(sandbox: Sandbox, clock: ManualClock) -> None:
-    """A token opens doors for 365 days, or until it is refreshed."""
+    """A token is valid for 365 days, or until it is refreshed."""
     path = f"/api/challenges/challenge/queues/{sandbox.queue}/"
     old = {"Authorization": f"Bearer {sandbox.token()}"}
     header = {"Authorization": f"Bearer {sandbox.refresh_token()}"}
@@ -308,7 +308,7 @@ def test_phase_list_has_150_per_page(sandbox: Sandbox, web: Web) -> None:
 
 
 def test_hidden_leaderboards_are_for_hosts(clock: ManualClock) -> None:
-    """A split that is not public shows its leaderboard to hosts alone."""
+    """Only hosts see the leaderboard of a split that is not public."""
     phase = PhaseSettings(codename="dev", visibility=1)
     with Sandbox(SandboxSettings(phases=(phase,), teams=QUIET.teams), clock=clock.clock()) as server:
         path = f"/api/jobs/challenge_phase_split/{server.split_pk('dev')}/leaderboard/"
@@ -317,7 +317,7 @@ def test_hidden_leaderboards_are_for_hosts(clock: ManualClock) -> None:
 
 
 def test_hosts_choose_which_submission_of_a_team_shows(sandbox: Sandbox, web: Web) -> None:
-    """The best of each team is on the leaderboard until a host asks for the latest, as the doctor advises."""
+    """The leaderboard shows the best of each team until a host asks for the latest, as the doctor advises."""
     worse_later = []
     for value in (2.0, 1.0):
         worse_later.append(sandbox.submit("Team Alice", "dev", CSV))
@@ -335,7 +335,7 @@ def test_hosts_choose_which_submission_of_a_team_shows(sandbox: Sandbox, web: We
 
 
 def test_null_logs_break_before_anything_is_written(sandbox: Sandbox, web: Web) -> None:
-    """A null stdout or stderr answers 500 and leaves no status, row or file, for failed ones too."""
+    """A null stdout or stderr gives 500, and writes no status, row or file, even for failed submissions."""
     pk = sandbox.submit("Team Alice", "dev", CSV)
     before = sandbox.submission(pk)
     path = f"/api/jobs/challenge/{sandbox.challenge}/update_submission/"
@@ -349,7 +349,7 @@ def test_null_logs_break_before_anything_is_written(sandbox: Sandbox, web: Web) 
 
 
 def test_odd_bodies_are_refused_as_the_framework_does(sandbox: Sandbox, web: Web) -> None:
-    """Other media types answer 415, JSON that is no object 500, bare NaN 400."""
+    """Other media types give 415, JSON that is no object 500, bare NaN 400."""
     path = f"/api/jobs/challenge/{sandbox.challenge}/update_submission/"
     assert web("PATCH", path, json=[1]).status_code == 500
     token = {"Authorization": f"Bearer {sandbox.token()}"}
@@ -364,7 +364,7 @@ def test_odd_bodies_are_refused_as_the_framework_does(sandbox: Sandbox, web: Web
 
 
 def test_long_paths_are_cut_but_keep_their_folders(clock: ManualClock) -> None:
-    """Stored paths have at most 100 characters and keep challenge, phase, submission and the last suffix."""
+    """Stored paths have at most 100 characters, and keep challenge, phase, submission and the last suffix."""
     settings_ = SandboxSettings(challenge=98765, pk_offset=100_000_000)
     server = Sandbox(settings_, clock=clock.clock())
     pk = server.submit("A", "dev", CSV, file_name="emb.tar.gz")
@@ -375,7 +375,7 @@ def test_long_paths_are_cut_but_keep_their_folders(clock: ManualClock) -> None:
 
 
 def test_the_same_story_gives_the_same_bytes(clock: ManualClock) -> None:
-    """Two sandboxes with one seed name files, keys and handles alike; another seed names files differently."""
+    """Two sandboxes with one seed use equal names, keys and handles; with another seed they differ."""
 
     def story(seed: int) -> tuple[Any, ...]:
         server = Sandbox(SandboxSettings(seed=seed), clock=clock.clock())
@@ -390,7 +390,7 @@ def test_the_same_story_gives_the_same_bytes(clock: ManualClock) -> None:
 
 
 def receive_all(queue: Queue, now_s: float) -> list[int]:
-    """Take messages until the queue has none to give."""
+    """Receive messages until the queue is empty."""
     taken = []
     while (delivery := queue.receive(now_s)) is not None:
         taken.append(delivery[0]["submission_pk"])
@@ -403,7 +403,7 @@ def queue(**options: Any) -> Queue:
 
 
 def test_fifo_holds_a_group_back_until_its_first_is_deleted() -> None:
-    """With two of Alice and one of Bob queued a FIFO queue gives Alice's first, Bob's, then nothing."""
+    """With two of Alice and one of Bob, a FIFO queue delivers Alice's first, Bob's, then nothing."""
     fifo = queue(fifo=True)
     for pk, group in ((1, "alice"), (2, "alice"), (3, "bob")):
         fifo.send({"submission_pk": pk}, group=group, now_s=0)
@@ -415,7 +415,7 @@ def test_fifo_holds_a_group_back_until_its_first_is_deleted() -> None:
 
 
 def test_only_the_newest_handle_deletes() -> None:
-    """A handle that a later delivery replaced answers success and deletes nothing, as SQS does."""
+    """An outdated handle reports success but deletes nothing, as with SQS."""
     standard = queue()
     standard.send({"submission_pk": 1}, group="", now_s=0)
     _, old = standard.receive(0) or ({}, "")
@@ -431,7 +431,7 @@ def test_only_the_newest_handle_deletes() -> None:
 
 
 def test_messages_end_with_their_retention() -> None:
-    """After four days a message that nobody deleted is gone."""
+    """After four days a message that was not deleted is gone."""
     standard = queue()
     standard.send({"submission_pk": 1}, group="", now_s=0)
     assert standard.receive(345_601) is None
@@ -440,8 +440,8 @@ def test_messages_end_with_their_retention() -> None:
 
 @given(st.integers(0, 2**32), st.integers(1, 20))
 @settings(max_examples=25, deadline=None)
-def test_a_wild_queue_loses_nothing(seed: int, count: int) -> None:
-    """However messages are duplicated, reordered and hidden, each one comes at last."""
+def test_an_unreliable_queue_loses_nothing(seed: int, count: int) -> None:
+    """However messages are duplicated, reordered and hidden, each is finally delivered."""
     wild = queue(faults=QueueFaults(duplicate=0.3, reorder=0.5, empty=0.3), rng=random.Random(seed))
     for pk in range(count):
         wild.send({"submission_pk": pk}, group="", now_s=0)
@@ -458,7 +458,7 @@ def test_a_wild_queue_loses_nothing(seed: int, count: int) -> None:
 @given(st.lists(st.integers(0, 160), min_size=1, max_size=120), st.integers(1, 10))
 @settings(max_examples=50, deadline=None)
 def test_throttle_window_slides(gaps: list[int], limit: int) -> None:
-    """No sixty seconds hold more accepted calls than the limit, and waiting the announced time always helps."""
+    """No sixty seconds contain more accepted calls than the limit, and waiting the announced time is always enough."""
     throttle, accepted, now = Throttle(limit), [], 0.0
     for gap in gaps:
         now += gap / 8  # exact in binary
@@ -473,7 +473,7 @@ def test_throttle_window_slides(gaps: list[int], limit: int) -> None:
 
 
 def test_refused_calls_do_not_lengthen_the_wait(clock: ManualClock) -> None:
-    """Calls that answer 429 are not counted; files, redirects and bad tokens neither."""
+    """Calls with a 429 are not counted; neither are files, redirects and bad tokens."""
     with Sandbox(SandboxSettings(throttle_per_minute=2, teams=QUIET.teams), clock=clock.clock()) as server:
         web, path = Web(server), f"/api/jobs/challenge/queues/{server.queue}/"
         file = server.submission(server.submit("Team Alice", "dev", CSV))["input_file"]
@@ -492,7 +492,7 @@ def test_refused_calls_do_not_lengthen_the_wait(clock: ManualClock) -> None:
 
 
 def test_faults_after_the_effect_leave_it_standing(sandbox: Sandbox, web: Web) -> None:
-    """An error after the effect is a 500 for the client and a running submission for everybody else."""
+    """After such a fault the client sees a 500, and everybody else a running submission."""
     pk = sandbox.submit("Team Alice", "dev", CSV)
     path = f"/api/jobs/challenge/{sandbox.challenge}/update_submission/"
     body = {"submission": pk, "submission_status": "running"}
@@ -506,7 +506,7 @@ def test_faults_after_the_effect_leave_it_standing(sandbox: Sandbox, web: Web) -
 
 @pytest.mark.parametrize("fault", [Fault.RESET_BEFORE, Fault.RESET_AFTER, Fault.TRUNCATED])
 def test_broken_connections_look_broken(sandbox: Sandbox, web: Web, fault: Fault) -> None:
-    """Resets and half answers reach the client as errors of the connection, not as answers."""
+    """Resets and truncated answers are connection errors for the client."""
     sandbox.faults.force(fault)
     with pytest.raises((requests.ConnectionError, requests.exceptions.ChunkedEncodingError)):
         web("GET", f"/api/jobs/challenge/queues/{sandbox.queue}/")
@@ -514,7 +514,7 @@ def test_broken_connections_look_broken(sandbox: Sandbox, web: Web, fault: Fault
 
 
 def test_a_storm_lasts_and_passes(sandbox: Sandbox, web: Web, clock: ManualClock) -> None:
-    """A storm refuses everything with Retry-After for a while, then it is over."""
+    """A storm refuses everything with Retry-After for a while."""
     path = f"/api/jobs/challenge/queues/{sandbox.queue}/"
     sandbox.set_faults(FaultPlan(storm_s=5))
     sandbox.faults.force(Fault.STORM)
@@ -524,7 +524,7 @@ def test_a_storm_lasts_and_passes(sandbox: Sandbox, web: Web, clock: ManualClock
 
 
 def test_faults_come_as_often_as_asked_and_reach_files_too(clock: ManualClock) -> None:
-    """With probability 0.5 about half of the answers are spoilt, of the API and of the files."""
+    """With probability 0.5 about half of the answers have faults, of the API and of the files."""
     kinds = (Fault.ERROR_BEFORE, Fault.ERROR_AFTER)
     plan = FaultPlan(probability=0.5, kinds=kinds)
     chosen = SandboxSettings(throttle_per_minute=1000, faults=plan)
@@ -543,7 +543,7 @@ def test_faults_come_as_often_as_asked_and_reach_files_too(clock: ManualClock) -
 
 
 def test_journal_tells_who_did_what(sandbox: Sandbox, web: Web) -> None:
-    """The journal holds requests with users and effects in order; a token that reaches the file store is noted."""
+    """The journal has requests with users and effects in order; a token that reaches the file store is noted."""
     pk = sandbox.submit("Team Alice", "dev", CSV)
     path = f"/api/jobs/challenge/{sandbox.challenge}/update_submission/"
     web("PATCH", path, json={"submission": pk, "submission_status": "running"})
@@ -564,8 +564,8 @@ def test_journal_tells_who_did_what(sandbox: Sandbox, web: Web) -> None:
     assert [e.detail["authorization"] for e in media] == [True]
 
 
-def test_expired_links_answer_403_until_read_anew(sandbox: Sandbox) -> None:
-    """An expired address answers 403 while the address that a fresh reading gives answers the file."""
+def test_expired_links_answer_403_until_the_submission_is_read_again(sandbox: Sandbox) -> None:
+    """An expired address gives 403, while the address from a new reading gives the file."""
     pk = sandbox.submit("Team Alice", "dev", CSV)
     old = sandbox.submission(pk)["input_file"]
     sandbox.expire_link(pk)
@@ -592,8 +592,8 @@ def test_settings_follow_a_challenge_configuration() -> None:
     ]
 
 
-def test_a_taken_port_is_said_so() -> None:
-    """Listening on a taken port is an error of the tree and leaves nothing open."""
+def test_a_taken_port_is_an_error() -> None:
+    """It is one of our errors, and leaves nothing open."""
     with Sandbox() as first:
         port = int(first.url.rsplit(":", 1)[1])
         second = Sandbox(SandboxSettings(port=port))
@@ -604,7 +604,7 @@ def test_a_taken_port_is_said_so() -> None:
 
 
 def test_command_serves_until_told_to_stop(tmp_path: Path) -> None:
-    """The command prints one JSON document, serves what it says, and ends with 0 on SIGTERM."""
+    """The command prints one JSON document, serves what it describes, and ends with 0 on SIGTERM."""
     config = tmp_path / "challenge.yaml"
     config.write_text(
         "challenge: {title: Mine}\nevalai: {challenge: 31, queue: my-queue}\nphases: {dev: {}}\n"
@@ -630,7 +630,7 @@ def test_command_serves_until_told_to_stop(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [None, "a: [", "- 1\n", "evalai: {challenge: many}\n"])
 def test_command_refuses_a_bad_configuration(tmp_path: Path, text: str | None) -> None:
-    """A missing, broken or foreign configuration file is the organizer's error."""
+    """A configuration file that is missing, broken or of another kind is the organizer's error."""
     from worker.cli import guarded
 
     config = tmp_path / "challenge.yaml"

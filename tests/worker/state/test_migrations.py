@@ -1,4 +1,4 @@
-"""Databases of every earlier version are taken up with all their rows; a newer one is refused."""
+"""Databases of every earlier version are migrated with all their rows; a newer one is refused."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def read_columns(path: Path, before: dict[str, list[str]]) -> dict[str, list[Any
 
 
 def shape(path: Path) -> dict[str, Any]:
-    """Read columns, keys and indexes of every table, whatever the words that made them."""
+    """Return columns, keys and indexes of every table, regardless of the statements that made them."""
     with closing(sqlite3.connect(path)) as database:
         names = [row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         return {
@@ -100,7 +100,7 @@ def stamp(path: Path) -> list[str]:
 
 
 def test_the_list_of_versions_is_alembics_chain() -> None:
-    """Start-up compares with a list in code; it names exactly the scripts, in their order, and each older version has its dump."""
+    """The start compares with a list in code, which must name exactly the scripts in order; each older version has its dump."""
     config = Config()
     config.set_main_option("script_location", str(SCRIPTS))
     config.set_main_option("path_separator", "os")
@@ -113,7 +113,7 @@ def test_the_list_of_versions_is_alembics_chain() -> None:
 
 @pytest.mark.parametrize("version", migrations.REVISIONS)
 def test_every_version_keeps_its_rows(version: str, tmp_path: Path) -> None:
-    """After the migration every row of every table is what it was, but for columns that were dropped, and the verbs read it."""
+    """After the migration every row is unchanged, except for dropped columns, and the store's methods can read it."""
     path = restored(version, tmp_path)
     named = columns(path)
     before = read_columns(path, named)
@@ -131,7 +131,7 @@ def test_every_version_keeps_its_rows(version: str, tmp_path: Path) -> None:
 
 
 def test_migrated_and_new_databases_have_the_same_tables(tmp_path: Path) -> None:
-    """The way through all migrations ends at the tables that a new database gets at once: a change without a migration fails here."""
+    """All migrations together give the tables of a new database; a change without a migration fails here."""
     (tmp_path / "new").mkdir()
     new = tmp_path / "new" / "worker.db"
     opened(new)
@@ -142,7 +142,7 @@ def test_migrated_and_new_databases_have_the_same_tables(tmp_path: Path) -> None
 
 
 def test_the_first_migration_makes_the_first_version(tmp_path: Path) -> None:
-    """The frozen scripts describe the dumps: an empty database that runs through all of them has the tables of a new one."""
+    """The frozen scripts match the dumps: an empty database that runs through all of them has the tables of a new one."""
     path, new = tmp_path / "worker.db", tmp_path / "new.db"
     opened(new)
     with closing(sqlite3.connect(path)) as database:
@@ -155,7 +155,7 @@ def test_the_first_migration_makes_the_first_version(tmp_path: Path) -> None:
 
 
 def test_a_copy_is_kept_before_a_migration(tmp_path: Path) -> None:
-    """The database as it was stands beside the migrated one, readable by its owner alone; one without a migration leaves no copy."""
+    """The old database is next to the migrated one, readable only by its owner; without a migration there is no copy."""
     path = restored(migrations.REVISIONS[0], tmp_path)
     before = rows(path)
     opened(path)
@@ -168,7 +168,7 @@ def test_a_copy_is_kept_before_a_migration(tmp_path: Path) -> None:
 
 
 def test_a_newer_database_is_refused_and_left_alone(tmp_path: Path) -> None:
-    """Software that does not know the tables does not touch them, and says what to do."""
+    """Software that does not know the tables does not change them, and says what to do."""
     path = restored(migrations.HEAD, tmp_path)
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("UPDATE alembic_version SET version_num = '9999'")
@@ -182,7 +182,7 @@ def test_a_newer_database_is_refused_and_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_migration_that_fails_changes_nothing(tmp_path: Path) -> None:
-    """All steps are one transaction: with a foreign table in the way the old version is there as before, and its cause is told."""
+    """All steps are one transaction: with an unexpected table in the way, the old version is unchanged, and the cause is reported."""
     path = restored(migrations.REVISIONS[0], tmp_path)
     with closing(sqlite3.connect(path)) as database:
         database.execute("CREATE TABLE reveals (anything TEXT)")  # the last table that version 0002 makes
@@ -193,7 +193,7 @@ def test_a_migration_that_fails_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_two_starts_at_once_migrate_once(tmp_path: Path) -> None:
-    """Commands that begin at the same moment on an old database all find the newest tables."""
+    """Commands that start at the same moment on an old database all find the newest tables."""
     path = restored(migrations.REVISIONS[0], tmp_path)
     failed: list[BaseException] = []
 

@@ -1,4 +1,4 @@
-"""States, conditional writes, the full database, the lock, the budget and the answers."""
+"""States, conditional writes, a full database, the lock, the budget and the answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from worker.cli import guarded
 from worker.evalai import Budget
 from worker.evalai.backoff import LONGEST_S, backoff
 from worker.evaluation import answers
-from worker.fairness.ladder import Told
+from worker.fairness.ladder import ShownValue
 from worker.organizer.doctor import Level, examine
 from worker.state import ACTIVE, ANSWERED, COUNTED, Attempt, OutboxKind, Outcome, State, Store
 from worker.state.states import TRANSITIONS
@@ -40,7 +40,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def test_every_state_has_its_row_and_can_be_reached() -> None:
-    """The table names every state; each is reached from ``received``; only ``superseded`` is an end from which nothing leads."""
+    """The table has every state; each is reachable from ``received``; only ``superseded`` has no transitions."""
     assert set(TRANSITIONS) == set(State)
     reached, new = {State.RECEIVED}, {State.RECEIVED}
     while new:
@@ -52,8 +52,8 @@ def test_every_state_has_its_row_and_can_be_reached() -> None:
     assert not ACTIVE & ANSWERED
 
 
-def test_a_step_that_the_table_does_not_know_is_a_defect(store: Store) -> None:
-    """No code can move a submission along an edge that is not drawn."""
+def test_a_transition_that_is_not_in_the_table_is_a_defect(store: Store) -> None:
+    """No code can move a submission along a transition that does not exist."""
     for source in State:
         for target in set(State) - TRANSITIONS[source]:
             with store.write() as tx, pytest.raises(ValueError, match="no transition"):
@@ -62,7 +62,7 @@ def test_a_step_that_the_table_does_not_know_is_a_defect(store: Store) -> None:
 
 
 def test_a_write_is_conditional_on_the_old_state(store: Store) -> None:
-    """Of two who saw the same state only the first moves it; waits and holds end with the move."""
+    """Of two writers that saw the same state, only the first moves it; the move ends waits and holds."""
     with store.write() as tx:
         tx.add(1, now=NOW)
         tx.note(1, tries=4, not_before=NOW, hold="x", hold_reason="y")
@@ -74,7 +74,7 @@ def test_a_write_is_conditional_on_the_old_state(store: Store) -> None:
     store.close()
 
 
-def test_what_fails_in_a_transaction_leaves_nothing(store: Store) -> None:
+def test_a_failed_transaction_leaves_nothing(store: Store) -> None:
     """An exception rolls everything back."""
 
     def spoilt() -> None:
@@ -90,7 +90,7 @@ def test_what_fails_in_a_transaction_leaves_nothing(store: Store) -> None:
 
 
 def test_attempts_are_kept_with_their_reasons(store: Store) -> None:
-    """Every try stays, closed once, with how it ended."""
+    """Every attempt is kept, and closed once, with its outcome."""
     with store.write() as tx:
         tx.add(1, now=NOW)
         first = tx.open_attempt(1, Attempt.EVALUATE, worker="w", now=NOW)
@@ -103,8 +103,8 @@ def test_attempts_are_kept_with_their_reasons(store: Store) -> None:
     store.close()
 
 
-def test_one_errand_of_a_kind_is_owed_once(store: Store) -> None:
-    """The outbox holds one open row per submission and kind; a settled one may be owed again."""
+def test_the_outbox_holds_one_open_row_per_kind(store: Store) -> None:
+    """There is one open row per submission and kind; after it is settled, there may be another."""
     with store.write() as tx:
         tx.add(1, now=NOW)
         for receipt in "abc":
@@ -118,8 +118,8 @@ def test_one_errand_of_a_kind_is_owed_once(store: Store) -> None:
     store.close()
 
 
-def test_the_database_is_its_owners_alone(tmp_path: Path) -> None:
-    """Whatever the umask: SQLite gives the files beside it the same mode."""
+def test_the_database_is_private(tmp_path: Path) -> None:
+    """This holds for every umask: SQLite gives the files next to it the same mode."""
     old = os.umask(0)
     try:
         store = Store(f"sqlite:///{tmp_path}/state/worker.db")
@@ -133,8 +133,8 @@ def test_the_database_is_its_owners_alone(tmp_path: Path) -> None:
     store.close()
 
 
-def test_an_alert_is_news_once_until_it_is_over(store: Store) -> None:
-    """The same trouble again only counts; after its end it is news again."""
+def test_an_alert_is_new_only_once_until_it_is_resolved(store: Store) -> None:
+    """A repeated problem is only counted; after its end it is new again."""
     with store.write() as tx:
         assert tx.raise_alert("k", "code", "text", now=NOW)
         assert not tx.raise_alert("k", "code", "text", now=NOW)
@@ -148,8 +148,8 @@ def test_an_alert_is_news_once_until_it_is_over(store: Store) -> None:
     store.close()
 
 
-def test_a_full_database_is_told_and_got_over(harness: Harness, worker: StepWorker) -> None:
-    """Nothing is lost when the disk is full for a while: the worker stays, and goes on when there is room."""
+def test_a_full_database_is_reported_and_survived(harness: Harness, worker: StepWorker) -> None:
+    """Nothing is lost when the disk is full for a while: the worker stays, and continues when there is space."""
     worker.drive()
     pks = [harness.submit("ABCD"[number % 4], embeddings(number % 8)) for number in range(12)]
     failures: list[InfrastructureError] = []
@@ -195,7 +195,7 @@ def test_a_full_database_is_told_and_got_over(harness: Harness, worker: StepWork
 
 
 def noise_in(whole: bytes) -> bytes:
-    """Return a database of which only the first page is left as it was."""
+    """Return a database whose pages after the first are overwritten with noise."""
     return whole[:4096] + b"\x0d\xff" * (len(whole) // 2 - 2048)
 
 
@@ -207,7 +207,7 @@ def noise_in(whole: bytes) -> bytes:
 def test_a_damaged_database_is_named_with_what_to_do(
     harness: Harness, damage: Callable[[bytes], bytes], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """Every command that opens it names the file, says that it is damaged, and how the challenge goes on; no backup is made of it."""
+    """Every command that opens it names the file, the damage and the cure; no backup is made of it."""
     harness.store().close()
     place = harness.state / "worker.db"
     place.write_bytes(damage(place.read_bytes()))
@@ -225,7 +225,7 @@ def test_a_damaged_database_is_named_with_what_to_do(
 
 
 def test_daemon_and_drain_say_what_to_do_about_a_damaged_database(live: Harness) -> None:
-    """They do not start, and their last words are those of every command."""
+    """They do not start, and end with the same message as every command."""
     live.store().close()
     (live.state / "worker.db").write_bytes(b"garbage" * 3000)
     assert live.run().wait(60) == 1
@@ -237,7 +237,7 @@ def test_daemon_and_drain_say_what_to_do_about_a_damaged_database(live: Harness)
 
 
 def test_damage_that_only_a_full_look_finds_is_found_by_doctor(harness: Harness) -> None:
-    """The schema can be read, a table cannot: the doctor reads all pages."""
+    """The schema can be read but a table cannot: the doctor reads all pages."""
     with contextlib.closing(harness.store()) as store:
         for _ in range(40):
             with store.write() as tx:
@@ -254,7 +254,7 @@ def test_damage_that_only_a_full_look_finds_is_found_by_doctor(harness: Harness)
 
 @pytest.mark.timeout(12)
 def test_no_write_waits_for_a_lock_when_the_process_is_to_end(tmp_path: Path) -> None:
-    """No matter who holds it, a daemon ends in the time that is promised; one that goes on waits longer, and gets it."""
+    """Whoever holds the lock, a stopping daemon ends in the promised time; otherwise the write waits longer, and succeeds."""
     address, stopping = tmp_path / "worker.db", threading.Event()
     store = Store(f"sqlite:///{address}", stopping=stopping)
     waiting, refused = threading.Event(), []
@@ -285,7 +285,7 @@ def test_no_write_waits_for_a_lock_when_the_process_is_to_end(tmp_path: Path) ->
 
 @given(st.lists(st.floats(0, 30), min_size=1, max_size=200), st.integers(6, 60))
 def test_no_minute_holds_more_calls_than_the_budget(pauses: list[float], per_minute: int) -> None:
-    """Whatever the pace, any 60 seconds hold at most so many calls."""
+    """No 60 seconds contain more calls than allowed, at any pace."""
     budget, now, calls = Budget(per_minute), NOW, []
     for pause in pauses:
         now += timedelta(seconds=pause)
@@ -308,14 +308,14 @@ def test_a_closed_budget_opens_at_its_time_or_when_the_clock_is_set_back() -> No
 
 @given(st.integers(0, 1000), st.floats(0.1, 600), st.integers())
 def test_the_back_off_grows_to_a_minute_and_no_further(tries: int, first_s: float, seed: int) -> None:
-    """It is never longer than a minute and never shorter than three quarters of its step."""
+    """It is never longer than a minute, and never shorter than three quarters of its step."""
     wait = backoff(tries, first_s=first_s, random=random.Random(seed)).total_seconds()
     assert 0.74 * min(LONGEST_S, first_s) <= wait <= LONGEST_S + 1e-6
 
 
 @given(st.floats(0, 10_000), st.floats(0.5, 600))
 def test_answers_leave_on_multiples_of_the_grid(elapsed_s: float, grid_s: float) -> None:
-    """The moment is the next multiple after ``running``, and never zero: cache hits wait too."""
+    """The moment is the next multiple after ``running`` and never zero, so that even cached scores wait."""
     running_at = NOW - timedelta(seconds=elapsed_s)
     release = answers.release_at(NOW, running_at=running_at, grid_s=grid_s)
     steps = (release - running_at).total_seconds() / grid_s
@@ -326,8 +326,8 @@ def test_answers_leave_on_multiples_of_the_grid(elapsed_s: float, grid_s: float)
 
 @given(st.floats(allow_nan=False, allow_infinity=False, min_value=-1e6, max_value=1e6), st.integers(0, 12))
 def test_a_success_says_one_rounded_number_twice(q_mean: float, decimals: int) -> None:
-    """What is posted equals what stdout says, byte for byte after storing; no negative zero."""
-    told = Told(value=shown(q_mean, decimals))
+    """The posted value equals that in stdout, byte for byte after storing; there is no negative zero."""
+    told = ShownValue(value=shown(q_mean, decimals))
     answer = answers.finished(told, step=None, notes=("note",), zarr_suffix_removed=False)
     assert answers.Answer.from_json(answer.to_json()) == answer
     said = json.loads(answer.stdout)
@@ -346,7 +346,7 @@ def test_a_failure_says_at_most_two_thousand_characters(sentence: str, cure: str
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_what_is_not_finite_is_never_an_answer(value: float) -> None:
-    """Unscored is a state, never a value."""
+def test_a_value_that_is_not_finite_is_never_an_answer(value: float) -> None:
+    """An unscored submission has a state, never a value."""
     with pytest.raises(ValueError, match="finite"):
         shown(value, 3)

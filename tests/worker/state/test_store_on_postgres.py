@@ -1,4 +1,4 @@
-"""The store on both databases: the same verbs, the same answers, the same laws."""
+"""The store on both databases: the same methods, results and properties."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def store(url: str) -> Iterator[Store]:
-    """A store on it."""
+    """A store on that database."""
     store = Store(url)
     yield store
     store.close()
@@ -75,8 +75,8 @@ def cell(task: str, q: float | None = 1.5) -> TaskScore:
     )
 
 
-def test_a_submission_goes_its_way(store: Store) -> None:
-    """Adding twice adds once; a move is conditional; facts of every type come back as they were."""
+def test_a_submission_is_stored_and_moved(store: Store) -> None:
+    """Adding twice adds once; a move is conditional; facts of every type are read back unchanged."""
     with store.write() as tx:
         assert tx.add(7, now=NOW, message_phase=3)
         assert not tx.add(7, now=NOW)
@@ -97,8 +97,8 @@ def test_a_submission_goes_its_way(store: Store) -> None:
         assert tx.counts() == {"acknowledged": 1}
 
 
-def test_an_instant_keeps_its_moment(store: Store) -> None:
-    """Another zone is the same moment; a naive time is refused."""
+def test_a_time_keeps_its_moment(store: Store) -> None:
+    """Another time zone gives the same moment; a naive time is refused."""
     elsewhere = NOW.astimezone(timezone(timedelta(hours=-7)))
     with store.write() as tx:
         tx.add(1, now=elsewhere)
@@ -111,7 +111,7 @@ def test_an_instant_keeps_its_moment(store: Store) -> None:
 
 
 def test_a_failed_transaction_leaves_nothing(store: Store) -> None:
-    """An exception takes everything back, on either database."""
+    """An exception undoes everything on either database."""
 
     def fail() -> None:
         with store.write() as tx:
@@ -125,7 +125,7 @@ def test_a_failed_transaction_leaves_nothing(store: Store) -> None:
 
 
 def test_order_is_the_same_on_both(store: Store) -> None:
-    """Unknown submission times come first, then the oldest; cells are ordered by code point, not by a language's rules."""
+    """Unknown submission times come first, then the oldest; cells are ordered by code point, not by a language."""
     with store.write() as tx:
         for pk, minutes in ((1, 5), (2, None), (3, 1)):
             tx.add(pk, now=NOW)
@@ -145,7 +145,7 @@ def test_order_is_the_same_on_both(store: Store) -> None:
 
 
 def test_cells_come_back_to_the_bit(store: Store) -> None:
-    """Fold scores with their failed ones, and what is there already stays."""
+    """Fold scores are read back exactly, including failed ones, and existing cells are kept."""
     with store.write() as tx:
         tx.save_cells("c" * 64, "p" * 64, "dev", [cell("one")], provenance={"x": 1}, now=NOW)
         tx.save_cells("c" * 64, "p" * 64, "dev", [cell("one", q=9.0)], provenance={}, now=NOW)
@@ -158,7 +158,7 @@ def test_cells_come_back_to_the_bit(store: Store) -> None:
 
 
 def test_attempts_outbox_alerts_and_facts(store: Store) -> None:
-    """Keys are given in sequence, one open row per errand, an alert is news once."""
+    """Keys increase, there is one open row per kind, and an alert is new once."""
     with store.write() as tx:
         tx.add(1, now=NOW)
         tx.note(1, team_key=4)
@@ -184,7 +184,7 @@ def test_attempts_outbox_alerts_and_facts(store: Store) -> None:
 
 
 def test_writers_wait_for_one_another(url: str) -> None:
-    """Two stores that read, think and write lose no update: the write lock is held from the first moment."""
+    """Two stores that read, compute and write lose no update, because the write lock is held from the start."""
     stores = [Store(url), Store(url)]
     with stores[0].write() as tx:
         tx.set_fact("number", "0")
@@ -205,8 +205,8 @@ def test_writers_wait_for_one_another(url: str) -> None:
         store.close()
 
 
-def test_one_that_waited_for_the_lock_sees_what_came_before(postgres: Server) -> None:
-    """Also on a server whose transactions see one moment by default: a writer's begins once it has the lock."""
+def test_a_writer_that_waited_for_the_lock_sees_earlier_writes(postgres: Server) -> None:
+    """This holds even on a server whose transactions use a snapshot by default."""
     url = postgres.url(postgres.fresh())
     name = sa.make_url(url).database
     store = Store(url)
@@ -237,7 +237,7 @@ def test_one_that_waited_for_the_lock_sees_what_came_before(postgres: Server) ->
 
 
 def test_a_reader_sees_one_moment(url: str) -> None:
-    """What is committed while a reading is under way is not in it."""
+    """A commit during a reading transaction is not visible in it."""
     reader, writer = Store(url), Store(url)
     with reader.read() as tx:
         assert tx.fact("a") is None
@@ -251,7 +251,7 @@ def test_a_reader_sees_one_moment(url: str) -> None:
 
 
 def test_several_starts_at_once_make_the_tables_once(url: str) -> None:
-    """The second one finds them."""
+    """The others find them."""
     stores: list[Store] = []
     failures: list[BaseException] = []
 
@@ -283,7 +283,7 @@ def shape(server: Server, database: str) -> tuple[list[Any], list[Any]]:
 
 
 def test_migrated_and_new_tables_are_the_same_on_the_server(postgres: Server) -> None:
-    """The way through all migrations ends at the tables that a new database gets at once."""
+    """All migrations together give the tables of a new database."""
     old, new = postgres.fresh(), postgres.fresh()
     with postgres.connect(old) as connection:
         connection.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
@@ -304,7 +304,7 @@ def test_a_reader_on_the_server_cannot_write(postgres: Server) -> None:
 
 
 def test_one_leads_until_its_session_ends(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The leader's lock has one holder, who can be named; the server frees it with the session, and the holder learns of it."""
+    """The lock has one holder, who can be named; the server releases it with the session, and the holder notices."""
     monkeypatch.setattr(lock, "LOOK_S", 0.0)
     name, other = postgres.fresh(), postgres.fresh()
     here, there, elsewhere = (leader_lock(postgres.url(at), Path("/")) for at in (name, name, other))
@@ -333,7 +333,7 @@ def test_one_leads_until_its_session_ends(postgres: Server, monkeypatch: pytest.
 
 
 def test_a_lost_connection_is_made_again(postgres: Server) -> None:
-    """After the server cut all connections the next transaction works."""
+    """After the server has closed all connections, the next transaction works."""
     name = postgres.fresh()
     store = Store(postgres.url(name))
     with postgres.connect() as connection:
@@ -345,8 +345,8 @@ def test_a_lost_connection_is_made_again(postgres: Server) -> None:
     store.close()
 
 
-def test_what_is_wrong_is_told_in_a_sentence(postgres: Server) -> None:
-    """No server is infrastructure; a wrong URL is the organizer's; no message holds a password."""
+def test_errors_get_a_sentence(postgres: Server) -> None:
+    """A missing server is an infrastructure error, a wrong URL the organizer's; no message contains a password."""
     cases: list[tuple[str, type[Exception]]] = [
         ("postgresql+psycopg://someone:hunter2@127.0.0.1:1/x", InfrastructureError),
         (f"postgresql+psycopg://postgres:hunter2@127.0.0.1:{postgres.port}/no_such", InfrastructureError),
@@ -360,7 +360,7 @@ def test_what_is_wrong_is_told_in_a_sentence(postgres: Server) -> None:
 
 
 def test_an_old_server_is_refused(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The version is looked at before a table is made."""
+    """The version is checked before a table is made."""
     monkeypatch.setattr(servers, "LEAST_VERSION", 99)
     name = postgres.fresh()
     with pytest.raises(OrganizerError) as caught:

@@ -1,8 +1,8 @@
-"""A challenge that an earlier version ran, stopped in the middle of a phase: how one is kept, and how it is taken up again.
+"""A challenge that an earlier version ran, stopped in the middle of a phase: how it is kept, and how it is continued.
 
-``python -m tests.worker.upgrade.challenge FOLDER`` runs a challenge with today's software, stops it in the middle of phase dev, and
-keeps what a sudden death would leave: the state as SQL, the stored files, the published repository as a bundle, the challenge's folder,
-and what EvalAI knows. A version is added before the software changes; the test continues every one that is there.
+``python -m tests.worker.upgrade.challenge FOLDER`` runs a challenge with the present software, stops it in the middle of phase dev, and
+keeps what a crash would leave: the state as SQL, the stored files, the published repository as a bundle, the challenge's folder, and
+EvalAI's data. A version is added before the software changes; the test continues every version.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RUNNING = {
 
 
 def keep(harness: Harness, folder: Path) -> None:
-    """Write down everything that is left when its worker dies now."""
+    """Write everything that would be left if the worker died now."""
     folder.mkdir(parents=True)
     with closing(sqlite3.connect(harness.state / "worker.db")) as database:
         (folder / "state.sql").write_text("\n".join(database.iterdump()) + "\n")
@@ -70,7 +70,7 @@ def _evalai(harness: Harness) -> list[dict[str, Any]]:
 
 
 def take_up(harness: Harness, folder: Path) -> None:
-    """Lay a kept challenge onto a fresh harness, whose EvalAI has other addresses."""
+    """Put a kept challenge into a new harness, whose EvalAI has other addresses."""
     world = harness.evalai.world
     for known in json.loads((folder / "evalai.json").read_text()):
         if known["team"] == HOSTS:
@@ -113,7 +113,7 @@ def take_up(harness: Harness, folder: Path) -> None:
 
 
 def run_until_killed(harness: Harness, folder: Path) -> None:
-    """Run a challenge of two phases up to a moment at which a submission is in nearly every state that there is, and keep it."""
+    """Run a challenge of two phases until there is a submission in nearly every state, and keep it."""
     evalai = harness.evalai
     evalai.add_team(HOSTS, ("host",))
 
@@ -165,7 +165,7 @@ def run_until_killed(harness: Harness, folder: Path) -> None:
 
 
 def reach(worker: StepWorker, pk: int, state: State) -> None:
-    """Step until a submission is in a state, while time goes on also for a worker that is busy."""
+    """Step until a submission is in a state; time also passes while the worker is busy."""
     while worker.states().get(pk) != state.value:
         worker.step()
         worker.clock.advance(0.02)

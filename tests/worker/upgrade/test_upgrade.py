@@ -1,4 +1,4 @@
-"""A challenge that an earlier version ran and left in the middle of a phase goes on under this one, and ends uncontradicted."""
+"""A challenge that an earlier version ran and left in the middle of a phase continues with this version, without a contradiction."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VERSIONS = sorted(path for path in Path(__file__).parent.iterdir() if (path / "s
 
 @pytest.fixture(params=VERSIONS, ids=lambda path: path.name)
 def continued(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path, StepWorker]]:
-    """A kept challenge and a worker of today's on it, ten minutes after the old one died."""
+    """A kept challenge with a present-day worker, ten minutes after the old one died."""
     kept: Path = request.param
     died = max(
         datetime.fromisoformat(one["submitted_at"]) for one in json.loads((kept / "evalai.json").read_text())
@@ -33,7 +33,7 @@ def continued(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[
 
 
 def test_a_challenge_goes_on_and_is_not_contradicted(continued: tuple[Path, StepWorker]) -> None:
-    """What was open is answered once, what was answered is left alone, and nothing in the repository speaks against it after the reveal."""
+    """Open submissions are answered once, answered ones are left alone, and the repository verifies after the reveal."""
     kept, worker = continued
     harness = worker.harness
     before = {one["pk"]: one["status"] for one in json.loads((kept / "evalai.json").read_text())}

@@ -1,4 +1,4 @@
-"""Verification: does a public repository show what was committed to? It needs nothing but that repository."""
+"""Verification: check that a public repository shows what was committed to, with nothing but that repository."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the formats leave to be believed, said in so many words: nothing that is published could contradict it."""
+"""What must be trusted in each format, stated explicitly, because nothing that is published could contradict it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from worker.fairness.verify.verdict import Verdict
 
 
 def beliefs(phase: RevealedPhase) -> Iterator[Verdict]:
-    """Name what has to be believed of a revealed phase."""
+    """Yield what must be trusted about a revealed phase."""
     yield drawn(phase)
     for team, pseudonym in phase.pseudonyms.items():
         yield phase.believed(

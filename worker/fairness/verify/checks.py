@@ -1,7 +1,7 @@
-"""The checks, one after the other: does everything that a public repository shows follow from what was committed to?
+"""The checks in their order: whether everything in a public repository follows from what was committed to.
 
-Nothing is believed because it is written; what has to be believed is named. A document that cannot be read is a contradiction, not an
-accident: its publisher has the software that writes it.
+Nothing is trusted because it is written there; what has to be trusted is named. A document that cannot be read counts as a contradiction,
+because its publisher has the software that writes it correctly.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
+from scoring.printable import count_of
 from worker.fairness import receipts
 from worker.fairness.verify import ledger, opening, plausible, signed, standings, timeline
 from worker.fairness.verify import registered as registered_checks
@@ -37,11 +38,11 @@ PHASE_CHECKS: Mapping[str, Callable[[RevealedPhase], Verdict]] = {
     "ranks": standings.ranks,
     "board": standings.files,
 }
-"""What is checked of a revealed phase, in the order in which it was promised."""
+"""The checks of a revealed phase, in the order of what was promised."""
 
 
 def verdicts(repository: PublicRepository) -> Iterator[Verdict]:
-    """Check everything that the repository alone can tell: of the challenge, then of one phase after the other."""
+    """Yield everything that can be checked with the repository alone: the challenge first, then each phase."""
     yield from ledger.history(repository)
     entries = public_commitments(repository)
     if not entries:
@@ -77,7 +78,7 @@ def _of_phase(phase: RevealedPhase, revealed: Mapping[str, RevealedPhase]) -> It
         except UNREADABLE as error:
             yield phase.contradicted(check, f"the revealed document cannot be read ({type(error).__name__})")
     yield from _registered(phase, revealed)
-    with suppress(*UNREADABLE):  # which was said already
+    with suppress(*UNREADABLE):  # which was reported already
         yield from beliefs(phase)
 
 
@@ -120,13 +121,14 @@ def _nothing_left_out(
     if lost:
         yield believed(
             "register",
-            f"Lines {lost[0]} to {lost[-1]} of the public log cannot be opened: according to the organizers, their keys"
-            f" were lost when the state was restored from a backup. What these {len(lost)} lines hold is taken on trust.",
+            f"{count_of(len(lost), 'line')} of the public log (from line {lost[0]} to line {lost[-1]}) cannot be opened: according to the"
+            " organizers, the keys were lost when the state was restored from a backup. The content is taken on trust.",
         )
     if earlier := sum(line["format"] != receipts.FORMAT for line in chain):
         yield believed(
             "register",
-            f"{earlier} lines of the public log are in format 1 and cannot be opened: what they hold is taken on trust.",
+            f"{count_of(earlier, 'line of the public log is', 'lines of the public log are')} in format 1 and cannot be opened."
+            " The content is taken on trust.",
         )
     told = f"{sum(left.values())} entries in {len(left)} lines of the public log"
     if not left:

@@ -1,4 +1,4 @@
-"""What a participant holds in their hands: a signed receipt, against the log, the register and the final board."""
+"""A participant's signed receipt, checked against the log, the register and the final board."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def claims(
     Args:
         repository: The public files.
         receipt: As EvalAI showed it.
-        told: Mean Q that was told with it.
-        check: What the verdicts are called.
-        now: The time, by which a batch may be overdue.
+        told: Mean Q that was shown with it.
+        check: Name of the verdicts.
+        now: The time, after which a batch may be overdue.
 
     Raises:
-        LookupError, ValueError, TypeError, AttributeError: If what it is held against cannot be read.
+        LookupError, ValueError, TypeError, AttributeError: If the published files cannot be read.
     """
     if not receipts.is_genuine(receipt) or (told is not None and told != receipt["q_mean"]):
         yield believed(check, "This receipt was changed after it was signed: it proves nothing.")
@@ -93,9 +93,9 @@ def claims(
 def _is_of_a_replaced_key(
     receipt: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], chain: Sequence[Mapping[str, Any]]
 ) -> bool:
-    """Return whether a receipt names a commitment or a line that a later key has signed: only somebody else can have made it.
+    """Return whether a receipt names a commitment or a line that a later key has signed, so that only somebody else can have made it.
 
-    One that names nothing so young stays evidence, whatever is said of its key. Otherwise a new key would be a way to get rid of receipts.
+    Any other receipt remains evidence, whatever is said about its key. Otherwise the organizers could get rid of receipts with a new key.
     """
     keys = succession.keys_in(entries)
     later = keys[keys.index(str(receipt["key"])) + 1 :]
@@ -114,16 +114,16 @@ def _in_the_log(
     *,
     waits: bool,
 ) -> Verdict:
-    """Look for the entry of a receipt in the log.
+    """Look for a receipt's entry in the log.
 
     Args:
         receipt: The receipt.
         chain: The log.
-        check: What the verdict is called.
-        waits: Whether the line that is due is not published yet, and not overdue either.
+        check: Name of the verdict.
+        waits: Whether its line is not published yet, but not overdue either.
     """
     place = int(receipt["batch"])
-    if waits and place > len(chain):  # the worker answers before it has pushed what it has closed
+    if waits and place > len(chain):  # the worker answers before it has pushed the closed batch
         return not_revealed(
             check, f"Your receipt names line {place} of the public log, which is not public yet."
         )
@@ -156,14 +156,14 @@ def _in_the_log(
 
 
 def _is_overdue(chain: Sequence[Mapping[str, Any]], *, begun_at: datetime, now: datetime) -> bool:
-    """Return whether a line should long have followed the last one; the first follows the beginning of the challenge."""
+    """Return whether the line after the last one is overdue; the first line follows the beginning of the challenge."""
     last = chain[-1] if chain else {}
     since = _made_at(last) if last else begun_at
     return now > since + CADENCES * timedelta(seconds=receipts.cadence(last))
 
 
 def _may_be_lost(receipt: Mapping[str, Any], chain: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether what opens a score may be gone with a state that was restored from a backup."""
+    """Return whether what opens a score may be lost because the state was restored from a backup."""
     place = int(receipt["batch"])
     return (
         place + 1 in receipts.lost_lines(chain)
@@ -180,7 +180,7 @@ def _is_restored(chain: Sequence[Mapping[str, Any]], number: int) -> bool:
 def _nowhere(
     receipt: Mapping[str, Any], chain: Sequence[Mapping[str, Any]], check: str, *, hidden: Collection[str]
 ) -> Verdict:
-    """Say what it means that no revealed entry has a receipt."""
+    """Return the verdict on a receipt without a revealed entry."""
     if _may_be_lost(receipt, chain):
         return believed(
             check,
@@ -220,12 +220,12 @@ def _on_the_board(
 
 
 def _told(document: Mapping[str, Any]) -> tuple[Any, Any, Any]:
-    """Return what a score or a receipt says: whose, the value, and whether it counts where the Ladder selects."""
+    """Return what a score or a receipt says: the submission, the value and, if the Ladder selects, whether it counts."""
     return document["submission"], document["q_mean"], document.get("counts")
 
 
 def _closed(phase: RevealedPhase, opening: Mapping[str, Any], nonce: bytes, check: str) -> Verdict:
-    """Open what a reveal keeps closed of a score, with its owner's nonce: it must be private, or the organizers' own."""
+    """Open the closed part of a score with its owner's nonce: it must be private, or the organizers' own."""
     if _is_true(opening, "own", nonce):
         return phase.consistent(check, "your submission is a trial by the organizers: it is on no board")
     if _is_true(opening, "public_at_first", nonce):

@@ -1,4 +1,4 @@
-"""Whether a scored submission counts: its place on the final board, or what has kept it off, or taken it off."""
+"""Whether a scored submission counts: its place on the final board, or what kept it off or took it off."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from worker.fairness.verify.replay import Register
 from worker.fairness.verify.revealed import RevealedPhase
 from worker.fairness.verify.verdict import Verdict
 
-RUNS = 20  # re-runs of re-runs that are followed
-SLACK = timedelta(minutes=15)  # a close carries the time of its board, which may take so long to make
+RUNS = 20  # length of a followed chain of re-runs
+SLACK = timedelta(minutes=15)  # a close carries the time of its board, which may take this long to make
 
 
 def counting(phase: RevealedPhase, entry: str, check: str, others: Mapping[str, Register]) -> Verdict:
-    """Say where a scored submission is on the final board, which other one counts for its team, or what takes it off.
+    """Return where a scored submission is on the final board, which other one counts for its team, or what takes it off.
 
     Args:
         phase: The revealed phase.
-        entry: The submission's pseudonym; its facts are opened.
-        check: What the verdict is called.
+        entry: The submission's pseudonym; its facts are open.
+        check: Name of the verdict.
         others: The registers of all revealed phases, by codename.
 
     Raises:
@@ -87,9 +87,9 @@ def _counting(phase: RevealedPhase, entry: str, check: str, others: Mapping[str,
 
 
 def _late(phase: RevealedPhase, entry: str, shown: Mapping[str, Any], check: str) -> Verdict:
-    """Say that a submission was answered after the board was closed; if it was not, nothing explains why it is on none.
+    """Return the verdict that a submission was answered after the board was closed, or that nothing explains why it is not on it.
 
-    A close is registered at once. One that says that it was earlier closes nothing out that had been answered by then.
+    A close is registered at once. One that is dated back cannot exclude what had been answered by then.
     """
     register, closed_at = phase.register, phase.register.closed_at
     closed = register.decisions.events[-1]["frozen_at"]
@@ -110,7 +110,7 @@ def _late(phase: RevealedPhase, entry: str, shown: Mapping[str, Any], check: str
 def _by_selection(
     phase: RevealedPhase, snapshot: PhaseSnapshot, ours: Entry, shown: Mapping[str, Any], check: str
 ) -> Verdict:
-    """Say which submission of the team counts; the selection is made again."""
+    """Return which submission of the team counts, by computing the selection again."""
     who, rule = f"submission {shown['submission']} of team {shown['team']}", snapshot.rules.selection.value
     rows = {row_key(one.entry): one.entry.submission for one in counted(snapshot)}
     counts = rows.get(row_key(ours))
@@ -139,7 +139,7 @@ def _entry(snapshot: PhaseSnapshot, submission: int) -> Entry | None:
 
 
 def _since(register: Register, entry: str, rules: PhaseRules) -> str:
-    """Return when the newest facts about an entry that keep it off the board were first registered."""
+    """Return when the newest facts that keep an entry off the board were first registered."""
     moment = ""
     for facts in reversed(register.submissions[entry].events):
         if membership.kept_off(facts, rules) is None:
@@ -158,7 +158,7 @@ def _hidden_since(register: Register, team: str) -> str:
 
 
 def _effect(phase: RevealedPhase, facts: membership.Facts, others: Mapping[str, Register]) -> str:
-    """Return the rank that a submission would have if no team were hidden, as far as it is known."""
+    """Return the rank that a submission would have if no team were hidden, if it is known."""
     board = without_hiding(phase, others)
     for row in () if board is None else board.standings:
         if row.submission == facts["submission"]:

@@ -1,4 +1,4 @@
-"""What organizers decided while a phase ran, when and why, and whom it has kept off the board."""
+"""The organizers' decisions during a phase: when, why, and which submissions they kept off the board."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ CHECK = "decisions"
 
 
 def decisions(phase: RevealedPhase, registers: Mapping[str, Register]) -> Verdict:
-    """Tell what organizers decided: rules, removals, choices, hidden teams, the close.
+    """Report the organizers' decisions: rules, removals, choices, hidden teams, the close.
 
     Args:
         phase: The phase.
-        registers: Those of all revealed phases, for rules that speak of another one.
+        registers: The registers of all revealed phases, for rules that refer to another one.
     """
     register = phase.register
     rules, decided = register.rules(register.end), register.decisions.at(register.end)
@@ -91,12 +91,12 @@ def _removals(register: Register) -> Iterator[str]:
 
 
 def _is_back(earlier: membership.Facts, later: membership.Facts) -> bool:
-    """Return whether what took a submission off is over."""
+    """Return whether the reason for which a submission was taken off no longer holds."""
     return membership.taken_off(earlier) is not None and membership.taken_off(later) is None
 
 
 def _marks(register: Register) -> Iterator[str]:
-    """Name the submissions that became baselines, which have no rank, and the teams that got another name."""
+    """Report the submissions that became baselines, which have no rank, and the teams that got another name."""
     named: dict[tuple[str, str], str] = {}
     for history in register.submissions.values():
         for earlier, later in pairwise(history.events):
@@ -115,7 +115,7 @@ def _reason(register: Register, facts: membership.Facts) -> str | None:
 
 
 def _hidden(phase: RevealedPhase, registers: Mapping[str, Register]) -> Iterator[str]:
-    """Name the teams that the rules hide in the end, and the places that this has cost them."""
+    """Report the teams that the final rules hide, and the places that this has cost them."""
     rules = phase.register.rules(phase.register.end)
     teams = set() if rules is None else set(rules.hidden_teams)
     board = without_hiding(phase, registers) if teams else None
@@ -125,7 +125,7 @@ def _hidden(phase: RevealedPhase, registers: Mapping[str, Register]) -> Iterator
 
 
 def without_hiding(phase: RevealedPhase, registers: Mapping[str, Register]) -> Board | None:
-    """Return the board as it would be in the end if no team were hidden; None if that cannot be told."""
+    """Return the final board as it would be if no team were hidden; None if it cannot be computed."""
     end = phase.register.end
     if phase.register.unknown_phase(registers) is not None:
         return None
@@ -137,7 +137,7 @@ def without_hiding(phase: RevealedPhase, registers: Mapping[str, Register]) -> B
 
 
 def _after_the_close(register: Register) -> Iterator[str]:
-    """Name the submissions that would count, had the board not been closed before."""
+    """Report the submissions that would count if the board had not been closed before."""
     rules, frozen_at = register.rules(register.end), register.decisions.events[-1]["frozen_at"]
     if rules is None or frozen_at is None:
         return

@@ -1,6 +1,6 @@
-"""The document of a reveal, of which long lists are read one element at a time.
+"""The document of a reveal, whose long lists are read one element at a time.
 
-A reveal has every board that was ever published. All of them as values take twenty times the memory of the files.
+A reveal contains every board that was ever published. Parsed all together they would take twenty times the memory of the files.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 
 
 class RevealDocument:
-    """What ``reveal.json`` of a phase says, and its long lists: in separate parts, or in itself if an earlier version wrote it.
+    """The content of a phase's ``reveal.json`` and its long lists, which are in separate parts or, in earlier versions, in that file.
 
     Args:
         files: Path to content.
         phase: Codename.
 
     Raises:
-        LookupError, ValueError, TypeError, AttributeError, RecursionError: If it has another form, or a part is not the one that it names.
+        LookupError, ValueError, TypeError, AttributeError, RecursionError: If it has another form, or a part differs from its description.
     """
 
     def __init__(self, files: Mapping[str, bytes], phase: str) -> None:
@@ -47,11 +47,11 @@ class RevealDocument:
 
     @property
     def paths(self) -> list[str]:
-        """Where its parts are."""
+        """Paths of its parts."""
         return [path for listed in self._parts.values() for path in listed]
 
     def __contains__(self, name: str) -> bool:
-        """Return whether there is a long list of a name."""
+        """Return whether there is a long list with this name."""
         return name in self._parts or name in self._whole
 
     def each(self, name: str) -> Iterator[str]:
@@ -68,22 +68,22 @@ class RevealDocument:
 
 
 class LargeDocument:
-    """A JSON object; the elements of some of its lists stay text until they are asked for.
+    """A JSON object; the elements of some of its lists are parsed only when they are needed.
 
     Args:
         content: The document.
-        lists: Keys whose lists are long.
+        lists: Keys of the long lists.
 
     Raises:
         ValueError: If it is not a JSON object, or has a key twice.
-        RecursionError: If it is nested without end.
+        RecursionError: If it is nested too deeply.
     """
 
     def __init__(self, content: bytes, *, lists: tuple[str, ...]) -> None:
         self._content = content
         self._spans: dict[str, list[tuple[int, int]]] = {}
         self.rest: dict[str, Any] = {}
-        text = content.decode("latin-1")  # one character a byte; what JSON is built with is ASCII
+        text = content.decode("latin-1")  # one character per byte; the structure of JSON is ASCII
         place = _after(text, 0, "{")
         while not text.startswith("}", place):
             name, place = _DECODER.raw_decode(text, place)
@@ -102,7 +102,7 @@ class LargeDocument:
             raise ValueError("something follows the document")
 
     def __contains__(self, name: str) -> bool:
-        """Return whether the document has a long list of a name."""
+        """Return whether the document has a long list with this name."""
         return name in self._spans
 
     def each(self, name: str) -> Iterator[str]:
@@ -116,7 +116,7 @@ class LargeDocument:
 
 
 def _after(text: str, place: int, sign: str = "") -> int:
-    """Return the place of what comes after a sign and the space around it."""
+    """Return the position after a character and the white space around it."""
     place = _end_of_space(text, place)
     if not text.startswith(sign, place):
         raise ValueError(f"no {sign} where one is needed")
@@ -124,7 +124,7 @@ def _after(text: str, place: int, sign: str = "") -> int:
 
 
 def _next(text: str, place: int, end: str) -> int:
-    """Return where the next element begins, or where the list ends."""
+    """Return the position of the next element, or of the end of the list."""
     if text.startswith(end, place):
         return place
     place = _after(text, place, ",")
@@ -134,7 +134,7 @@ def _next(text: str, place: int, end: str) -> int:
 
 
 def _end(text: str, start: int) -> int:
-    """Return where a value ends; the value itself is not kept."""
+    """Return the position after a value; the value itself is not kept."""
     return _DECODER.raw_decode(text, start)[1]
 
 
@@ -144,7 +144,7 @@ def _end_of_space(text: str, place: int) -> int:
 
 
 def _elements(text: str, start: int) -> Iterator[tuple[int, int]]:
-    """Yield where each element of a list begins and ends, and last where the list does."""
+    """Yield the start and end of each element of a list, and last those of the list's end."""
     place = _after(text, start, "[")
     while not text.startswith("]", place):
         end = _end(text, place)

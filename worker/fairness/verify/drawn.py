@@ -1,6 +1,6 @@
-"""Check of the public value that decides a phase's splits: named before anybody could know it, drawn once, and everything else bound.
+"""Check of the public value that decides a phase's splits: named before it existed, drawn once, and everything else fixed by then.
 
-Organizers who can still change secret or tasks when the value is known can try many, as if there were no value.
+Organizers who can still change the secret or the tasks when the value is known can try many, as if there were no value.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class Told:
     """A value that was mixed in.
 
     Attributes:
-        draw: As it was named.
+        draw: The value as it was named.
         naming: The commitment that named it.
         mixing: The commitment that mixed it in.
-        value: What that says of it.
+        value: What that commitment says about it.
     """
 
     draw: Draw
@@ -38,7 +38,7 @@ class Told:
 
 
 def drawn(phase: RevealedPhase) -> Verdict:
-    """Tell what decided the splits of a phase, and whether anybody could have chosen it."""
+    """Report what decided the splits of a phase, and whether anybody could have chosen it."""
     told: list[Told] = []
     open_one: tuple[Draw, Promise] | None = None
     missed = 0
@@ -82,7 +82,7 @@ def _undrawn(phase: RevealedPhase) -> Verdict:
 
 
 def _needed(phase: RevealedPhase) -> str:
-    """Say how many draws it would have taken to put another team first, as far as the folds of the last board tell."""
+    """Report how many draws it would have taken for another winner, as far as the folds of the last board show."""
     board = phase.boards[-1] if phase.boards else None
     if board is None or board.private.figures is None:
         return ""
@@ -95,12 +95,12 @@ def _needed(phase: RevealedPhase) -> str:
 
 
 def tries(p_first: float, replicates: int) -> str:
-    """Say how many other draws are enough for another winner.
+    """Report how many other draws are enough for another winner.
 
     Args:
         p_first: Share of the bootstrap's replicates in which the winner stays first. The folds are independent draws of splits, so
             resampling them is like drawing other splits; docs/performance.md compares it with real draws.
-        replicates: Their number: it limits how rare a change can be told.
+        replicates: Their number, which limits how rare a change can be estimated.
     """
     other, most = 1 - p_first, replicates // 2
     if other * most < 1:
@@ -118,7 +118,7 @@ def _lie(phase: RevealedPhase, told: Told) -> str | None:
         wrong = _no_round(draw, draw.chain, draw.round, told.value)
         if wrong is not None:
             return wrong
-    if told.mixing.made_at < draw.at.replace(microsecond=0):  # commitments tell whole seconds
+    if told.mixing.made_at < draw.at.replace(microsecond=0):  # commitments have whole seconds
         return f"commitment {number} mixed in a value of {draw.source} that did not exist yet"
     before = [one for one in phase.promises if one.sequence < number and one.manifest is not None]
     if changed := _changes(phase, before[-1:], told.mixing):
@@ -143,7 +143,7 @@ def _no_round(draw: Draw, chain: Chain, number: int, value: Mapping[str, Any]) -
 
 
 def _judged(phase: RevealedPhase, told: Told, *, times: int) -> Verdict:
-    """Say what a draw that nothing contradicts is worth."""
+    """Return the verdict on a draw that nothing contradicts."""
     draw, shown = told.draw, str(told.value["value"])
     if draw.chain is None:
         said = (
@@ -168,7 +168,7 @@ def _judged(phase: RevealedPhase, told: Told, *, times: int) -> Verdict:
 
 
 def _changed_later(phase: RevealedPhase, draw: Draw) -> Iterator[str]:
-    """Say what was committed to otherwise when the value was known."""
+    """Say what a commitment changed once the value was known."""
     before: list[Promise] = []
     for promise in phase.promises:
         if promise.manifest is None:
@@ -182,7 +182,7 @@ def _changed_later(phase: RevealedPhase, draw: Draw) -> Iterator[str]:
 
 
 def _changes(phase: RevealedPhase, before: Sequence[Promise], after: Promise) -> str:
-    """Name what a commitment has otherwise than the one before it; nothing if there is none before."""
+    """Name what a commitment changes from the one before it; nothing if there is none before."""
     if not before or after.manifest is None:
         return ""
     (earlier,) = before
@@ -195,7 +195,7 @@ def _changes(phase: RevealedPhase, before: Sequence[Promise], after: Promise) ->
 
 
 def _same_tasks(phase: RevealedPhase, earlier: Promise, later: Promise) -> bool:
-    """Return whether two commitments bind the same tasks: by the labels where they are published, or else by their versions."""
+    """Return whether two commitments bind the same tasks: by their labels if these are published, otherwise by their versions."""
     if earlier.tasks.keys() != later.tasks.keys():
         return False
     published = phase.label_files if phase.with_labels else {}

@@ -1,4 +1,4 @@
-"""An entry: one score as a reveal tells it, in the form that was used first, whatever it was revealed in."""
+"""An entry: one revealed score, always in the form of format 1, whatever the format of the reveal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def of_event(commitment: str, fields: events.Fields) -> dict[str, Any]:
 
 
 def of_format_1(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an entry of a reveal without a register, with what its receipt commits to."""
+    """Return an entry of a reveal without a register, with the values to which its receipt commits."""
     return {
         **entry,
         "opens": receipts.commitment_of(entry["record"], bytes.fromhex(entry["nonce"])),
@@ -40,7 +40,7 @@ def of_format_1(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def compact(scored: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a score with its folds as an array: a list takes four times the memory. What has no folds stays."""
+    """Return a score with its folds as an array, because a list takes four times the memory; a score without folds is unchanged."""
     if "cells" not in scored:
         return scored
     cells = {

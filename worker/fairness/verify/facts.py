@@ -1,7 +1,7 @@
-"""Checks that what is registered about a submission belongs together: its facts, its scores, and the value that was shown.
+"""Checks that what is registered about a submission fits together: its facts, its scores, and the value that was shown.
 
-The register ties events to a submission by a pseudonym. A score under another submission's pseudonym, or a fact that cannot change and did,
-would let somebody take over what somebody else has earned.
+The register ties events to a submission by a pseudonym. If a score could be under another submission's pseudonym, or a permanent fact could
+change, one team could get the credit for another's submission.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ from datetime import datetime
 from scoring.protocol import ids_hash
 from scoring.quality import mean_quality, quality, shown
 from worker.fairness import events, membership, receipts
-from worker.fairness.ladder import Told, ladders
+from worker.fairness.ladder import ShownValue, ladders
 from worker.fairness.verify.replay import History, Register
 from worker.fairness.verify.revealed import RevealedPhase
 from worker.fairness.verify.verdict import Verdict
 
 CHECK = "facts"
-FIXED = ("submission", "team_key", "submitted_at", "public_at_first")  # as it was at first sight
+FIXED = ("submission", "team_key", "submitted_at", "public_at_first")  # as first seen; these never change
 ONCE_KNOWN = ("file", "content")
-BOUND = ("submission", "team_key", "team", "public_at_first")  # a score names them as they are at its moment
+# a score repeats these as they are at its moment
+BOUND = ("submission", "team_key", "team", "public_at_first")
 
 
 def belong(phase: RevealedPhase) -> Verdict:
-    """Check that facts and scores of every open entry belong together."""
+    """Check that facts and scores of every open entry fit together."""
     for look in _LOOKS:
         for fault in look(phase):
             return phase.contradicted(CHECK, fault)
@@ -37,7 +38,7 @@ def belong(phase: RevealedPhase) -> Verdict:
 
 
 def _openings(phase: RevealedPhase) -> Iterator[str]:
-    """Find entries of another phase, those that are open in one place and closed in another, and two of one submission."""
+    """Find entries of another phase, entries that are both open and closed, and two entries of one submission."""
     register = phase.register
     for _, fields in phase.events:
         if fields["phase"] != (None if fields["kind"] == events.CHALLENGE else phase.name):
@@ -52,7 +53,7 @@ def _openings(phase: RevealedPhase) -> Iterator[str]:
 
 
 def _changes(phase: RevealedPhase) -> Iterator[str]:
-    """Find facts that cannot change, and did."""
+    """Find permanent facts that have changed."""
     for history in phase.register.submissions.values():
         known: dict[str, object] = {}
         for facts in history.events:
@@ -63,7 +64,7 @@ def _changes(phase: RevealedPhase) -> Iterator[str]:
 
 
 def _scores(phase: RevealedPhase) -> Iterator[str]:
-    """Find scores that are not of the submission whose entry they are."""
+    """Find scores that do not belong to the submission of their entry."""
     register = phase.register
     for entry, history in register.scores.items():
         for score in history.events:
@@ -83,7 +84,7 @@ def _scores(phase: RevealedPhase) -> Iterator[str]:
 
 
 def _before_the_rules(phase: RevealedPhase) -> Iterator[str]:
-    """Find scores from before there were rules; a challenge that began without a register has them."""
+    """Find scores from before there were rules, which only a challenge that began without a register has."""
     begun = phase.register.decisions.moments
     for history in phase.register.scores.values() if phase.public[0]["format"] == receipts.FORMAT else ():
         first = history.events[0]
@@ -92,7 +93,7 @@ def _before_the_rules(phase: RevealedPhase) -> Iterator[str]:
 
 
 def _shown(phase: RevealedPhase) -> Iterator[str]:
-    """Find values that participants were told and that do not follow from their scores."""
+    """Find shown values that do not follow from their scores."""
     register = phase.register
     rules = [fields["rules"] for fields in register.decisions.events]
     rounding = 0.5 * 10.0 ** -min(int(one["decimals"]) for one in rules) + 1e-9
@@ -110,20 +111,20 @@ def _is_near(told: float | None, q_mean: float, rounding: float) -> bool:
 
 
 def _follows_a_rule(register: Register, moment: datetime) -> bool:
-    """Return whether more than rounding decided at a moment what participants were told."""
+    """Return whether other rules than rounding decided at a moment what participants were shown."""
     rules = register.rules(moment)
     return rules is not None and (rules.ladder_step is not None or register.withholds(moment))
 
 
 def _told(phase: RevealedPhase) -> Iterator[str]:
-    """Find answers that are not what the Ladder, or the keeping back of values, asked for at their time."""
+    """Find answers that do not follow from the Ladder, or from the withholding of values, at their time."""
     register = phase.register
     for entry, history in register.scores.items():
         for moment, score in zip(history.moments, history.events, strict=True):
             if not _follows_a_rule(register, moment):
                 continue
             if not score["public_at_first"] and not register.withholds(moment):
-                continue  # a ladder of private submissions is not open as a whole
+                continue  # the ladder of private submissions is not fully open
             expected = _expected(phase, entry, score, moment)
             if expected is not None and (score["q_mean"], score.get("counts")) != (
                 expected.value,
@@ -135,12 +136,12 @@ def _told(phase: RevealedPhase) -> Iterator[str]:
                 )
 
 
-def _expected(phase: RevealedPhase, entry: str, score: events.Fields, moment: datetime) -> Told | None:
-    """Return what a submission was to be told of a score; None of one that was off the board, whose answer stayed as it was."""
+def _expected(phase: RevealedPhase, entry: str, score: events.Fields, moment: datetime) -> ShownValue | None:
+    """Return the score that a submission should have been shown; None for one off the board, whose answer stayed as it was."""
     register = phase.register
     rules = register.rules(moment)
     if rules is None or register.withholds(moment):
-        return Told(value=None)
+        return ShownValue(value=None)
     epsilon = phase.epsilon_of({"protocol_hash": score["protocol"]})
     basis = {
         "protocol": score["protocol"],
@@ -155,11 +156,11 @@ def _expected(phase: RevealedPhase, entry: str, score: events.Fields, moment: da
     if facts is None or not (facts["own"] or facts["baseline"]):
         return None
     q_mean = mean_quality([quality(cell["folds"], epsilon).q for cell in score["cells"].values()])
-    return Told(value=shown(q_mean, rules.decimals, rules.ladder_step))
+    return ShownValue(value=shown(q_mean, rules.decimals, rules.ladder_step))
 
 
 def _rows(phase: RevealedPhase) -> Iterator[str]:
-    """Find cells whose rows are not those of the task: they decide which tasks are resampled together."""
+    """Find cells whose rows are not those of the task; they decide which tasks are resampled together."""
     known: dict[tuple[str, str], str] = {}
     versions = {task["identifier"]: str(task["version"]) for task in phase.manifest["tasks"]}
     for name, content in phase.label_files.items():
@@ -186,7 +187,7 @@ _LOOKS: tuple[Callable[[RevealedPhase], Iterator[str]], ...] = (
 
 
 def unscored(phase: RevealedPhase) -> Verdict | None:
-    """Name the submissions that would count in the end, had they scores on the tasks of then; None if there are none."""
+    """Report the submissions that would count in the end if they had scores on the final tasks; None if there are none."""
     register = phase.register
     rules = register.rules(register.end)
     if rules is None:

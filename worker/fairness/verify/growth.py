@@ -1,7 +1,7 @@
-"""Files that may only grow, seen through the history of a repository.
+"""Files that may only grow, checked along the history of a repository.
 
-Each version is compared with the one before it while the history is walked, so that no more than two are in memory. Once the challenge
-seals what it publishes, only sealed versions are its own. Others are named, and nothing has to go on from them.
+Each version is compared with the one before it while the history is walked, so that at most two are in memory. Once the challenge seals
+what it publishes, only sealed versions are its own. Others are named, and later versions need not continue them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ __all__ = ["GROWING", "HISTORY", "Growth", "Rewrite", "grew", "growth"]
 
 @dataclass(frozen=True, kw_only=True)
 class Rewrite:
-    """A commit after which a file no longer began with what it held before.
+    """A commit after which a file no longer began with its earlier content.
 
     Attributes:
         path: The file.
         commit: The commit's hash.
-        author: Who made it, as it says itself; text of others.
+        author: The commit's author by its own statement; untrusted text.
     """
 
     path: str
@@ -43,11 +43,11 @@ class Added:
     Attributes:
         path: The file.
         commit: The commit's hash.
-        author: Who made it, as it says itself; text of others.
-        place: The commit's place in the history.
-        first: The earliest time on what was added.
-        last: The latest.
-        number: How many lines or commitments were added.
+        author: The commit's author by its own statement; untrusted text.
+        place: The commit's position in the history.
+        first: The earliest time in the addition.
+        last: The latest time in the addition.
+        number: Number of added lines or commitments.
     """
 
     path: str
@@ -61,13 +61,13 @@ class Added:
 
 @dataclass
 class Growth:
-    """What a history shows of the files that may only grow.
+    """What a history shows about the files that may only grow.
 
     Attributes:
         versions: Path to the number of its versions.
-        rewrites: Where one of them did anything but grow, oldest first.
-        foreign: Where somebody else changed one of them, oldest first.
-        uncommitted: The history of boards as it stood before there was any commitment.
+        rewrites: Changes that did more than add, oldest first.
+        foreign: Changes by somebody else, oldest first.
+        uncommitted: The history of boards as it was before there was any commitment.
         added: What sealed commits added, file by file.
     """
 
@@ -91,15 +91,15 @@ def grew(path: str, earlier: bytes, later: bytes) -> bool:
 
 
 def growth(blobs: Blobs, steps: Sequence[Step], own: Mapping[str, Sealed]) -> Growth:
-    """Look through commits, oldest first.
+    """Check the versions in commits, oldest first.
 
-    A sealed version must go on from the sealed one before it. As long as nothing is sealed, each version must go on from that in every
-    parent of its commit.
+    A sealed version must continue the sealed one before it. Until the first seal, each version must continue that in every parent of its
+    commit.
 
     Args:
         blobs: Reads versions.
         steps: The commits.
-        own: Those of them that the challenge has sealed.
+        own: The commits that the challenge has sealed.
     """
     found = Growth(uncommitted=blobs.content(_before_commitment(steps)))
     for path in GROWING:
@@ -110,7 +110,7 @@ def growth(blobs: Blobs, steps: Sequence[Step], own: Mapping[str, Sealed]) -> Gr
 
 
 def _times(path: str, earlier: bytes, later: bytes) -> list[datetime]:
-    """Return the times on what a later version has more; those that cannot be read are somebody else's to tell."""
+    """Return the times in what a later version adds; unreadable ones are reported elsewhere."""
     added: list[Any] = []
     with suppress(ValueError, TypeError, LookupError, RecursionError):
         if path == commitments.PATH:
@@ -125,7 +125,7 @@ def _times(path: str, earlier: bytes, later: bytes) -> list[datetime]:
 
 
 def _before_commitment(steps: Sequence[Step]) -> str:
-    """Return the last version of the history of boards that came before any commitment."""
+    """Return the last version of the history of boards from before the first commitment."""
     last = ABSENT
     for step in steps:
         if commitments.PATH in step.blobs:
@@ -135,7 +135,7 @@ def _before_commitment(steps: Sequence[Step]) -> str:
 
 
 def _changes(steps: Sequence[Step], path: str) -> Iterator[tuple[Step, list[str]]]:
-    """Yield the commits that differ from a parent in a file, with what those parents have of it, and all that are sealed."""
+    """Yield the commits that change a file, with its versions in their parents, and all sealed commits."""
     versions: dict[str, str] = {}
     for step in steps:
         after = versions[step.commit] = step.blobs.get(path, ABSENT)
@@ -144,17 +144,17 @@ def _changes(steps: Sequence[Step], path: str) -> Iterator[tuple[Step, list[str]
 
 
 class _Versions:
-    """The versions of one file."""
+    """Follows the versions of one file."""
 
     def __init__(self, path: str, blobs: Blobs, found: Growth) -> None:
         self._path = path
         self._blobs = blobs
         self._found = found
-        self._last: tuple[str, bytes] = (ABSENT, b"")  # what was read last
-        self._sealed: str | None = None  # the last version that was sealed
+        self._last: tuple[str, bytes] = (ABSENT, b"")  # the version that was last read
+        self._sealed: str | None = None  # the last sealed version
 
     def look(self, step: Step, befores: Sequence[str], sealed: Sealed | None, place: int) -> None:
-        """Look at a commit's version, and its place in the history."""
+        """Check a commit's version, at the commit's position in the history."""
         after = step.blobs.get(self._path, ABSENT)
         if sealed is not None and self._is_sealed(after, sealed):
             if after != self._sealed:
@@ -162,7 +162,8 @@ class _Versions:
                 self._sealed = after
         elif self._sealed is None:
             self._compare(step, befores, after)
-        elif befores and len(befores) >= len(step.parents):  # a merge that takes one side's changes nothing
+        elif befores and len(befores) >= len(step.parents):
+            # a merge that takes one side's version is not counted
             rewrite = Rewrite(path=self._path, commit=step.commit, author=step.author)
             self._found.foreign.append(rewrite)
 
@@ -195,7 +196,7 @@ class _Versions:
                 )
 
     def _content(self, blob: str) -> bytes:
-        """Return a version's content, and keep it: the next change begins with it."""
+        """Return a version's content, and keep it, because the next version begins with it."""
         if blob != self._last[0]:
             self._last = (blob, self._blobs.content(blob))
         return self._last[1]

@@ -1,4 +1,4 @@
-"""Checks of the public log: files that may only grow, the chain of receipts, and that every score has a receipt in it."""
+"""Checks of the public log: the files that may only grow, the chain of receipts, and a receipt for every score."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from scoring.printable import count_of
 from worker.fairness import receipts
 from worker.fairness.verify.growth import GROWING
 from worker.fairness.verify.public import SHOWN, History, PublicRepository
@@ -24,7 +25,7 @@ CLOCK_SLACK = timedelta(minutes=5)  # a clock may be set back between a commitme
 
 
 def history(repository: PublicRepository) -> Iterator[Verdict]:
-    """Check that the files that may only grow did."""
+    """Check that the files that may only grow have only grown."""
     seen = repository.history
     if seen is None:
         yield believed(
@@ -59,7 +60,7 @@ def history(repository: PublicRepository) -> Iterator[Verdict]:
 
 
 def _foreign(seen: History) -> Iterator[Verdict]:
-    """Name what is not the challenge's: nobody who may push can make its organizers look like liars."""
+    """Report what is not the challenge's, without blaming the organizers for pushes of others."""
     changed: dict[tuple[str, str], list[str]] = {}
     for change in seen.growth.foreign:
         changed.setdefault((change.commit, change.author), []).append(change.path)
@@ -72,7 +73,7 @@ def _foreign(seen: History) -> Iterator[Verdict]:
             ),
         )
     if len(changed) > SHOWN:
-        yield believed("history", f"{len(changed) - SHOWN} other commits did the same.")
+        yield believed("history", f"{count_of(len(changed) - SHOWN, 'other commit')} did the same.")
     for one in seen.foreign:
         yield believed(
             "history",
@@ -82,7 +83,7 @@ def _foreign(seen: History) -> Iterator[Verdict]:
     if seen.foreign_number > len(seen.foreign):
         yield believed(
             "history",
-            f"The same holds for {seen.foreign_number - len(seen.foreign)} other commits without a seal.",
+            f"The same holds for {count_of(seen.foreign_number - len(seen.foreign), 'other commit')} without a seal.",
         )
 
 
@@ -91,7 +92,7 @@ def _named(paths: Sequence[str]) -> str:
 
 
 def order(repository: PublicRepository, entries: list[dict[str, Any]]) -> Verdict | None:
-    """Check that no board was pushed before a commitment that says that it is older; None without a history to tell."""
+    """Check that no board was pushed before a commitment with an earlier time; None if there is no history to check."""
     seen = repository.history
     if seen is None or not seen.whole:
         return None
@@ -107,18 +108,18 @@ def order(repository: PublicRepository, entries: list[dict[str, Any]]) -> Verdic
         return contradicted(
             "order",
             (
-                f"{len(boards)} boards were pushed before the first commitment, although it claims to be older than they"
-                " are."
+                f"{count_of(len(boards), 'board was', 'boards were')} pushed before the first commitment, although the commitment"
+                " claims to be older."
             ),
         )
     return believed(
         "order",
-        f"The first {len(boards)} boards were pushed before there was a commitment: they are taken on trust.",
+        f"{count_of(len(boards), 'board was', 'boards were')} pushed before there was a commitment, and can only be taken on trust.",
     )
 
 
 def chain(lines: list[dict[str, Any]], entries: list[dict[str, Any]]) -> Verdict:
-    """Check that the log of receipts is unbroken, of one format, and that its times do not run back."""
+    """Check that the log of receipts is unbroken and of one format, and that its times never go back."""
     previous, registered = receipts.GENESIS, entries[0].get("format") == receipts.FORMAT
     last: datetime | None = None
     for number, line in enumerate(lines, start=1):
@@ -175,7 +176,7 @@ def listed(lines: list[dict[str, Any]]) -> frozenset[str]:
 
 
 def scores(phase: RevealedPhase) -> Verdict:
-    """Check that every score was committed to when it was made, and made on tasks that were committed to before."""
+    """Check that every score was committed to when it was made, and made on tasks with an earlier commitment."""
     published = listed(phase.chain)
     for entry in phase.entries:
         record, submission = entry["record"], entry["submission"]

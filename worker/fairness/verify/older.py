@@ -1,4 +1,4 @@
-"""An older clone of the same repository: what it holds may not have been taken away since."""
+"""Comparison with an older clone of the same repository: nothing in it may have disappeared since."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHECK = "older clone"
 def older_verdicts(newer: PublicRepository, older: PublicRepository) -> Iterator[Verdict]:
     """Compare a repository with an older clone, or an older copy of its files.
 
-    Every commit of the older one must be among those of the newer one, and every file that may only grow must begin with what it was.
+    Every commit of the older one must be in the newer one, and every file that may only grow must begin with its older content.
     """
     grown = {path: _goes_on(path, older, newer) for path in GROWING}
     yield _of_commits(newer, older, whole=all(grown.values()))
@@ -35,7 +35,7 @@ def _goes_on(path: str, older: PublicRepository, newer: PublicRepository) -> boo
 
 
 def _of_commits(newer: PublicRepository, older: PublicRepository, *, whole: bool) -> Verdict:
-    """Look for the older clone's commit; ``whole`` says whether every file that may only grow goes on from what it has."""
+    """Look for the older clone's commit; ``whole`` says whether every file that may only grow continues its content."""
     commit = older.commit
     if commit is None or newer.history is None:
         return believed(
@@ -46,7 +46,7 @@ def _of_commits(newer: PublicRepository, older: PublicRepository, *, whole: bool
     if commit.hash in newer.history.commits:
         return consistent(CHECK, f"C{named[1:]} and all commits before it are in this history.")
     if whole:
-        # Anyone who may push may force a push; the challenge then publishes everything again.
+        # Anyone who may push may force a push, after which the challenge publishes everything again.
         return believed(
             CHECK,
             f"History was rewritten: {named} is not in this history. Its commitments, log and boards are all still here."

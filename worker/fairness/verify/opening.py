@@ -7,6 +7,7 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
+from scoring.printable import count_of
 from scoring.protocol import ids_hash
 from worker.challenge.canonical import canonical
 from worker.fairness import manifests
@@ -18,20 +19,22 @@ from worker.participant.layout import announced, list_path
 
 
 def sequence(entries: list[Any]) -> Verdict:
-    """Check that the commitments are in order, and say how often they were renewed."""
+    """Check that the commitments are in order, and report how often they were renewed."""
     numbers = [entry.get("sequence") for entry in entries]
     times = [str(entry.get("made_at")) for entry in entries]
     if numbers != list(range(1, len(entries) + 1)) or times != sorted(times):
         return contradicted("commitment", "The commitments are not in order, or one is missing.")
     reasons = "; ".join(str(entry.get("reason")) for entry in entries[1:])
     changed = (
-        f" They renewed it {len(entries) - 1} times: {reasons}." if reasons else " It was never changed."
+        f" They renewed it {count_of(len(entries) - 1, 'time')}: {reasons}."
+        if reasons
+        else " It was never changed."
     )
     return consistent("commitment", f"The organizers made their commitment on {times[0]}.{changed}")
 
 
 def commitment(phase: RevealedPhase) -> Verdict:
-    """Check that the revealed manifests are those that were committed to, and the protocol the one that was announced."""
+    """Check that the revealed manifests are those that were committed to, and that the protocol is the announced one."""
     spoken, later = False, 0
     for promise in phase.promises:
         number, opening, manifest = promise.sequence, promise.opening, promise.manifest
@@ -42,7 +45,7 @@ def commitment(phase: RevealedPhase) -> Verdict:
             return phase.contradicted("commitment", f"what was revealed does not match commitment {number}")
         promised = opening["phases"].get(phase.name)
         if promised is None and manifest is None and phase.name not in promise.public["phases"]:
-            continue  # the phase came later
+            continue  # the phase was added later
         if manifest is None or manifests.phase_commitment(manifest) != promised:
             return phase.contradicted("commitment", f"the tasks are not those of commitment {number}")
         announced = promise.public["phases"].get(phase.name)
@@ -116,7 +119,7 @@ def ids(phase: RevealedPhase) -> Verdict:
 
 
 def id_list(repository: PublicRepository, entries: list[dict[str, Any]], phase: str) -> Verdict | None:
-    """Check that the id list that participants are offered is the one that was committed to; None if there is none."""
+    """Check that the id list offered to participants is the one that was committed to; None if there is none."""
     content = repository.files.get(list_path(phase))
     if content is None:
         return None

@@ -1,7 +1,7 @@
-"""The commits that the challenge itself has made: their seal is signed with its key, and does not repeat an older one.
+"""The challenge's own commits: their seal is signed with its key, and does not repeat an older one.
 
-Anyone who may push can add to them, remove that again, or push an older state again. None of that is the challenge's,
-and none of it may speak against those who run it.
+Anyone who may push can add to them, remove the additions, or push an older state again. None of that is the challenge's, and none of it
+may count against its organizers.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from worker.fairness.verify.documents import LargeDocument
 HISTORY = "leaderboard/history.jsonl"
 GROWING = (commitments.PATH, receipts.PATH, HISTORY)
 ABSENT = ""
-TRIES = 100  # commits with one and the same seal that are looked through
+TRIES = 100  # commits with the same seal to look through
 _REGULAR = ("100644", "100755")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A commit, and what it has of the files that tell whose it is.
+    """A commit, and its versions of the files that show whose it is.
 
     Attributes:
         commit: Its hash.
-        author: Who made it, as it says itself; text of others.
+        author: Its author by its own statement; untrusted text.
         parents: The hashes of the commits before it.
         blobs: Path to the object that it has there.
     """
@@ -45,12 +45,12 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Sealed:
-    """What a signed seal says of the files that tell whose a commit is.
+    """The content of a signed seal that shows whose a commit is.
 
     Attributes:
         key: The key that has signed it.
-        made_at: When, as it says itself.
-        hashes: Path to SHA-256, of the files that may only grow.
+        made_at: Its time, by its own statement.
+        hashes: Path to SHA-256, for the files that may only grow.
     """
 
     key: str
@@ -59,9 +59,9 @@ class Sealed:
 
 
 class Blobs:
-    """What is read out of objects: their hashes and seals are kept, and the one content that was read last.
+    """Reads objects; their hashes and seals are cached, and the one content that was last read.
 
-    Versions of a growing file are read one after the other. Each begins with the one before it, so only what it adds is hashed.
+    Versions of a growing file are read one after another. Each begins with the one before it, so only the addition is hashed.
     """
 
     def __init__(self, repository: git.Repo) -> None:
@@ -73,7 +73,7 @@ class Blobs:
         self._seals: dict[str, Sealed | None] = {}
 
     def content(self, blob: str) -> bytes:
-        """Return the content; what is absent has none."""
+        """Return the content; empty if the file is absent."""
         if blob == ABSENT:
             return b""
         if blob != self._last[0]:
@@ -98,7 +98,7 @@ class Blobs:
         return self._keys[blob]
 
     def sealed(self, blob: str) -> Sealed | None:
-        """Return what a seal says; None for what is none."""
+        """Return a seal's content; None if it is no seal."""
         if blob not in self._seals:
             document = seal.read(self.content(blob))
             self._seals[blob] = None if document is None else _sealed(document)
@@ -119,7 +119,7 @@ def _sealed(document: Mapping[str, Any]) -> Sealed | None:
 def walk(repository: git.Repo, tip: str) -> list[Step]:
     """Return all commits up to a tip, oldest first."""
     said = repository.git.log("--reverse", "--topo-order", "--format=%H%x00%P%x00%an", tip)
-    # An author's name may hold what else ends a line.
+    # An author's name may contain other line breaks.
     commits = [line.split("\0", 2) for line in said.split("\n") if line.count("\0") >= 2]
     paths = (*GROWING, seal.PATH)
     with tempfile.TemporaryFile() as asked:
@@ -137,10 +137,10 @@ def walk(repository: git.Repo, tip: str) -> list[Step]:
 
 
 def own_commits(blobs: Blobs, steps: Sequence[Step]) -> dict[str, Sealed]:
-    """Return the commits that carry the challenge's newest seal at their place, with it; files besides the commitments may differ.
+    """Return the commits with a new seal of the challenge, and the seal; other files than the commitments may differ from it.
 
-    The first sealed commit says which key is the challenge's, and a key signs the one that replaces it. A seal that is older than the one
-    before it was pushed once more by somebody who can read, and by nobody who can sign.
+    The first sealed commit defines the challenge's key, and each key signs the next one. A seal with an earlier time than the one before it
+    was pushed again by somebody who can read it but cannot sign.
     """
     found: dict[str, Sealed] = {}
     known: tuple[str, ...] = ()
@@ -162,7 +162,7 @@ def own_commits(blobs: Blobs, steps: Sequence[Step]) -> dict[str, Sealed]:
 def newest_sealed(
     repository: git.Repo, blobs: Blobs, steps: Sequence[Step], own: Mapping[str, Sealed]
 ) -> tuple[str, frozenset[str]] | None:
-    """Return the newest commit of the challenge in which all files are as they were sealed, and their paths; None if there is none."""
+    """Return the newest commit of the challenge whose files are all as sealed, and their paths; None if there is none."""
     groups: dict[str, list[Step]] = {}
     for step in steps:
         if step.commit in own:
@@ -177,7 +177,7 @@ def newest_sealed(
 
 
 def _tree(repository: git.Repo, commit: str) -> Iterator[tuple[str, str]]:
-    """Yield path and object of each regular file; symbolic links are none."""
+    """Yield path and object of each regular file, without symbolic links."""
     for line in repository.git.ls_tree("-r", "-z", "--full-tree", commit).split("\0"):
         facts, _, path = line.partition("\t")
         if facts.startswith(_REGULAR):
@@ -187,15 +187,15 @@ def _tree(repository: git.Repo, commit: str) -> Iterator[tuple[str, str]]:
 def reveals(
     repository: git.Repo, commits: Sequence[str], own: Collection[str], files: Mapping[str, bytes]
 ) -> dict[str, int]:
-    """Return phase to the place of the first commit of the challenge whose reveal tells the time that its reveal tells now.
+    """Return for each phase the position of the challenge's first commit whose reveal has the present reveal's time.
 
     A reveal is written again, with its time, when a later commitment is opened in it.
 
     Args:
-        repository: Where it is read.
+        repository: The repository to read.
         commits: Their hashes, oldest first.
-        own: Those that the challenge has sealed.
-        files: Path to content, now.
+        own: The commits that the challenge has sealed.
+        files: Path to present content.
     """
     found: dict[str, int] = {}
     for path in files:
@@ -212,7 +212,7 @@ def reveals(
 
 
 def _told(content: bytes) -> object:
-    """Return the time that a reveal tells; None if it cannot be read."""
+    """Return the time of a reveal; None if it cannot be read."""
     try:
         return LargeDocument(content, lists=parts.LISTS).rest.get("revealed_at")
     except (ValueError, RecursionError):

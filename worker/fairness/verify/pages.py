@@ -1,8 +1,8 @@
 """Every published file, rendered again from what was revealed and compared byte for byte.
 
-What the organizers say themselves is taken from the page's own data and believed: the title, the links, the order of the phases, when each
-was closed, which engines trained the probes, and the text around the board in README.md. So is what participants say of their methods, and
-so is the board of a phase that is not revealed: of its files those are compared that follow from its JSON.
+What the organizers say themselves is taken from the page's own data and must be trusted: the title, the links, the order of the phases,
+when each was closed, which engines trained the probes, and the text around the board in README.md. The same holds for what participants
+say of their methods, and for the board of a phase that is not revealed; its other files are compared with its JSON.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from worker.participant.layout import list_path
 CHECK = "page"
 PAGE, README = "index.html", "README.md"
 _SECTION = re.compile(rb'<section class="phase" id="([\w-]+)"')
-# What a row opens, after the method: text in elements without attributes, so nothing else can hide in it.
+# The contents of an opened row, after the method: text in elements without attributes, so that nothing else can be hidden in it.
 _PAST = re.compile(
     rb'(<details class="past"><summary><bdi>[^<]*</bdi></summary><div>(?:<p class="by">.*?</p>)?)'
     rb"(?:[^<]|</?(?:p|b|ol|li|time|span)>)*</div></details>"
@@ -48,9 +48,9 @@ class ShownPhase:
     """One phase as it is published.
 
     Attributes:
-        stem: Of its files' names.
+        stem: Stem of its files' names.
         site: What it is rendered from.
-        revealed: Whether that was revealed. Otherwise it is what the phase's own JSON says, which is enough for some of the files.
+        revealed: Whether that was revealed. Otherwise it comes from the phase's own JSON, which is enough for some of the files.
     """
 
     stem: str
@@ -65,7 +65,7 @@ class ShownPhase:
 
     @property
     def believed(self) -> frozenset[str]:
-        """Those of its files that nothing can be compared with."""
+        """Its files that cannot be compared with anything."""
         if self.revealed or not self.site.history:
             return frozenset()
         return frozenset(path for path in self.files if not path.endswith(".csv"))
@@ -74,7 +74,7 @@ class ShownPhase:
 def page_verdicts(
     repository: PublicRepository, revealed: Mapping[str, RevealedPhase], entries: Sequence[Mapping[str, Any]]
 ) -> Iterator[Verdict]:
-    """Render everything that is published again, and compare.
+    """Render everything that is published again, and compare it.
 
     Args:
         repository: The public files.
@@ -128,7 +128,7 @@ def page_verdicts(
 
 
 def _stems(repository: PublicRepository) -> list[bytes]:
-    """Return the stems of the phases that the page shows, in their order."""
+    """Return the stems of the phases on the page, in their order."""
     stems = list(dict.fromkeys(_SECTION.findall(repository.files[PAGE])))
     if not stems:
         raise ValueError("the page shows no phase")
@@ -162,7 +162,7 @@ def _shown(repository: PublicRepository, stem: str, revealed: Mapping[str, Revea
 
 
 def _is_newest(boards: Sequence[Board], document: Mapping[str, Any]) -> bool:
-    """Return whether the last revealed board is the one that is published, with all that its rendering needs."""
+    """Return whether the last revealed board is the published one, with everything that its rendering needs."""
     if not boards:
         return not document["entries"]
     last = boards[-1]
@@ -175,7 +175,7 @@ def _rules(document: Mapping[str, Any]) -> Rules:
 
 
 def _as_published(document: Mapping[str, Any], codename: str) -> tuple[Board, ...]:
-    """Return the newest board of a phase as far as its JSON tells it."""
+    """Return the newest board of a phase, as far as its JSON describes it."""
     if not document["entries"]:
         return ()
     board = Board(
@@ -189,7 +189,7 @@ def _as_published(document: Mapping[str, Any], codename: str) -> tuple[Board, ..
 
 
 def _methods(document: Mapping[str, Any]) -> dict[int, Method]:
-    """Return what participants say of their methods; nothing else tells it."""
+    """Return what participants say of their methods, which has no other source."""
     return {
         entry["submission"]: Method(
             name=entry.get("method", ""),
@@ -201,7 +201,7 @@ def _methods(document: Mapping[str, Any]) -> dict[int, Method]:
 
 
 def _waiting(document: Mapping[str, Any]) -> tuple[WaitingTeam, ...] | None:
-    """Return the teams that wait for their values, in the order that is published."""
+    """Return the teams that wait for their values, in the published order."""
     if "waiting" not in document:
         return None
     return tuple(
@@ -219,7 +219,7 @@ def _standing(number: int, entry: Mapping[str, Any]) -> Standing:
     return Standing(
         rank=entry["rank"] or 0,
         rank_by_mean=entry["rank_by_mean"] or 0,
-        team_key=number,  # names are all different already
+        team_key=number,  # all names are different already
         team=entry["team"],
         submission=entry["submission"],
         q_mean=entry["q_mean"],
@@ -234,7 +234,7 @@ def _standing(number: int, entry: Mapping[str, Any]) -> Standing:
 
 
 def _rendered(repository: PublicRepository, shown: Sequence[ShownPhase]) -> dict[str, bytes]:
-    """Render all files; title and links are what the first phase's JSON says."""
+    """Render all files; title and links are those in the first phase's JSON."""
     first = repository.json(shown[0].files[0])
     site = Site(
         title=str(first["challenge"]),
@@ -250,7 +250,7 @@ def _rendered(repository: PublicRepository, shown: Sequence[ShownPhase]) -> dict
 def _differing(
     repository: PublicRepository, shown: Sequence[ShownPhase], expected: Mapping[str, bytes]
 ) -> Iterator[str]:
-    """Yield the files that are not what they should be."""
+    """Yield the files that differ."""
     believed_files = {path for phase in shown for path in phase.believed}
     for path, content in expected.items():
         published = repository.files.get(path)
@@ -262,7 +262,7 @@ def _differing(
 
 
 def _parts(page: bytes, shown: Sequence[ShownPhase]) -> list[bytes]:
-    """Return the page in parts; of phases of which too little was revealed, what stands above their charts."""
+    """Return the page in parts; for phases of which too little was revealed, only what is above their charts."""
     content, main_ends, rest = page.partition(_MAIN_ENDS)
     starts = [match.start() for match in _SECTION.finditer(content)]
     sections = [content[start:end] for start, end in zip(starts, [*starts[1:], len(content)], strict=True)]
@@ -276,7 +276,7 @@ def _parts(page: bytes, shown: Sequence[ShownPhase]) -> list[bytes]:
 
 
 def _above_charts(section: bytes, stem: bytes) -> bytes:
-    """Return what stands above a phase's charts, without what rows open: that follows from boards that are not revealed."""
+    """Return what is above a phase's charts, without the contents of opened rows, which come from boards that are not revealed."""
     return _PAST.sub(rb"\1", section.partition(b'<h3 id="%b-evolution">' % stem)[0])
 
 
@@ -302,19 +302,19 @@ def _compared(paths: Sequence[str], differing: set[str], other: str | None, *, p
 
 
 def _other_version(entries: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the software that the challenge was last committed to with, if it is another one than this."""
+    """Return the software version of the last commitment, if it is not this one."""
     said = str(entries[-1].get("software")) if entries else ""
     return None if said == f"neuco-worker {version('neuco-worker')}" else said
 
 
 def _closed_otherwise(shown: ShownPhase, phase: RevealedPhase) -> str | None:
-    """Say so if the page tells another close than the register does until the reveal; None if it tells the same."""
+    """Report that the page's time of closing contradicts the register before the reveal; None if it does not."""
     try:
         decided = phase.register.decisions.events[-1] if phase.is_registered else {}
         registered = decided.get("frozen_at")
         then = None if registered is None else datetime.fromisoformat(registered).replace(microsecond=0)
     except UNREADABLE:
-        return None  # which is said where it is read
+        return None  # which is reported where it is read
     said = shown.site.frozen_at
     if not decided or said == then:
         return None
@@ -326,7 +326,7 @@ def _closed_otherwise(shown: ShownPhase, phase: RevealedPhase) -> str | None:
 
 
 def _around(readme: bytes, title: str) -> str:
-    """Return what README.md says around the board, besides the title."""
+    """Return the text around the board in README.md, without the title."""
     text = readme.decode(errors="replace")
     around = (text.partition(BEGIN)[0] + text.rpartition(END)[2]).strip()
     return "" if around == f"# {markdown(title)}" else around
@@ -341,6 +341,6 @@ def _strangers(
         folder = reveal_path(name).rpartition("/")[0]
         known |= {reveal_path(name), f"{folder}/ids.txt", f"{folder}/files.json"}
         known |= {f"{folder}/labels/{file}" for file in phase.label_files}
-        with suppress(*UNREADABLE):  # which is said where it is read
+        with suppress(*UNREADABLE):  # which is reported where it is read
             known |= set(phase.parts)
     return sorted(repository.files.keys() - known)

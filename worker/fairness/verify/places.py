@@ -1,4 +1,4 @@
-"""The place of a revealed entry on the final board, and why it has none."""
+"""The place of a revealed entry on the final board, or why it has none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from worker.fairness.verify.verdict import Verdict
 
 
 def place(phase: RevealedPhase, entry: Mapping[str, Any], check: str) -> Verdict:
-    """Say whether a revealed entry counts on the final board, and if not, why."""
+    """Return the verdict whether a revealed entry counts on the final board and, if not, why."""
     submission = int(entry["submission"])
     who = f"submission {submission} of team {entry['team']}"
     if not phase.boards:
@@ -44,7 +44,7 @@ def place(phase: RevealedPhase, entry: Mapping[str, Any], check: str) -> Verdict
 
 
 def _replaced(phase: RevealedPhase, who: str, standing: Standing, row: Row, check: str) -> Verdict:
-    """Say whether the rules explain that another submission of a team counts."""
+    """Return the verdict whether the rules explain that another submission of a team counts."""
     rules = phase.rules
     other = next(one for one in phase.boards[-1].standings if one.submission == row.submission)
     chosen = rules.chosen.get(standing.team_key)
@@ -67,7 +67,7 @@ def final_row(phase: RevealedPhase, submission: int) -> Row | None:
 
 
 def at(row: Row) -> str:
-    """Say at which rank a row is."""
+    """Describe the rank of a row."""
     if row.rank is not None:
         return f"at rank {row.rank} with mean Q {row.q_text}"
     why = "as a baseline" if row.baseline else "out of competition"

@@ -1,6 +1,6 @@
-"""Checks of the revealed fold scores that need no file: they must be possible, and agree with each other.
+"""Checks of the revealed fold scores that need no file: each must be possible, and they must agree with each other.
 
-A score that passes them may still be invented. Only computing it again from the submission's file shows that it is not.
+A score that passes them may still be invented. Only recomputing it from the submission's file excludes that.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WORST = {TaskType.REGRESSION: -math.inf, TaskType.CLASSIFICATION: 0.0}
 
 
 def possible(phase: RevealedPhase) -> Verdict:
-    """Check that every fold score can be one, that there are as many as promised, and that no entry has two scores."""
+    """Check that every fold score is possible, that there are as many as promised, and that no entry has two scores."""
     by_content: dict[tuple[str, ...], tuple[int, Sequence[float], Mapping[str, Any]]] = {}
     contents: dict[int, str] = {}
     for submission, records in phase.records.items():
@@ -54,15 +54,15 @@ def possible(phase: RevealedPhase) -> Verdict:
 
 
 def tolerance(*records: Mapping[str, Any]) -> float:
-    """Return the largest difference that rounding explains between the fold scores of records, or between theirs and the kernel's.
+    """Return the largest difference between the fold scores of records, or between theirs and the kernel's, that rounding can explain.
 
-    It is larger only if a record names an engine that is not the kernel.
+    It is larger only if a record names another engine than the kernel.
     """
     return OTHER_ENGINE if any(record.get("engines") for record in records) else TOLERANCE
 
 
 def _fault(phase: RevealedPhase, record: Mapping[str, Any], task: str, folds: Sequence[float]) -> str | None:
-    """Say what is impossible about one task's fold scores."""
+    """Return what is impossible about one task's fold scores."""
     protocol, types = phase.protocol_of(record), phase.types_of(record)
     if len(folds) != protocol.folds:
         return f"{len(folds)} fold scores instead of {protocol.folds}"
@@ -87,7 +87,7 @@ def _two_scores(submission: int, other: int, task: str) -> str:
 
 
 def largest_difference(computed: Sequence[float], published: Sequence[float]) -> float:
-    """Compare fold scores: absolute up to 1, relative beyond (R2 is unbounded below); infinite where one of two folds failed."""
+    """Return the largest difference: absolute up to 1, relative beyond (R2 is unbounded below); infinite if only one of two failed."""
     ours, theirs = np.array(computed), np.array(published)
     if ours.shape != theirs.shape or not np.array_equal(np.isnan(ours), np.isnan(theirs)):
         return float("inf")

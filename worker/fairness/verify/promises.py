@@ -18,8 +18,8 @@ class Promise:
 
     Attributes:
         public: The entry of ``commitment.json``.
-        opening: What opens its hash, None if nothing was revealed for it.
-        manifest: The phase's tasks and protocol as they were committed to, None if the phase had not begun.
+        opening: What opens its hash; None if nothing was revealed for it.
+        manifest: The phase's tasks and protocol as committed to; None if the phase had not begun.
         beacon: The public value that was mixed into the splits by then, if any.
     """
 
@@ -35,7 +35,7 @@ class Promise:
 
     @property
     def made_at(self) -> datetime:
-        """When it was published, as its organizers say."""
+        """When it was published, according to its organizers."""
         return datetime.fromisoformat(self.public["made_at"])
 
     @property
@@ -45,12 +45,12 @@ class Promise:
 
     @property
     def rules_of_scores(self) -> Mapping[str, Any]:
-        """The protocol that was committed to, without what binds the key of the splits."""
+        """The committed protocol, without what binds the key of the splits."""
         protocol: Mapping[str, Any] = (self.manifest or {})["protocol"]
         return {name: value for name, value in protocol.items() if name != "secret_commitment"}
 
     def splits_key(self, key: bytes) -> bytes:
-        """Return the key that seeds derived from under this commitment: the revealed one, with the beacon if there was one."""
+        """Return the key of the seeds under this commitment: the revealed one, mixed with the beacon if there was one."""
         return mixed_key(key, self.beacon)
 
     def is_opened_by(self, key: bytes) -> bool:
@@ -66,7 +66,7 @@ def read_promises(
 
     Args:
         entries: The public commitments.
-        opened: What the reveal of the phase says of them.
+        opened: What the reveal of the phase contains about them.
         phase: Codename.
     """
     revealed = {item["sequence"]: item for item in opened}

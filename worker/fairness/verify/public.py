@@ -1,4 +1,4 @@
-"""The content of a leaderboard repository: where it was read, its files, and what its history shows."""
+"""The content of a leaderboard repository: where it was read, its files, and its history."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from worker.fairness.verify.own_commits import Blobs, newest_sealed, own_commits
 _CONFIGURATION = {
     "protocol.ext.allow": "never",
     "safe.directory": "*",
-    "core.bigFileThreshold": "8m",  # git keeps smaller files in memory whole
+    "core.bigFileThreshold": "8m",  # git keeps smaller files in memory as a whole
     "core.deltaBaseCacheLimit": "32m",
     "core.packedGitWindowSize": "16m",
     "core.packedGitLimit": "64m",
@@ -36,9 +36,9 @@ QUIET = {
     **{f"GIT_CONFIG_KEY_{number}": key for number, key in enumerate(_CONFIGURATION)},
     **{f"GIT_CONFIG_VALUE_{number}": value for number, value in enumerate(_CONFIGURATION.values())},
 }
-SHOWN = 20  # foreign commits that are named one by one
+SHOWN = 20  # foreign commits to name individually
 LIMIT_BYTES = 512 * 1024 * 1024  # of one file
-KEPT_BYTES = 1024 * 1024  # of a file that is read once
+KEPT_BYTES = 1024 * 1024  # of a file that is read only once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,9 +46,9 @@ class Commit:
     """A commit of the repository.
 
     Attributes:
-        hash: Its name.
-        at: When it was made, as it says itself.
-        author: Who made it, as it says itself; text of others.
+        hash: Its hash.
+        at: Its time by its own statement.
+        author: Its author by its own statement; untrusted text.
     """
 
     hash: str
@@ -61,12 +61,12 @@ class History:
     """What the history of a repository shows.
 
     Attributes:
-        commits: Hashes of the commit that is checked and of all before it.
+        commits: Hashes of the checked commit and of all before it.
         whole: False for a shallow clone, which lacks the beginning.
-        growth: How the files changed that may only grow.
-        foreign: What was pushed after the commit that is checked, and is not the challenge's; the newest first, at most a few.
-        foreign_number: How many there are.
-        revealed: Phase to the place of the commit in the history that brought its reveal.
+        growth: How the files that may only grow have changed.
+        foreign: The newest commits after the checked one, which are not the challenge's, the newest first.
+        foreign_number: Number of all such commits.
+        revealed: Phase to the position of the commit that brought its reveal.
     """
 
     commits: frozenset[str]
@@ -82,9 +82,9 @@ class Contents:
     """The published contents, which are read part by part.
 
     Attributes:
-        part: Returns a part by its name, None if it is not there.
-        complete: Whether all that was published must be here; if not, what is missing speaks against nobody.
-        pushed: Whether git brought it here; else a part that is another one may be this copy's fault.
+        part: Returns a part by its name; None if it is missing.
+        complete: Whether everything that was published must be here; if not, nobody is blamed for a missing part.
+        pushed: Whether git brought it here; if not, a wrong part may be the fault of this copy.
     """
 
     part: Callable[[str], bytes | None]
@@ -92,7 +92,7 @@ class Contents:
     pushed: bool = False
 
     def after(self, first: Contents) -> Contents:
-        """Return these contents with others that are looked at first; a part of those may be somebody's fault who copied it."""
+        """Return these contents with others that are read first; a wrong part among those may be the fault of the person who copied it."""
         return Contents(part=lambda name: first.part(name) or self.part(name), complete=self.complete)
 
 
@@ -103,12 +103,12 @@ def contents_in(folder: Path) -> Contents:
     """Read published contents from a folder, such as a checkout of their branch.
 
     Raises:
-        OrganizerError: If it is none.
+        OrganizerError: If it is not a folder.
     """
     if not folder.is_dir():
         raise OrganizerError(
             f"{folder} is not a folder.",
-            cure=f"Name a folder with the contents of the branch {BRANCH}.",
+            cure=f"Name a folder with a copy of the branch `{BRANCH}`.",
             code="verify.files",
         )
     return Contents(part=lambda name: _from_folder(folder / Path(name).name))
@@ -119,7 +119,7 @@ def _from_folder(path: Path) -> bytes | None:
 
 
 class CommitFiles(Mapping[str, bytes]):
-    """The files of a commit. Large ones are read each time that they are asked for: a revealed phase may have more than fits in memory.
+    """The files of a commit. Large ones are read each time they are needed, because a revealed phase may not fit in memory.
 
     Args:
         blobs: Path to object.
@@ -144,7 +144,7 @@ class CommitFiles(Mapping[str, bytes]):
         return iter(self._blobs)
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of files."""
         return len(self._blobs)
 
 
@@ -156,10 +156,10 @@ class PublicRepository:
         files: Path to content, as in the commit; usable while the repository is open.
         address: URL or folder, without credentials.
         branch: The branch that was read; None for a plain folder.
-        commit: The commit that was read: the newest that the challenge has sealed, or the tip without any. None for a plain folder.
-        history: None for a plain folder.
-        read: What was read out of large documents, by phase.
-        strangers: Files that no seal of the challenge names; they are not read.
+        commit: The commit that was read: the newest one that the challenge has sealed, otherwise the tip. None for a plain folder.
+        history: The history; None for a plain folder.
+        read: What was read from large documents, by phase.
+        strangers: Files that no seal of the challenge names, which are not read.
         contents: The files of the branch `files`; usable while the repository is open.
     """
 
@@ -178,12 +178,12 @@ class PublicRepository:
         Raises:
             KeyError: If there is no such file.
             ValueError: If it is not JSON.
-            RecursionError: If it is nested without end.
+            RecursionError: If it is nested too deeply.
         """
         return json.loads(self.files[path])
 
     def lines(self, path: str) -> Iterator[dict[str, Any]]:
-        """Return the objects of a file of JSON lines; an empty one for what is none."""
+        """Return the objects in a file of JSON lines; an empty object for a line that is none."""
         for line in self.files.get(path, b"").splitlines():
             try:
                 document = json.loads(line)
@@ -227,7 +227,7 @@ def opened(place: str) -> Iterator[PublicRepository]:
                 closing(git.Repo.clone_from(source, temporary, no_checkout=True, env=QUIET))
             )
             is_clone = (folder / ".git").exists()
-            if is_clone:  # what it has of its own remote's branch, which a clone of it lacks
+            if is_clone:  # its remote-tracking branch, which a clone of it would lack
                 branches = f"+refs/remotes/*/{BRANCH}:refs/remotes/*/{BRANCH}"
                 repository.git.fetch("--quiet", "origin", branches, env=QUIET)
             public = _read(repository, _address(place), complete=not is_clone)
@@ -288,14 +288,14 @@ def _from_commit(commit: git.Commit | None, name: str) -> bytes | None:
 
 
 def _foreign(repository: git.Repo, checked: str, tip: str) -> tuple[tuple[OtherCommit, ...], int]:
-    """Return the newest commits after the one that is checked, and how many there are."""
+    """Return the newest commits after the checked one, and the number of all."""
     between = f"{checked}..{tip}"
     said = repository.git.log(*LOG_OPTIONS, f"--max-count={SHOWN}", between)
     return read_log(said), int(repository.git.rev_list("--count", between))
 
 
 def _files(commit: git.Commit, named: frozenset[str] | None) -> tuple[CommitFiles, tuple[str, ...]]:
-    """Return the files of a commit that are named, or all, and the paths of the others."""
+    """Return the named files of a commit, or all, and the paths of the others."""
     blobs, others = {}, []
     for blob in commit.tree.traverse():
         if not isinstance(blob, git.Blob) or blob.mode == git.Blob.link_mode:

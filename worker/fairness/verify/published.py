@@ -1,6 +1,6 @@
-"""Published contents: is everything there that was promised, and do the scores follow from it?
+"""Published contents: check that everything promised is there, and that the scores follow from it.
 
-Every content is computed again, one at a time on all cores, so that no more than one is in memory.
+Every content is recomputed, one at a time on all cores, so that only one is in memory.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 from scoring.errors import NeucoError, ParticipantError
 from scoring.inputs.embeddings import Embeddings, canonical_bytes
+from scoring.printable import count_of
 from scoring.tasks import Task
 from worker.fairness import disclosure
 from worker.fairness.verify.plausible import tolerance
@@ -26,7 +27,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass
 class _Plan:
-    """What is to be computed again of one phase, and what is to be said before."""
+    """What must be recomputed for one phase, and the verdicts before that."""
 
     phase: RevealedPhase
     verdicts: list[Verdict] = field(default_factory=list)
@@ -39,10 +40,10 @@ class _Plan:
 
 
 class _Unusable(Exception):
-    """A content cannot be had here.
+    """A content is not available here.
 
     Attributes:
-        is_lie: Whether that speaks against the organizers.
+        is_lie: Whether that counts against the organizers.
     """
 
     def __init__(self, sentence: str, *, is_lie: bool) -> None:
@@ -57,13 +58,13 @@ def published_verdicts(
     recompute: bool = True,
     progress: Progress = lambda _done, _of: None,
 ) -> Iterator[Verdict]:
-    """Check what the reveals published of submissions, and compute all of it again.
+    """Check what the reveals published of submissions, and recompute all of it.
 
     Args:
         repository: The public files, open.
         engine: ``default`` or ``pytorch`` (the plain loop).
-        recompute: False leaves it at what was promised.
-        progress: Called with the number of folds done since the last call, and how many there are.
+        recompute: False to check only that everything promised is there.
+        progress: Called with the number of folds done since the last call, and the total.
     """
     plans = [_plan(read_phase(repository, name), recompute=recompute) for name in revealed_phases(repository)]
     of = sum(plan.folds for plan in plans)
@@ -83,9 +84,9 @@ def _plan(phase: RevealedPhase, *, recompute: bool) -> _Plan:
         if not number:
             return plan
         if not phase.with_labels:
-            told = f"{number} submissions' files are published, but only hashes of the labels: their scores cannot be recomputed"
+            told = f"the files of {count_of(number, 'submission')} are published, but only hashes of the labels: nothing can be recomputed"
         elif not recompute:
-            told = f"the scores of {number} published files were not recomputed, because of --no-recompute"
+            told = f"the scores of {count_of(number, 'published file')} were not recomputed, because of --no-recompute"
         else:
             plan.tasks = published_tasks(phase)
             return plan
@@ -100,7 +101,7 @@ def _plan(phase: RevealedPhase, *, recompute: bool) -> _Plan:
 
 
 def _promised(plan: _Plan) -> None:
-    """Compare the list of published contents with the rule that was committed to, and with the register."""
+    """Compare the list of published contents with the committed rule and with the register."""
     phase, path = plan.phase, disclosure.path(plan.phase.name)
     rule = disclosure.rule_of(phase.public, phase.name)
     listed = phase.repository.json(path) if path in phase.repository.files else {"files": [], "left_out": []}
@@ -156,19 +157,18 @@ def _computed(
         good |= {int(record["submission"]) for record in ours}
         worst = max(worst, off)
     if good:
-        number = f"{len(good)} {'entry' if len(good) == 1 else 'entries'}"
         yield Verdict(
             phase=phase.name,
             check=CHECK,
             worth=Worth.RECOMPUTED,
-            sentence=f"The scores of {number} were recomputed from published files, {len(plan.tasks)} x {phase.protocol.folds} folds each;"
-            f" the largest difference is {worst:.1e}.",
+            sentence=f"The scores of {count_of(len(good), 'entry', 'entries')} were recomputed from published files,"
+            f" {len(plan.tasks)} x {phase.protocol.folds} folds each; the largest difference is {worst:.1e}.",
             submissions=tuple(sorted(good)),
         )
 
 
 def _embeddings(phase: RevealedPhase, file: Mapping[str, Any], contents: Contents) -> Embeddings:
-    """Put a content together from its parts, and read it."""
+    """Join a content from its parts, and read it."""
     pieces: list[bytes] = []
     size = canonical_bytes(phase.ids, phase.protocol.embedding_dim)
     for part in file["parts"]:

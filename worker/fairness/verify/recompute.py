@@ -1,4 +1,4 @@
-"""Recompute a submission from the revealed labels and compare fold by fold."""
+"""Recompute a submission from the revealed labels, and compare it fold by fold."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ def submission_verdicts(
     scored: Sequence[Scored] = (),
     check: str = YOURS,
 ) -> Iterator[Verdict]:
-    """Score a submission file again in every revealed phase that has it.
+    """Score a submission file again in every revealed phase to which it belongs.
 
-    A file belongs to the phase whose public ids it holds; phases that cannot read it are passed over.
+    A file belongs to a phase if it has the phase's public ids; phases that cannot read it are skipped.
 
     Args:
         repository: The public files.
         file: The submission as it was sent to EvalAI.
         engine: ``default`` or ``pytorch`` (the plain loop).
-        progress: Called with the number of folds done since the last call, and how many there are.
-        scored: The entries of the receipts that came with it.
-        check: What the verdicts are called.
+        progress: Called with the number of folds done since the last call, and the total.
+        scored: The entries of the receipts that were given with it.
+        check: Name of the verdicts.
 
     Raises:
         ParticipantError: If the file cannot be read in any revealed phase.
@@ -80,7 +80,7 @@ def submission_verdicts(
 def _other_entry(
     embeddings: Embeddings, records: Sequence[Mapping[str, Any]], scored: Sequence[Scored]
 ) -> str | None:
-    """Say so if none of the receipts that came with a file belongs to its content."""
+    """Report if none of the receipts that were given with a file belongs to its content."""
     if not scored or any(one.content_hash == embeddings.content_hash for one in scored):
         return None
     promised = ", ".join(str(one.submission) for one in scored)
@@ -101,7 +101,7 @@ def _recomputed(
     progress: Progress,
     check: str,
 ) -> Verdict:
-    """Compute one submission's scores again on the published labels, and compare."""
+    """Recompute one submission's scores on the published labels, and compare them."""
     if not phase.with_labels:
         return phase.believed(
             check, "only hashes of the labels were released: the scores cannot be recomputed"
@@ -140,7 +140,7 @@ def _recomputed(
 def current(
     phase: RevealedPhase, records: Sequence[Mapping[str, Any]], tasks: Sequence[Task]
 ) -> list[Mapping[str, Any]]:
-    """Return the records made with the published tasks and protocol."""
+    """Return the records of the published tasks and protocol."""
     versions = {task.name: task.version for task in tasks}
     return [
         record
@@ -159,7 +159,7 @@ def difference(
     engine: str,
     progress: Callable[[int], None],
 ) -> float:
-    """Compute scores again, and return the largest difference to the records.
+    """Recompute scores, and return the largest difference from the records.
 
     Raises:
         ParticipantError: If these embeddings cannot be scored.
@@ -180,10 +180,10 @@ def difference(
 
 
 def published_tasks(phase: RevealedPhase) -> tuple[Task, ...]:
-    """Read the tasks from the labels that were published.
+    """Read the tasks from the published labels.
 
     Raises:
-        NeucoError: If they are none.
+        NeucoError: If they are not valid tasks.
     """
     with tempfile.TemporaryDirectory() as temporary:
         for name, content in phase.label_files.items():

@@ -1,4 +1,4 @@
-"""Checks of the register: that it was committed to as it happened, that nothing of it was left out, and that the boards follow from it."""
+"""Checks of the register: committed to as it happened, nothing left out, and every board follows from it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from leaderboard import Board, PhaseSnapshot
 from leaderboard.ranking import REPLICATES, counted
 from leaderboard.ranking import board as boards
+from scoring.printable import count_of
 from worker.fairness import events, receipts
 from worker.fairness.verify.decisions import decisions
 from worker.fairness.verify.facts import belong, unscored
@@ -17,8 +18,8 @@ from worker.fairness.verify.replay import Register
 from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase
 from worker.fairness.verify.verdict import Verdict
 
-SECOND = timedelta(seconds=1)  # a batch tells its time to the second
-CADENCES = 3  # after so many a batch is late, or overdue
+SECOND = timedelta(seconds=1)  # a batch's time has whole seconds
+CADENCES = 3  # intervals after which a batch is late or overdue
 
 
 def checks(phase: RevealedPhase, others: Mapping[str, RevealedPhase]) -> Iterator[Verdict]:
@@ -26,7 +27,7 @@ def checks(phase: RevealedPhase, others: Mapping[str, RevealedPhase]) -> Iterato
 
     Args:
         phase: The phase.
-        others: All revealed phases, for rules that speak of another one.
+        others: All revealed phases, for rules that refer to another one.
     """
     looks: dict[str, Callable[[RevealedPhase], Verdict | None]] = {
         "register": in_the_log,
@@ -75,26 +76,26 @@ def in_the_log(phase: RevealedPhase) -> Verdict:
         hours = longest.total_seconds() / 3600
         return phase.believed(
             "register",
-            f"{told}; but {late} of them were published up to {hours:.0f} hours later than announced: the times that they give are"
-            " taken on trust",
+            f"{told}; but {late} of them {'was' if late == 1 else 'were'} published up to {hours:.0f} hours later than announced:"
+            " the times that they give are taken on trust",
         )
     return phase.consistent("register", told)
 
 
 def private(phase: RevealedPhase) -> Verdict:
-    """Tell how many entries are shown to exist, and no more."""
+    """Report the number of entries that are shown only to exist."""
     number = len(phase.register.private)
     if not number:
         return phase.consistent("private", "every registered entry was opened")
     return phase.believed(
         "private",
-        f"{number} entries were opened only in part, because they are private, refused, or trials by the organizers: whose"
-        " they are and what they scored is taken on trust. With a receipt, participants can check their own",
+        f"{count_of(number, 'entry was', 'entries were')} opened only in part (private, refused, or a trial by the organizers): whose they"
+        " are and what they scored is taken on trust. With a receipt, participants can check their own",
     )
 
 
 def replayed(phase: RevealedPhase, others: Mapping[str, RevealedPhase]) -> Verdict:
-    """Make the boards again from the register: what decided each of them, the last one whole, and that it is the one that was due."""
+    """Recompute the boards from the register: check what decided each of them, all of the last one, and that the last one was due."""
     registers = {name: other.register for name, other in others.items()}
     if (needed := phase.register.unknown_phase(registers)) is not None:
         return phase.not_revealed(
@@ -117,7 +118,9 @@ def replayed(phase: RevealedPhase, others: Mapping[str, RevealedPhase]) -> Verdi
             return phase.contradicted("replay", f"board {board.sequence} does not follow from the register")
         history = [board]
     if early and phase.public[0]["format"] == receipts.FORMAT:
-        return phase.contradicted("replay", f"{early} boards were made before anything was registered")
+        return phase.contradicted(
+            "replay", f"{count_of(early, 'board was', 'boards were')} made before anything was registered"
+        )
     if (missing := _missing(phase, history, registers)) is not None:
         return missing
     if early:
@@ -132,7 +135,7 @@ def replayed(phase: RevealedPhase, others: Mapping[str, RevealedPhase]) -> Verdi
 
 
 def _follows(board: Board, snapshot: PhaseSnapshot, history: list[Board]) -> bool:
-    """Return whether a board is made of these facts, shows these rows, and comes after the one before it."""
+    """Return whether a board has these facts and rows, and comes after the one before it."""
     contenders = counted(snapshot)
     if board.private.fingerprint != boards.fingerprint(snapshot, contenders, _replicates(board)):
         return False
@@ -172,21 +175,21 @@ def _follows(board: Board, snapshot: PhaseSnapshot, history: list[Board]) -> boo
 
 
 def _is_made(phase: RevealedPhase, board: Board, snapshot: PhaseSnapshot, history: list[Board]) -> bool:
-    """Return whether a board is what the worker makes of these facts, byte for byte."""
+    """Return whether a board is byte for byte what the worker makes from these facts."""
     before = [_unnamed(phase, one) for one in history]
     made = boards.next_board(snapshot, before, at=board.made_at, replicates=_replicates(board))
     return made is not None and boards.to_json(made) == boards.to_json(board)
 
 
 def _unnamed(phase: RevealedPhase, board: Board) -> Board:
-    """Take pseudonyms off a board: the one after it may have been made because a team had another name, which was removed."""
+    """Remove pseudonyms from a board, because a board may have been made for a name that was removed later."""
     removed = phase.pseudonyms
     rows = (replace(row, team="") if row.team_key in removed else row for row in board.standings)
     return replace(board, standings=tuple(rows))
 
 
 def _missing(phase: RevealedPhase, history: list[Board], registers: Mapping[str, Register]) -> Verdict | None:
-    """Return whether the register asks for a board after the last one that was revealed."""
+    """Return the verdict on a board that the register requires after the last revealed one; None if it requires none."""
     frozen_at = phase.register.decisions.events[-1]["frozen_at"]
     ended = phase.register.end if frozen_at is None else datetime.fromisoformat(frozen_at)
     snapshot = phase.register.snapshot(ended, epsilon=phase.epsilon_at(ended), elsewhere=registers)
@@ -210,7 +213,7 @@ def _replicates(board: Board) -> int:
 
 
 def unopened(chain: Iterable[Mapping[str, Any]], phases: Iterable[RevealedPhase]) -> dict[int, int]:
-    """Count the entries of each line of the log that nothing opens: neither an event nor what fills the line up."""
+    """Count in each line of the log the entries that nothing opens: neither an event nor a filler entry."""
     opened: set[str] = set()
     fillers: dict[int, str] = {}
     chain = list(chain)

@@ -1,4 +1,4 @@
-"""Replay: the boards of a phase, made again from its register with the functions that the worker makes them with."""
+"""Replay: recompute the boards of a phase from its register with the worker's own functions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Fields = Mapping[str, Any]
 
 @dataclass
 class History:
-    """What is registered about one subject, oldest first."""
+    """The registered events about one subject, oldest first."""
 
     moments: list[datetime] = field(default_factory=list)
     events: list[Fields] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Register:
         self._answered_at: dict[str, datetime | None] = {}
         self._q_means: dict[tuple[int, float], float] = {}
         self.private: set[str] = set()
-        # Of private submissions: what lets their teams compete in another phase.
+        # Of private submissions: the fields by which their teams may compete in another phase.
         self.qualifying: dict[str, History] = {}
         self.notes: list[Fields] = []
         for fields in opened:
@@ -89,7 +89,7 @@ class Register:
 
     @property
     def restored_at(self) -> datetime | None:
-        """When the state was last noted to have been restored from a backup; None if it never was."""
+        """When the state was last restored from a backup, according to a note; None if there is none."""
         moments = [note["at"] for note in self.notes if note["what"] == receipts.RESTORED]
         return datetime.fromisoformat(moments[-1]) if moments else None
 
@@ -100,13 +100,13 @@ class Register:
         return max(history.moments[-1] for history in histories if history.moments)
 
     def unknown_phase(self, elsewhere: Collection[str]) -> str | None:
-        """Return a phase that its rules ever asked for a score in, and that is not among others; None if there is none."""
+        """Return a phase to which its rules refer but that is not among the others; None if there is none."""
         asked = {fields["rules"]["eligible_if_scored_in"] for fields in self.decisions.events}
         return next(iter(sorted(asked - {None, self.phase, *elsewhere})), None)
 
     @property
     def closed_at(self) -> datetime:
-        """The moment that the last board shows: that of its closing, or the end of an open register."""
+        """The moment that the last board shows: its closing or, if it is open, the end of the register."""
         closed = self.decisions.events[-1]["frozen_at"]
         return self.end if closed is None else datetime.fromisoformat(closed)
 
@@ -119,12 +119,12 @@ class Register:
         return PhaseRules(**{**found["rules"], **lists})
 
     def score(self, entry: str, moment: datetime) -> Fields | None:
-        """Return the newest score of an entry on the tasks and by the protocol of a moment."""
+        """Return the newest score of an entry for the tasks and the protocol of a moment."""
         decided = self.decisions.at(moment)
         return None if decided is None else self._score(entry, decided, moment)
 
     def _score(self, entry: str, decided: Fields, moment: datetime) -> Fields | None:
-        """Return the newest score of an entry at a moment, on the tasks and by the protocol that were decided."""
+        """Return the newest score of an entry at a moment, for the given tasks and protocol."""
         scores = self.scores.get(entry)
         for fields in () if scores is None else scores.until(moment):
             versions = {task: cell["version"] for task, cell in fields["cells"].items()}
@@ -143,12 +143,12 @@ class Register:
     def snapshot(
         self, moment: datetime, *, epsilon: float, elsewhere: Mapping[str, Register] | None
     ) -> PhaseSnapshot | None:
-        """Return everything that decides the board of a moment; None before the phase was on record.
+        """Return everything that decides the board of a moment; None before the phase was recorded.
 
         Args:
             moment: The time on the board.
-            epsilon: Of the protocol that holds then.
-            elsewhere: Other phases, for the rule that asks for a score in one of them; None lets everybody compete.
+            epsilon: Epsilon of the protocol at that moment.
+            elsewhere: Other phases, for the rule that requires a score in one of them; None lets all teams compete.
 
         Raises:
             KeyError: If that phase is not among them.
@@ -191,7 +191,7 @@ class Register:
     def _climbed(
         self, decided: Fields, rules: PhaseRules, moment: datetime, epsilon: float
     ) -> frozenset[int] | None:
-        """Return the submissions that climbed a ladder by a moment; None if the rules have none."""
+        """Return the submissions that counted on a ladder by a moment; None if the rules have none."""
         if rules.ladder_step is None:
             return None
         rungs = self.rungs(decided, moment, epsilon=epsilon)
@@ -206,14 +206,14 @@ class Register:
         entry: str = "",
         team: tuple[int, bool] | None = None,
     ) -> list[Rung]:
-        """Return everything that is on a ladder at a moment.
+        """Return all submissions on the ladders at a moment.
 
         Args:
-            basis: An event with the protocol and the tasks that a score must be on to have a value.
+            basis: An event with the protocol and the tasks to which a score must belong to have a value.
             moment: The moment.
-            epsilon: Of that protocol.
-            entry: One that is on its ladder although it is not answered yet.
-            team: Of one ladder alone.
+            epsilon: Epsilon of that protocol.
+            entry: An entry to include although it is not answered yet.
+            team: Only this team's ladder.
         """
         found = []
         for place, name in self._ladders.get(team, ()) if team else enumerate(self.scores):
@@ -236,7 +236,7 @@ class Register:
         return found
 
     def _was_answered(self, entry: str, moment: datetime) -> bool:
-        """Return whether a submission had an answer at a moment, or earlier."""
+        """Return whether a submission was answered at a moment or before it."""
         if entry not in self._answered_at:
             history = self.submissions[entry]
             answered = (
@@ -247,7 +247,7 @@ class Register:
         return since is not None and since <= moment
 
     def _q_mean(self, score: Fields, epsilon: float) -> float:
-        """Return unrounded mean Q of a score; each is computed once."""
+        """Return unrounded mean Q of a score, which is cached."""
         known = id(score), epsilon
         if known not in self._q_means:
             qualities = [quality(cell["folds"], epsilon).q for cell in score["cells"].values()]
@@ -255,7 +255,7 @@ class Register:
         return self._q_means[known]
 
     def withholds(self, moment: datetime) -> bool:
-        """Return whether values were kept back at a moment: until the board was closed for the first time."""
+        """Return whether values were withheld at a moment, which ends when the board is closed for the first time."""
         rules = self.rules(moment)
         if rules is None or rules.shown != "at_end":
             return False
@@ -272,7 +272,7 @@ class Register:
         eligible: bool,
         climbed: bool,
     ) -> Entry | None:
-        """Return the entry that a submission makes; the one before, as long as nothing has changed that decides it."""
+        """Return a submission's entry; the earlier one is reused if nothing that decides it has changed."""
         basis = id(facts), id(score), id(decided), int(eligible), int(climbed)
         known = self._entries.get(name)
         if known is None or known[0] != basis:

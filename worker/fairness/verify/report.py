@@ -1,4 +1,4 @@
-"""The report: what was checked, every verdict, and what all of it is worth."""
+"""The report: what was checked, every verdict, and a summary."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from worker.fairness.verify.revealed import (
 from worker.fairness.verify.verdict import Verdict, Worth, believed
 
 YOURS = "your "
-"""Checks of what a participant brought along begin with it."""
+"""Prefix of the checks of what a participant brought along."""
 
 
 SHOWN_AS = {Worth.BELIEVED: "taken on trust"}
-"""What a worth is called in text, where that is not its name in the JSON."""
+"""Names of worths in text, if they differ from the JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseSums:
-    """What the checks of one phase come to.
+    """A summary of the checks of one phase.
 
     Attributes:
-        revealed: Whether anything of it was.
-        entries: How many submissions were revealed with their scores.
-        recomputed: How many of them were computed again.
-        counts: How many of its checks are worth what.
+        revealed: Whether anything of the phase was revealed.
+        entries: Number of submissions revealed with their scores.
+        recomputed: Number of them that were recomputed.
+        counts: Number of its checks with each worth.
     """
 
     revealed: bool
@@ -44,7 +44,7 @@ class PhaseSums:
 
     @property
     def sentence(self) -> str:
-        """All of it in one line."""
+        """The summary in one line."""
         if not self.revealed:
             return "Nothing of this phase has been revealed."
         told = [f"scores of {self.recomputed} of {self.entries} submissions recomputed"]
@@ -58,12 +58,12 @@ class PhaseSums:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Everything that a verification found.
+    """All results of a verification.
 
     Attributes:
         repository: What was checked: address, branch, commit and its time, time of the public log, format.
-        phases: Codename to sums.
-        verdicts: All of them, those of the challenge first.
+        phases: Codename to summary.
+        verdicts: All verdicts, those on the challenge first.
     """
 
     repository: Mapping[str, Any]
@@ -72,22 +72,22 @@ class Report:
 
     @property
     def contradictions(self) -> int:
-        """How many checks found a contradiction."""
+        """Number of checks that found a contradiction."""
         return sum(verdict.worth is Worth.CONTRADICTED for verdict in self.verdicts)
 
     @property
     def entries(self) -> int:
-        """How many submissions were revealed with their scores."""
+        """Number of submissions that were revealed with their scores."""
         return sum(sums.entries for sums in self.phases.values())
 
     @property
     def recomputed(self) -> int:
-        """How many of them were computed again."""
+        """Number of them that were recomputed."""
         return sum(sums.recomputed for sums in self.phases.values())
 
     @property
     def sentence(self) -> str:
-        """What all of it comes to. It never says more than was checked."""
+        """The overall result, which never says more than was checked."""
         if self.contradictions:
             return f"Contradicted: {self.contradictions} of {len(self.verdicts)} checks found a contradiction, marked ✗ above."
         if not self.phases or not all(sums.revealed for sums in self.phases.values()) or self._waits:
@@ -96,7 +96,7 @@ class Report:
 
     @property
     def _recomputed(self) -> str:
-        """How many scores were recomputed; the rest is a matter of trust."""
+        """Say how many scores were recomputed, and that the others must be trusted."""
         rest = self.entries - self.recomputed
         if not rest:
             return f"The scores of all {self.entries} submissions were recomputed from their files."
@@ -132,7 +132,7 @@ class Report:
         return found
 
     def heading(self) -> list[str]:
-        """Say in lines what was checked."""
+        """Return lines that say what was checked."""
         where, commit = self.repository, self.repository["commit"]
         lines = [f"Repository: {where['address']}"]
         if commit is None:
@@ -174,7 +174,7 @@ class Report:
 
 
 def make_report(repository: PublicRepository, found: Iterable[Verdict]) -> Report:
-    """Sum up verdicts on a repository, and name the scores that nobody computed again."""
+    """Summarize verdicts on a repository, and name the scores that were not recomputed."""
     verdicts = list(found)
     revealed = revealed_phases(repository)
     sums = {}

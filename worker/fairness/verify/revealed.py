@@ -1,6 +1,6 @@
-"""A revealed phase: what its organizers published of it, read from the public files as values.
+"""A revealed phase: what its organizers published of it, read from the public files.
 
-Nothing here is believed. A document without the promised form raises one of ``UNREADABLE``, which counts as a contradiction.
+Nothing here is trusted. A document without the promised form raises one of ``UNREADABLE``, which counts as a contradiction.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from worker.fairness.verify.replay import Register
 from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
 
 UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError, csv.Error)
-"""What reading a document of unexpected form may raise."""
+"""Exceptions that reading a document of unexpected form may raise."""
 
 
 class RevealedPhase:
@@ -60,17 +60,17 @@ class RevealedPhase:
 
     @property
     def document(self) -> Mapping[str, Any]:
-        """What ``reveal.json`` says, but for its long lists."""
+        """The content of ``reveal.json``, without its long lists."""
         return self._revealed.rest
 
     @property
     def parts(self) -> list[str]:
-        """Where its long lists are."""
+        """Paths of its long lists."""
         return self._revealed.paths
 
     @property
     def revealed_at(self) -> datetime:
-        """When it was revealed, as its organizers say."""
+        """When it was revealed, according to its organizers."""
         return datetime.fromisoformat(self.document["revealed_at"])
 
     @cached_property
@@ -80,14 +80,14 @@ class RevealedPhase:
 
     @property
     def waits(self) -> bool:
-        """Whether it was committed to once more after its reveal, and waits for another one."""
+        """Whether a commitment followed its reveal, so that it waits for another reveal."""
         return any(
             promise.opening is None and promise.made_at >= self.revealed_at for promise in self.promises
         )
 
     @property
     def latest(self) -> Promise:
-        """The last commitment that speaks of this phase: what its tasks are now."""
+        """The last commitment about this phase, which has its present tasks."""
         return [promise for promise in self.promises if promise.manifest][-1]
 
     @property
@@ -107,15 +107,15 @@ class RevealedPhase:
         return {manifest["protocol_hash"]: manifest for manifest in promised if manifest}
 
     def protocol_of(self, record: Mapping[str, Any]) -> Protocol:
-        """Return the protocol that a record's scores were made by.
+        """Return the protocol of a record's scores.
 
         Raises:
-            LookupError: If nobody committed to it.
+            LookupError: If no commitment has it.
         """
         return protocol_of(self._manifests[record["protocol_hash"]])
 
     def types_of(self, record: Mapping[str, Any]) -> Mapping[str, TaskType]:
-        """Return the types of the tasks that were committed to with a record's protocol, the latest of equal names."""
+        """Return the types of the tasks that were committed to with a record's protocol; of equal names, the latest counts."""
         promised = (promise.manifest for promise in self.promises)
         return {
             task["identifier"]: TaskType(task["type"])
@@ -137,7 +137,7 @@ class RevealedPhase:
 
     @property
     def with_labels(self) -> bool:
-        """Whether label rows were published, not their hashes alone."""
+        """Whether label rows were published, and not only their hashes."""
         return bool(self.document["labels"] == "published")
 
     @property
@@ -152,7 +152,7 @@ class RevealedPhase:
 
     @property
     def is_registered(self) -> bool:
-        """Whether it was revealed with its register: format 2."""
+        """Whether it was revealed with its register, which is format 2."""
         return "register" in self._revealed
 
     @property
@@ -162,13 +162,13 @@ class RevealedPhase:
         return any(datetime.fromisoformat(entry["made_at"]) <= self.revealed_at for entry in signed)
 
     def each_opening(self) -> Iterator[Mapping[str, Any]]:
-        """Yield what opens each event of its register, in their order."""
+        """Yield the opening of each event of its register, in their order."""
         for text in self._revealed.each("register"):
             yield json.loads(text)
 
     @cached_property
     def events(self) -> list[tuple[str, events.Fields]]:
-        """The events of its register with what they were committed to by; each is hashed once, and its folds take little memory."""
+        """The events of its register with their commitments; each is hashed once, and its folds are stored compactly."""
         found = []
         for opening in self.each_opening():
             commitment, fields = events.read_opening(opening)
@@ -187,7 +187,7 @@ class RevealedPhase:
 
     @cached_property
     def entries(self) -> list[Mapping[str, Any]]:
-        """Every score that was revealed, with what it was committed to by; those of a register in the form of format 1."""
+        """Every revealed score with its commitment; those from a register are converted to format 1."""
         earlier = [of_format_1(json.loads(text)) for text in self._revealed.each("entries")]
         registered = self.events if self.is_registered else []
         scored = [
@@ -199,7 +199,7 @@ class RevealedPhase:
 
     @cached_property
     def rules(self) -> Rules:
-        """How boards are made; Q by the protocol that was committed to last, whatever is said of it later."""
+        """The rules of boards, with Q by the last committed protocol, whatever is said about it later."""
         document = dict(self.document["rules"])
         document["selection"] = Selection(document["selection"])
         document["hidden_teams"] = frozenset(document["hidden_teams"])
@@ -207,26 +207,26 @@ class RevealedPhase:
         return Rules(**{**document, "epsilon": self.protocol.recipe.epsilon})
 
     def epsilon_of(self, record: Mapping[str, Any]) -> float:
-        """Return the epsilon of the protocol that a record's scores were made by; it may have been changed since."""
+        """Return the epsilon of a record's protocol, which may have been changed since."""
         manifests = (promise.manifest for promise in self.promises)
         epsilon = committed_epsilon(manifests, record["protocol_hash"])
         return self.rules.epsilon if epsilon is None else epsilon
 
     def epsilon_at(self, moment: datetime) -> float:
-        """Return the epsilon of the protocol that the phase had at a moment."""
+        """Return the epsilon of the phase's protocol at a moment."""
         decided = self.register.decisions.at(moment)
         return (
             self.rules.epsilon if decided is None else self.epsilon_of({"protocol_hash": decided["protocol"]})
         )
 
     def each_board(self) -> Iterator[Board]:
-        """Yield every board that was ever published, oldest first, with all that is known of it."""
+        """Yield every board that was ever published, oldest first, with everything that is known of it."""
         for text in self._revealed.each("boards"):
             yield from_json(text)
 
     @cached_property
     def boards(self) -> tuple[Board, ...]:
-        """Every board that was ever published, oldest first; the figures of the last one alone."""
+        """Every board that was ever published, oldest first, with figures only for the last one."""
         boards: list[Board] = []
         for board in self.each_board():
             append_board(boards, board)
@@ -256,7 +256,7 @@ class RevealedPhase:
         return next(iter(earlier[-1:] or records[:1]), None)
 
     def quality_of(self, record: Mapping[str, Any]) -> Mapping[str, float]:
-        """Return a record's quality scores by task; each is computed once."""
+        """Return a record's quality scores by task, which are cached."""
         known = self._qualities.get(id(record))
         if known is None:
             epsilon = self.epsilon_of(record)
@@ -266,19 +266,19 @@ class RevealedPhase:
         return known
 
     def consistent(self, check: str, sentence: str) -> Verdict:
-        """Say that something of this phase follows from what was published."""
+        """Return the verdict that something of this phase follows from what was published."""
         return consistent(check, f"{sentence[:1].upper()}{sentence[1:]}.", phase=self.name)
 
     def contradicted(self, check: str, sentence: str) -> Verdict:
-        """Say that something of this phase contradicts what was published."""
+        """Return the verdict that something of this phase contradicts what was published."""
         return contradicted(check, f"{sentence[:1].upper()}{sentence[1:]}.", phase=self.name)
 
     def believed(self, check: str, sentence: str) -> Verdict:
-        """Say that something of this phase can only be believed."""
+        """Return the verdict that something of this phase must be trusted."""
         return believed(check, f"{sentence[:1].upper()}{sentence[1:]}.", phase=self.name)
 
     def not_revealed(self, check: str, sentence: str) -> Verdict:
-        """Say that something of this phase cannot be told yet."""
+        """Return the verdict that something of this phase cannot be checked yet."""
         return not_revealed(check, f"{sentence[:1].upper()}{sentence[1:]}.", phase=self.name)
 
 
@@ -292,7 +292,7 @@ def revealed_phases(repository: PublicRepository) -> list[str]:
 
 
 def read_phase(repository: PublicRepository, name: str) -> RevealedPhase:
-    """Read one revealed phase with the public promises; its documents are large, so this is done once."""
+    """Read one revealed phase with the public promises, once only, because its documents are large."""
     if name not in repository.read:
         repository.read[name] = RevealedPhase(
             repository, name, public_commitments(repository), list(repository.lines("receipts.jsonl"))
@@ -302,7 +302,7 @@ def read_phase(repository: PublicRepository, name: str) -> RevealedPhase:
 
 
 def public_commitments(repository: PublicRepository) -> list[dict[str, Any]]:
-    """Return the public list of commitments; an empty one for what is none."""
+    """Return the public list of commitments; an empty one if the file is no list."""
     try:
         entries = repository.json("commitment.json")
     except UNREADABLE:

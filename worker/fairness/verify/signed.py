@@ -1,10 +1,11 @@
-"""Checks of signatures: that commitments, log and repository are the challenge's own, and what is not."""
+"""Checks of signatures: whether commitments, log and repository are the challenge's own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from scoring.printable import count_of
 from worker.fairness import receipts, seal, succession
 from worker.fairness.signing import is_signed
 from worker.fairness.verify.public import PublicRepository
@@ -12,7 +13,7 @@ from worker.fairness.verify.verdict import Verdict, believed, consistent, contra
 
 
 def signatures(entries: Sequence[Mapping[str, Any]], chain: Sequence[Mapping[str, Any]]) -> Iterator[Verdict]:
-    """Check that commitments and batches are signed, each with the key that the challenge had then, and tell when that was replaced."""
+    """Check that commitments and batches are signed, each with the challenge's key of its time; report when the key was replaced."""
     if not any("key" in entry for entry in entries):
         yield believed(
             "signatures",
@@ -23,7 +24,7 @@ def signatures(entries: Sequence[Mapping[str, Any]], chain: Sequence[Mapping[str
     changes = []
     for entry in entries:
         if not keys and "key" not in entry:
-            continue  # of format 1
+            continue  # in format 1
         key = succession.key_of(entry, keys)
         if key is None:
             yield contradicted(
@@ -39,8 +40,8 @@ def signatures(entries: Sequence[Mapping[str, Any]], chain: Sequence[Mapping[str
         yield believed(
             "signatures",
             (
-                f"The first {unsigned} commitments are in format 1, which is unsigned: who made them, and when, is taken"
-                " on trust."
+                f"{count_of(unsigned, 'commitment is', 'commitments are')} in format 1, which is unsigned: the author and the time are"
+                " taken on trust."
             ),
         )
     if (wrong := _first_unsigned(chain, keys)) is not None:
@@ -55,7 +56,7 @@ def signatures(entries: Sequence[Mapping[str, Any]], chain: Sequence[Mapping[str
 
 
 def _first_unsigned(chain: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> Mapping[str, Any] | None:
-    """Return the first line that no key has signed; a key that was replaced signs no line after one that its successor has signed."""
+    """Return the first line that no key has signed; a replaced key must not sign a line after its successor has signed one."""
     left = list(keys)
     for line in chain:
         if line.get("format") != receipts.FORMAT:

@@ -1,4 +1,4 @@
-"""Checks of the boards: every rank ever published follows from the published scores, and the repository shows the last of them."""
+"""Checks of the boards: every rank ever published follows from the published scores, and the repository shows the last board."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import numpy as np
 from leaderboard import Board, PhaseSite, Site
 from leaderboard.ranking import Ranking, rank
 from leaderboard.rendering import Row, csv_cell, markdown, public_rows, team_cell, update_history
+from scoring.printable import count_of
 from scoring.quality import mean_quality
 from worker.fairness.verify.growth import HISTORY
 from worker.fairness.verify.revealed import RevealedPhase
@@ -35,7 +36,7 @@ def ranks(phase: RevealedPhase) -> Verdict:
             return phase.contradicted("ranks", f"board {board.sequence}: {fault}")
     rules = [board.rules_then(phase.rules) for board in phase.boards]
     changes = sum(earlier != later for earlier, later in pairwise(rules))
-    told = f", by rules that changed {changes} times" if changes else ""
+    told = f", by rules that changed {count_of(changes, 'time')}" if changes else ""
     return phase.consistent(
         "ranks", f"the ranks of all {len(phase.boards)} boards follow from the published scores{told}"
     )
@@ -73,7 +74,7 @@ def _fault(phase: RevealedPhase, board: Board) -> str | None:
 def _figures_fault(
     board: Board, tasks: Sequence[str], table: Sequence[Mapping[str, float]], ranking: Ranking
 ) -> str | None:
-    """Check what is published of the tasks since the reveal; boards from before it was kept have nothing."""
+    """Check the published figures of tasks; boards from before these were kept have none."""
     figures = board.private.figures
     if figures is None:
         return None
@@ -112,7 +113,7 @@ def files(phase: RevealedPhase) -> Verdict:
     if later:
         return phase.not_revealed(
             "board",
-            f"the board changed {len(later)} times after the reveal; this can be checked after another reveal",
+            f"the board changed {count_of(len(later), 'time')} after the reveal; this can be checked after another reveal",
         )
     if phase.boards:
         fault = _present_fault(phase, phase.boards[-1], stem)
@@ -121,8 +122,8 @@ def files(phase: RevealedPhase) -> Verdict:
     if lost:
         return phase.believed(
             "board",
-            f"{lost} boards of its history are taken on trust, because the state was restored from an older backup;"
-            " the others and the present one agree with the revealed boards",
+            f"{count_of(lost, 'board of its history is', 'boards of its history are')} taken on trust, because the state was restored"
+            " from an older backup; the others and the present one agree with the revealed boards",
         )
     return phase.consistent(
         "board", "the published history and the present board agree with the revealed boards"
@@ -136,9 +137,9 @@ def _lines(phase: RevealedPhase, boards: Sequence[Board]) -> list[bytes]:
 
 
 def _with_removed_names(phase: RevealedPhase, shown: Sequence[bytes]) -> list[bytes]:
-    """Return the lines of the history with the names that it has for teams whose names were removed later.
+    """Return the lines of the history with the names of teams that were removed later.
 
-    The history only grows, so its older lines keep them, and the revealed boards do not. Everything else of a line has to follow.
+    The history only grows, so its older lines keep these names, while the revealed boards do not. Everything else in a line must follow.
     """
     lines: list[bytes] = []
     names: dict[int, str] = {}
@@ -165,7 +166,7 @@ def _with_removed_names(phase: RevealedPhase, shown: Sequence[bytes]) -> list[by
 
 
 def _called(board: Board, names: Mapping[int, str]) -> Board:
-    """Return a board on which teams have these names."""
+    """Return a board with these names of teams."""
     rows = (replace(row, team=names.get(row.team_key, row.team)) for row in board.standings)
     return replace(board, standings=tuple(rows))
 
@@ -173,7 +174,7 @@ def _called(board: Board, names: Mapping[int, str]) -> Board:
 def _without_lost(
     shown: Sequence[bytes], expected: Sequence[bytes], restored_at: datetime | None
 ) -> tuple[int, list[bytes]]:
-    """Take out the lines of boards that were published before a restore and that the restored state knew nothing of; count them."""
+    """Remove the lines of boards that were published before a restore and unknown to the restored state; return how many there were."""
     known = {_which(line) for line in expected}
     rest = [
         line
@@ -215,7 +216,7 @@ def _present_fault(phase: RevealedPhase, board: Board, stem: str) -> str | None:
         for row in rows
     ]:
         return f"the table {stem}.csv is not the last board of its history"
-    # An earlier version had the notes in a column of their own.
+    # An earlier version had a column for the notes.
     tables = [[_readme_row(row, cell(row)) for row in rows] for cell in (team_cell, _name_cell)]
     if rows and readme_rows(published[README].decode(), stem) not in tables:
         return f"the table in {README} is not the last board of its history"

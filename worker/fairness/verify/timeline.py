@@ -1,7 +1,7 @@
-"""The order of commits against the times that are told: what is published later was made later.
+"""The order of commits compared with the stated times: what is published later must be made later.
 
-The worker publishes all that it has with every push. So what a commit adds is younger than everything in the commits before it, and what
-says otherwise was dated back.
+Each push of the worker publishes everything that it has. So what a commit adds is younger than everything in the commits before it, and
+anything else was backdated.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase
 from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted
 
 CHECK = "times"
-SLACK = timedelta(minutes=15)  # making a board may take so long, and it carries the time at which that began
+SLACK = timedelta(minutes=15)  # a board carries the time at which its making began, which may take this long
 
 
 def times(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) -> Verdict | None:
-    """Check that nothing was dated back against the order of commits; None without one, or before anything is sealed."""
+    """Check that nothing was backdated against the order of commits; None without a history, or before the first seal."""
     seen = repository.history
     if seen is None or not seen.growth.added:
         return None
@@ -40,7 +40,7 @@ def times(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) -
                     f" before the reveal is dated up to {max(before).isoformat()[:16]}: the reveal was backdated.",
                 )
         except UNREADABLE:
-            continue  # which is said where it is read
+            continue  # which is reported where it is read
     most = max((one.number for one in added if one.path == receipts.PATH), default=0)
     if most > CADENCES:
         return believed(
@@ -52,7 +52,7 @@ def times(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) -
 
 
 def _dated_back(added: Iterable[Added]) -> str | None:
-    """Say what was published after something younger."""
+    """Report what was published after something younger."""
     newest: datetime | None = None
     for _, together in groupby(added, key=attrgetter("place")):
         found = list(together)

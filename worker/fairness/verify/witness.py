@@ -1,4 +1,4 @@
-"""Participants are the witnesses: compare what they were told with the repository."""
+"""Participants as witnesses: compare what they were shown with the repository."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RECEIPT = "your receipt"
 
 @dataclass(frozen=True, kw_only=True)
 class Scored:
-    """The revealed entry of a receipt: where its scores are."""
+    """The revealed entry of a receipt, which has its scores."""
 
     phase: str
     submission: int
@@ -37,7 +37,7 @@ class Scored:
 
 
 def entry_of(repository: PublicRepository, receipt: Mapping[str, Any]) -> Scored | None:
-    """Return the revealed entry that a receipt belongs to; None if there is none, or it cannot be read."""
+    """Return the revealed entry to which a receipt belongs; None if there is none, or it cannot be read."""
     for name in revealed_phases(repository):
         try:
             for entry in read_phase(repository, name).entries:
@@ -60,14 +60,14 @@ def receipt_verdicts(
     check: str = RECEIPT,
     now: datetime | None = None,
 ) -> Iterator[Verdict]:
-    """Check what a participant was told against the repository, and say whether the submission counts.
+    """Check what a participant was shown against the repository, and report whether the submission counts.
 
     Args:
         repository: The public files.
         receipt: The receipt in the stdout that EvalAI showed.
         told: Mean Q in the same stdout.
-        check: What the verdicts are called.
-        now: The time, by which a batch may be overdue.
+        check: Name of the verdicts.
+        now: The time, after which a batch may be overdue.
     """
     if receipt.get("format") == receipts.FORMAT:
         try:
@@ -124,7 +124,7 @@ def _earlier(
 
 
 def _not_listed(receipt: Mapping[str, Any], lines: list[dict[str, Any]]) -> str:
-    """Say that a receipt is not in the log, and how many batches were published since it was given."""
+    """Return the verdict that a receipt is not in the log, with the number of batches published since it was given."""
     heads = [receipts.GENESIS, *(str(line.get("head")) for line in lines)]
     chain = str(receipt.get("chain"))
     since = len(heads) - 1 - heads.index(chain) if chain in heads else 0
@@ -137,7 +137,7 @@ def _not_listed(receipt: Mapping[str, Any], lines: list[dict[str, Any]]) -> str:
 
 
 def _nowhere(hidden: list[str], check: str) -> Verdict:
-    """Say what it means that no revealed entry has a receipt."""
+    """Return the verdict on a receipt without a revealed entry."""
     if hidden:
         return not_revealed(
             check,
@@ -154,7 +154,7 @@ def _nowhere(hidden: list[str], check: str) -> Verdict:
 def _of_phase(
     phase: RevealedPhase, receipt: Mapping[str, Any], told: float | None, check: str
 ) -> Iterator[Verdict]:
-    """Compare the revealed scores with those that a receipt promised, and find its place; nothing if none claim to be its."""
+    """Compare the revealed scores with those in a receipt, and find the entry's place; nothing if no entry matches."""
     for entry in phase.entries:
         if entry["commitment"] == receipt.get("commitment"):
             yield _promised(phase, entry, receipt, told, check)
@@ -165,13 +165,13 @@ def _of_phase(
 def _promised(
     phase: RevealedPhase, entry: Mapping[str, Any], receipt: Mapping[str, Any], told: float | None, check: str
 ) -> Verdict:
-    """Compare the revealed scores of an entry with those that its receipt promised."""
+    """Compare the revealed scores of an entry with those in its receipt."""
     record = entry["record"]
     if receipts.commitment_of(record, bytes.fromhex(str(receipt.get("nonce")))) != entry["commitment"]:
         return phase.contradicted(
             check, "the scores that were revealed for you are not those in your receipt"
         )
-    # What was told keeps its decimals, whatever the rules became afterwards.
+    # A shown value keeps its decimals, whatever the rules are later.
     decimals = min([phase.rules.decimals, *(one.rules_then(phase.rules).decimals for one in phase.boards)])
     rounding = 0.5 * 10.0**-decimals + 1e-9
     q_mean = mean_quality(list(phase.quality_of(record).values()))

@@ -1,6 +1,6 @@
-"""The demo's challenge: handwritten digits as public data, hidden tasks from what they show.
+"""The demo's challenge: handwritten digits as public data, and hidden tasks about what they show.
 
-The ids are hashes of the pixels, so their order tells nothing, and any run of sorted ids is a random sample.
+The ids are hashes of the pixels, so their order reveals nothing, and any range of sorted ids is a random sample.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from worker.organizer.resources import shipped
 
-DEV_IDS = 697  # of the 1,797; the rest belongs to the last phase
+DEV_IDS = 697  # of the 1,797; the others belong to the last phase
 LOOPS = (0, 6, 8, 9)  # digits drawn with a closed loop
 BLACK = 16  # value of a pixel full of ink
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DemoTask:
-    """One hidden task: its file's name and its labels, in the order of ``ids``."""
+    """One hidden task: the name of its file, and its labels in the order of ``ids``."""
 
     name: str
     ids: tuple[str, ...]
@@ -30,12 +30,12 @@ class DemoTask:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PhaseData:
-    """What a phase consists of.
+    """The contents of a phase.
 
     Attributes:
         ids: Public ids, sorted.
         images: What participants get, n x 8 x 8, one per id.
-        tasks: What they never see.
+        tasks: The hidden tasks.
     """
 
     ids: tuple[str, ...]
@@ -44,7 +44,7 @@ class PhaseData:
 
 
 def load() -> tuple[PhaseData, PhaseData]:
-    """Read the digits and cut them into a dev and an eval phase: other images, and in dev fewer tasks."""
+    """Load the digits and divide them into a dev and an eval phase, with different images, and fewer tasks in dev."""
     with np.load(shipped("config/demo/digits.npz")) as archive:
         images, digits = archive["images"], archive["digits"]
     ids = np.array([f"img_{hashlib.sha256(image.tobytes()).hexdigest()[:12]}" for image in images])
@@ -70,7 +70,7 @@ def contents(phase: PhaseData) -> set[bytes]:
 
 
 def id_list(phase: PhaseData) -> bytes:
-    """Return the public id list (sorted: a list in label order would tell the tasks apart)."""
+    """Return the public id list, sorted, because a list in the order of labels would reveal them."""
     return "".join(f"{identifier}\n" for identifier in phase.ids).encode()
 
 
@@ -81,7 +81,7 @@ def label_file(task: DemoTask) -> bytes:
 
 
 def _dev(ids: NDArray[np.str_], images: NDArray[np.float64], digits: NDArray[np.int64]) -> PhaseData:
-    first, last = slice(0, 450), slice(250, None)  # two row sets that overlap and together hold every id
+    first, last = slice(0, 450), slice(250, None)  # two overlapping row sets that together contain every id
     return PhaseData(
         ids=tuple(ids.tolist()),
         images=images,
@@ -118,7 +118,7 @@ def _task(
 
 
 def _ink(images: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Share of the paper that is more black than white."""
+    """Share of the area that is more black than white."""
     return np.asarray((images > BLACK / 2).mean(axis=(1, 2)))
 
 

@@ -1,4 +1,4 @@
-"""The demo from beginning to end: a sandbox opens, teams submit, the real worker scores and publishes, the boards are shown."""
+"""The demo: start a sandbox, submit for several teams, let the real worker score and publish, and show the boards."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from worker.state import Store
 from worker.state.status import read_status
 
 TITLE = "Handwritten digits (demo)"
-PATIENCE_S = 300  # without any change; then something is wrong
+PATIENCE_S = 300  # without any change, after which the demo has failed
 
 
 @dataclass(frozen=True, kw_only=True)
 class Submitted:
-    """A submission that the sandbox has taken; ``file`` is what was submitted, kept for its team."""
+    """A submission that the sandbox has accepted; ``file`` is what was submitted, and is kept for its team."""
 
     pk: int
     phase: str
@@ -48,13 +48,13 @@ class Submitted:
 
 @dataclass(frozen=True, kw_only=True)
 class DemoResult:
-    """What came of the demo.
+    """The result of the demo.
 
     Attributes:
-        boards: Phase to the published document, as ``leaderboard/<phase>.json`` holds it.
-        failures: Team to what EvalAI shows it about its failed submission.
-        receipts: Submission to the kept text that EvalAI showed for it.
-        seconds: From the first submission to the last board.
+        boards: Phase to the published document, as in ``leaderboard/<phase>.json``.
+        failures: Team to the message that EvalAI shows it about its failed submission.
+        receipts: Submission to the text with the receipt that EvalAI showed for it.
+        seconds: Time from the first submission to the last board.
     """
 
     challenge: ChallengeFolder
@@ -74,20 +74,20 @@ def run_demo(
     entries: int | None = None,
     before_end: Callable[[Sandbox, ChallengeFolder], None] | None = None,
 ) -> DemoResult:
-    """Run the whole challenge in a folder.
+    """Run the complete challenge in a folder.
 
     Args:
         folder: Where everything is kept.
         screen: Where progress is shown.
         secret: Challenge secret; by default the folder's, or a random one.
-        folds: Random splits per phase, by default those of 2025.
-        phases: Phases in which anybody submits.
-        entries: Only so many submissions in each phase.
-        before_end: Called at the end, while sandbox and worker still run.
+        folds: Random splits per phase; by default those of 2025.
+        phases: Phases that receive submissions.
+        entries: Number of submissions in each phase.
+        before_end: Called at the end, while the sandbox and the worker still run.
 
     Raises:
         OrganizerError: If the folder is in use.
-        InfrastructureError: If the worker ends or nothing moves any more.
+        InfrastructureError: If the worker ends, or nothing changes any more.
     """
     challenge = prepare(folder, secret=secret)
     with _evalai() as evalai:
@@ -126,10 +126,10 @@ def _evalai() -> Sandbox:
 
 
 def _configure(challenge: ChallengeFolder, evalai: Sandbox, *, folds: Mapping[str, int]) -> None:
-    """Write the configuration and the host's token for a sandbox that listens.
+    """Write the configuration and the host's token for a running sandbox.
 
-    It is the annotated example with a handful of changes: the sandbox in place of EvalAI, no waiting, 64 numbers in an embedding, and
-    larger steps for the probes, because a demo has few images and so few steps.
+    It is the annotated example with a few changes: the sandbox instead of EvalAI, no waiting, 64 numbers in an embedding, and larger steps
+    for the probes, because few images mean few steps.
     """
     values = sandbox_values(challenge, evalai) | {
         "challenge.title": TITLE,
@@ -151,7 +151,7 @@ def _challenge(
     process: subprocess.Popen[bytes],
     entries: Mapping[str, Sequence[DemoEntry]],
 ) -> list[Submitted]:
-    """Let the phases pass one after the other, until every submission is answered and the boards are pushed."""
+    """Run one phase after another, until every submission is answered and the boards are pushed."""
     submitted: list[Submitted] = []
     for codename, phase in zip(PHASES, data.load(), strict=True):
         for entry in entries.get(codename, ()):
@@ -194,7 +194,7 @@ def _wait(
     *,
     for_board: bool,
 ) -> None:
-    """Show what moves until all submissions are answered and, if that is asked for, the board is pushed."""
+    """Show what changes until all submissions are answered and, if requested, the board is pushed."""
     pks = [s.pk for s in submitted]
     for statuses in watch(process, challenge, evalai, pks, patience_s=PATIENCE_S, code="demo.stuck"):
         screen.show(_lines(evalai, submitted))
@@ -212,7 +212,7 @@ def _close(challenge: ChallengeFolder) -> None:
     """Close all phases and reveal them, as an organizer does at the end."""
     close(challenge, tuple(PHASES))
     publish_all(challenge, tuple(PHASES), tell=print)
-    # Also where hooks do not run, such as on a file system that is mounted without the right to execute.
+    # Done here because hooks may not run, for example on a file system that is mounted with noexec.
     git(
         *("--git-dir", str(challenge.repository), "--work-tree", str(challenge.checkout)),
         *("checkout", "--quiet", "--force", "main"),
@@ -220,7 +220,7 @@ def _close(challenge: ChallengeFolder) -> None:
 
 
 def _keep_answer(evalai: Sandbox, submitted: Submitted) -> Path:
-    """Keep what EvalAI showed next to the file, as careful participants do: it holds their receipt."""
+    """Keep what EvalAI showed next to the file, as careful participants do, because it contains the receipt."""
     places = {
         output: submitted.file.with_name(f"{submitted.file.name}.{output}") for output in ("stdout", "stderr")
     }
@@ -232,7 +232,7 @@ def _keep_answer(evalai: Sandbox, submitted: Submitted) -> Path:
 
 
 def _published(challenge: ChallengeFolder) -> bool:
-    """Ask the worker's own database, as `status` does, whether anything is owed to EvalAI or to the board."""
+    """Return whether nothing is owed to EvalAI or the board, by the worker's database."""
     store = Store(challenge.database_url)
     try:
         state = read_status(store, now=datetime.now(UTC), led=False, token_expires=None, free_bytes=0)

@@ -1,4 +1,4 @@
-"""Who takes part in the demo and what they submit."""
+"""The participants of the demo and their submissions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from worker.organizer.demo import methods
 from worker.organizer.demo.data import PhaseData
 from worker.organizer.demo.files import csv_of, spoilt
 
-HOSTS = "Host_1_Team"  # as EvalAI calls the team through which hosts submit
+HOSTS = "Host_1_Team"  # EvalAI's name for the team through which hosts submit
 Method = Callable[[methods.Images], methods.Embeddings]
 
 
@@ -19,13 +19,13 @@ class DemoEntry:
     """One submission.
 
     Attributes:
-        user: Account that submits; the only member of ``team``.
+        user: The account that submits, which is the only member of ``team``.
         method_name: What the participant calls the method.
         method: How images become embeddings.
-        project_url: Where the participant says that the code is.
-        publication_url: Where the participant says that the paper is.
+        project_url: The participant's link to the code.
+        publication_url: The participant's link to the paper.
         public: Whether it counts for the leaderboard.
-        broken: Whether the file is spoilt on the way.
+        broken: Whether the file is damaged before it is submitted.
     """
 
     team: str
@@ -111,10 +111,10 @@ PHASES: dict[str, tuple[DemoEntry, ...]] = {
     ),
     "eval": (BASELINE_MEAN, BASELINE_RANDOM, PIXELS, POOLED, BROKEN, PRIVATE, PCA, FEATURES),
 }
-"""What arrives in each phase, in order.
+"""The submissions to each phase, in order.
 
-In dev the Random Walkers submit twice, and their last one counts; Last Minute correct their file, and because all teams share their splits
-they get the score of the Pixel Pushers, to the last digit. In eval nobody is left to correct it.
+In dev, the Random Walkers submit twice, and their last submission counts. Last Minute correct their file and get exactly the score of the
+Pixel Pushers, because all teams share their splits. In eval, no submission needs a correction.
 """
 
 

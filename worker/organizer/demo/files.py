@@ -1,4 +1,4 @@
-"""Embedding files as participants write them, whole or spoilt."""
+"""Embedding files as participants write them, intact or damaged."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 
 def csv_of(ids: Sequence[str], matrix: NDArray[np.float32]) -> bytes:
-    """Write embeddings as participants do: a header, then an id and its numbers a line, with all their digits."""
+    """Write embeddings as participants do: a header, then a line per id with all digits of its numbers."""
     import pyarrow
     from pyarrow.csv import WriteOptions, write_csv
 
     header = [str(column) for column in range(matrix.shape[1])]
     numbers = pyarrow.BufferOutputStream()
     write_csv(pyarrow.table(list(matrix.T), names=header), numbers, WriteOptions(include_header=False))
-    # pyarrow would quote every id; participants quote those that need it.
+    # pyarrow would quote every id, but participants quote only those that need it
     names = io.StringIO()
     csv.writer(names, lineterminator="\n").writerows([name] for name in ids)
     cells = numbers.getvalue().to_pybytes().splitlines()
@@ -27,7 +27,7 @@ def csv_of(ids: Sequence[str], matrix: NDArray[np.float32]) -> bytes:
 
 
 def spoilt(content: bytes, *, nan: Sequence[tuple[int, int]], missing: int) -> bytes:
-    """Let a division by zero through to some cells (line and column), and leave the last ids out."""
+    """Damage a file: NaN in some cells (line and column), and the last ids left out."""
     lines = [line.split(b",") for line in content.splitlines()]
     for line, column in nan:
         lines[line][column] = b"nan"

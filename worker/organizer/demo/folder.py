@@ -1,4 +1,4 @@
-"""The folder of a demo or rehearsal: a challenge's folder like any other, only that its EvalAI is the sandbox."""
+"""The folder of a demo or rehearsal: a normal challenge folder whose EvalAI is the sandbox."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FOLDS = {"dev": 40, "eval": 200}
 
 @dataclass(frozen=True, kw_only=True)
 class ChallengeFolder:
-    """Where everything of one demo or rehearsal lies."""
+    """The paths of one demo or rehearsal."""
 
     path: Path
 
@@ -41,43 +41,43 @@ class ChallengeFolder:
 
     @property
     def checkout(self) -> Path:
-        """What a visitor of the repository sees; it follows every push."""
+        """A clone that is updated after every push, as a visitor of the repository sees it."""
         return self.path / "leaderboard"
 
     @property
     def log(self) -> Path:
-        """What the worker says."""
+        """The worker's log."""
         return self.path / "worker.log"
 
     @property
     def database_url(self) -> str:
-        """Where the worker's state is."""
+        """The address of the worker's state."""
         return f"sqlite:///{self.path / 'state' / 'worker.db'}"
 
     @property
     def participants(self) -> Path:
-        """The files that teams submit, in a folder for each phase."""
+        """The submitted files, in a folder for each phase."""
         return self.path / "participants"
 
     def hand_over(self, token: str) -> str:
-        """Store the host's EvalAI token, and return how the configuration names it."""
+        """Store the host's EvalAI token, and return the configuration's reference to it."""
         file = self.path / "evalai.token"
         file.touch(mode=0o600)
         file.write_text(f"{token}\n", encoding="utf-8")
         return f"file:./{file.name}"
 
     def make_repository(self) -> None:
-        """Make the repository, with nothing in it."""
+        """Make an empty repository."""
         git("init", "--quiet", "--bare", "--initial-branch=main", str(self.repository))
 
 
 def prepare(path: Path, *, secret: bytes | None) -> ChallengeFolder:
-    """Make the folder's challenge: secret, hidden tasks, public ids and an empty leaderboard repository.
+    """Make the challenge in the folder: secret, hidden tasks, public ids and an empty leaderboard repository.
 
-    A secret that lies there is used again, so that a demo can be repeated with the same splits.
+    An existing secret is used again, so that a demo can be repeated with the same splits.
 
     Raises:
-        OrganizerError: If anything else lies there, or there is a secret and another one is asked for.
+        OrganizerError: If the folder contains anything else, or another secret than the given one.
     """
     challenge = ChallengeFolder(path=path)
     path.mkdir(parents=True, exist_ok=True)
@@ -102,7 +102,7 @@ def prepare(path: Path, *, secret: bytes | None) -> ChallengeFolder:
 
 
 def git(*arguments: str) -> str:
-    """Run git without anybody's configuration and return what it prints.
+    """Run git without the user's configuration, and return its output.
 
     Raises:
         InfrastructureError: If git is missing or fails.

@@ -1,4 +1,4 @@
-"""How a challenge runs without EvalAI: in a folder, with a sandbox, and with the real worker in a process of its own."""
+"""Run a challenge without EvalAI: in a folder, with a sandbox, and with the real worker in a child process."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from worker.organizer.session import open_session
 from worker.sandbox import Sandbox
 
 LOOK_EVERY_S = 0.2
-STOP_S = 12  # the daemon's own promise, and a little
-LAST_WORDS = 1500  # characters of the worker's log that are told when it fails
+STOP_S = 12  # the daemon's own limit and a little more
+LAST_WORDS = 1500  # characters of the worker's log in the error when it fails
 
 
 def sandbox_values(challenge: ChallengeFolder, evalai: Sandbox) -> dict[str, object]:
-    """Return the values, by dotted key, that put the sandbox and the folder's repository in the place of EvalAI and GitHub."""
+    """Return the values, by dotted key, that replace EvalAI by the sandbox and GitHub by the folder's repository."""
     return {
         "evalai.server": evalai.url,
         "evalai.challenge": evalai.challenge,
@@ -42,7 +42,7 @@ def sandbox_values(challenge: ChallengeFolder, evalai: Sandbox) -> dict[str, obj
 
 @contextmanager
 def worker(challenge: ChallengeFolder, command: Literal["run", "once"]) -> Iterator[subprocess.Popen[bytes]]:
-    """Run the real worker in a process of its own, and end it as systemd would."""
+    """Run the real worker in a child process, and end it as systemd would."""
     code = "from worker.cli import main; main()"
     words = [sys.executable, "-c", code, command, "--config", str(challenge.configuration)]
     with challenge.log.open("wb") as log:
@@ -67,7 +67,7 @@ def watch(
     patience_s: float,
     code: str,
 ) -> Iterator[dict[int, str]]:
-    """Give the submissions' statuses time and again, for the last time when the worker has ended; ``code`` is that of the error.
+    """Yield the submissions' statuses repeatedly, for the last time after the worker has ended; ``code`` is that of the error.
 
     Raises:
         InfrastructureError: If nothing changes any more.
@@ -76,7 +76,7 @@ def watch(
     changed_at = time.monotonic()
     ended = False
     while not ended:
-        ended = process.poll() is not None  # before the last look, so that nothing is missed
+        ended = process.poll() is not None  # checked before the last look, so that nothing is missed
         statuses = {pk: str(evalai.submission(pk)["status"]) for pk in submissions}
         if statuses != before:
             before, changed_at = statuses, time.monotonic()
@@ -96,7 +96,7 @@ def last_words(challenge: ChallengeFolder) -> str:
 
 
 def q_mean(evalai: Sandbox, pk: int) -> float | None:
-    """Return the mean Q that the participant is told, None if there is none."""
+    """Return the mean Q that the participant is shown, None if there is none."""
     try:
         value = json.loads(evalai.text(pk, "stdout_file"))["q_mean"]
     except (ValueError, KeyError, TypeError):
@@ -127,7 +127,7 @@ def close(challenge: ChallengeFolder, phases: Collection[str]) -> None:
 
 
 def publish_all(challenge: ChallengeFolder, phases: Collection[str], tell: Callable[[str], object]) -> None:
-    """Publish the last boards and everything that was hidden."""
+    """Publish the last boards, and reveal everything that was hidden."""
     with open_session(challenge.configuration) as session:
         publish_now(session, tell=tell)
         contents = disclose(session, phases, tell=tell)

@@ -1,4 +1,4 @@
-"""What the demo shows: a table that fills while the worker works, or plain lines where nobody watches."""
+"""The demo's output: a table that is updated while the worker runs, or plain lines if the output is no terminal."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class ShownSubmission:
 
     @property
     def outcome(self) -> str:
-        """The status, with mean Q if there is one."""
+        """The status, with mean Q if it is known."""
         return self.status if self.q_mean is None else f"{self.status}, mean Q {self.q_mean:.3f}"
 
     @property
     def kind(self) -> str:
-        """Public or private."""
+        """Whether it is public or private."""
         return "public" if self.public else "private"
 
 
@@ -44,7 +44,7 @@ class Screen:
     """Shows submissions while their status changes; a context manager.
 
     Args:
-        console: Where to; a terminal gets a table that is redrawn, anything else a line per change.
+        console: The output; a terminal gets a table that is redrawn, anything else a line per change.
     """
 
     def __init__(self, console: Console) -> None:
@@ -65,7 +65,7 @@ class Screen:
             self._live.stop()
 
     def show(self, lines: Sequence[ShownSubmission]) -> None:
-        """Bring the screen up to date."""
+        """Update the screen."""
         changed = {n: line for n, line in enumerate(lines) if self._shown.get(n) != line.outcome}
         if not changed:
             return

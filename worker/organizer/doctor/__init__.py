@@ -1,6 +1,6 @@
-"""The doctor: every check that can be made before launch, each with its result and cure.
+"""The doctor: every check that is possible before the launch, each with its result and cure.
 
-It is read-only on the world: it receives nothing from the queue, pushes nothing and posts nothing. Label values are never shown; names of
+It changes nothing outside: it receives nothing from the queue, pushes nothing and posts nothing. Label values are never shown. Names of
 hidden tasks are, because only the organizer reads them.
 """
 
@@ -51,15 +51,15 @@ def examine(
     on_outcome: Callable[[CheckOutcome], None] = lambda _: None,
     wait: Wait = lambda seconds, _: time.sleep(seconds),
 ) -> Report:
-    """Make the checks in their order.
+    """Run the checks in their order.
 
     Args:
         path: The configuration file.
-        clock: Gives the time of this machine, aware.
-        offline: Skip what talks to other machines.
-        only: Ids of the checks to make, with those that they need; all by default.
+        clock: Returns the time of this machine, aware.
+        offline: Skip the checks that contact other machines.
+        only: Ids of the checks to run, with those that they need; all by default.
         on_outcome: Called with each outcome as soon as it is known.
-        wait: Lets so many seconds pass, and tells why.
+        wait: Waits for the given seconds, with the reason.
     """
     wanted = _closure(only)
     outcomes: dict[str, CheckOutcome] = {}
@@ -88,7 +88,7 @@ def _ask(
         findings.extend(check.ask(exam))
     except NeucoError as error:
         findings.append(fail(error.sentence, error.cure))
-    except Exception as error:  # noqa: BLE001 - one check that breaks must not hide what the others find
+    except Exception as error:  # noqa: BLE001 - a defect in one check must not hide what the others find
         kind = type(error).__name__
         findings.append(
             fail(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, timedelta
 
+from scoring.printable import count_of
 from worker.challenge.sections import read_source
 from worker.fairness.draws import CHOOSE_ONE, DRAND, NONE, WITHOUT, in_words
 from worker.fairness.recording import drand_chain
@@ -31,13 +32,14 @@ def _chosen(exam: Examination) -> Iterator[Finding]:
 
 
 def _source(exam: Examination) -> Iterator[Finding]:
-    """Look at a value that the organizer brings."""
+    """Check a source whose value the organizer enters."""
     source, at = read_source(exam.configuration.fairness.beacon)
     moment, left = f"{at.astimezone(UTC):%Y-%m-%d at %H:%M} UTC", at - exam.clock()
     if left > timedelta(0):
-        days, hours = left.days, round(left.seconds / 3600)
+        days, hours = divmod(round(left / timedelta(hours=1)), 24)
+        wait = f"{count_of(days, 'day')} and {count_of(hours, 'hour')}"
         yield note(
-            f"Nothing is scored until {source} has published its value, on {moment} (in {days} days and {hours} hours), and you have run"
+            f"Nothing is scored until {source} has published its value, on {moment} (in {wait}), and you have run"
             " `neuco-worker challenge commit --beacon VALUE`. Submissions are downloaded meanwhile.",
             always=True,
         )
@@ -45,9 +47,10 @@ def _source(exam: Examination) -> Iterator[Finding]:
     with exam.state() as tx:
         new = [name for name in exam.configuration.phases if tx is None or tx.phase_record(name) is None]
     if new:
+        phases_have = f"phase {new[0]} has" if len(new) == 1 else f"the phases {', '.join(new)} have"
         yield fail(
-            f"{source} was due to publish its value on {moment}, but phase {', '.join(new)} has not begun yet. Anyone who knows the value"
-            " could choose the splits.",
+            f"{source} was due to publish its value on {moment}, but {phases_have} not begun yet. Anyone who knows the value could choose"
+            " the splits.",
             "Name a value in fairness.beacon that will be published in the future.",
         )
 
@@ -67,4 +70,6 @@ def _servers(exam: Examination) -> Iterator[Finding]:
             " or set fairness.beacon: SOURCE@TIME.",
         )
     elif len(answering) < len(fairness.drand_servers):
-        yield note(f"{len(answering)} of {len(fairness.drand_servers)} servers of {chain.name} answer.")
+        yield note(
+            f"{len(answering)} of {count_of(len(fairness.drand_servers), 'server')} of {chain.name} can be reached."
+        )

@@ -16,7 +16,7 @@ from worker.organizer.doctor.examination import Examination
 from worker.publishing.last_push import last_commit
 from worker.state import LOG_UNSEEN
 
-# The first version that reads its configuration from the environment, where no process list shows it.
+# The first version that can be configured by the environment, where no process list shows a token.
 GIT_NEEDED = (2, 31)
 GIT_S = 20.0
 CONNECT_S = 5.0
@@ -41,7 +41,10 @@ def _git(_: Examination) -> Iterator[Finding]:
     version = tuple(map(int, found.groups())) if (found := re.search(r"(\d+)\.(\d+)", said)) else (0, 0)
     if version < GIT_NEEDED:
         wanted = ".".join(map(str, GIT_NEEDED))
-        yield fail(f"git is version {'.'.join(map(str, version))}; {wanted} or newer is needed.", cure)
+        yield fail(
+            f"git is version {'.'.join(map(str, version))}; {wanted} or newer is needed.",
+            f"Upgrade git to {wanted} or newer. If your distribution has no newer version, use git's own package archive.",
+        )
 
 
 @CHECKS.add("board.address", "The leaderboard repository's address and credentials can be used")
@@ -50,7 +53,7 @@ def _address(exam: Examination) -> Iterator[Finding]:
         yield skipped(STILL_EXAMPLE)
         return
     yield note(f"Branch {exam.configuration.leaderboard.branch} of {_shown(exam)}.")
-    exam.publisher  # noqa: B018 - making it reads the credentials and raises what is wrong with them
+    exam.publisher  # noqa: B018 - this reads the credentials, and raises an error if they are wrong
 
 
 @CHECKS.add("board.host_keys", "The host keys of an ssh server are pinned")
@@ -156,7 +159,7 @@ def _reachable(exam: Examination) -> Iterator[Finding]:
     try:
         socket.create_connection((address.hostname or "", port), timeout=CONNECT_S).close()
     except OSError as error:
-        # The address is itself a secret; its host is not.
+        # The address is a secret; its host is not.
         yield fail(
             f"{address.hostname}, the host of the alert webhook, does not accept a connection ({type(error).__name__}).",
             "Check the address, and whether a firewall blocks connections to it.",
@@ -169,5 +172,5 @@ def _webhook_address(exam: Examination) -> SplitResult:
 
 
 def _shown(exam: Examination) -> str:
-    """Return the repository's address without what may be a password in it."""
+    """Return the repository's address without a password."""
     return re.sub(r"(?<=://)[^/@]*@", "", exam.configuration.repository_url)

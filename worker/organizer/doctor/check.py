@@ -1,4 +1,4 @@
-"""What a check is, and what it can say."""
+"""A check and its possible results."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ CONFIGURATION = ("configuration.file",)
 
 
 class Level(StrEnum):
-    """How bad it is."""
+    """The severity of a finding."""
 
-    OK = "ok"  #: as it should be
-    SKIPPED = "skipped"  #: not looked at, for a reason that is told
-    WARN = "warn"  #: the challenge would run; the organizer should know
-    FAIL = "fail"  #: the challenge would not run, or would give something away
+    OK = "ok"  # : nothing is wrong
+    SKIPPED = "skipped"  # : not checked, for a stated reason
+    WARN = "warn"  # : the challenge would run, but the organizer should know
+    FAIL = "fail"  # : the challenge would not run, or would reveal something hidden
 
 
 _ORDER = (Level.OK, Level.SKIPPED, Level.WARN, Level.FAIL)
 
 
 def worst(levels: Iterable[Level]) -> Level:
-    """Return the worst of some levels; ok without any."""
+    """Return the worst of some levels; ok if there are none."""
     return max(levels, key=_ORDER.index, default=Level.OK)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One sentence of a check, with what to do about it.
+    """One sentence of a check, with a cure.
 
     Attributes:
-        always: Whether it is shown although all is well.
+        always: Whether it is shown even if nothing is wrong.
     """
 
     level: Level
@@ -49,35 +49,35 @@ class Finding:
 
 
 def fail(sentence: str, cure: str) -> Finding:
-    """Say what has to be fixed before the launch."""
+    """Return a finding that must be fixed before the launch."""
     return Finding(level=Level.FAIL, sentence=sentence, cure=cure)
 
 
 def warn(sentence: str, cure: str) -> Finding:
-    """Say what the organizer should know and may want to change."""
+    """Return a finding that the organizer should know and may want to act on."""
     return Finding(level=Level.WARN, sentence=sentence, cure=cure)
 
 
 def note(sentence: str, *, always: bool = False) -> Finding:
-    """Say a fact; nothing is wrong. One that every organizer should know is ``always`` shown."""
+    """Return a fact, with nothing wrong; ``always`` shows it to every organizer."""
     return Finding(level=Level.OK, sentence=sentence, always=always)
 
 
 def skipped(sentence: str) -> Finding:
-    """Say why there was nothing to look at."""
+    """Return why nothing was checked."""
     return Finding(level=Level.SKIPPED, sentence=sentence)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One thing that is looked at.
+    """One check.
 
     Attributes:
         id: Stable key, ``group.name``.
-        title: What is true when all is well.
-        ask: Looks, and yields what it found; a :class:`scoring.errors.NeucoError` that it lets pass counts as a failure.
-        needs: Checks that must not have failed; else this one is skipped.
-        remote: Whether it talks to another machine.
+        title: What is true if nothing is wrong.
+        ask: Yields what it found; a :class:`scoring.errors.NeucoError` that it raises counts as a failure.
+        needs: Checks that must not have failed; otherwise this one is skipped.
+        remote: Whether it contacts another machine.
     """
 
     id: str
@@ -100,8 +100,8 @@ class Flag(Generic[T]):
         id: As :attr:`Check.id`.
         title: As :attr:`Check.title`.
         wrong: Returns whether a thing has another value.
-        say: Makes the finding then, :func:`fail` or :func:`warn`.
-        sentence: What it says, a format of which the thing is the argument.
+        say: Makes the finding in that case, :func:`fail` or :func:`warn`.
+        sentence: The finding's sentence, a format whose argument is the thing.
         cure: What to do.
     """
 
@@ -113,12 +113,12 @@ class Flag(Generic[T]):
     cure: str
 
     def ask(self, things: Things[T], exam: Examination) -> Iterator[Finding]:
-        """Compare all things; give a finding for each that is wrong."""
+        """Compare all things; yield a finding for each that is wrong."""
         return (self.say(self.sentence.format(one), self.cure) for one in things(exam) if self.wrong(one))
 
 
 class Checks(list[Check]):
-    """The checks of a module, in the order in which they are made."""
+    """The checks of a module, in the order in which they run."""
 
     def add(
         self, identifier: str, title: str, *, needs: tuple[str, ...] = CONFIGURATION, remote: bool = False
@@ -141,14 +141,14 @@ class Checks(list[Check]):
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOutcome:
-    """What a check found."""
+    """The findings of a check."""
 
     check: Check
     findings: tuple[Finding, ...]
 
     @property
     def level(self) -> Level:
-        """The worst of its findings; ok without any."""
+        """The worst level of its findings; ok if there are none."""
         return worst(finding.level for finding in self.findings)
 
     def to_json(self) -> dict[str, Any]:
@@ -167,7 +167,7 @@ class CheckOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What all checks found, in their order."""
+    """The outcomes of all checks, in their order."""
 
     outcomes: tuple[CheckOutcome, ...]
 
@@ -177,7 +177,7 @@ class Report:
 
     @property
     def level(self) -> Level:
-        """The worst that was found, skipped checks aside."""
+        """The worst level of all checks except skipped ones."""
         for level in (Level.FAIL, Level.WARN):
             if self.at(level):
                 return level

@@ -11,6 +11,7 @@ from pathlib import Path
 from zipfile import BadZipFile
 
 from scoring.errors import OrganizerError
+from scoring.printable import count_of
 from worker.challenge.secrets import read_challenge_secret
 from worker.challenge.web_address import web_address
 from worker.organizer.bundle import LEADERBOARD
@@ -22,7 +23,7 @@ from worker.state import is_host_team
 
 FEW_FOLDS = 10
 LADDER_FOLDS = 40  # with which the Ladder was measured, see SECURITY.md
-DISTINCT_BYTES = 16  # of 32; random ones have about 30, and never as few as this
+DISTINCT_BYTES = 16  # of 32; random secrets have about 30 different bytes, and never as few as this
 SECRET = ("configuration.file", "secret.file")
 GIT_S = 20.0
 _GIVES_AWAY = {
@@ -40,7 +41,7 @@ def _file(exam: Examination) -> Iterator[Finding]:
 
 @CHECKS.add("configuration.placeholders", "The examples that `init` wrote are replaced")
 def _placeholders(exam: Examination) -> Iterator[Finding]:
-    """Name all examples at once. What depends on one of them is not checked until it is replaced."""
+    """Name all placeholders at once. What depends on one of them is not checked until it is replaced."""
     configuration = exam.configuration
     values = {
         "leaderboard.repository": exam.has_example_repository,
@@ -78,13 +79,13 @@ def _folds(exam: Examination) -> Iterator[Finding]:
     for codename, phase in exam.configuration.phases.items():
         if phase.folds < FEW_FOLDS:
             yield warn(
-                f"Phase {codename} has only {phase.folds} folds. With so few, the standard deviation in Q is mostly chance.",
+                f"Phase {codename} has only {count_of(phase.folds, 'fold')}. With so few, the standard deviation in Q is mostly chance.",
                 f"Set phases.{codename}.folds to 40 or more, as in 2025.",
             )
         elif phase.selection == "ladder" and phase.folds < LADDER_FOLDS:
             yield warn(
-                f"Phase {codename} has selection: ladder, but only {phase.folds} folds. With so few, small changes of a file change"
-                f" mean Q by more than ladder_step ({phase.ladder_step:g}), so a team can still learn much from many submissions.",
+                f"Phase {codename} has selection: ladder, but only {count_of(phase.folds, 'fold')}. With so few, small changes of a file"
+                f" change mean Q by more than ladder_step ({phase.ladder_step:g}), so a team can still learn much from many submissions.",
                 f"Set phases.{codename}.folds to {LADDER_FOLDS} or more.",
             )
 
@@ -205,7 +206,7 @@ def _tokens(exam: Examination) -> Iterator[Finding]:
 
 
 def _example_files(exam: Examination) -> list[str]:
-    """Say which files are examples: the id lists by name, the label files by number."""
+    """Return which files are examples: the id lists by name, the label files by number."""
     said = []
     for codename, paths in exam.examples.items():
         phase = exam.configuration.phases[codename]
@@ -221,7 +222,7 @@ def _secret_path(exam: Examination) -> Path:
 
 
 def _tracked(path: Path) -> bool:
-    """Check whether a git repository around a path tracks it, or something in it."""
+    """Return whether a git repository around a path tracks it, or something in it."""
     folder = path if path.is_dir() else path.parent
     if not folder.is_dir():
         return False
@@ -235,12 +236,12 @@ def _tracked(path: Path) -> bool:
             check=False,
         )
     except (FileNotFoundError, subprocess.TimeoutExpired):
-        return False  # without git nothing is tracked; that git is missing is another check's affair
+        return False  # without git nothing is tracked, and another check reports that git is missing
     return listed.returncode == 0 and bool(listed.stdout.strip())
 
 
 def _open_to_others(folder: Path, base: Path) -> bool:
-    """Check whether others may go from the challenge's folder down to a file and read it; what lies above is not ours to judge."""
+    """Return whether other users can reach a file from the challenge's folder and read it; folders above are not checked."""
     way = [folder]
     while way[-1].parent not in (base, way[-1]) and base in way[-1].parents:
         way.append(way[-1].parent)

@@ -1,4 +1,4 @@
-"""Checks of what a submission costs, measured on this very machine: random embeddings, the real tasks, a few folds."""
+"""Checks of what a submission costs on this machine: random embeddings are scored on the real tasks with a few folds."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from scoring.inputs.limits import MEGABYTE
+from scoring.printable import count_of
 from worker.organizer.doctor.check import Checks, Finding, fail, note, warn
 from worker.organizer.doctor.examination import Examination
 from worker.organizer.doctor.tasks import LABELS
 from worker.runtime.limits import GIGABYTE
 
-READ_ROWS = 200  # of a CSV, from which reading all of it is estimated
+READ_ROWS = 200  # of a CSV, from which the time to read all of it is estimated
 LEAST_FOLDS = 2
 HALF = 0.5
 NEEDS = ("secret.file", "secret.mode", "machine.memory", *LABELS)
@@ -25,13 +26,13 @@ CHECKS = Checks()
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What one submission to a phase costs.
+    """The cost of one submission to a phase.
 
     Attributes:
         seconds: From its file to its score, estimated for all folds.
-        measured_folds: How many were really trained.
-        csv_bytes: Size as plain CSV with all the digits that float32 has.
-        memory_bytes: Largest resident size of this process while it scored.
+        measured_folds: How many were actually trained.
+        csv_bytes: Size as plain CSV with all digits of a float32.
+        memory_bytes: Peak resident size of this process while it scored.
     """
 
     seconds: float
@@ -70,7 +71,7 @@ def _answer_grid(exam: Examination) -> Iterator[Finding]:
         if grid == 0:
             yield warn(
                 f"Phase {codename}: results are sent as soon as they are ready, and EvalAI shows execution times to the second."
-                f" From a time of about {cost.seconds:.0f} s, participants could estimate how many tasks and folds there are.",
+                f" From the time, here about {cost.seconds:.0f} s, participants could estimate how many tasks and folds there are.",
                 f"Set submission.answer_grid to {_next_grid(cost.seconds)}.",
             )
         elif cost.seconds > grid:
@@ -110,18 +111,20 @@ def _disk(exam: Examination) -> Iterator[Finding]:
     fit = int(room / largest)
     if fit < few:
         yield warn(
-            f"Apart from the reserve, the disk has room for about {fit} submissions as plain CSV.",
+            f"Apart from the reserve, the disk has room for about {count_of(fit, 'submission')} as plain CSV.",
             "Use a larger disk, or lower submission.keep_days or submission.disk_reserve_gigabytes.",
         )
     else:
-        yield note(f"Apart from the reserve, the disk has room for about {fit:,} submissions as plain CSV.")
+        yield note(
+            f"Apart from the reserve, the disk has room for about {count_of(fit, 'submission')} as plain CSV."
+        )
 
 
 @CHECKS.add("cost.memory", "A submission is scored well within its memory limit", needs=MEASURED)
 def _memory(exam: Examination) -> Iterator[Finding]:
     limit = exam.configuration.submission.memory_gigabytes * GIGABYTE
     for codename, cost in exam.costs.items():
-        # The file is still in memory while it becomes a matrix.
+        # The file is still in memory while it is turned into a matrix.
         needed = cost.memory_bytes + cost.csv_bytes
         if needed > limit:
             yield fail(
@@ -134,12 +137,12 @@ def _memory(exam: Examination) -> Iterator[Finding]:
 
 
 def measure(exam: Examination, codename: str) -> Cost:
-    """Score random embeddings with the phase's tasks and a few folds, and read a part of a CSV.
+    """Score random embeddings on the phase's tasks with a few folds, and read a part of a CSV.
 
-    Folds cost alike, so the time for all of them follows; as many are measured as there are threads, or a few more.
+    All folds cost the same, so the total time can be estimated. At least as many folds are measured as there are threads.
 
     Raises:
-        NeucoError: If the embeddings cannot be scored; the tasks or settings are wrong then.
+        NeucoError: If the embeddings cannot be scored, so that the tasks or settings are wrong.
     """
     import numpy as np
 
@@ -181,5 +184,5 @@ def measure(exam: Examination, codename: str) -> Cost:
 
 
 def _next_grid(seconds: float) -> int:
-    """Return a round grid with room above the estimate."""
+    """Return a round value for the answer grid that exceeds the estimate."""
     return max(30, int(-(-seconds * 1.5 // 30) * 30))

@@ -1,4 +1,4 @@
-"""Checks of the token and of the challenge on EvalAI: a handful of reading calls; nothing is received and nothing is written."""
+"""Checks of the token and of the challenge at EvalAI, with a few calls that only read; no message is received."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from datetime import UTC, timedelta
 from urllib.parse import urlsplit
 
 from scoring.errors import NeucoError, OrganizerError
+from scoring.printable import count_of
 from worker.evalai import Challenge, NotFound, NotPermitted, TokenRefused
 from worker.fetching.download import check_address
 from worker.organizer.doctor.check import Checks, Finding, Flag, fail, note, skipped, warn
@@ -42,7 +43,7 @@ def _expiry(exam: Examination) -> Iterator[Finding]:
         )
     elif expiry <= now + SOON:
         yield warn(
-            f"The EvalAI token expires on {expiry:%Y-%m-%d}, in {(expiry - now).days} days.",
+            f"The EvalAI token expires on {expiry:%Y-%m-%d}, in {count_of((expiry - now).days, 'day')}.",
             "Renew it on the EvalAI profile page before the launch.",
         )
     else:

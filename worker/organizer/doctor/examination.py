@@ -1,4 +1,4 @@
-"""What the checks look at, read once and when it is first needed. Nothing here changes anything outside a temporary folder."""
+"""What the checks examine, each part read once, when it is first needed. Nothing outside a temporary folder is changed."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ GIT_S = 30.0  # for one git process
 
 
 class Examination:
-    """One look at one challenge; a context manager, because connections and folders are open while it lasts.
+    """One examination of one challenge; a context manager, because it opens connections and folders.
 
     Args:
         path: The configuration file.
-        clock: Gives the time of this machine.
-        wait: Lets so many seconds pass, and tells why.
+        clock: Returns the time of this machine.
+        wait: Waits for the given seconds, with the reason.
     """
 
     def __init__(self, path: Path, *, clock: Callable[[], datetime], wait: Wait) -> None:
@@ -74,7 +74,7 @@ class Examination:
 
     @cached_property
     def examples(self) -> Mapping[str, list[Path]]:
-        """Files of `init` that are still in place, of each phase that has any; its tasks are not looked at before they are replaced."""
+        """The example files of `init` that each phase still has; its tasks are not checked until they are replaced."""
         return examples_left(self.configuration)
 
     @property
@@ -90,7 +90,7 @@ class Examination:
 
     @cached_property
     def labels(self) -> Mapping[str, tuple[LabelFile, ...]]:
-        """Label files per phase without examples, the faulty ones too."""
+        """Label files of each phase without examples, including faulty ones."""
         return {
             codename: read_labels(self.configuration.path(phase.tasks), self.ids[codename])
             for codename, phase in self.configuration.phases.items()
@@ -98,7 +98,7 @@ class Examination:
         }
 
     def label_files(self) -> Iterator[LabelFile]:
-        """Go through the label files of all phases; those of a folder that serves two phases come once."""
+        """Yield the label files of all phases; those of a folder that serves two phases only once."""
         seen = set()
         for files in self.labels.values():
             for file in files:
@@ -107,25 +107,25 @@ class Examination:
                     yield file
 
     def tasks(self, codename: str) -> dict[str, Task]:
-        """Return a phase's tasks that could be read, by name; none of a phase with examples."""
+        """Return a phase's tasks that could be read, by name; none for a phase with examples."""
         return {file.task.name: file.task for file in self.labels.get(codename, ()) if file.task is not None}
 
     @cached_property
     def setups(self) -> Mapping[str, PhaseSetup]:
-        """The phases without examples, as the worker loads them."""
+        """The phases without examples, as the worker would load them."""
         secret = read_secret(self.configuration)
         return {codename: read_phase(self.configuration, codename, secret) for codename in self.labels}
 
     @cached_property
     def costs(self) -> Mapping[str, Cost]:
-        """What a submission to each phase without examples costs here; measured when it is first asked for."""
+        """The cost of a submission to each phase without examples on this machine; measured on first use."""
         from worker.organizer.doctor.cost import measure
 
         return {codename: measure(self, codename) for codename in self.setups}
 
     @contextmanager
     def state(self) -> Iterator[Transaction | None]:
-        """Look into the state; None if there is none, and none is made."""
+        """The existing state; None if there is none, and none is made."""
         database = self.configuration.database_file
         if database is not None and not database.is_file():
             yield None
@@ -135,14 +135,14 @@ class Examination:
 
     @cached_property
     def remote(self) -> Remote:
-        """EvalAI, as far as it was asked."""
+        """EvalAI's answers so far."""
         remote = Remote(self.configuration, clock=self.clock, wait=self._wait)
         self._open.callback(remote.close)
         return remote
 
     @cached_property
     def publisher(self) -> Publisher:
-        """A publisher with a clone of its own, so that one that works for a daemon is not disturbed."""
+        """A publisher with its own clone, so that a running daemon is not disturbed."""
         settings = publisher_settings(self.configuration)
         folder = self._open.enter_context(tempfile.TemporaryDirectory(prefix="neuco-doctor-"))
         return Publisher(replace(settings, state_dir=Path(folder), timeout_s=GIT_S))

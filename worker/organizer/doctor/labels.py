@@ -1,4 +1,4 @@
-"""Label files, read one by one, so that one fault does not hide the next file's."""
+"""Label files, read one by one, so that a fault in one does not hide those in the next."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class LabelFile:
     """One hidden task's file.
 
     Attributes:
-        path: Where it is.
-        task: As the worker reads it; None if it cannot.
-        fault: Why it cannot. Its sentence may hold labels and is not for the screen.
-        rows: Its lines in their order, as far as they can be read at all.
+        path: Its path.
+        task: The task as the worker reads it; None if that fails.
+        fault: Why that failed. Its sentence may contain labels and must not be shown.
+        rows: Its readable lines, in their order.
     """
 
     path: Path
@@ -42,7 +42,7 @@ def read_labels(folder: Path, ids: tuple[str, ...]) -> tuple[LabelFile, ...]:
     """Read a folder's label files.
 
     Raises:
-        OrganizerError: If the folder holds something that is not a label file, or nothing.
+        OrganizerError: If the folder contains anything but label files, or nothing.
     """
     known = frozenset(ids)
     return tuple(_read(source, known) for source in task_sources(folder))

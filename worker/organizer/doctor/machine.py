@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+from scoring.printable import count_of
 from worker.organizer import unit
 from worker.organizer.doctor.check import Checks, Finding, fail, note, skipped, warn
 from worker.organizer.doctor.examination import Examination
@@ -88,12 +89,15 @@ def _memory(exam: Examination) -> Iterator[Finding]:
             allowed, phase=codename, rows=len(ids), columns=exam.configuration.submission.embedding_dim
         )
     total = psutil.virtual_memory().total / GIGABYTE
-    at_once = exam.configuration.scoring.at_once
+    at_once = exam.configuration.scoring.evaluations
     what = "an evaluation" if at_once == 1 else f"{at_once} evaluations at once"
+    lower = (
+        "submission.memory_gigabytes" if at_once == 1 else "submission.memory_gigabytes or scoring.at_once"
+    )
     if total < allowed * at_once:
         yield warn(
             f"This machine has {total:.1f} GB of memory, but {what} may take {allowed * at_once:g} GB.",
-            "Lower submission.memory_gigabytes, or use a machine with more memory.",
+            f"Lower {lower}, or use a machine with more memory.",
         )
     else:
         yield note(f"{total:.1f} GB of memory, of which {what} may take {allowed * at_once:g} GB.")
@@ -121,11 +125,11 @@ def _threads(exam: Examination) -> Iterator[Finding]:
     threads, cores = exam.configuration.scoring.threads, len(os.sched_getaffinity(0))
     if threads != "auto" and threads > cores:
         yield warn(
-            f"scoring.threads is {threads}, but this process may use {cores} processors.",
+            f"scoring.threads is {threads}, but this process may use {count_of(cores, 'processor')}.",
             "Set scoring.threads: auto",
         )
     else:
-        yield note(f"{cores} processors.")
+        yield note(f"{count_of(cores, 'processor')}.")
 
 
 @CHECKS.add("machine.cache", "Compiled code can be kept")

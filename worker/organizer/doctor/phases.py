@@ -1,4 +1,4 @@
-"""Checks of the challenge's phases and leaderboards on EvalAI; nothing is written there."""
+"""Checks of the challenge's phases and leaderboards at EvalAI; nothing is written there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from worker.organizer.doctor.evalai import HOST
 from worker.organizer.doctor.examination import Examination
 
 PUBLIC = 3
-BY_LATEST = {"last": True, "best": False}  # other selections EvalAI cannot show
+BY_LATEST = {"last": True, "best": False}  # EvalAI cannot show other selections
 PHASES = (*HOST, "evalai.phases")
 SPLITS = (*PHASES, "evalai.splits")
 CHECKS = Checks()
@@ -72,7 +72,7 @@ FLAGS: tuple[Flag[Phase], ...] = (
         lambda phase: phase.disable_logs,
         warn,
         "Phase {0.codename} has disable_logs set, so participants cannot read what is wrong with a file.",
-        "Unset it on EvalAI. The worker's messages reveal nothing that is hidden from participants.",
+        "Unset it on EvalAI. Messages about a file do not depend on the hidden tasks, unless scoring.standardize_embeddings is false.",
     ),
     Flag(
         "evalai.visibility",
@@ -112,7 +112,7 @@ def _splits(exam: Examination) -> Iterator[Finding]:
 
 
 def _each_split(exam: Examination) -> Iterator[tuple[str, ConfiguredPhase, PhaseSplit]]:
-    """Give each phase's codename, its configuration, and its split on EvalAI."""
+    """Yield each phase's codename, its configuration, and its split at EvalAI."""
     for codename, phase in exam.configuration.phases.items():
         yield codename, phase, exam.remote.splits[exam.remote.phases[codename].pk, phase.split]
 

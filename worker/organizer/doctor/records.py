@@ -1,4 +1,4 @@
-"""Checks of the phases on record: is what is scored what the files and the configuration say?"""
+"""Checks whether the recorded phases match the files and the configuration."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _engine(exam: Examination) -> Iterator[Finding]:
 
 
 def _mixed(codename: str, found: Sequence[str], recorded: str) -> Finding:
-    """Say that engines were mixed; if the first one scores again, there is nothing left to do."""
+    """Report that scores of different engines were mixed; if the first engine is used again, nothing else must be done."""
     engines, first_engine = " and ".join(found), found[0]
     engine = "local" if recorded in SAME_SCORES else recorded
     if engine == first_engine:
@@ -100,10 +100,10 @@ def _terms(exam: Examination) -> Iterator[Finding]:
     stated = stated_rule(archive) if archive.is_file() else None
     for rule in dict.fromkeys(rules.values()):
         if stated is not None and stated != rule:
-            told = ", ".join(codename for codename in rules if rules[codename] == rule)
+            codenames = ", ".join(codename for codename in rules if rules[codename] == rule)
             yield fail(
-                f"bundle.zip: the terms do not say whose embeddings the reveal of phase {told} publishes. fairness.publish_files is {rule},"
-                f" but the terms {f'describe {stated}' if stated else 'contain no sentence about it that `doctor` recognizes'}.",
+                f"bundle.zip: the terms do not say whose embeddings the reveal publishes. For {codenames}, fairness.publish_files is"
+                f" {rule}, but the terms {f'describe {stated}' if stated else 'contain no sentence about it that `doctor` recognizes'}.",
                 f"Write in bundle/{TERMS}: “the organizers publish the embeddings of {published(rule)}”. Then pack the bundle again:"
                 f" neuco-worker bundle {exam.base}. If the terms are on EvalAI already, edit them there.",
             )

@@ -1,4 +1,4 @@
-"""EvalAI as the doctor sees it: a handful of reading calls, their answers kept. The queue is never asked for a message."""
+"""The doctor's calls to EvalAI: a few that only read, with their answers kept. The queue is never asked for a message."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from worker.daemon import make_client
 from worker.evalai import Challenge, Phase, PhaseSplit, Throttled, Unreachable
 
 TIMEOUT_S = (5.0, 20.0)
-WAITS = 5  # of one call; each ends when EvalAI said that it would take calls again
+WAITS = 5  # for one call, each until EvalAI accepts calls again
 
 Wait = Callable[[float, str], None]
 T = TypeVar("T")
 
 
 class Remote:
-    """Asks EvalAI what can be asked without effect.
+    """Asks EvalAI what can be asked without any effect.
 
     Args:
         configuration: Names server, token, challenge and queue.
-        clock: Gives the time of this machine.
-        wait: Lets so many seconds pass, and tells why.
+        clock: Returns the time of this machine.
+        wait: Waits for the given seconds, with the reason.
 
     Raises:
-        OrganizerError: The token is missing or cannot be one.
+        OrganizerError: If the token is missing or invalid.
     """
 
     def __init__(self, configuration: Configuration, *, clock: Callable[[], datetime], wait: Wait) -> None:
         self._wait = wait
         self.skew_s: float | None = None
-        self.script_url: str | None = None  # a file that EvalAI stores where it stores submissions
+        self.script_url: str | None = None  # the address of a file in the same storage as submissions
         session = requests.Session()
 
         def heard(response: requests.Response, *_: Any, **__: Any) -> None:
-            """Keep what the client has no use for: the server's time (the newest answer counts), and where files are stored."""
+            """Note what the client ignores: the server's time (from the newest answer), and where files are stored."""
             date = response.headers.get("Date")
-            with contextlib.suppress(TypeError, ValueError):  # a date that is none, or one without a zone
+            with contextlib.suppress(TypeError, ValueError):  # an invalid date, or one without a time zone
                 self.skew_s = (parsedate_to_datetime(date) - clock()).total_seconds() if date else self.skew_s
             try:
                 document = response.json()
@@ -64,12 +64,12 @@ class Remote:
 
     @property
     def expiry(self) -> datetime | None:
-        """When the token ends; None for one that does not say."""
+        """When the token expires; None for a token without an expiry date."""
         return self._client.expiry
 
     @cached_property
     def greeting(self) -> Challenge | NeucoError:
-        """The challenge behind the queue, or why it was not given: the first call of a worker."""
+        """The challenge behind the queue, or the error: a worker's first call."""
         try:
             return self._ask(self._client.challenge)
         except NeucoError as error:
@@ -80,7 +80,7 @@ class Remote:
         """The challenge behind the queue.
 
         Raises:
-            NeucoError: As it was refused.
+            NeucoError: The error of the call.
         """
         if isinstance(self.greeting, NeucoError):
             raise self.greeting
@@ -88,7 +88,7 @@ class Remote:
 
     @cached_property
     def queue_breaks(self) -> bool:
-        """Whether EvalAI fails on the queue alone, as it does when two challenges share one: asked by the challenge's number it answers."""
+        """Whether only EvalAI's queue fails, as when two challenges share one, while it answers when asked by the challenge's number."""
         if not isinstance(self.greeting, Unreachable):
             return False
         try:
@@ -112,7 +112,7 @@ class Remote:
         return {(split.phase_pk, names[split.dataset_split_pk]): split for split in splits}
 
     def _ask(self, call: Callable[[], T]) -> T:
-        """Make a call; where EvalAI refuses it for this minute, wait as long as EvalAI asks, and make it again."""
+        """Make a call; if EvalAI refuses it for this minute, wait as long as EvalAI asks, and repeat it."""
         for _ in range(WAITS):
             try:
                 return call()

@@ -1,6 +1,6 @@
-"""Checks of id lists and label files: can they be scored, and do they give themselves away?
+"""Checks of id lists and label files: whether they can be scored, and whether they reveal something.
 
-Labels are never shown, only lines, counts and names; those are the organizer's own.
+Labels are never shown, only lines, counts and names, which are the organizer's own.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from scoring.errors import OrganizerError
 from scoring.inputs.identifiers import read_ids
+from scoring.printable import count_of
 from scoring.randomness import held_out
 from scoring.tasks import Task, TaskType
 from worker.organizer.doctor.check import Checks, Finding, fail, note, skipped, warn
@@ -25,7 +26,7 @@ from worker.organizer.doctor.labels import LabelFile, LabelRow
 SHOWN = 3
 IDS = ("configuration.file", "ids.file")
 FILES = (*IDS, "labels.files")
-# Kinds of faults that have a check of their own; every other one is told by labels.files.
+# Kinds of faults that have a check of their own; labels.files reports all others.
 _OWN_CHECK = {
     "tasks.bad_label": "labels.numbers",
     "tasks.unknown_ids": "labels.public",
@@ -37,12 +38,13 @@ _OWN_CHECK = {
 }
 LABELS = (*FILES, *_OWN_CHECK.values())
 FEW_TESTED = 5  # samples of the held-out part
-COMMON = 20  # ids that two tasks must share before their labels are compared
-SAME = 0.9999  # correlation from which two tasks are one
-SUSPICIOUS, CERTAIN, BEYOND_CHANCE = 0.3, 0.98, 6.0  # rank correlation with an order; its standard deviations
+COMMON = 20  # ids that two tasks must share for their labels to be compared
+SAME = 0.9999  # correlation from which two tasks count as the same
+# rank correlation with an order; number of its standard deviations
+SUSPICIOUS, CERTAIN, BEYOND_CHANCE = 0.3, 0.98, 6.0
 MOST_PREFIXES, LEAST_PER_PREFIX = 12, 5
 SHORTEST_NAME = 3
-SQUEEZED = 1000.0  # range of the labels in units of the middle half
+SQUEEZED = 1000.0  # range of the labels, in units of the interquartile range
 CHECKS = Checks()
 
 
@@ -74,7 +76,7 @@ def _files(exam: Examination) -> Iterator[Finding]:
         yield skipped("Every phase still has example tasks or ids.")
     for file in exam.label_files():
         if file.fault is not None and file.fault.code not in _OWN_CHECK:
-            # This sentence may quote the file's first line, which holds a label when the header is missing.
+            # This sentence may quote the file's first line, which holds a label if the header is missing.
             sentence = (
                 f"{file.path} must begin with a header that has one column id and one column label."
                 if file.fault.code == "tasks.missing_columns"
@@ -139,7 +141,7 @@ def _enough(exam: Examination) -> Iterator[Finding]:
     for file in exam.label_files():
         if file.task is not None and (tested := held_out(len(file.task.ids), share)) < FEW_TESTED:
             yield warn(
-                f"{file.path}: each fold is tested on only {tested} samples, so its score depends largely on chance.",
+                f"{file.path}: each fold is tested on only {count_of(tested, 'sample')}, so its score depends largely on chance.",
                 "Label more samples, or raise scoring.test_size.",
             )
 
@@ -148,7 +150,7 @@ def _enough(exam: Examination) -> Iterator[Finding]:
 def _neutral(exam: Examination) -> Iterator[Finding]:
     for codename, ids in exam.ids.items():
         tasks = exam.tasks(codename)
-        # Whole words but for a number at their end: three letters of a hash are not a name.
+        # Whole words, except for a number at their end, because three letters of a hash are not a name.
         words = {
             word.rstrip("0123456789").casefold()
             for identifier in ids
@@ -176,7 +178,7 @@ def _labeled(exam: Examination) -> Iterator[Finding]:
         spare = len(set(ids) - used)
         if spare:
             yield warn(
-                f"{spare:,} of {len(ids):,} public ids of phase {codename} have no label in any task. Participants embed them,"
+                f"Phase {codename} has public ids without a label in any task ({spare:,} of {len(ids):,}). Participants embed them,"
                 " and they count in the standardization. A participant who swaps rows between ids can find out which ids they are.",
                 "Keep them if that is intended. Otherwise remove them from the list.",
             )
@@ -192,12 +194,11 @@ def _everywhere(exam: Examination) -> Iterator[Finding]:
         ids, tasks = exam.ids[codename], exam.tasks(codename).values()
         if partial := sum(len(task.ids) < len(ids) for task in tasks):
             yield warn(
-                f"{partial} of {len(tasks)} tasks of phase {codename} label only some of its {len(ids):,} public ids. A participant who"
-                " swaps rows between ids and submits again sees whether mean Q changed. That shows which ids are labeled together, but not"
-                " their labels.",
-                "Label the missing samples, or remove ids from the list that only some tasks label. If you can do neither, let"
-                " EvalAI accept"
-                " only a few submissions per team.",
+                f"Phase {codename} has tasks ({partial} of {len(tasks)}) that label only some of its {len(ids):,} public ids. A participant"
+                " who swaps rows between ids and submits again sees whether mean Q changed. That shows which ids are labeled together, but"
+                " not their labels.",
+                "Label the missing samples, or remove from the list the ids that only some tasks label. If you can do neither, let EvalAI"
+                " accept only a few submissions per team.",
             )
 
 
@@ -236,7 +237,7 @@ def _fresh(exam: Examination) -> Iterator[Finding]:
         if exam.configuration.path(exam.configuration.phases[first].tasks) == exam.configuration.path(
             exam.configuration.phases[second].tasks
         ):
-            continue  # told by configuration.phases
+            continue  # reported by configuration.phases
         for one in exam.tasks(first).values():
             for other in exam.tasks(second).values():
                 if _alike(one, other):
@@ -306,7 +307,7 @@ def _faulty(exam: Examination, code: str) -> Iterator[LabelFile]:
 
 
 def _told(file: LabelFile) -> Finding:
-    """Repeat the reader's own words, where they hold ids and counts only."""
+    """Repeat the reader's message if it contains only ids and counts."""
     if file.fault is None:
         raise ValueError("nothing to tell")
     return fail(file.fault.sentence, file.fault.cure)
@@ -321,7 +322,7 @@ def _lines(file: LabelFile, faulty: Callable[[LabelRow], bool]) -> str:
 
 
 def _alike(one: Task, other: Task) -> bool:
-    """Check whether two tasks agree on the samples they share, but for scale and sign."""
+    """Return whether two tasks agree on the samples they share, except for scale and sign."""
     if one.row_set == other.row_set:
         first, second = one.labels, other.labels
     else:
@@ -340,7 +341,7 @@ def _correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> flo
 
 
 def _rank_correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    """Return Spearman's correlation; ties share their mean rank."""
+    """Return Spearman's correlation; ties get their mean rank."""
     return _correlation(_ranks(first), _ranks(second))
 
 
@@ -351,7 +352,7 @@ def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _orders(task: Task) -> Iterator[NDArray[np.float64]]:
-    """Give the orders in which a participant may sort the ids: by their characters, and by the numbers in them."""
+    """Yield the orders in which a participant may sort the ids: by their characters, and by the numbers in them."""
     yield np.arange(len(task.ids), dtype=np.float64)
     natural = [
         [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", identifier)]
@@ -367,7 +368,7 @@ def _orders(task: Task) -> Iterator[NDArray[np.float64]]:
 
 
 def _grouped(ids: tuple[str, ...], tasks: dict[str, Task]) -> bool:
-    """Check whether words at the beginning of the ids keep row sets apart."""
+    """Return whether prefixes of the ids separate row sets."""
     prefixes = Counter(_prefix(identifier) for identifier in ids)
     few = 1 < len(prefixes) <= MOST_PREFIXES and min(prefixes.values()) >= LEAST_PER_PREFIX
     if not few:

@@ -1,17 +1,18 @@
-"""Check of how long the probes train: with too few optimizer steps they learn nothing, however good the embeddings are."""
+"""Check of the length of training: with too few optimizer steps the probes learn nothing, even from good embeddings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from math import ceil
 
+from scoring.printable import count_of
 from scoring.randomness import held_out
 from worker.organizer.doctor.check import Checks, Finding, warn
 from worker.organizer.doctor.examination import Examination
 from worker.organizer.doctor.tasks import LABELS
 
 LEAST_MOVE = 2.0
-"""How many times its random initial size a weight must be able to move, as measured for :func:`_steps`."""
+"""How many times its random initial size a weight must be able to move; measured, see :func:`_steps`."""
 CHECKS = Checks()
 
 
@@ -24,8 +25,8 @@ def _steps(exam: Examination) -> Iterator[Finding]:
 
     The threshold was measured on the demo's task `digit` on 23 November 2026: raw pixels (d = 64) and 1,024 random features of them, 200
     and 800 samples, learning rates 0.001, 0.003 and 0.01, 6 to 1,920 steps, 20 folds. Where weights could move less than their initial
-    size, R² was at most 0.06, although these embeddings came to 0.47 to 0.78 in the end. At the default learning rate, R² had about half
-    of that (45 % to 62 %) when weights could move 1.9 times their initial size.
+    size, R² was at most 0.06, although these embeddings reached 0.47 to 0.78 with enough steps. At the default learning rate, R² had about
+    half of that (45 % to 62 %) when weights could move 1.9 times their initial size.
     """
     scoring, dim = exam.configuration.scoring, exam.configuration.submission.embedding_dim
     needed = ceil(LEAST_MOVE / (scoring.learning_rate * dim**0.5))
@@ -41,7 +42,7 @@ def _steps(exam: Examination) -> Iterator[Finding]:
             steps, epochs = batches[task] * scoring.epochs, ceil(needed / batches[task])
             yield warn(
                 f"Phase {codename}: the probes of {len(few)} of {len(tasks)} tasks train too few steps to learn much. Those of {task}"
-                f" train {steps} steps in each fold; with {dim:,} values in an embedding and scoring.learning_rate"
-                f" {scoring.learning_rate:g}, at least {needed:,} are needed.",
+                f" train for {count_of(steps, 'step')} in each fold, but at least {needed:,} steps are needed with"
+                f" scoring.learning_rate {scoring.learning_rate:g} and {count_of(dim, 'value')} per embedding.",
                 f"Label more samples, set scoring.epochs to {epochs} or more, or use a smaller scoring.batch_size.",
             )

@@ -1,4 +1,4 @@
-"""The rehearsal: the real configuration, tasks and folds, and the real worker, against an EvalAI of our own."""
+"""The rehearsal: the real configuration, tasks, folds and worker, against a sandbox instead of EvalAI."""
 
 from __future__ import annotations
 

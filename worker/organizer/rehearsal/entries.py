@@ -1,4 +1,4 @@
-"""What is submitted at a rehearsal: two baselines, a malformed file and a private one."""
+"""The submissions of a rehearsal: two baselines, a malformed file and a private submission."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class RehearsalEntry:
     """One submission.
 
     Attributes:
-        team: Who submits; a team of its own.
-        method: What the method is called.
+        team: A team for this submission alone.
+        method: Name of the method.
         content: The file.
         public: Whether it counts for the board.
-        good: Whether it is to be scored; else refused.
+        good: Whether it must be scored; otherwise it must be refused.
     """
 
     team: str
@@ -45,7 +45,7 @@ def make_entries(ids: Sequence[str], dim: int, features: Features | None) -> tup
     Args:
         ids: Public ids.
         dim: Numbers in one embedding.
-        features: Public data by id; None leaves the pooled mean out.
+        features: Public data by id; None to leave out the pooled mean.
     """
     rng = np.random.default_rng(0)
     shape = (len(ids), dim)
@@ -75,10 +75,10 @@ def make_entries(ids: Sequence[str], dim: int, features: Features | None) -> tup
 
 
 def pooled_means(rows: NDArray[np.float64], dim: int) -> Matrix:
-    """Average neighbouring numbers until as many are left as an embedding has; fewer than that are repeated.
+    """Average neighboring numbers down to the embedding's dimension; if there are fewer numbers, repeat them.
 
     Args:
-        rows: n x M, the public data of a sample in a row.
+        rows: n x M, the public data with one sample per row.
         dim: N.
 
     Returns:
@@ -93,7 +93,7 @@ def pooled_means(rows: NDArray[np.float64], dim: int) -> Matrix:
 
 
 def read_features(files: Sequence[Path]) -> dict[str, NDArray[np.float64]]:
-    """Read public data: NPZ with ``ids`` and one other array (a sample in a row), or CSV with a column ``id`` and numbers.
+    """Read public data: NPZ with ``ids`` and one other array (a sample per row), or CSV with a column ``id`` and numbers.
 
     Raises:
         OrganizerError: If a file is neither.
@@ -115,7 +115,7 @@ def read_features(files: Sequence[Path]) -> dict[str, NDArray[np.float64]]:
 
 
 def covering(features: Features, ids: Sequence[str]) -> Features | None:
-    """Return the features if they hold every id, in equal numbers."""
+    """Return the features if every id has them, with equal lengths."""
     if not all(identifier in features for identifier in ids):
         return None
     return features if len({len(features[identifier]) for identifier in ids}) == 1 else None

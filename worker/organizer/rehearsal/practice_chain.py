@@ -1,4 +1,4 @@
-"""A drand chain for practice: anybody can sign its rounds, so they come as quickly as a rehearsal wants them, and prove nothing."""
+"""A drand chain for practice: its signing key is public, so its rounds come as fast as a rehearsal needs them, and prove nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from worker.fairness.drand import DOMAIN, Chain, recursion_as_before, value_of
 
 NAME = "a practice chain"
 KEY = 20250611
-"""The signing key. It is not secret."""
+"""The signing key, which is not secret."""
 
 
 def practice_chain(*, genesis: int, period_s: int = 1) -> Chain:
@@ -57,9 +57,9 @@ def served(
     """Serve a chain on loopback as drand's servers do: a round from its moment on, 404 before; yield the address.
 
     Args:
-        chain: Which.
-        clock: Tells the time.
-        off_by: By how many rounds its answers are wrong.
+        chain: The chain.
+        clock: Returns the time.
+        off_by: Number of rounds by which its answers are wrong.
     """
     with _Server(chain, clock, off_by) as server:
         thread = Thread(target=server.serve_forever)
@@ -77,7 +77,7 @@ class _Server(ThreadingHTTPServer):
         self.chain, self.clock, self.off_by = chain, clock, off_by
 
     def answer(self, path: str) -> bytes | None:
-        """Return what drand says of a round; None if it is another chain's, or not made yet."""
+        """Return drand's answer about a round; None if it belongs to another chain or does not exist yet."""
         folder, _, number = path.removeprefix("/").partition("/public/")
         known = folder == self.chain.hash and number.isdigit()
         if not known or self.chain.made_at(int(number)) > self.clock():
@@ -91,7 +91,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def do_GET(self) -> None:
-        """Answer as drand's servers do."""
+        """Respond as drand's servers do."""
         body = self.server.answer(self.path)
         if body is None:
             self.send_error(404)
@@ -103,4 +103,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Do nothing."""

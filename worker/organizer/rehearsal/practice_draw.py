@@ -1,4 +1,4 @@
-"""The draw of a rehearsal: the public value that decides the splits is named, awaited and mixed in as in the real challenge, in seconds."""
+"""The draw of a rehearsal: as in the real challenge, a public value is named, awaited and mixed in, but within seconds."""
 
 from __future__ import annotations
 
@@ -20,17 +20,19 @@ from worker.organizer.rehearsal.practice_chain import practice_chain, served
 from worker.organizer.rehearsal.report import RehearsedDraw
 from worker.organizer.session import open_session
 
-NOTICE_S = 10.0  # enough to push the commitment that names a round; else the worker names a later one
-SOURCE_S = 15.0  # the worker has to start first, and a source has no later value
+# long enough to push the commitment that names a round; after that, the worker names a later one
+NOTICE_S = 10.0
+# longer: the worker must start first, and a source, unlike drand, has no later value to fall back on
+SOURCE_S = 15.0
 PRACTICE_VALUE = "a practice value"
 
 
 @contextmanager
 def practised(fairness: Fairness, folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield the settings that practise an organizer's draw; they hold as long as the context is open.
+    """Yield the settings for a practice draw, which are valid while the context is open.
 
     Args:
-        fairness: What the organizer configured.
+        fairness: The organizer's settings.
         folder: Where the practice chain is described.
     """
     if fairness.beacon == DRAND:
@@ -53,12 +55,12 @@ def practised(fairness: Fairness, folder: Path) -> Iterator[dict[str, Any]]:
 
 
 class DrawWatch:
-    """Follows what is published of the draw, tells of it, and brings the value of an organizer's own source.
+    """Follows and reports what is published about the draw, and enters the value of an organizer's own source.
 
     Args:
         challenge: The rehearsal's folder.
-        fairness: What the organizer configured.
-        tell: Hears what happens, a sentence each.
+        fairness: The organizer's settings.
+        tell: Called with a sentence for each event.
     """
 
     def __init__(self, challenge: ChallengeFolder, fairness: Fairness, tell: Callable[[str], object]) -> None:
@@ -72,7 +74,7 @@ class DrawWatch:
         self.drawn: dict[str, RehearsedDraw] = {}
 
     def look(self, now: datetime) -> None:
-        """Take in what was published since the last look."""
+        """Process what was published since the last look."""
         if self._fairness.beacon == NONE or (self.drawn and not self._waiting):
             return
         entries = published_commitments(self._challenge)
@@ -113,7 +115,7 @@ class DrawWatch:
             self._tell(self.drawn[phase].sentence)
 
     def _bring(self) -> None:
-        """Bring the value, as the organizer does."""
+        """Enter the value, as the organizer does."""
         sources = ", ".join(dict.fromkeys(draw.source for draw in self._waiting.values()))
         self._tell(
             f"The value of {sources} is due. In the real challenge, you now run `neuco-worker challenge commit --beacon"
@@ -125,7 +127,7 @@ class DrawWatch:
 
 
 def real_wait(fairness: Fairness) -> str:
-    """Say what the first score waits for in the real challenge."""
+    """Describe what the first score waits for in the real challenge."""
     if fairness.beacon == DRAND:
         return f"scoring begins at least {draws.in_words(fairness.beacon_notice)} after the commitment"
     source, moment = read_source(fairness.beacon)

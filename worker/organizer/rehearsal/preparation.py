@@ -1,4 +1,4 @@
-"""What a rehearsal needs: a folder with the real configuration, with doubles in the place of EvalAI and the repository."""
+"""What a rehearsal needs: a folder with the real configuration, but with substitutes for EvalAI and the repository."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from worker.organizer.demo.folder import ChallengeFolder
 from worker.organizer.demo.runner import sandbox_values
 from worker.sandbox import Sandbox, SandboxSettings, from_challenge
 
-UNHINDERED = 1_000_000  # calls a minute; EvalAI's limit is reckoned with afterwards
+# calls a minute, so that the rehearsal never waits; EvalAI's limit is taken into account afterwards
+UNHINDERED = 1_000_000
 
 
 def sandbox_settings(configuration: Configuration) -> SandboxSettings:
-    """Shape the sandbox after the configuration."""
+    """Return the sandbox's settings for the configuration."""
     document = configuration.model_dump(mode="json")
     return from_challenge(document, throttle_per_minute=UNHINDERED, visibility_timeout_s=600.0)
 
@@ -29,17 +30,17 @@ def prepare(
     folds: int | None,
     draw: Mapping[str, Any],
 ) -> None:
-    """Write the rehearsal's configuration and make an empty repository.
+    """Write the rehearsal's configuration, and make an empty repository.
 
-    Everything that decides a score is the organizer's own: tasks, ids, secret, folds (unless fewer are asked for), recipe and limits. Other
-    are EvalAI, the repository, the state, the public value that decides the splits, and all that would only cost time: waiting between
-    polls and pushes, and for the grid of answers.
+    Everything that decides a score is the organizer's own: tasks, ids, secret, folds (unless fewer are requested), recipe and limits. These
+    are replaced: EvalAI, the repository, the state, the public value that decides the splits, and everything that would only take time,
+    such as waiting between polls and pushes and for the grid of answers.
 
     Args:
         challenge: The rehearsal's folder.
-        configuration: The organizer's.
+        configuration: The organizer's configuration.
         evalai: The sandbox.
-        folds: At most so many in each phase; None for all.
+        folds: Largest number in each phase; None for all.
         draw: The settings of the practice draw.
     """
     challenge.make_repository()

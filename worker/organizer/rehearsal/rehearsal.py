@@ -1,6 +1,6 @@
-"""A rehearsal from beginning to end: a sandbox opens, the baselines submit, the real worker draws the splits and drains the queue.
+"""The rehearsal: start a sandbox, submit the baselines, let the real worker draw the splits and drain the queue.
 
-At the end the phases are closed, revealed and verified, and the outcome is collected.
+At the end, the phases are closed, revealed and verified, and the results are collected.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from scoring.errors import NeucoError, OrganizerError
 from scoring.inputs.identifiers import read_ids
+from scoring.printable import count_of
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.files import read_phases
 from worker.challenge.sections import Phase
@@ -31,10 +32,10 @@ from worker.organizer.rehearsal.report import PhaseReport, Rehearsal, RehearsedS
 from worker.sandbox import Sandbox
 from worker.state import Attempt, Store, Transaction
 
-PATIENCE_S = 120.0  # beyond a submission's deadline, without any change; then something is wrong
+PATIENCE_S = 120.0  # beyond a submission's deadline, without any change, after which the rehearsal has failed
 ANSWERED = ("finished", "failed")
 BEACON = "beacon"
-"""The check of `verify` that tells what decided the splits."""
+"""The check of `verify` about what decided the splits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,17 +57,17 @@ def rehearse(
 
     Args:
         path: The organizer's configuration.
-        folds: At most so many in each phase, to be done sooner; times are estimated for all.
+        folds: Largest number in each phase, to save time; times are estimated for all.
         features: Public data by id, for the pooled mean.
         keep: New or empty folder to keep everything in; by default a temporary one, which is removed.
-        tell: Hears of progress, a sentence each.
+        tell: Called with a sentence about each step.
 
     Raises:
         OrganizerError: If configuration, secret, ids or tasks are wrong, or the folder is not empty.
-        InfrastructureError: If nothing moves any more.
+        InfrastructureError: If nothing changes any more.
     """
     configuration = load(path)
-    read_phases(configuration)  # its faults are told before anything is started
+    read_phases(configuration)  # reports its faults before anything is started
     begun = time.monotonic()
     with (
         _folder(keep) as folder,
@@ -98,7 +99,7 @@ def rehearse(
 
 @contextmanager
 def _folder(keep: Path | None) -> Iterator[Path]:
-    """Make the folder of a rehearsal, readable by its owner alone: its database holds the labels."""
+    """Make the rehearsal's folder, readable only by its owner, because its database contains the labels."""
     if keep is None:
         with tempfile.TemporaryDirectory(prefix="neuco-rehearsal-") as temporary:
             yield Path(temporary)
@@ -141,7 +142,7 @@ def _drain(
     watched: DrawWatch,
     tell: Callable[[str], None],
 ) -> int:
-    """Run ``once`` as cron would, tell what it does, and return its exit status."""
+    """Run ``once`` as cron would, report its progress, and return its exit status."""
     answered: dict[int, str] = {}
     patience_s = configuration.submission.deadline + PATIENCE_S
     with worker(challenge, "once") as process:
@@ -166,7 +167,7 @@ def _drain(
 def _end(
     challenge: ChallengeFolder, phases: Mapping[str, Phase], tell: Callable[[str], None]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Close and reveal the phases, and check everything from the repository alone; return what that says, and what went wrong."""
+    """Close and reveal the phases, and verify everything from the repository alone; return the result, and what went wrong."""
     try:
         close(challenge, phases)
         if kept := [name for name, phase in phases.items() if phase.shown == "at_end"]:
@@ -191,7 +192,9 @@ def _failures(challenge: ChallengeFolder, evalai: Sandbox, status: int) -> tuple
     if status != 0:
         failures.append(f"The worker exited with status {status}. {last_words(challenge)}")
     if evalai.queue_length():
-        failures.append(f"{evalai.queue_length()} messages are still in the queue.")
+        failures.append(
+            f"{count_of(evalai.queue_length(), 'message is', 'messages are')} still in the queue."
+        )
     return tuple(failures)
 
 
@@ -202,7 +205,7 @@ def _phases(
     submitted: Sequence[_Submitted],
     watched: DrawWatch,
 ) -> tuple[PhaseReport, ...]:
-    """Collect what became of every phase."""
+    """Collect the results of every phase."""
     rehearsed = load(challenge.configuration)
     reports = []
     with closing(Store(challenge.database_url)) as store, store.read() as tx:
@@ -225,13 +228,13 @@ def _phases(
 
 
 def _rehearsed(tx: Transaction, evalai: Sandbox, one: _Submitted, *, more: float) -> RehearsedSubmission:
-    """Collect what became of a submission.
+    """Collect the result of a submission.
 
     Args:
         tx: The worker's state.
-        evalai: Where it was submitted.
+        evalai: The sandbox that received it.
         one: The submission.
-        more: How many times as many folds the configuration has.
+        more: Ratio of the configuration's folds to the rehearsed ones.
     """
     shown = evalai.submission(one.pk)
     stdout, stderr = evalai.text(one.pk, "stdout_file"), evalai.text(one.pk, "stderr_file")
@@ -265,7 +268,7 @@ def _rehearsed(tx: Transaction, evalai: Sandbox, one: _Submitted, *, more: float
 
 
 def _calls(evalai: Sandbox, *, since: int) -> int:
-    """Count the calls that submissions caused; looks at an empty queue and the start's questions are not theirs."""
+    """Count the calls that submissions caused, without looks at an empty queue and the calls at the start."""
     journal = [entry for entry in evalai.journal if entry.number >= since]
     received = sum(entry.kind == "effect" and entry.name == "message_received" for entry in journal)
     theirs = ("/api/jobs/submission/", "/update_submission/", "/api/jobs/queues/")

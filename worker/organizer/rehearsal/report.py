@@ -1,4 +1,4 @@
-"""What came of a rehearsal, and whether it is what should have."""
+"""The result of a rehearsal, compared with what should have happened."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ HOUR_S = 3600.0
 
 @dataclass(frozen=True, kw_only=True)
 class RehearsedSubmission:
-    """One submission and what EvalAI shows of it at the end.
+    """One submission, and what EvalAI shows of it at the end.
 
     Attributes:
-        good: Whether it was to be scored.
+        good: Whether it had to be scored.
         status: EvalAI's status.
-        q_mean: What the participant is told; None if nothing.
-        message: What the participant reads of a failure.
+        q_mean: The value that the participant is shown; None if nothing.
+        message: The message about a failure that the participant reads.
         silent: Whether the other stream is empty, as it should be.
-        seconds: From the start of its evaluation to the end.
-        full_seconds: The same with all the folds of the configuration.
-        peak_memory_bytes: Largest resident size of its process.
+        seconds: Time from the start of its evaluation to the end.
+        full_seconds: The same with all folds of the configuration.
+        peak_memory_bytes: Peak resident size of its process.
     """
 
     phase: str
@@ -42,7 +42,7 @@ class RehearsedSubmission:
 
     @property
     def faults(self) -> Iterator[str]:
-        """Say what is not as it should be."""
+        """Return what is wrong."""
         what = f"{self.phase}: {self.method}"
         if self.good and self.status != "finished":
             yield f"{what} should have been scored, but is {self.status}. {self.message}".strip()
@@ -59,11 +59,11 @@ class RehearsedDraw:
     """The public value that decided the splits of a phase.
 
     Attributes:
-        phase: Whose splits.
-        source: What published it.
-        round: Its number; None of a source without numbers.
+        phase: Codename of the phase.
+        source: What published the value.
+        round: Number of the round; None for a source without numbers.
         value: The value.
-        waited_s: From the commitment that named it to its moment.
+        waited_s: Seconds from the commitment that named it to its moment.
         real_wait: What the first score waits for in the real challenge, in words.
     """
 
@@ -76,7 +76,7 @@ class RehearsedDraw:
 
     @property
     def sentence(self) -> str:
-        """Say how the splits were drawn."""
+        """Describe how the splits were drawn."""
         what = (
             f"“{self.value}” in the place of the value of {self.source}"
             if self.round is None
@@ -93,11 +93,11 @@ class PhaseReport:
     """One phase of a rehearsal.
 
     Attributes:
-        draw: What decided its splits besides the secret; None for nothing.
-        folds: That were trained.
-        configured_folds: Of the configuration.
-        shows_all: Whether every team's public submission is to appear; not so if the organizer chooses.
-        entries: The published board, as ``leaderboard/<phase>.json`` holds it.
+        draw: The value that decided its splits in addition to the secret; None if there was none.
+        folds: Number of trained folds.
+        configured_folds: Number of folds in the configuration.
+        shows_all: Whether every team's public submission must appear, which is not so if the organizer chooses.
+        entries: The published board, as in ``leaderboard/<phase>.json``.
     """
 
     codename: str
@@ -110,18 +110,18 @@ class PhaseReport:
 
     @property
     def seconds_per_submission(self) -> float | None:
-        """Mean time that a good submission takes with all folds."""
+        """Mean seconds that a good submission takes with all folds."""
         times = [one.full_seconds for one in self.submissions if one.good and one.full_seconds is not None]
         return sum(times) / len(times) if times else None
 
     @property
     def per_hour(self) -> float | None:
-        """Submissions that this machine scores in an hour."""
+        """Submissions per hour that this machine can score."""
         return HOUR_S / self.seconds_per_submission if self.seconds_per_submission else None
 
     @property
     def faults(self) -> Iterator[str]:
-        """Say what is not as it should be."""
+        """Return what is wrong."""
         for one in self.submissions:
             yield from one.faults
         shown = {str(entry["team"]) for entry in self.entries}
@@ -135,7 +135,7 @@ class PhaseReport:
 
     @property
     def remarks(self) -> Iterator[str]:
-        """Say what is possible, but odd."""
+        """Return what is possible, but unusual."""
         scores = {one.method: one.q_mean for one in self.submissions if one.q_mean is not None}
         pooled, random = scores.get("pooled mean"), scores.get("random embeddings")
         if pooled is not None and random is not None and pooled <= random:
@@ -151,15 +151,15 @@ class PhaseReport:
 
 @dataclass(frozen=True, kw_only=True)
 class Rehearsal:
-    """Everything that a rehearsal tells.
+    """All results of a rehearsal.
 
     Attributes:
-        calls_per_submission: Calls to EvalAI that one submission cost.
+        calls_per_submission: Calls to EvalAI per submission.
         requests_per_minute: The configuration's limit.
         failures: What went wrong with the worker itself.
-        verified: What `verify` says of everything that was published; empty if it did not come so far.
+        verified: The findings of `verify` about everything published; empty if the rehearsal did not get that far.
         drawn_by: The configuration's ``fairness.beacon``.
-        seconds: How long it took.
+        seconds: Duration.
     """
 
     phases: tuple[PhaseReport, ...]
@@ -172,7 +172,7 @@ class Rehearsal:
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """Everything that is not as it should be; empty after a good rehearsal."""
+        """Everything that is wrong; empty after a good rehearsal."""
         undrawn = [
             f"{phase.codename}: no public value was mixed into its splits."
             for phase in self.phases
@@ -182,17 +182,17 @@ class Rehearsal:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What is possible, but odd."""
+        """What is possible, but unusual."""
         without = (f"{WITHOUT} {CHOOSE_ONE}",) if self.drawn_by == NONE else ()
         return (*without, *(remark for phase in self.phases for remark in phase.remarks))
 
     @property
     def calls_per_hour(self) -> float:
-        """Submissions an hour that EvalAI's rate limit allows."""
+        """Submissions per hour that EvalAI's rate limit allows."""
         return 60 * self.requests_per_minute / max(1.0, self.calls_per_submission)
 
     def carried(self, phase: PhaseReport) -> float | None:
-        """Submissions to a phase that machine and EvalAI's limit together carry in an hour."""
+        """Submissions per hour that the machine and EvalAI's limit together allow in a phase."""
         return None if phase.per_hour is None else min(phase.per_hour, self.calls_per_hour)
 
     def to_json(self) -> dict[str, Any]:

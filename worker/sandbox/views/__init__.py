@@ -21,10 +21,10 @@ BLUEPRINTS = tuple(
 ANONYMOUS = frozenset(
     {"leaderboard.public", "challenge.one_phase", "challenge.phase_splits", "practice.teams"}
 )
-"""Endpoints that need no token; a bad one is refused all the same."""
+"""Endpoints that need no token, but refuse an invalid one."""
 UNTHROTTLED = frozenset(
     {"leaderboard.all_entries", "challenge.one_phase", "challenge.phase_splits", "practice.teams"}
 )
-"""Endpoints that do not count against the minute."""
+"""Endpoints that do not count against the rate limit."""
 
 __all__ = ["ANONYMOUS", "BLUEPRINTS", "UNTHROTTLED", "leaderboard"]

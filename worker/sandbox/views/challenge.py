@@ -16,7 +16,7 @@ views = Blueprint("challenge", __name__)
 
 @views.get("/api/challenges/challenge/queues/<queue>/")
 def by_queue(call: Call, queue: str) -> dict[str, Any]:
-    """Return the challenge behind a queue; the start-up check of a worker."""
+    """Return the challenge behind a queue, which a worker reads at its start."""
     call.require_queue(queue)
     call.require_host(401, "Sorry, you are not authorized to access this challenge.")
     return challenge_json(call.world)
@@ -24,7 +24,7 @@ def by_queue(call: Call, queue: str) -> dict[str, Any]:
 
 @views.get("/api/challenges/<int:challenge>/phases/")
 def phases(call: Call, challenge: int) -> list[dict[str, Any]]:
-    """List the phases, to hosts."""
+    """List the phases, for hosts."""
     call.require_challenge(challenge)
     call.require_host(401, "Sorry, you are not authorized to access these challenge phases.")
     return [phase_json(call.world, phase) for phase in call.world.phases.values()]
@@ -32,13 +32,13 @@ def phases(call: Call, challenge: int) -> list[dict[str, Any]]:
 
 @views.get("/api/challenges/challenge/phase/<int:phase>/")
 def one_phase(call: Call, phase: int) -> dict[str, Any]:
-    """Return one phase, to anybody."""
+    """Return one phase, for everybody."""
     return phase_json(call.world, call.phase(phase))
 
 
 @views.get("/api/challenges/<int:challenge>/challenge_phase_split")
 def phase_splits(call: Call, challenge: int) -> list[dict[str, Any]]:
-    """List the challenge phase splits with their metric labels; those that are not public only to hosts."""
+    """List the challenge phase splits with their metric labels; only hosts see those that are not public."""
     call.require_challenge(challenge)
     shown = [p for p in call.world.phases.values() if call.is_host or p.settings.visibility == 3]
     return [phase_split_json(p) for p in shown]
@@ -46,7 +46,7 @@ def phase_splits(call: Call, challenge: int) -> list[dict[str, Any]]:
 
 @views.patch("/api/challenges/challenge/create/challenge_phase_split/<int:split>/")
 def change_phase_split(call: Call, split: int) -> dict[str, Any]:
-    """Change which submission of a team the leaderboard shows, as the toggle on its page does, and as the doctor asks a host to."""
+    """Change which submission of a team the leaderboard shows, as the switch on its page does."""
     phase = call.phase_of_split(split)
     call.require_host(403, "Sorry, you are not authorized to make this request!")
     latest = call.data.get("show_leaderboard_by_latest_submission", phase.settings.by_latest)
@@ -57,7 +57,7 @@ def change_phase_split(call: Call, split: int) -> dict[str, Any]:
 
 @views.get("/api/challenges/challenge/create/dataset_split/<int:split>/")
 def dataset_split(call: Call, split: int) -> dict[str, Any]:
-    """Return a dataset split, the only place where its codename is told."""
+    """Return a dataset split; no other answer contains its codename."""
     for phase in call.world.phases.values():
         if phase.dataset_split_pk == split:
             call.require_host(401, "Sorry, you are not authorized to access this dataset split.")

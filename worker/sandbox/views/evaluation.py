@@ -1,4 +1,4 @@
-"""What a worker writes: running, and the result."""
+"""What a worker writes: the status running, and the result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ views = Blueprint("evaluation", __name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One entry of a result: the values on the split of a phase, and whether the participant sees them."""
+    """One entry of a result: the values on a phase's split, and whether the participant sees them."""
 
     phase: Phase
     accuracies: dict[str, float]
@@ -31,13 +31,13 @@ class Entry:
 
 @views.put(ADDRESS)
 def put(call: Call, challenge: int) -> dict[str, Any]:
-    """End a submission: finished with a result, failed or cancelled. There is no state machine behind it."""
+    """End a submission: finished with a result, failed or cancelled. EvalAI does not check the state before."""
     world, submission, status = _addressed(call, challenge)
     if status not in ("failed", "cancelled", "finished"):
         raise error(400, BAD_STATUS)
     phase_pk = call.data.get("challenge_phase")
     entries = _entries(call, phase_pk) if status == "finished" else []
-    # A null among the logs breaks EvalAI before anything is written.
+    # A null among the logs makes EvalAI fail before anything is written.
     texts = {name: call.text(name) for name in ("stdout", "stderr", "environment_log")}
     texts["metadata"] = str(call.data.get("metadata", ""))
     for entry in entries:
@@ -53,7 +53,7 @@ def put(call: Call, challenge: int) -> dict[str, Any]:
 
 @views.patch(ADDRESS)
 def patch(call: Call, challenge: int) -> dict[str, Any]:
-    """Set a submission to running or queued; every call resets its start."""
+    """Set a submission to running or queued; every call resets its start time."""
     world, submission, status = _addressed(call, challenge)
     if status not in ("running", "queued"):
         raise error(400, BAD_STATUS)
@@ -67,7 +67,7 @@ def patch(call: Call, challenge: int) -> dict[str, Any]:
 
 
 def _addressed(call: Call, challenge: int) -> tuple[World, Submission, str]:
-    """Return the submission that a host writes to, and the status that it is to have."""
+    """Return the submission to which a host writes, and its new status."""
     if not call.is_host or challenge != call.world.settings.challenge:
         raise error(400, "Sorry, you are not authorized to make this request!")
     submission = call.world.submission(call.data.get("submission"))
@@ -95,7 +95,7 @@ def _end(
 
 
 def _entries(call: Call, phase_pk: Any) -> list[Entry]:
-    """Read ``result`` as EvalAI does, with its omissions: booleans pass, absent labels pass, an empty list passes."""
+    """Parse ``result`` as EvalAI does, with its gaps: it accepts Booleans, missing labels and an empty list."""
     try:
         results = json.loads(call.data.get("result", ""))
     except (ValueError, TypeError) as problem:

@@ -18,7 +18,7 @@ views = Blueprint("leaderboard", __name__)
 
 @views.get("/api/jobs/challenge_phase_split/<int:split>/leaderboard/")
 def public(call: Call, split: int) -> dict[str, Any]:
-    """Show the public entries, one per team, best first."""
+    """Return the public entries, one per team, best first."""
     phase = call.phase_of_split(split)
     if phase.settings.visibility != 3 and not call.is_host:
         raise error(400, "Sorry, the leaderboard is not public!")
@@ -27,17 +27,17 @@ def public(call: Call, split: int) -> dict[str, Any]:
 
 @views.get("/api/jobs/phase_split/<int:split>/public_leaderboard_all_entries/")
 def all_entries(call: Call, split: int) -> dict[str, Any]:
-    """Show private entries too, still one per team, to hosts."""
+    """Return all entries, including private ones, still one per team, for hosts."""
     phase = call.phase_of_split(split)
     call.require_host(400, "Sorry, you are not authorized to make this request!")
     return paged(board(call.world, phase, public_only=False), size=PAGE_SIZE)
 
 
 def board(world: World, phase: Phase, *, public_only: bool) -> list[dict[str, Any]]:
-    """Shape the rows of a phase's split: each team's best, or its latest, and then the newest row first.
+    """Return the rows of a phase's split: each team's best, best first, or each team's latest, newest first.
 
     Raises:
-        Breakdown: A row holds a boolean, which PostgreSQL cannot read as a number.
+        Breakdown: If a row holds a Boolean, which PostgreSQL cannot read as a number.
     """
     shown = [row for row in world.rows.values() if row.split == phase.split_pk and _counts(world, phase, row)]
     if public_only:

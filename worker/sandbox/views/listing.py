@@ -22,7 +22,7 @@ views = Blueprint("listing", __name__)
 
 @views.get("/api/jobs/challenge/<int:challenge>/submission/")
 def of_challenge(call: Call, challenge: int) -> list[dict[str, Any]]:
-    """List the submissions of all phases in one answer, soft-deleted ones too: the safety net of a worker."""
+    """List the submissions of all phases in one answer, including soft-deleted ones; a worker finds lost ones with it."""
     world = call.world
     call.require_challenge(challenge)
     call.require_host(400, "Sorry, you are not authorized to make this request!")
@@ -41,7 +41,7 @@ def of_challenge(call: Call, challenge: int) -> list[dict[str, Any]]:
 
 @views.get("/api/challenges/<int:challenge>/challenge_phase/<int:phase>/submissions")
 def of_phase(call: Call, challenge: int, phase: int) -> dict[str, Any]:
-    """List the submissions of a phase in pages, newest first: all to a host, the own team's to a participant."""
+    """List the submissions of a phase in pages, newest first: all for a host, the own team's for a participant."""
     world = call.world
     call.require_challenge(challenge)
     call.phase(phase)
@@ -62,7 +62,7 @@ def of_phase(call: Call, challenge: int, phase: int) -> dict[str, Any]:
 
 @views.get("/api/jobs/phases/<int:phase>/submission_count_by_status/")
 def counts(call: Call, phase: int) -> dict[str, Any]:
-    """Count the submissions of a phase by status, soft-deleted ones too."""
+    """Count the submissions of a phase by status, including soft-deleted ones."""
     call.phase(phase)
     call.require_host(401, "Sorry, you are not authorized to make this request!")
     tally = Counter(s.status for s in call.world.submissions.values() if s.phase == phase)

@@ -1,4 +1,4 @@
-"""What only a sandbox tells: the tokens of its teams, so that a file can be submitted for one of them."""
+"""An address that only a sandbox has: the tokens of its teams, so that a file can be submitted for one of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ views = Blueprint("practice", __name__)
 
 @views.get("/sandbox/")
 def teams(call: Call) -> dict[str, Any]:
-    """Return the challenge, its phases, and each team with a token of its first member; EvalAI has no such address."""
+    """Return the challenge, its phases, and each team with its first member's token; EvalAI has no such address."""
     world = call.world
     return {
         "challenge": world.settings.challenge,

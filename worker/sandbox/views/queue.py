@@ -1,4 +1,4 @@
-"""The queue as the host sees it: receive a message, delete a message."""
+"""The queue for the host: receive a message, delete a message."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ views = Blueprint("queue", __name__)
 
 @views.get("/api/jobs/challenge/queues/<queue>/")
 def receive(call: Call, queue: str) -> dict[str, Any]:
-    """Deliver at most one message; null values when nothing is available."""
+    """Deliver at most one message; null values if none is available."""
     world = call.world
     call.require_queue(queue)
     call.require_host(401, NOT_AUTHORIZED)
@@ -30,7 +30,7 @@ def receive(call: Call, queue: str) -> dict[str, Any]:
 
 @views.post("/api/jobs/queues/<queue>/")
 def delete(call: Call, queue: str) -> dict[str, Any]:
-    """Delete the message that was delivered under a receipt handle."""
+    """Delete the message with a receipt handle."""
     world = call.world
     call.require_queue(queue, "exists")
     if "receipt_handle" not in call.data:

@@ -1,4 +1,4 @@
-"""One submission: made, read, deleted, edited, run again, sent again."""
+"""One submission: create, read, delete, edit, re-run, and send again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ views = Blueprint("submission", __name__)
 
 @views.post(OWN)
 def submit(call: Call, challenge: int, phase: int) -> tuple[dict[str, Any], int]:
-    """Take a participant's file."""
+    """Accept a participant's file."""
     entrant = call.entrant(_phase(call, challenge, phase))
     if not request.files:
         missing = call.data.get("file_url") is None
@@ -37,7 +37,7 @@ def submit(call: Call, challenge: int, phase: int) -> tuple[dict[str, Any], int]
 
 @views.get(OWN)
 def own(call: Call, challenge: int, phase: int) -> dict[str, Any]:
-    """List the asking team's submissions to a phase, newest first, deleted ones hidden."""
+    """List the team's own submissions to a phase, newest first, without deleted ones."""
     stage = _phase(call, challenge, phase)
     team = call.team()
     mine = [
@@ -66,7 +66,7 @@ def soft_delete(call: Call, submission: int) -> dict[str, Any]:
 
 @views.patch("/api/jobs/challenge/<int:challenge>/challenge_phase/<int:phase>/submission/<int:submission>")
 def change_visibility(call: Call, challenge: int, phase: int, submission: int) -> dict[str, Any]:
-    """Let a team show or hide its submission; let the host's team make its own a baseline."""
+    """Let a team show or hide its submission, and the host's team mark its own as a baseline."""
     world = call.world
     call.require_challenge(challenge)
     stage = call.phase(phase)
@@ -90,7 +90,7 @@ def change_visibility(call: Call, challenge: int, phase: int, submission: int) -
 
 @views.patch("/api/jobs/challenges/<int:challenge>/submissions/<int:submission>/update_submission_meta/")
 def update_meta(call: Call, challenge: int, submission: int) -> dict[str, Any]:
-    """Write fields of a submission: a host of any, a participant of the own team's.
+    """Change fields of a submission: a host of any, a participant of the own team's.
 
     EvalAI lets participants change status, phase, start and the input file here, in any state.
     """
@@ -113,7 +113,7 @@ def update_meta(call: Call, challenge: int, submission: int) -> dict[str, Any]:
 
 @views.post("/api/jobs/submissions/<int:submission>/re-run/")
 def rerun(call: Call, submission: int) -> dict[str, Any]:
-    """Cancel a submission and send a fresh copy of it; the new primary key is only in the message."""
+    """Cancel a submission and send a new copy of it; the new primary key is only in the message."""
     world, found = call.world, call.submission(submission)
     if found.ignore_submission:
         raise error(400, "Deleted submissions can't be re-run")
@@ -126,7 +126,7 @@ def rerun(call: Call, submission: int) -> dict[str, Any]:
 
 @views.post("/api/jobs/phases/<int:phase>/send_submission_message/<int:submission>/")
 def send_again(call: Call, phase: int, submission: int) -> dict[str, Any]:
-    """Put another message about a submission on the queue, whatever its state."""
+    """Put another message about a submission into the queue, whatever its state."""
     world = call.world
     lifecycle.check_open(world, call.phase(phase), call.known_user)
     call.team()

@@ -1,4 +1,4 @@
-"""A large upload as the participant's command line makes it: addresses for the parts, then the end."""
+"""A large upload by the participant's command line: addresses for the parts, then the end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ views = Blueprint("upload", __name__)
 
 @views.post("/api/jobs/phases/<int:phase>/get_submission_file_presigned_url/")
 def begin(call: Call, phase: int) -> tuple[dict[str, Any], int]:
-    """Make the submission, and say where its parts go."""
+    """Create the submission, and return the addresses for its parts."""
     entrant = call.entrant(call.phase(phase))
     try:
         count, file_name = int(call.data["num_file_chunks"]), str(call.data["file_name"])
@@ -32,7 +32,7 @@ def begin(call: Call, phase: int) -> tuple[dict[str, Any], int]:
 
 @views.post("/api/jobs/phases/<int:phase>/finish_submission_file_upload/<int:submission>/")
 def finish(call: Call, phase: int, submission: int) -> tuple[dict[str, Any], int]:
-    """Join the parts. Sending the message is another call, which a participant may leave out."""
+    """Join the parts. Sending the message is a separate call, which a participant may omit."""
     world = call.world
     lifecycle.check_open(world, call.phase(phase), call.known_user)
     call.team()
@@ -51,5 +51,6 @@ def finish(call: Call, phase: int, submission: int) -> tuple[dict[str, Any], int
         raise error(400, "Submission does not exist")
     upload = world.uploads.get(name)
     if upload is None or upload.submission != submission or not uploads.finish(world, name, listed):
-        raise error(400, "Could not fetch presigned urls.")  # its words for anything that storage refuses
+        # EvalAI's words for everything that storage refuses
+        raise error(400, "Could not fetch presigned urls.")
     return {"upload_id": name, "submission_pk": submission}, 201

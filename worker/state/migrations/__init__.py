@@ -1,7 +1,8 @@
-"""Versions of the tables, and the way from each to the newest.
+"""Versions of the tables, and the migrations from each to the newest.
 
 To change a table: change :mod:`worker.state.rows` or :mod:`worker.state.schema`, add ``versions/rNNNN_<noun>.py`` (alembic's ``op``, batch
-mode for SQLite), append its number to :data:`REVISIONS`, and add a dump of it to ``tests/worker/state``. The tests compare both ways.
+mode for SQLite), append its number to :data:`REVISIONS`, and add a dump of the new version to ``tests/worker/state``. The tests compare
+a new database with a migrated one.
 
 A start compares one stamped number and imports nothing; alembic is loaded only when there is something to migrate.
 """
@@ -21,16 +22,17 @@ from worker.state import schema
 REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
 """All versions, oldest first."""
 HEAD = REVISIONS[-1]
-# The table as alembic makes it.
+# The same table as alembic makes.
 _STAMP = sa.Table("alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True))
-_ADVISORY_LOCK = 0x6E6575636F  # "neuco": on a database server two starts must not both make the tables
+# "neuco": two processes that start on one database server must not both make the tables
+_ADVISORY_LOCK = 0x6E6575636F
 
 
 def bring_up_to_date(engine: sa.Engine) -> None:
     """Make the tables of a new database, or migrate those of an older version.
 
-    Everything happens in one transaction: after a crash the old version is there, whole. Before a migration a SQLite database is copied
-    to ``<name>.before-<version>``.
+    Everything happens in one transaction, so that after a crash the old version is intact. A SQLite database is copied to
+    ``<name>.before-<version>`` before it is migrated.
 
     Raises:
         OrganizerError: If a newer version of this software wrote the database.
@@ -42,7 +44,7 @@ def bring_up_to_date(engine: sa.Engine) -> None:
     if found is not None:
         _refuse_unknown(found)
     with _exclusive(engine) as connection:
-        found = _revision(connection)  # another process may have been quicker
+        found = _revision(connection)  # another process may have been faster
         if found is None:
             schema.metadata.create_all(connection)
             _STAMP.create(connection)
@@ -56,7 +58,7 @@ def bring_up_to_date(engine: sa.Engine) -> None:
 def _revision(connection: sa.Connection) -> str | None:
     """Return the version of the tables, None if there are none.
 
-    Tables without a stamp are from before there were stamps.
+    Tables without a stamp were made before stamps existed.
     """
     inspector = sa.inspect(connection)
     if inspector.has_table(_STAMP.name):
@@ -77,7 +79,7 @@ def _refuse_unknown(revision: str) -> None:
 
 
 def _keep_copy(engine: sa.Engine) -> None:
-    """Copy a SQLite database before it is migrated; a copy that is there already stays."""
+    """Copy a SQLite database before it is migrated; an existing copy is kept."""
     name = engine.url.database
     if engine.dialect.name != "sqlite" or not name:
         return
@@ -97,15 +99,15 @@ def _keep_copy(engine: sa.Engine) -> None:
 
 @contextlib.contextmanager
 def _exclusive(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """Open a transaction that nobody else can have at the same time.
+    """Open a transaction that excludes all others.
 
-    SQLite's foreign keys are off meanwhile: a table is altered by copying it, and dropping the original would count as a violation.
+    SQLite's foreign keys are off meanwhile, because a table is altered by copying it, and dropping the original would violate them.
     """
     with engine.connect().execution_options(neuco_write=True) as connection:
         lite = engine.dialect.name == "sqlite"
         driver = connection.connection.driver_connection
         if lite and driver is not None:
-            driver.execute("PRAGMA foreign_keys=OFF")  # has no effect once a transaction is open
+            driver.execute("PRAGMA foreign_keys=OFF")  # has no effect inside a transaction
         try:
             with connection.begin():
                 if engine.dialect.name == "postgresql":

@@ -1,6 +1,6 @@
-"""What alembic runs to migrate: on the connection that is handed in, inside the transaction that is open there.
+"""The script that alembic runs to migrate, on the given connection and inside its open transaction.
 
-Used by :mod:`worker.state.migrations` alone; there is no ``alembic.ini``.
+Only :mod:`worker.state.migrations` uses it; there is no ``alembic.ini``.
 """
 
 from __future__ import annotations

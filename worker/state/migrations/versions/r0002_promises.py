@@ -1,4 +1,4 @@
-"""The promises: commitments, receipts, batches of the public log, reveals.
+"""The tables of attestations: commitments, receipts, batches of the public log, reveals.
 
 Released migrations never change: a database somewhere was made by them.
 """

@@ -1,4 +1,4 @@
-"""Whose a submission is: its author, and whether that is a host.
+"""The columns for a submission's author, and whether that is a host.
 
 Released migrations never change: a database somewhere was made by them.
 """
@@ -13,7 +13,7 @@ down_revision: str | None = "0002"
 
 
 def upgrade() -> None:
-    """Add the columns; what they say of earlier submissions, EvalAI's next listing tells."""
+    """Add the columns; EvalAI's next listing fills them for earlier submissions."""
     with op.batch_alter_table("submissions") as table:
         table.add_column(sa.Column("created_by", sa.Integer(), nullable=True))
         table.add_column(sa.Column("by_host", sa.Boolean(), nullable=True))

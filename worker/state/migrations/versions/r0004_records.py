@@ -1,4 +1,4 @@
-"""Phases on record: what a phase's scores are made from, whole.
+"""The tables of phase records, which contain everything from which a phase's scores are made.
 
 Released migrations never change: a database somewhere was made by them.
 """
@@ -13,7 +13,7 @@ down_revision: str | None = "0003"
 
 
 def upgrade() -> None:
-    """Add table and columns; a phase is recorded at the next start, if its files are those that its scores were made from."""
+    """Add the table and the columns; the next start records a phase if its files are those from which its scores were made."""
     op.create_table(
         "records",
         sa.Column("hash", sa.String(length=64), nullable=False),

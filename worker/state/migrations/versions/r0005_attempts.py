@@ -1,4 +1,4 @@
-"""Attempts without what nothing reads: a lease, and a fence, which an attempt's id is.
+"""Attempts lose two columns that nothing reads: the lease, and the fence, because the attempt's id serves as one.
 
 Released migrations never change: a database somewhere was made by them.
 """

@@ -1,4 +1,4 @@
-"""The register of events, and the keys that open what fills up the lines of the public log.
+"""The register of events, and the keys that open the filler entries in the lines of the public log.
 
 Released migrations never change: a database somewhere was made by them.
 """
@@ -13,7 +13,7 @@ down_revision: str | None = "0005"
 
 
 def upgrade() -> None:
-    """Add the table and the column; what was scored before is registered by the next worker that leads."""
+    """Add the table and the column; the next leader registers what was scored before."""
     op.create_table(
         "events",
         sa.Column("id", sa.Integer(), nullable=False),

@@ -1,4 +1,4 @@
-"""What participants say of their methods besides the name: where code and paper are.
+"""The columns for the links to code and paper that participants give for their methods.
 
 Released migrations never change: a database somewhere was made by them.
 """

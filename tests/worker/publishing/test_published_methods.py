@@ -1,4 +1,4 @@
-"""What participants say of their methods goes from EvalAI to the board, as long as it may be told."""
+"""What participants say of their methods is copied from EvalAI to the board as far as it may be shown."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ PAPER, CODE = "https://arxiv.org/abs/1", "https://git.example/code"
 
 
 def entries(harness: Harness) -> list[dict[str, Any]]:
-    """Return the rows of phase dev that are published, by team."""
+    """Return the published rows of phase dev, by team."""
     document = json.loads(git(harness.board, "show", "main:leaderboard/dev.json"))
     return sorted(document["entries"], key=lambda entry: str(entry["team"]))
 
 
-def test_methods_follow_evalai_and_private_ones_are_not_told(harness: Harness, worker: StepWorker) -> None:
-    """They are on the board with the value, change with what EvalAI says, and go when the submission is made private."""
+def test_methods_follow_evalai_and_private_ones_are_not_shown(harness: Harness, worker: StepWorker) -> None:
+    """They are on the board with the value, change with EvalAI's, and are removed when the submission is made private."""
     pk = harness.submit(
         "A",
         embeddings(1),

@@ -1,4 +1,4 @@
-"""What the submissions of a phase are told of their scores, by its rules and by what is registered of them."""
+"""The score values that the submissions of a phase are shown, by the phase's rules and the registered facts."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ from scoring.quality import shown
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import read_record
 from worker.fairness import events
-from worker.fairness.ladder import Rung, Told, climbs, ladders
+from worker.fairness.ladder import Rung, ShownValue, climbs, ladders
 from worker.fairness.register import stands_on, subject_of, submission_facts
 from worker.state import SubmissionRow, Transaction
 
 UNPLACED = 2**62  # a submission that is being scored for the first time comes after all others
 
 
-def told(tx: Transaction, record: PhaseRecord, q_means: Mapping[int, float]) -> dict[int, Told]:
-    """Return what submissions are told of their scores.
+def shown_values(tx: Transaction, record: PhaseRecord, q_means: Mapping[int, float]) -> dict[int, ShownValue]:
+    """Return the value that each submission is shown.
 
     Args:
-        tx: Where everything else about the phase is. What decides its ladders must be registered.
-        record: Of the phase.
-        q_means: Submission to unrounded mean Q, of all that are told anything now.
+        tx: A transaction in which everything that decides the ladders is registered.
+        record: The phase's record.
+        q_means: Submission to unrounded mean Q, for all submissions whose values are needed.
     """
     rules = record.rules
     if withholds(tx, record.codename):
-        return dict.fromkeys(q_means, Told(value=None))
+        return dict.fromkeys(q_means, ShownValue(value=None))
     found = {
-        pk: Told(value=shown(q_mean, rules.decimals, rules.ladder_step)) for pk, q_mean in q_means.items()
+        pk: ShownValue(value=shown(q_mean, rules.decimals, rules.ladder_step))
+        for pk, q_mean in q_means.items()
     }
     if rules.ladder_step is None:
         return found
@@ -36,14 +37,14 @@ def told(tx: Transaction, record: PhaseRecord, q_means: Mapping[int, float]) -> 
     answered = [one.rung for one in placed if one.answered]
     climbed = ladders(answered, rules)
     for one in placed:
-        if not one.answered:  # nobody else's answer may follow from it: perhaps it never gets one
+        if not one.answered:  # no other answer may depend on it, because it may never be answered
             own = [rung for rung in answered if rung.team == one.rung.team]
             climbed[one.rung.submission] = ladders([*own, one.rung], rules)[one.rung.submission]
     return {pk: climbed.get(pk, plain) for pk, plain in found.items()}
 
 
 def counting(tx: Transaction, record: PhaseRecord) -> frozenset[int] | None:
-    """Return the submissions that climbed a ladder of the phase; None if its rules have none."""
+    """Return the submissions that count on a ladder of the phase; None if its rules have no ladder."""
     if record.rules.ladder_step is None:
         return None
     rungs = (one.rung for one in _placed(tx, record, {}) if one.answered)
@@ -51,13 +52,13 @@ def counting(tx: Transaction, record: PhaseRecord) -> frozenset[int] | None:
 
 
 def withholds(tx: Transaction, phase: str) -> bool:
-    """Return whether a phase keeps its values back: until it is closed for the first time."""
+    """Return whether a phase withholds its values, which it may do until it is closed for the first time."""
     record = read_record(tx, phase)
     return record is not None and record.rules.shown == "at_end" and tx.fact(_shown_fact(phase)) is None
 
 
 def show_values(tx: Transaction, phase: str) -> None:
-    """Record that a phase's values are shown from now on; what has been shown cannot be taken back."""
+    """Record that a phase's values are shown from now on, which cannot be undone."""
     tx.set_fact(_shown_fact(phase), "1")
 
 
@@ -72,7 +73,7 @@ class _Placed:
 
 
 def _placed(tx: Transaction, record: PhaseRecord, q_means: Mapping[int, float]) -> Iterator[_Placed]:
-    """Yield everything that is on a ladder of the phase."""
+    """Yield all submissions on the ladders of the phase."""
     places, newest = tx.first_events(events.SCORE, record.codename), tx.latest_facts(events.SCORE)
     for row in tx.submissions(phase=record.codename):
         answered, content = row.posted is not None and row.scored_at is not None, row.content_hash
@@ -92,9 +93,9 @@ def _placed(tx: Transaction, record: PhaseRecord, q_means: Mapping[int, float]) 
 
 
 def in_order(tx: Transaction, phase: str, rows: list[SubmissionRow]) -> list[SubmissionRow]:
-    """Sort submissions by their places on the ladders: what is registered of one follows from those before it.
+    """Sort submissions by their places on the ladders, because each registered value depends on those before it.
 
-    A content has the place of the first file that had it, also if that is answered no more.
+    A content has the place of the first file that had it, even if that file gets no more answers.
     """
     places = tx.first_events(events.SCORE, phase)
     firsts: dict[tuple[object, ...], int] = {}

@@ -1,6 +1,6 @@
-"""Fetching a file again that was stored once: a rescore needs it, and it was removed or lies on another machine.
+"""Fetch a stored file once more: a rescore needs it, but it was removed or is on another machine.
 
-It is done only on request, and changes nothing in the submission: the result is stored with the request.
+This happens only on request and changes nothing in the submission: the result is stored with the request.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class FetchAgain(Download):
             raise NotDue
 
     def order(self) -> Order:
-        """Say the same as for any file; a limit that was lowered since does not hold."""
+        """Return the same order as for any file, but allow the size of the scored file, even if the limit was lowered since."""
         order = super().order()
         return {**order, "max_bytes": max(order["max_bytes"], self._row.file_bytes or 0)}
 
     @property
     def folder(self) -> Path:
-        """Named after the submission."""
+        """The folder, named after the submission."""
         return self._files.temporary(f"fetch-again-{self.pk}")
 
     def is_due(self, tx: Transaction) -> bool:
@@ -45,14 +45,14 @@ class FetchAgain(Download):
         return wanted is not None and wanted.open and wanted.file_hash == self._only
 
     def outcome(self, tx: Transaction, result: Result, now: datetime) -> None:
-        """Tell that it is here, or that it is another file."""
+        """Record that the file is stored, or that it is another file now."""
         if result["sha256"] == self._only:
             tx.note_wanted(self.pk, stored=True)
         else:
             tx.note_wanted(self.pk, failure=ANOTHER)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Try again for a while; then say that it cannot be had."""
+        """Schedule another try; after the last one, record that the file cannot be fetched."""
         wanted = tx.wanted_file(self.pk)
         if wanted is None or isinstance(error, Cancelled):
             return
@@ -67,7 +67,7 @@ class FetchAgain(Download):
 
 
 def ended_requests(tx: Transaction, files: FileStore) -> dict[int, str | None]:
-    """Return the requests that need no download: the submission, and why its file cannot be had; None if the file is here."""
+    """Return the requests that need no download: submission to why its file cannot be fetched, None if the file is stored."""
     ended: dict[int, str | None] = {}
     for wanted in tx.wanted_files(open_only=True):
         here = files.find(wanted.file_hash) is not None
@@ -78,7 +78,7 @@ def ended_requests(tx: Transaction, files: FileStore) -> dict[int, str | None]:
 
 
 def _lost(row: SubmissionRow | None, wanted: WantedFile) -> str | None:
-    """Say why EvalAI need not be asked for a file, None if it can be."""
+    """Return why it is pointless to ask EvalAI for a file, None if it is not."""
     if row is None or row.deleted:
         return "EvalAI has deleted the submission"
     if row.state not in COUNTED | {State.SCORED} or row.file_hash != wanted.file_hash:

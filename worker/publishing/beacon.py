@@ -1,4 +1,4 @@
-"""Drawing: the public value that phases wait for is fetched once it exists, checked, and mixed into their splits."""
+"""Public random values: fetch the value that phases wait for once it exists, check it, and mix it into their splits."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from worker.runtime import Runner
 from worker.state import Transaction
 
 NEAR, LATEST = timedelta(minutes=15), timedelta(minutes=1)
-LOOK_EVERY = timedelta(seconds=60)  # a command may have committed at the same time
+LOOK_EVERY = timedelta(seconds=60)  # a command may have committed meanwhile
 _PUSHED = "commitments_pushed"
 
 
 def record_commitments(tx: Transaction, listed: bytes | None, *, now: datetime) -> None:
-    """Record how many commitments everybody can read, and since when."""
+    """Record how many commitments are public, and since when."""
     number = len(json.loads(listed or b"[]"))
     if number > pushed_commitments(tx)[0]:
         tx.set_fact(_PUSHED, json.dumps([number, now.isoformat()]))
 
 
 def pushed_commitments(tx: Transaction) -> tuple[int, datetime | None]:
-    """Return how many commitments everybody can read, and since when it is so many."""
+    """Return how many commitments are public, and since when there are so many."""
     number, since = json.loads(tx.fact(_PUSHED) or "[0, null]")
     return int(number), None if since is None else datetime.fromisoformat(since)
 
 
-class Drawing:
-    """Draws what phases wait for.
+class BeaconFetcher:
+    """Fetches the public values that phases wait for.
 
     Args:
         context: The worker's surroundings.
@@ -64,15 +64,15 @@ class Drawing:
         return self._runner.late
 
     def is_near(self, now: datetime) -> bool:
-        """Return whether a value that phases wait for is about to come, so that it is worth waiting."""
+        """Return whether an awaited value is due soon, so that it is worth waiting for."""
         return self.awaited is not None and now - LATEST < self.awaited < now + NEAR
 
     def reload(self) -> None:
-        """Look again at once."""
+        """Look for awaited values at once."""
         self._look_at = None
 
     def step(self, now: datetime) -> bool:
-        """Fetch the next value whose moment has come; return whether anything moved."""
+        """Fetch the next value that is due; return whether anything moved."""
         ended = self._runner.collect(now)
         if ended is not None:
             self._look_at = None
@@ -107,7 +107,7 @@ class Drawing:
         return self._runner.start(FetchRound(self._context, together), self._session, now)
 
     def _name_again(self, together: Sequence[Draw], now: datetime) -> bool:
-        """Name a later round, because the commitment that names this one was not public before it existed."""
+        """Name a later round, because the commitment to this one was not public before the round existed."""
         configuration, chain = self._context.configuration, together[0].chain
         notice = timedelta(seconds=configuration.fairness.beacon_notice)
         draw = None if chain is None else draws.name(draws.DRAND, chain, now, notice=notice)
@@ -128,7 +128,7 @@ class Drawing:
         return True
 
     def _ask_for(self, draw: Draw, now: datetime) -> None:
-        """Tell the organizer that it is time to bring the value."""
+        """Ask the organizer for the value, which is due."""
         error = OrganizerError(
             f"Phase {draw.phase} is waiting for the value of {draw.source}, which was due on {draw.at:%Y-%m-%d at %H:%M} UTC.",
             cure="Run `neuco-worker challenge commit --beacon VALUE`. Until then, nothing is scored in the phase.",

@@ -1,4 +1,4 @@
-"""The value that decides a phase's splits: named before it exists, fetched, checked, mixed in; and nothing is scored before."""
+"""The value that decides a phase's splits is named before it exists, fetched, checked and mixed in; nothing is scored before."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def worker(harness: Harness) -> Iterator[StepWorker]:
 
 
 def codes(steps: StepWorker) -> set[str]:
-    """Return the codes of the alerts that stand."""
+    """Return the codes of the unresolved alerts."""
     with steps.store.read() as tx:
         return {alert.code for alert in tx.alerts()}
 
 
 def test_nothing_is_scored_before_the_value_is_known(tmp_path: Path) -> None:
-    """Files are fetched and wait, EvalAI shows nothing as running; from the round's moment on everything goes its way."""
+    """Files are fetched and wait, and EvalAI shows nothing as running until the round exists."""
     clock = ManualClock(NOON)
     rounds = practice_chain(genesis=int(NOON.timestamp()) - 1000, period_s=3)
     with served(rounds, clock=clock.now) as server:
@@ -79,8 +79,8 @@ def test_nothing_is_scored_before_the_value_is_known(tmp_path: Path) -> None:
             assert found["value"] == value_of(found["signature"])
 
 
-def test_a_name_that_comes_too_late_is_not_used(tmp_path: Path) -> None:
-    """If nobody could read the commitment before the round was made, a later round is named, in public."""
+def test_a_round_committed_to_too_late_is_replaced(tmp_path: Path) -> None:
+    """If the commitment was not public before the round was made, a later round is named in public."""
     clock = ManualClock(NOON)
     rounds = practice_chain(genesis=int(NOON.timestamp()) - 1000)
     with served(rounds, clock=clock.now) as server:
@@ -103,8 +103,8 @@ def test_a_name_that_comes_too_late_is_not_used(tmp_path: Path) -> None:
         assert drawn["drawn"]["dev"]["round"] == renamed["draws"]["dev"]["round"]
 
 
-def test_what_is_not_signed_is_no_value(tmp_path: Path) -> None:
-    """A server that lies, or is not there, is passed over; as long as no other one answers the organizer is told, and the phase waits."""
+def test_an_unsigned_value_is_ignored(tmp_path: Path) -> None:
+    """A server that lies or is missing is skipped; until another one answers, the organizer is alerted, and the phase waits."""
     clock = ManualClock(NOON)
     rounds = practice_chain(genesis=int(NOON.timestamp()) - 1000)
     with served(rounds, clock=clock.now, off_by=1) as lying, served(rounds, clock=clock.now) as honest:
@@ -122,8 +122,8 @@ def test_what_is_not_signed_is_no_value(tmp_path: Path) -> None:
             assert UNREACHABLE not in codes(steps)
 
 
-def test_a_value_from_elsewhere_comes_by_command(tmp_path: Path) -> None:
-    """Without a network the organizer brings the value, once, and not before its time; they are reminded."""
+def test_the_organizer_enters_a_value_by_command(tmp_path: Path) -> None:
+    """Without a network the organizer enters the value, once, and not before its time, after a reminder."""
     soon = datetime.now(UTC) + timedelta(hours=1)
     harness = Harness(tmp_path, changes={"fairness": {"beacon": f"Lotto 6 aus 49@{soon.isoformat()}"}})
     with harness:
@@ -137,7 +137,7 @@ def test_a_value_from_elsewhere_comes_by_command(tmp_path: Path) -> None:
 
 
 def test_the_organizer_is_asked_for_the_value(tmp_path: Path) -> None:
-    """From its moment on an alert says which phase waits for which value; nothing is scored before."""
+    """From its moment on, an alert says which phase waits for which value; nothing is scored before."""
     clock = ManualClock(NOON)
     rule = f"Lotto@{(NOON + timedelta(seconds=30)).isoformat()}"
     harness = Harness(tmp_path, clock=clock, changes={"fairness": {"beacon": rule}})
@@ -150,7 +150,7 @@ def test_the_organizer_is_asked_for_the_value(tmp_path: Path) -> None:
 
 
 def test_once_waits_for_the_round_and_verify_checks_it(tmp_path: Path, fork_server: ForkServer) -> None:
-    """The phase is scored on what the round gives; another chain than drand's own leaves something to be believed."""
+    """The phase is scored on the round's splits; with another chain than drand's own, something must be trusted."""
     rounds = practice_chain(genesis=int(datetime.now(UTC).timestamp()) - 1000)
     with served(rounds) as server:
         changes = drawing(tmp_path, rounds, server, notice_s=3)
@@ -168,7 +168,7 @@ def test_once_waits_for_the_round_and_verify_checks_it(tmp_path: Path, fork_serv
 
 
 def test_the_worker_mixes_nothing_in_under_another_secret(tmp_path: Path) -> None:
-    """A person who knows the value could try secrets: the one that was committed to before stays, or nothing is drawn."""
+    """A person who knows the value could try secrets, so the value is only mixed in with the committed one."""
     clock = ManualClock(NOON)
     rule = f"Lotto@{(NOON + timedelta(seconds=30)).isoformat()}"
     harness = Harness(tmp_path, clock=clock, changes={"fairness": {"beacon": rule}})

@@ -111,7 +111,7 @@ def _jobs(jobs: dict[str, list[dict]], plain: list[dict[str, float]], options: a
             spread["challenge"],
         ),
         (
-            "the same as `neuco-worker score` runs it (replay, seed 42)",
+            "the same with `neuco-worker score` (*replay* of NeuCo-Bench's random numbers, seed 42)",
             f"{walls['replay']:.2f} s, {ratios['replay']:.0f}×",
             spread["replay"],
         ),

@@ -38,7 +38,7 @@ INTRODUCTION = """\
 <!-- Written by `python -m worker.cli.command_docs` from the commands in worker/cli; change them there. -->
 
 `neuco-worker` has these commands. Each also describes itself with `--help`, and `neuco-worker --install-completion` lets your shell
-complete commands and options.
+complete commands and options. [The glossary](glossary.md) explains the terms.
 
 - The commands for organizers that have the option `--config` read `./challenge.yaml` by default or, if there is none, the file that the
   environment variable `NEUCO_CHALLENGE` names.

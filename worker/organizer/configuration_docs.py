@@ -34,6 +34,7 @@ INTRODUCTION = """\
 Each challenge has one YAML file. `neuco-worker init` writes a short one with the keys that you must set;
 [`config/challenge.yaml`](../config/challenge.yaml) is an example with every key.
 
+- [The glossary](glossary.md) explains terms such as *phase*, *commitment* and *reveal*.
 - Relative paths are relative to the file.
 - An unknown key is an error that names the nearest known key. All faults of the file are reported together.
 - The file never contains a secret, only where to find it: `env:NAME` (an environment variable), `file:PATH`, or

@@ -194,8 +194,8 @@ class Scoring(Section):
         "local",
         description=(
             "What trains the probes: the compiled kernel on this machine (`local`) or on a Ray cluster (`ray`), or PyTorch, "
-            "which uses a GPU if there is one (`torch`). `auto` takes `torch` if PyTorch finds a CUDA device when a phase is "
-            "recorded, else `local`; a recorded phase keeps its engine."
+            "which uses a GPU if there is one (`torch`). `auto` takes `torch` if PyTorch finds a CUDA device when the worker "
+            "first reads a phase, else `local`; the phase then keeps this engine."
         ),
     )
     ray_address: str = Field("auto", description="With `engine: ray`: address of the Ray cluster.")
@@ -268,11 +268,12 @@ class Leaderboard(Section):
         60, ge=0, description="Minimum seconds between two pushes. `once` always pushes before it exits."
     )
     receipts_every: float = Field(
-        3600, gt=0, le=86400, description="Seconds between two batches of receipts in the public log."
+        3600, gt=0, le=86400, description="Seconds between two lines of `receipts.jsonl`, the public log."
     )
     publish: list[Literal["intervals", "stable_views"]] = Field(
         [],
-        description="What to publish before the reveal. Each item says something about the hidden tasks; `doctor` explains what.",
+        description="What to publish before the reveal: `intervals` (the uncertainty of mean Q and of ranks), `stable_views` "
+        "(ranks under other rules). Both reveal something about the hidden tasks; `doctor` explains what.",
     )
     baselines: list[str] = Field(
         ["Baseline mean embeddings", "Baseline random embeddings"],
@@ -326,7 +327,7 @@ class Fairness(Section):
         pattern=r"^(baselines|top:[1-9][0-9]*|all)$",
         description="Whose submitted files the reveal publishes, so that anyone can recompute their scores. `baselines`: those of the "
         "baselines; `top:N`: also those of the first N rows of the final board, not counting baselines; `all`: those of all rows. "
-        "The first commitment to a phase fixes this value for the phase.",
+        "A phase's first commitment (the hash that fixes its tasks, published before its first score) also fixes this value.",
     )
     beacon: str = Field(
         "none",

@@ -57,7 +57,7 @@ in the table; `status` and `doctor` show what differs from the record.
 | of a phase: {of_phase}; in `leaderboard`: {of_board} | `neuco-worker challenge rules --reason TEXT`, from the next board on |
 | `fairness.publish_files` | nothing, once the phase has a commitment: participants were told whose files will be published |
 | `state`, `metrics.listen`; in `evalai`: `server`, `challenge`, `queue` | a restart |
-| `fairness.beacon`, of a phase that has a commitment | nothing, unless a value in the first row also changes before the phase has a score |
+| `fairness.beacon` | the phase's first commitment; later only a change of a value in the first row before the phase has a score |
 | everything else | a reload |
 
 If you change `challenge.secret` after a phase was scored, the worker refuses to start until you restore the old secret or run

@@ -59,7 +59,7 @@ class TaskPackage:
 
     Attributes:
         identifier: Name of the task; the folder may have another name.
-        version: Increased whenever scores change.
+        version: Increased when the labels change, or anything else that changes scores.
         type: ``regr`` or ``cls``; in the standalone benchmark also ``multiclass`` and ``multilabel``.
         description: One sentence that says what is predicted.
         bibtex: The citation.

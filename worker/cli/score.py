@@ -54,7 +54,7 @@ Config = Annotated[
     Path | None,
     typer.Option(
         help="YAML file with k_folds, probe_type, probe_params, task_filter and so on; by default config.yaml if it"
-        " exists, else NeuCo-Bench's sample values.",
+        " exists, else the values of NeuCo-Bench's sample configuration.",
         show_default=False,
     ),
 ]

@@ -23,7 +23,7 @@ TYPES = ("regr", "cls", "multiclass", "multilabel")
 METRICS = {"regr": "r2", "cls": "f1", "multiclass": "macro_f1", "multilabel": "macro_f1"}
 TEMPLATE = """\
 identifier: {identifier}        # name of the task; letters, digits, '_', '-' and '.'
-version: 1              # increase it whenever scores change; then only this task is scored again
+version: 1              # increase it when labels or settings change; then only this task is scored again
 type: {type}              # regr (a number, R2) or cls (two classes, F1)
 description: ""         # what is predicted, in a sentence
 dataset: ""             # where the samples come from

@@ -58,7 +58,7 @@ def watchdog(stage: Stage) -> None:
 
 
 def memory_reading(stage: Stage) -> None:
-    """The kernel ends a child that goes over its limit while it reads (the limit is lowered meanwhile); the participant is told so."""
+    """The kernel ends a child that goes over its limit while it reads (the limit is lowered meanwhile); the file is rejected as faulty."""
     needs_memory_limits(stage)
     with stage.service("memory-reading") as service:
         service.start()

@@ -138,7 +138,7 @@ def rules(
 def choose(pk: Pk, *, config: ConfigOption, reason: Reason) -> None:
     """Choose the submission that counts for its team. The phase must have `selection: chosen`.
 
-    Example: neuco-worker challenge choose 123 --reason "asked by the team before the deadline" --config challenge.yaml
+    Example: neuco-worker challenge choose 123 --reason "requested by the team before the deadline" --config challenge.yaml
     """
     from worker.organizer import decisions
     from worker.organizer.session import open_session

@@ -28,7 +28,7 @@ def commit(
     reason: Annotated[
         str | None,
         typer.Option(
-            help="The reason, which is published; with --beacon, the command gives its own.",
+            help="The reason, which is published. With --beacon, this option is ignored.",
             show_default="committed by the organizer",
         ),
     ] = None,
@@ -116,13 +116,14 @@ def reveal(
     files_at: Annotated[
         str | None,
         typer.Option(
-            help="If the promised files are too large for the repository (1 GB): address where you will publish them.",
+            help="If the files that fairness.publish_files names are too large for the repository (1 GB): address where you will publish"
+            " them.",
             metavar="URL",
         ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do it. This cannot be undone.")] = False,
 ) -> None:
-    """Publish what was hidden, at the end of a phase: key, tasks, labels, scores, weights, history.
+    """Publish what was hidden, at the end of a phase: tasks, labels, scores, weights, history, and the key of its splits.
 
     Without --phase, it reveals every closed phase (`board freeze`). A phase that is still open is revealed only with --open. If you run the
     command again, it publishes only what has not been revealed yet.

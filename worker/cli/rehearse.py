@@ -45,10 +45,10 @@ def rehearse(
 ) -> None:
     """Rehearse the challenge: your tasks, your settings and the real worker, with a sandbox instead of EvalAI and GitHub.
 
-    Submits random embeddings, the pooled mean of the public data (with --data), a malformed file and a private one. Shows the boards, the
-    time per submission, and how many submissions an hour this machine and EvalAI's rate limit allow. Does not wait for the public
-    random value of fairness.beacon, but uses a practice value. At the end, it closes, reveals and verifies the phases. Exits with 1 if
-    something does not work as it should.
+    Submits random embeddings, the pooled mean of the public data (with --data) and a malformed file, and makes one private submission.
+    Shows the boards, the time per submission, and how many submissions an hour this machine and EvalAI's rate limit allow. Does not wait
+    for the public random value of fairness.beacon, but uses a practice value. At the end, it closes, reveals and verifies the phases.
+    Exits with 1 if something does not work as it should.
 
     Example: neuco-worker rehearse --config challenge.yaml --data public.npz --folds 10
     """

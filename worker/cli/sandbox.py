@@ -40,7 +40,7 @@ def serve(
     media_port: Annotated[
         int,
         typer.Option(
-            help="Port of the files, which come from another origin than the API; 0 takes any free one."
+            help="Port of the files, which have a different origin from the API; 0 takes any free one."
         ),
     ] = 0,
     throttle: Annotated[int, typer.Option(min=1, help="Calls that one account may make in a minute.")] = 60,
@@ -56,9 +56,7 @@ def serve(
     team: Annotated[
         list[str] | None, typer.Option(help="Name of a participant team; may be repeated.")
     ] = None,
-    json_output: Annotated[
-        bool, typer.Option("--json", help="Print the facts as one JSON document.")
-    ] = False,
+    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Run an EvalAI-compatible server on this machine until Ctrl-C. It keeps everything in memory.
 

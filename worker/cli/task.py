@@ -100,7 +100,7 @@ def check(
     ] = 40,
     json_output: JsonOption = False,
 ) -> None:
-    """Check tasks: labels, splits, ceiling, and the score of a baseline that is part of the task. Exits with 1 if a check fails.
+    """Check tasks: labels, splits, ceiling (the best score that noise permits), and the baseline's score. Exits with 1 if a check fails.
 
     Example: neuco-worker task check tasks/canopy --ids ids/dev.txt --folds 200
     """

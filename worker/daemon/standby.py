@@ -100,7 +100,7 @@ class Standby:
             with store.read() as tx:
                 raised = any(alert.key == key for alert in tx.alerts())
             if error is not None:
-                text = f"The standby worker on {self._host} could not take over: {error.message}"
+                text = f"The standby worker on {self._host} cannot take over: {error.message}"
                 with store.write() as tx:
                     tx.raise_alert(key, "standby.unfit", text, now=now)
                 self._log.warning(text, event_key="standby.unfit")

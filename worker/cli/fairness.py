@@ -28,7 +28,7 @@ def commit(
     reason: Annotated[
         str | None,
         typer.Option(
-            help="The reason, which is published. With --beacon, this option is ignored.",
+            help="The reason, which is published; not with --beacon.",
             show_default="committed by the organizer",
         ),
     ] = None,
@@ -89,6 +89,12 @@ def _check_commit(*, reason: str | None, beacon: str | None, new_key: bool) -> N
             "--beacon and --new-key cannot be combined, because each makes its own commitment.",
             cure="Run the command twice: once with --beacon, once with --new-key.",
             code="commit.twice",
+        )
+    if beacon is not None and reason is not None:
+        raise OrganizerError(
+            "--reason cannot be combined with --beacon, because the command then gives the reason itself.",
+            cure="Remove --reason.",
+            code="commit.reason",
         )
     if new_key and not reason:
         raise OrganizerError(

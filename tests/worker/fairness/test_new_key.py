@@ -128,11 +128,18 @@ def test_a_worker_from_an_older_backup_cannot_use_the_replaced_key(
         (["--new-key"], "Add --reason"),
         (["--new-key", "--reason", "  "], "Add --reason"),
         (["--new-key", "--reason", REASON, "--beacon", "drand 1"], "Run the command twice"),
+        (["--beacon", "drand 1", "--reason", REASON], "Remove --reason"),
         (["--new-key", "--reason", REASON], "It creates the first key"),
     ],
-    ids=["no reason", "empty reason", "with a beacon", "before the first commitment"],
+    ids=[
+        "no reason",
+        "empty reason",
+        "with a beacon",
+        "a beacon with a reason",
+        "before the first commitment",
+    ],
 )
-def test_invalid_new_key_options_are_refused(
+def test_options_that_do_not_go_together_are_refused(
     harness: Harness, capsys: pytest.CaptureFixture[str], options: list[str], cure: str
 ) -> None:
     """The error has a sentence and a cure, and nothing is committed."""

@@ -58,7 +58,7 @@ def watchdog(stage: Stage) -> None:
 
 
 def memory_reading(stage: Stage) -> None:
-    """The kernel ends a child that goes over its limit while it reads (the limit is lowered meanwhile); the file is rejected as faulty."""
+    """The kernel ends a child that goes over its limit while it reads (the check lowers the limit); the file is rejected as faulty."""
     needs_memory_limits(stage)
     with stage.service("memory-reading") as service:
         service.start()
@@ -74,7 +74,7 @@ def memory_reading(stage: Stage) -> None:
 
 
 def memory_scoring(stage: Stage) -> None:
-    """The kernel ends a child that goes over its limit while it scores (the limit is lowered meanwhile); it is tried again and succeeds."""
+    """The kernel ends a child that goes over its limit while it scores (the check lowers the limit); it is tried again and succeeds."""
     needs_memory_limits(stage)
     with stage.service("memory-scoring", {"scoring": {"epochs": 400_000}}) as service:
         service.start()

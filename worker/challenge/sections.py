@@ -195,7 +195,7 @@ class Scoring(Section):
         description=(
             "What trains the probes: the compiled kernel on this machine (`local`) or on a Ray cluster (`ray`), or PyTorch, "
             "which uses a GPU if there is one (`torch`). `auto` takes `torch` if PyTorch finds a CUDA device when the worker "
-            "first reads a phase, else `local`; the phase then keeps this engine."
+            "records the phase, else `local`; a phase with scores keeps its engine."
         ),
     )
     ray_address: str = Field("auto", description="With `engine: ray`: address of the Ray cluster.")
@@ -287,7 +287,9 @@ class Leaderboard(Section):
         description="Whether baselines count in the task weights and in the ranks per task, as in 2025.",
     )
     ghost_task: float = Field(
-        0, ge=0, description="δ0 of the ghost task (Eq. 8 of the NeuCo-Bench paper); 0 turns it off."
+        0,
+        ge=0,
+        description="Constant δ0 in the weights of the dynamic rank (Eq. 8 of the NeuCo-Bench paper); 0 turns it off.",
     )
     decimals: int = Field(3, ge=0, le=12, description="Decimal places of mean Q, on the board and at EvalAI.")
 

@@ -40,7 +40,7 @@ Each challenge has one YAML file. `neuco-worker init` writes a short one with th
 - The file never contains a secret, only where to find it: `env:NAME` (an environment variable), `file:PATH`, or
   `credential:NAME` (a [credential of the systemd service](organizers.md#5-install-the-service)).
 - A running worker reads the file again on SIGHUP (`systemctl reload`). If the file has a fault, the worker keeps the old
-  settings. To change `state` or the challenge at EvalAI, restart the worker.
+  settings. A few keys need a restart ([table](#when-a-change-takes-effect)).
 - `neuco-worker doctor` checks that the file agrees with EvalAI, the repository and the machine.
 """
 EPILOGUE = """\
@@ -57,7 +57,7 @@ in the table; `status` and `doctor` show what differs from the record.
 | of a phase: {of_phase}; in `leaderboard`: {of_board} | `neuco-worker challenge rules --reason TEXT`, from the next board on |
 | `fairness.publish_files` | nothing, once the phase has a commitment: participants were told whose files will be published |
 | `state`, `metrics.listen`; in `evalai`: `server`, `challenge`, `queue` | a restart |
-| `fairness.beacon` | the phase's first commitment; later only a change of a value in the first row before the phase has a score |
+| `fairness.beacon` | the phase's first commitment; later, until the first score, only together with a change in the first row |
 | everything else | a reload |
 
 If you change `challenge.secret` after a phase was scored, the worker refuses to start until you restore the old secret or run

@@ -54,8 +54,8 @@ def validate(
     """Check a submission file by the organizers' rules. The messages are those that a submission would get; the file is not sent anywhere.
 
     Exits with 0 if the file would be scored, 1 if it would be refused, and 2 if it could not be checked. With --fix, the command
-    writes a corrected copy of a CSV file. It renames columns that are numbered from 1 or have a word before the number, and leaves out
-    extra columns and extra or repeated rows. It never changes a value.
+    writes a corrected copy of a CSV file. It corrects column names, such as ID, emb_0 or numbers that begin at 1, and leaves out
+    extra columns and extra or repeated rows. It changes values only by rounding them to float32.
 
     Example: neuco-worker validate embeddings.csv --challenge https://github.com/organizer/challenge-leaderboard --phase dev
     """

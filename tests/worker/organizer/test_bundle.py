@@ -269,7 +269,7 @@ def test_single_phase_has_no_total_limit(challenge: Path) -> None:
 def test_the_terms_say_that_names_stay_public(challenge: Path) -> None:
     """The published history only grows, and participants are told this before they take part."""
     page = (challenge / "bundle" / "terms_and_conditions.html").read_text(encoding="utf-8")
-    assert "Team names, mean scores and the dates of submissions are published in a public repository" in page
+    assert "Team names, scores and the dates of submissions are published in a public repository" in page
     assert "replace its name with a pseudonym" in page
 
 

@@ -133,8 +133,8 @@ CATALOGUE: dict[str, Kind] = {
         cure="Write one column for each dimension.",
     ),
     "columns.names": Kind(
-        one="1 column has a name that is not a number",
-        many="{count} columns have names that are not numbers",
+        one="No column has a number as its name; 1 has another name",
+        many="No column has a number as its name; {count} have other names",
         cure="Write one column for each dimension, and name it by its number.",
     ),
     "columns.from_one": Kind(one="The columns are numbered from 1", cure="Number them from 0."),

@@ -207,7 +207,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "named columns": (
         with_header("id,a,b,c,d"),
         "columns.names",
-        '4 columns have names that are not numbers: column 2 is called "a"; column 3 is called "b"; '
+        'No column has a number as its name; 4 have other names: column 2 is called "a"; column 3 is called "b"; '
         'column 4 is called "c"; and so on (columns must be called 0 to 3). Write one column for each dimension',
     ),
     "column names with a prefix": (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 _JOINERS = "\u200c\u200d"  # in emoji, and between Persian letters
 _STRANGE = "\ufffd"
 
@@ -23,6 +25,17 @@ def printable(text: str) -> str:
 def count_of(number: int, one: str, many: str = "") -> str:
     """Return a number with its noun: ``1 row``, ``1,200 rows``; ``many`` is the plural if it is not ``one`` with an s."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def all_of(number: int, one: str, many: str = "") -> str:
+    """Return words for all of a number of things: ``all 3 boards``, ``the only board``, ``all boards`` if there are none."""
+    return f"the only {one}" if number == 1 else f"all {number or ''} {many or one + 's'}".replace("  ", " ")
+
+
+def name_some(names: Sequence[str], most: int = 5, separator: str = ", ") -> str:
+    """Name the first few items in a sentence, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return separator.join(names[:most]) + more
 
 
 def printable_lines(text: str) -> str:

@@ -269,7 +269,11 @@ def board_files(
     )
     board = next_board(snapshot, (), at=at)
     if board is None:
-        raise OrganizerError("There is nothing to show.", code="geobench.empty")
+        raise OrganizerError(
+            "There are no results to show.",
+            cure="Name folders with results of at least one backbone.",
+            code="geobench.empty",
+        )
     phase = PhaseSite(
         codename=PHASE, title=title, rules=Rules(), history=(board,), snapshot=snapshot, revealed=True
     )

@@ -43,7 +43,7 @@ def read_table(text: str) -> Table:
         raise _fault("The table is empty.", "Write a header line, then one line per entry.", "rank.empty")
     tasks = tuple(name.strip() for name in lines[0][1:])
     if not tasks:
-        cure = "The first column names the entry, every other column is a task, separated by commas."
+        cure = "Write the entries' names in the first column and one column per task after it, separated by commas."
         raise _fault("The table has no task columns.", cure, "rank.no_tasks")
     if not all(tasks):
         raise _fault(

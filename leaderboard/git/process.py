@@ -92,7 +92,7 @@ class GitProcess:
         environment["GIT_DIR"] = str(clone)
         with self._lock:
             if self._stopped:
-                raise Cancelled("Publishing was stopped.", code="leaderboard.stopped")
+                raise _stopped()
             try:
                 process = self._process = subprocess.Popen(
                     ["git", *arguments],
@@ -128,7 +128,7 @@ class GitProcess:
             with self._lock:
                 self._process = None
         if self._stopped:
-            raise Cancelled("Publishing was stopped.", code="leaderboard.stopped")
+            raise _stopped()
         if process.returncode != 0:
             said = (out + b"\n" + err).decode(errors="replace")
             said = said.replace(self._token, "…") if self._token else said
@@ -215,6 +215,14 @@ class GitProcess:
             *(part for name, value in options.items() for part in ("-o", f"{name}={value}")),
             *identity,
         ]
+
+
+def _stopped() -> Cancelled:
+    return Cancelled(
+        "Publishing was stopped.",
+        cure="Do nothing. The worker publishes when it runs again.",
+        code="leaderboard.stopped",
+    )
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:

@@ -284,7 +284,7 @@ def _join(task: LabeledTask, rows: Mapping[str, list[int]], *, normalize: bool) 
     if len(pairs) < MINIMUM_ROWS:
         raise OrganizerError(
             f"The task {task.name} has {count_of(len(pairs), 'sample')} with an embedding, but at least {MINIMUM_ROWS} are needed.",
-            cure="A tenth of them is held out for testing, and R2 needs two. Embed more of its ids, or exclude the task with task_filter.",
+            cure="Embed more of its ids, or exclude the task with task_filter.",
             code="standalone.too_few_samples",
         )
     chosen = np.array([label for label, _ in pairs], dtype=np.intp)
@@ -299,7 +299,8 @@ def _targets(task: LabeledTask, labels: NDArray[Any], *, normalize: bool) -> NDA
     """Scale labels to [0, 1], also those of two classes, so that -1 and 1 become 0 and 1."""
     if task.kind in {TaskKind.MULTICLASS, TaskKind.MULTILABEL}:
         return labels
-    if labels.min() == labels.max():
+    low, high = labels.min(), labels.max()
+    if low == high:
         raise OrganizerError(
             f"All {len(labels)} labels of the task {task.name} are {labels[0]:g}.",
             cure="Exclude the task with task_filter, because predictions of a constant cannot be compared.",
@@ -307,7 +308,7 @@ def _targets(task: LabeledTask, labels: NDArray[Any], *, normalize: bool) -> NDA
         )
     if task.kind is TaskKind.BINARY and not normalize and set(labels.tolist()) != {0.0, 1.0}:
         raise OrganizerError(
-            f"The classes of the task {task.name} are {labels.min():g} and {labels.max():g}.",
+            f"The classes of the task {task.name} are {low:g} and {high:g}.",
             cure="Use the labels 0 and 1, or set normalize_labels: true.",
             code="standalone.bad_classes",
         )

@@ -63,7 +63,7 @@ def differences(
         Difference(
             phase=codename,
             sentence=f"Phase {codename} is scored as it was recorded. Since then, {sentence}.",
-            cure=f"Restore or correct them; `{DOCTOR}` says what is wrong."
+            cure=f"Restore or correct the files; `{DOCTOR}` says what is wrong."
             if command == DOCTOR
             else f"To apply the change, run: {command}"
             if scored

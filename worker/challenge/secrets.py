@@ -100,13 +100,14 @@ def _read(path: Path, key: str) -> str:
             code="secret.missing",
         ) from None
     if not value and _handed_over(path):
+        credential = path.name
         cure = (
             "Copy the challenge's secret to /etc/neuco-worker/NAME/credentials/challenge.secret"
             if key == "challenge.secret"
-            else f"Pass it to the service with `sudo neuco-challenge NAME credential {path.name}`"
+            else f"Pass it to the service with `sudo neuco-challenge NAME credential {credential}`"
         )
         raise OrganizerError(
-            f"{key} names the systemd credential {path.name}, which is missing or empty.",
+            f"{key} names the systemd credential {credential}, which is missing or empty.",
             cure=f"{cure}, then restart the service.",
             code="secret.missing",
         )

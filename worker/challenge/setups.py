@@ -143,15 +143,16 @@ def alert_key(codename: str) -> str:
 
 def not_recorded(tx: Transaction, codename: str) -> OrganizerError:
     """Return the error for a phase that has no record: a new one, or one of an earlier version whose files have changed since."""
-    is_new = tx.phase_record(codename) is None
+    if tx.phase_record(codename) is None:
+        return OrganizerError(
+            f"Phase {codename} has not begun: the worker has not recorded it yet.",
+            cure="Start or reload the worker, then run the command again.",
+            code="phase.not_recorded",
+        )
     return OrganizerError(
-        f"Phase {codename} has not begun: the worker has not recorded it yet."
-        if is_new
-        else f"Phase {codename} has scores from before an upgrade, but its files or settings are no longer those that the scores were"
+        f"Phase {codename} has scores from before an upgrade, but its files or settings are no longer those that the scores were"
         " computed from.",
-        cure="Start or reload the worker, then run the command again."
-        if is_new
-        else "Restore the old files and settings, and reload the worker. Or score the phase again with the new ones:"
+        cure="Restore the old files and settings, and reload the worker. Or score the phase again with the new ones:"
         " `neuco-worker challenge rescore`.",
         code="phase.not_recorded",
     )

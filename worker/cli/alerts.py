@@ -34,7 +34,8 @@ def send_test(*, config: ConfigOption) -> None:
     if configuration.alerts.webhook is None:
         raise OrganizerError(
             "alerts.webhook is not set, so alerts appear only in the log and in `status`.",
-            cure="Create an incoming webhook (Slack, Mattermost), and set alerts.webhook: file:./webhook.token",
+            cure="Create an incoming webhook (Slack, Mattermost), write its address into webhook.token,"
+            " and set alerts.webhook: file:./webhook.token",
             code="alerts.no_webhook",
         )
     began = time.monotonic()

@@ -293,5 +293,9 @@ def awards(*, config: ConfigOption, phase: PhaseOption) -> None:
             boards = tx.boards(phase)
             rules, _ = rules_and_epsilon(tx, session.configuration, phase)
     if not boards:
-        raise OrganizerError(f"Phase {phase} has no board yet.", cure="Publish one first.", code="board.none")
+        raise OrganizerError(
+            f"Phase {phase} has no board yet.",
+            cure="Run `neuco-worker board publish` first.",
+            code="board.none",
+        )
     print(word_awards(from_json(boards[-1]), decimals=rules.decimals))

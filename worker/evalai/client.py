@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode
 import requests
 
 from scoring.errors import OrganizerError
-from worker.evalai.errors import NotFound, Unintelligible
+from worker.evalai.errors import ODD_ANSWER, NotFound, Unintelligible
 from worker.evalai.records import (
     Account,
     Challenge,
@@ -286,7 +286,7 @@ def checked_result(result: Mapping[str, Any], labels: Collection[str] | None = N
 
 def _items(document: Any) -> list[Any]:
     if not isinstance(document, list):
-        raise Unintelligible("EvalAI answered with something that is not a list.")
+        raise Unintelligible("EvalAI answered with something that is not a list.", cure=ODD_ANSWER)
     return document
 
 

@@ -71,6 +71,9 @@ class Unreachable(InfrastructureError):
         self.applied_unknown = applied_unknown
 
 
+ODD_ANSWER = "The worker tries again. If this continues, check evalai.server. If it is correct, report a bug in neuco-worker."
+
+
 class Unintelligible(Unreachable):
     """EvalAI answered with JSON that this worker does not understand."""
 

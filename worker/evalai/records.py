@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AliasPath, BeforeValidator, Field, TypeAdapter, ValidationError
 
-from worker.evalai.errors import Unintelligible
+from worker.evalai.errors import ODD_ANSWER, Unintelligible
 
 LARGEST_INTEGER = 2**63 - 1  # the largest that a database column holds
 LONGEST_ADDRESS = 1000  # characters
@@ -228,14 +228,16 @@ def read(kind: type[_Record], document: Any, record: str) -> _Record:
         Unintelligible: If it is not an object, or lacks a required field.
     """
     if not isinstance(document, dict):
-        raise Unintelligible(f"EvalAI answered with something that is not a {record}.")
+        raise Unintelligible(f"EvalAI answered with something that is not a {record}.", cure=ODD_ANSWER)
     # None of our keys is lost by this, and pydantic fails on a lone surrogate even in an unknown key.
     fields = {key: value for key, value in document.items() if key.isascii()}
     try:
         found: _Record = _adapter(kind).validate_python(fields)  # type: ignore[arg-type]  # classes are hashable
     except ValidationError as problem:
         field = ".".join(str(part) for part in problem.errors(include_input=False)[0]["loc"])
-        raise Unintelligible(f"EvalAI answered with a {record} without a usable “{field}”.") from None
+        raise Unintelligible(
+            f"EvalAI answered with a {record} without a usable “{field}”.", cure=ODD_ANSWER
+        ) from None
     return found
 
 

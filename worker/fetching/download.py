@@ -131,7 +131,8 @@ def check_address(url: str, allowed_hosts: Collection[str]) -> None:
         return
     raise OrganizerError(
         f"A submission's file is at {_origin(address)}, a host that is not allowed.",
-        cure="If this is EvalAI's file store, add the host to evalai.media_hosts. Otherwise someone may have edited the submission.",
+        cure="If this is EvalAI's file store, add the host to evalai.media_hosts."
+        " Otherwise someone may have edited the submission: ask the team.",
         code="download.host",
     )
 

@@ -13,7 +13,7 @@ import hashlib
 from datetime import datetime, timedelta
 
 from scoring.errors import ParticipantError
-from scoring.printable import count_of
+from scoring.printable import count_of, name_some
 from worker.state import State, SubmissionRow, Transaction
 
 PLACEHOLDER = hashlib.sha256(b"file_content").hexdigest()
@@ -62,7 +62,7 @@ def follow_placeholder(
 def unfinished() -> ParticipantError:
     """Return the error for an upload that was never finished."""
     return ParticipantError(
-        "The upload was not finished: instead of your file, EvalAI has its own placeholder, the text file_content.",
+        "The upload was not finished: instead of your file, EvalAI has its own placeholder, the word “file_content”.",
         cure="Submit the file again, and wait until the upload has finished.",
         code="file.upload_unfinished",
     )
@@ -119,7 +119,7 @@ def tell_of_old(tx: Transaction, *, now: datetime) -> None:
     if not old:
         tx.resolve_alert(ALERT, now=now)
         return
-    named = ", ".join(str(row.pk) for row in old[:NAMED])
+    named = name_some([str(row.pk) for row in old], NAMED)
     text = (
         f"{count_of(len(old), 'large upload is', 'large uploads are')} not finished after a day: {named}. EvalAI still has a placeholder"
         " instead of the file. "

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from scoring.printable import count_of
+from scoring.printable import count_of, name_some
 from worker.evalai import Message, Submission
 from worker.fetching import uploads
 from worker.state import ACTIVE, ANSWERED, COUNTED, RESTORED, OutboxKind, State, SubmissionRow, Transaction
@@ -141,7 +141,7 @@ def count_lost(tx: Transaction, listed: Iterable[Submission], *, now: datetime) 
     if not lost:
         tx.resolve_alert("restored", now=now)
         return
-    named = ", ".join(str(pk) for pk in sorted(lost)[:20])
+    named = name_some([str(pk) for pk in sorted(lost)], 20)
     text = (
         f"{count_of(len(lost), 'submission was', 'submissions were')} answered at EvalAI after the backup that this worker was restored"
         f" from: {named}. The state lacks what was answered, so the board does not show it. Re-run each of these submissions at EvalAI as a"

@@ -162,8 +162,8 @@ def freeze(session: OrganizerSession, phase: str, reason: str = "") -> bool:
         if kept_back and not tx.submissions(COUNTED | {State.SCORED}, phase=phase):
             raise OrganizerError(
                 f"No submission to phase {phase} has been scored yet."
-                " If you close the phase now, the values of later submissions would be shown.",
-                cure="Close the phase after it has ended.",
+                " If you close the phase now, the values of later submissions are no longer withheld.",
+                cure="Close the phase after a submission has been scored.",
                 code="freeze.empty",
             )
         show_values(tx, phase)

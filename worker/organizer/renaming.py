@@ -101,11 +101,12 @@ def _check(tx: Transaction, rows: list[SubmissionRow], names: set[str], pseudony
             code="rename.named",
         )
     others = {display_name(row.team) for row in tx.submissions() if row.team and row.team_key != key}
-    if pseudonym != display_name(pseudonym) or pseudonym in others | set(pseudonyms(tx).values()):
+    changed_form = display_name(pseudonym)
+    if pseudonym != changed_form or pseudonym in others | set(pseudonyms(tx).values()):
         raise OrganizerError(
             f"Another team is already called {pseudonym!r}."
-            if pseudonym == display_name(pseudonym)
-            else f"{pseudonym!r} cannot be shown unchanged: it would appear as {display_name(pseudonym)!r}.",
+            if pseudonym == changed_form
+            else f"{pseudonym!r} cannot be shown unchanged: it would appear as {changed_form!r}.",
             cure=f"Choose another pseudonym, for example “Team {key}”.",
             code="rename.pseudonym",
         )

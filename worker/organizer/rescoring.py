@@ -14,7 +14,7 @@ from typing import Any
 
 from scoring.engines.choice import choose
 from scoring.errors import InfrastructureError, OrganizerError, ParticipantError
-from scoring.printable import count_of
+from scoring.printable import count_of, name_some
 from worker.challenge.files import read_secret
 from worker.challenge.setups import PhaseSetup, put_on_record, read_record
 from worker.evaluation.corrections import correct
@@ -149,7 +149,9 @@ def _fetch_lost(
     with session.store.read() as tx:
         missing = _missing(session, tx, setup, _rows(tx, setup))
     if lost := _lost(missing):
-        named = "; ".join(f"{one.pk}: {reasons.get(one.pk, 'it has just gone')}" for one in lost[:5])
+        named = name_some(
+            [f"{one.pk}: {reasons.get(one.pk, 'it has just gone')}" for one in lost], separator="; "
+        )
         raise OrganizerError(
             f"The stored files of {count_of(len(lost), 'submission')} are missing and cannot be downloaded again ({named}).",
             cure="Restore the files from a backup, disqualify these submissions, or restore the old tasks. Nothing was changed.",

@@ -62,7 +62,7 @@ def install(source: Path, folder: Path, database: Path) -> None:
     ]
     if lost:
         raise OrganizerError(
-            f"{lost[0]} does not exist.",
+            f"{lost[0]} was not copied.",
             cure="The command copies only tasks/ and ids/. Copy this file by hand, or use an absolute path.",
             code="adopt.missing",
         )

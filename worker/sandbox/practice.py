@@ -71,6 +71,7 @@ class PracticeTeam:
         if not answer.ok:
             raise OrganizerError(
                 f"The sandbox refused the request ({answer.status_code}): {json.dumps(document)}",
+                cure="Correct what the answer names, and run the command again.",
                 code="sandbox.refused",
             )
         return document

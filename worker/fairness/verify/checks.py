@@ -130,23 +130,25 @@ def _nothing_left_out(
             f"{count_of(earlier, 'line of the public log is', 'lines of the public log are')} in format 1 and cannot be opened."
             " The content is taken on trust.",
         )
-    told = f"{sum(left.values())} entries in {len(left)} lines of the public log"
+    number = sum(left.values())
+    told = (
+        f"{count_of(number, 'entry', 'entries')} in {count_of(len(left), 'line')} of the public log"
+        f" {'has' if number == 1 else 'have'} not been opened"
+    )
     if not left:
         where = "Every other entry" if lost else "Every entry"
         yield consistent("register", f"{where} of the public log was opened.")
     elif len(later) == len(left):
-        yield not_revealed("register", f"{told} were made after the last reveal and have not been opened.")
+        yield not_revealed("register", f"{told}, because the last reveal was earlier.")
     elif waiting:
         yield not_revealed(
             "register",
-            f"{told} have not been opened: phase {', '.join(waiting)} was changed after its reveal.",
+            f"{told}: phase {', '.join(waiting)} was changed after its reveal.",
         )
     elif len(revealed) < len(names):
         yield not_revealed(
             "register",
-            f"{told} have not been opened: they belong to phases that have not been revealed, or are padding.",
+            f"{told}: not all phases have been revealed, and some entries may be padding.",
         )
     else:
-        yield contradicted(
-            "register", f"{told} have not been opened, although every phase has been revealed."
-        )
+        yield contradicted("register", f"{told}, although every phase has been revealed.")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from scoring.printable import count_of
+from scoring.printable import all_of, count_of, name_some
 from worker.fairness import receipts
 from worker.fairness.verify.growth import GROWING
 from worker.fairness.verify.public import SHOWN, History, PublicRepository
@@ -17,7 +17,6 @@ from worker.fairness.verify.verdict import (
     believed,
     consistent,
     contradicted,
-    name_some,
     not_revealed,
 )
 
@@ -208,6 +207,6 @@ def scores(phase: RevealedPhase) -> Verdict:
             )
     return phase.consistent(
         "scores",
-        f"the scores of all {len(phase.entries)} entries have a receipt in the public log, and were made after a commitment"
+        f"the scores of {all_of(len(phase.entries), 'entry', 'entries')} have a receipt in the public log, and were made after a commitment"
         " to their tasks",
     )

@@ -7,7 +7,7 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
-from scoring.printable import count_of
+from scoring.printable import all_of, count_of
 from scoring.protocol import ids_hash
 from worker.challenge.canonical import canonical
 from worker.fairness import manifests
@@ -61,9 +61,8 @@ def commitment(phase: RevealedPhase) -> Verdict:
             "commitment",
             f"commitment {later} was made after the reveal, and can be checked after another reveal",
         )
-    return phase.consistent(
-        "commitment", f"its {len(phase.manifest['tasks'])} tasks are the ones committed to"
-    )
+    tasks = count_of(len(phase.manifest["tasks"]), "task is the one", "tasks are the ones")
+    return phase.consistent("commitment", f"its {tasks} committed to")
 
 
 def splits(phase: RevealedPhase) -> Verdict:
@@ -101,7 +100,7 @@ def labels(phase: RevealedPhase) -> Verdict:
             return phase.contradicted(
                 "labels", f"the labels of task {task['identifier']} are not the ones committed to"
             )
-    return phase.consistent("labels", f"the labels of all {len(names)} tasks are the ones committed to")
+    return phase.consistent("labels", f"the labels of {all_of(len(names), 'task')} are the ones committed to")
 
 
 def same_labels(content: bytes, task: Mapping[str, Any]) -> bool:

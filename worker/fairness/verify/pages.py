@@ -17,6 +17,7 @@ from typing import Any
 
 from leaderboard import Board, Method, MoveKind, PhaseSite, Rules, Selection, Site, Standing, WaitingTeam
 from leaderboard.rendering import BEGIN, END, markdown, render
+from scoring.printable import name_some
 from worker.fairness import commitments, receipts, seal
 from worker.fairness.commitments import reveal_path
 from worker.fairness.verify.growth import HISTORY
@@ -27,7 +28,6 @@ from worker.fairness.verify.verdict import (
     believed,
     consistent,
     contradicted,
-    name_some,
     not_revealed,
 )
 from worker.participant.layout import list_path

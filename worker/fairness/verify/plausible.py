@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from scoring.engines.torch import TOLERANCE as OTHER_ENGINE
+from scoring.printable import all_of
 from scoring.protocol import Protocol
 from scoring.tasks import TaskType
 from worker.fairness.verify.revealed import RevealedPhase
@@ -47,7 +48,7 @@ def possible(phase: RevealedPhase) -> Verdict:
     return phase.consistent(
         "possible",
         (
-            f"the fold scores of all {len(phase.records)} entries are possible values, are as many as announced, and"
+            f"the fold scores of {all_of(len(phase.records), 'entry', 'entries')} are possible values, are as many as announced, and"
             " are the same for equal files"
         ),
     )

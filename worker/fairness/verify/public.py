@@ -304,7 +304,11 @@ def _files(commit: git.Commit, named: frozenset[str] | None) -> tuple[CommitFile
             others.append(str(blob.path))
             continue
         if blob.size > LIMIT_BYTES:
-            raise InfrastructureError(f"{blob.path} is too large to check.", code="verify.too_large")
+            raise InfrastructureError(
+                f"{blob.path} is too large to check.",
+                cure="Ask the organizers to remove this file from the branch, and run the command again.",
+                code="verify.too_large",
+            )
         blobs[str(blob.path)] = blob
     return CommitFiles(blobs), tuple(others)
 

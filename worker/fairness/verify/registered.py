@@ -10,7 +10,7 @@ from typing import Any
 from leaderboard import Board, PhaseSnapshot
 from leaderboard.ranking import REPLICATES, counted
 from leaderboard.ranking import board as boards
-from scoring.printable import count_of
+from scoring.printable import all_of, count_of
 from worker.fairness import events, receipts
 from worker.fairness.verify.decisions import decisions
 from worker.fairness.verify.facts import belong, unscored
@@ -71,7 +71,8 @@ def in_the_log(phase: RevealedPhase) -> Verdict:
         waited = datetime.fromisoformat(line["made_at"]) - moment
         if waited > CADENCES * timedelta(seconds=receipts.cadence(line)):
             late, longest = late + 1, max(longest, waited)
-    told = f"all {len(phase.events)} events of its register are in the public log, each in the next batch"
+    number = len(phase.events)
+    told = f"{all_of(number, 'event')} of its register {'is' if number == 1 else 'are'} in the public log, each in the next batch"
     if late:
         hours = longest.total_seconds() / 3600
         return phase.believed(
@@ -124,13 +125,16 @@ def replayed(phase: RevealedPhase, others: Mapping[str, RevealedPhase]) -> Verdi
     if (missing := _missing(phase, history, registers)) is not None:
         return missing
     if early:
+        older = "its first board is" if early == 1 else f"its first {early} boards are"
+        newer = "the last one follows" if last - early == 1 else f"the other {last - early} follow"
         return phase.believed(
             "replay",
-            f"its first {early} boards are older than the register; the other {last - early} follow from it",
+            f"{older} older than the register" + (f"; {newer} from it" if last > early else ""),
         )
     return phase.consistent(
         "replay",
-        f"all {last} boards follow from the register (the last one byte for byte), and no later board is missing",
+        f"{all_of(last, 'board')} {'follows' if last == 1 else 'follow'} from the register (the last one byte for byte), and no later board"
+        " is missing",
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from scoring.printable import all_of
 from worker.fairness import receipts
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import (
@@ -47,7 +48,7 @@ class PhaseSums:
         """The summary in one line."""
         if not self.revealed:
             return "Nothing of this phase has been revealed."
-        told = [f"scores of {self.recomputed} of {self.entries} submissions recomputed"]
+        told = [f"scores of {_some(self.recomputed, self.entries)} recomputed"]
         told += [
             f"{self.counts[worth]} {SHOWN_AS.get(worth, worth.value)}"
             for worth in Worth
@@ -99,11 +100,12 @@ class Report:
         """Say how many scores were recomputed, and that the others must be trusted."""
         rest = self.entries - self.recomputed
         if not rest:
-            return f"The scores of all {self.entries} submissions were recomputed from their files."
+            return f"The scores of {all_of(self.entries, 'submission')} were recomputed from {_files(self.entries)}."
         if not self.recomputed:
-            return f"No scores were recomputed: those of all {self.entries} submissions have to be taken on trust."
+            return f"No scores were recomputed: those of {all_of(self.entries, 'submission')} have to be taken on trust."
+        others = "those of the other one have" if rest == 1 else f"the other {rest} have"
         return (
-            f"The scores of {self.recomputed} of {self.entries} submissions were recomputed from their files; the other {rest} have to be"
+            f"The scores of {self.recomputed} of {self.entries} submissions were recomputed from their files; {others} to be"
             " taken on trust."
         )
 
@@ -186,7 +188,7 @@ def make_report(repository: PublicRepository, found: Iterable[Verdict]) -> Repor
                 believed(
                     "recomputed",
                     (
-                        f"The scores of {entries - recomputed} of {entries} submissions were not recomputed from their files: they"
+                        f"The scores of {_some(entries - recomputed, entries)} were not recomputed from {_files(entries)}: they"
                         " are taken on trust."
                     ),
                     phase=name,
@@ -199,6 +201,14 @@ def make_report(repository: PublicRepository, found: Iterable[Verdict]) -> Repor
             counts=Counter(one.worth for one in verdicts if one.phase == name),
         )
     return Report(repository=_checked(repository), phases=sums, verdicts=tuple(verdicts))
+
+
+def _some(number: int, entries: int) -> str:
+    return f"{number} of {entries} submissions" if entries > 1 else all_of(entries, "submission")
+
+
+def _files(entries: int) -> str:
+    return "its file" if entries == 1 else "their files"
 
 
 def _checked(repository: PublicRepository) -> dict[str, Any]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from scoring.printable import count_of
+from scoring.printable import count_of, name_some
 from worker.fairness import receipts, seal, succession
 from worker.fairness.signing import is_signed
 from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, name_some
+from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted
 
 
 def signatures(entries: Sequence[Mapping[str, Any]], chain: Sequence[Mapping[str, Any]]) -> Iterator[Verdict]:
@@ -79,7 +79,7 @@ def sealed(repository: PublicRepository, entries: Sequence[Mapping[str, Any]]) -
         )
         return
     if changed := sorted(seal.differing(document, repository.files)):
-        yield contradicted("seal", f"Changed since the challenge sealed them: {', '.join(changed[:5])}.")
+        yield contradicted("seal", f"Changed since the challenge sealed them: {name_some(changed)}.")
     elif document["head"] != receipts.head(repository.files.get(receipts.PATH)):
         yield contradicted("seal", "The seal belongs to another public log.")
     else:

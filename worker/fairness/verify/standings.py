@@ -18,7 +18,7 @@ import numpy as np
 from leaderboard import Board, PhaseSite, Site
 from leaderboard.ranking import Ranking, rank
 from leaderboard.rendering import Row, csv_cell, markdown, public_rows, team_cell, update_history
-from scoring.printable import count_of
+from scoring.printable import all_of, count_of
 from scoring.quality import mean_quality
 from worker.fairness.verify.growth import HISTORY
 from worker.fairness.verify.revealed import RevealedPhase
@@ -38,7 +38,7 @@ def ranks(phase: RevealedPhase) -> Verdict:
     changes = sum(earlier != later for earlier, later in pairwise(rules))
     told = f", by rules that changed {count_of(changes, 'time')}" if changes else ""
     return phase.consistent(
-        "ranks", f"the ranks of all {len(phase.boards)} boards follow from the published scores{told}"
+        "ranks", f"the ranks of {all_of(len(phase.boards), 'board')} follow from the published scores{told}"
     )
 
 

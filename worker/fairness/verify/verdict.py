@@ -5,7 +5,6 @@ Only a contradiction counts against the organizers. What must be trusted, or was
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -57,9 +56,3 @@ def believed(check: str, sentence: str, *, phase: str | None = None) -> Verdict:
 def not_revealed(check: str, sentence: str, *, phase: str | None = None) -> Verdict:
     """Return the verdict that something cannot be checked before more is published."""
     return Verdict(phase=phase, check=check, worth=Worth.NOT_REVEALED, sentence=sentence)
-
-
-def name_some(names: Sequence[str], most: int = 5) -> str:
-    """Name the first few files in a sentence, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more

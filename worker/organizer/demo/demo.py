@@ -203,7 +203,7 @@ def _wait(
             return
     raise InfrastructureError(
         f"The worker ended unexpectedly (exit status {process.returncode}).",
-        cure=f"The last lines of its log: {last_words(challenge)}",
+        cure=f"Look for the cause in the last lines of its log: {last_words(challenge)}",
         code="demo.worker_ended",
     )
 

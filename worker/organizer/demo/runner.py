@@ -84,7 +84,7 @@ def watch(
         if time.monotonic() - changed_at > patience_s and not ended:
             raise InfrastructureError(
                 f"There was no progress for {patience_s:.0f} seconds.",
-                cure=f"The last lines of the worker's log: {last_words(challenge)}",
+                cure=f"Look for the cause in the last lines of the worker's log: {last_words(challenge)}",
                 code=code,
             )
         time.sleep(0 if ended else LOOK_EVERY_S)

@@ -134,7 +134,8 @@ def _webhook(exam: Examination) -> Iterator[Finding]:
     if exam.configuration.alerts.webhook is None:
         yield warn(
             "alerts.webhook is not set, so alerts appear only in the log and in `status`.",
-            "Create an incoming webhook (Slack, Mattermost), and set alerts.webhook: file:./webhook.token",
+            "Create an incoming webhook (Slack, Mattermost), write its address into webhook.token,"
+            " and set alerts.webhook: file:./webhook.token",
         )
         return
     address = _webhook_address(exam)

@@ -88,7 +88,7 @@ def _queue(exam: Examination) -> Iterator[Finding]:
     queue = exam.configuration.evalai.queue
     if exam.remote.queue_breaks and isinstance(exam.remote.greeting, NeucoError):
         yield fail(
-            f"{exam.remote.greeting.sentence} It answers all other requests, so two challenges probably share the queue {queue}.",
+            f"{exam.remote.greeting.sentence} EvalAI answers all other requests, so two challenges probably share the queue {queue}.",
             "Ask EvalAI's administrators for your own queue, and enter its name as evalai.queue.",
         )
     elif isinstance(exam.remote.greeting, NotFound):

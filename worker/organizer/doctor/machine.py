@@ -28,7 +28,7 @@ def _state(exam: Examination) -> Iterator[Finding]:
     there = existing(folder)
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         yield fail(
-            f"The state cannot be kept in {folder}, because {there} is not a folder that this user may write to.",
+            f"The state cannot be kept in {folder}: {there} is not a folder that this user may write to.",
             "Create the folder for the user that runs the worker, or correct the key state.",
         )
     elif there == folder and folder.stat().st_mode & stat.S_IRWXO:

@@ -76,13 +76,14 @@ def _files(exam: Examination) -> Iterator[Finding]:
         yield skipped("Every phase still has example tasks or ids.")
     for file in exam.label_files():
         if file.fault is not None and file.fault.code not in _OWN_CHECK:
-            # This sentence may quote the file's first line, which holds a label if the header is missing.
-            sentence = (
-                f"{file.path} must begin with a header that has one column id and one column label."
-                if file.fault.code == "tasks.missing_columns"
-                else file.fault.sentence
-            )
-            yield fail(sentence, file.fault.cure)
+            # The fault quotes the file's first line, which holds a label if the header is missing.
+            if file.fault.code == "tasks.missing_columns":
+                yield fail(
+                    f"{file.path} must begin with a header that has one column id and one column label.",
+                    "Begin the file with the line id,label and separate with commas.",
+                )
+            else:
+                yield _told(file)
 
 
 @CHECKS.add("labels.numbers", "Every label is a finite number", needs=FILES)

@@ -44,7 +44,7 @@ SECTIONS = {
 ## Problems with a submitted file
 
 **Who sees it:** the participant, in the stderr file of a failed submission at EvalAI and from `neuco-check validate`. Each problem is
-shown with up to three examples from the file. If a file has more than one problem, the message lists them (at most 2,000 characters)
+shown with up to three examples from the file. If more than one problem is found, the message lists them (at most 2,000 characters)
 and has the code `file.invalid`. Only `scores.not_finite` depends on the hidden tasks; it can occur only where the configuration sets
 `standardize_embeddings: false`.
 """,

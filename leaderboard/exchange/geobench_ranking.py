@@ -241,7 +241,7 @@ def board_files(
     if not complete:
         raise OrganizerError(
             "No backbone has results on every dataset.",
-            cure="Complete the results of at least one backbone: it needs results on every dataset that any backbone has.",
+            cure="Complete the results of at least one backbone. It needs a result on every dataset in the folders.",
             code="geobench.none_complete",
         )
     fewest = {dataset: min(len(values[backbone][dataset]) for backbone in complete) for dataset in datasets}

@@ -85,8 +85,8 @@ def rank_table(
             )
     if not (math.isfinite(ghost_task) and ghost_task >= 0):
         raise _fault(
-            "The ghost task's spread is not a number of at least 0.",
-            "Use 0 to switch it off.",
+            "The option --ghost-task is not a number of at least 0.",
+            "Use a larger number, or 0 for no ghost task.",
             "rank.bad_ghost",
         )
     numbered = np.array([entry not in baselines for entry in table.entries])

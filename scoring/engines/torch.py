@@ -58,7 +58,7 @@ class TorchEngine(Engine):
         if device == "cuda" and not torch.cuda.is_available():
             raise OrganizerError(
                 "PyTorch does not find a CUDA device.",
-                cure="Check the driver and whether the CUDA build of torch is installed, or pass device='cpu'.",
+                cure="Check the driver and whether the CUDA build of torch is installed. In Python, you can pass device='cpu' instead.",
                 code="engine.device",
             )
         self.device = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device

@@ -181,7 +181,9 @@ def _follow(file: Path, phase: str | None, *, json_output: bool) -> None:
     if not boards:
         raise OrganizerError(
             f"{file} has no board{'' if phase is None else f' of phase {phase!r}'}.",
-            cure="Run the command without --phase to see all phases.",
+            cure="Run the command without --phase to see all phases."
+            if phase
+            else "Name the history of a challenge that has published a board.",
             code="runs.history",
         )
     if json_output:

@@ -237,7 +237,7 @@ def _follow_open(
         if row.state is not State.RECEIVED and tx.fact(RESTORED) is None:
             text = (
                 f"Submission {row.pk} was answered ({facts.status}) by another program while this worker processed it. The worker"
-                " leaves that answer. Check whether a second worker is running."
+                " does not change that answer. Check whether a second worker is running."
             )
             tx.raise_alert(f"elsewhere:{row.pk}", "submission.answered_elsewhere", text, now=now)
         cancel(tx, row, "answered by somebody else", now=now)

@@ -120,7 +120,7 @@ def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Callable[[s
             if lock.take():
                 raise InfrastructureError(
                     "No worker is running, so it is not known whether every submission to the phase has been answered.",
-                    cure="Start the worker, and then close the phase. Or add --now to close it without unanswered submissions.",
+                    cure="Start the worker, and then close the phase. Or add --now; submissions without an answer then do not count.",
                     code="freeze.no_worker",
                 )
             waiting = (
@@ -162,7 +162,7 @@ def freeze(session: OrganizerSession, phase: str, reason: str = "") -> bool:
         if kept_back and not tx.submissions(COUNTED | {State.SCORED}, phase=phase):
             raise OrganizerError(
                 f"No submission to phase {phase} has been scored yet."
-                " If you close the phase now, the values of later submissions are no longer withheld.",
+                " If you close the phase now, participants will see the mean Q of submissions that are scored later.",
                 cure="Close the phase after a submission has been scored.",
                 code="freeze.empty",
             )

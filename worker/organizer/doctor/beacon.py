@@ -49,8 +49,8 @@ def _source(exam: Examination) -> Iterator[Finding]:
     if new:
         phases_have = f"phase {new[0]} has" if len(new) == 1 else f"the phases {', '.join(new)} have"
         yield fail(
-            f"{source} was due to publish its value on {moment}, but {phases_have} not begun yet. Anyone who knows the value could choose"
-            " the splits.",
+            f"{source} was due to publish its value on {moment}, but {phases_have} not begun yet. With a known"
+            " value, the secret could be chosen to favor a team.",
             "Name a value in fairness.beacon that will be published in the future.",
         )
 

@@ -106,7 +106,8 @@ def _baselines(exam: Examination) -> Iterator[Finding]:
         if name in board.hidden_teams or is_host_team(name):
             yield warn(
                 f"“{name}” in leaderboard.baselines is the name of a team, but baselines are listed by their method names.",
-                "Write the method name of the hosts' submission at EvalAI, or mark that submission there as a baseline.",
+                "In leaderboard.baselines, write the method name of the hosts' submission. Or mark that submission as a baseline at"
+                " EvalAI.",
             )
 
 

@@ -150,7 +150,7 @@ def _latest(exam: Examination) -> Iterator[Finding]:
         shown, button = ("best", "Sort by latest") if wanted else ("latest", "Sort by best")
         address = f"{exam.configuration.evalai.server.rstrip('/')}/api/challenges/challenge/create/challenge_phase_split/{split.pk}/"
         change = json.dumps({"show_leaderboard_by_latest_submission": wanted})
-        dropped = "EvalAI ignores this setting of a bundle. " if wanted else ""
+        dropped = "The bundle asks for the other order, but EvalAI ignores that. " if wanted else ""
         yield warn(
             f"EvalAI's leaderboard of phase {codename} shows the {shown} submission of each team, but on the board the {phase.selection}"
             " one counts. Participants would see two different rankings.",

@@ -41,7 +41,7 @@ def _steps(exam: Examination) -> Iterator[Finding]:
             task = min(few, key=batches.__getitem__)
             steps, epochs = batches[task] * scoring.epochs, ceil(needed / batches[task])
             yield warn(
-                f"Phase {codename}: the probes of {len(few)} of {len(tasks)} tasks train too few steps to learn much. Those of {task}"
+                f"Phase {codename}: the probes of {len(few)} of {len(tasks)} tasks train for too few steps to learn much. Those of {task}"
                 f" train for {count_of(steps, 'step')} in each fold, but at least {needed:,} steps are needed with"
                 f" scoring.learning_rate {scoring.learning_rate:g} and {count_of(dim, 'value')} per embedding.",
                 f"Label more samples, set scoring.epochs to {epochs} or more, or use a smaller scoring.batch_size.",

@@ -141,7 +141,7 @@ class PhaseReport:
         if pooled is not None and random is not None and pooled <= random:
             yield (
                 f"{self.codename}: the pooled mean of the public data scores no better than random numbers ({pooled:g} and"
-                f" {random:g}). Either labels and data do not belong to the same ids, or the probes train too few steps"
+                f" {random:g}). Either labels and data do not belong to the same ids, or the probes train for too few steps"
                 " to learn: scoring.epochs × samples ÷ scoring.batch_size in each fold. Try more epochs."
             )
         for one in self.submissions:

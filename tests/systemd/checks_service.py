@@ -55,7 +55,7 @@ def ready(stage: Stage) -> None:
 
 
 def credentials(stage: Stage) -> None:
-    """The service alone gets the secrets; they are in no environment, command line or log; a missing one is named."""
+    """Only the service gets the secrets; they are in no environment, command line or log; a missing one is named."""
     with stage.service("credentials", token=False) as service:
         machine = stage.machine
         service.control("start", expect=1)

@@ -29,7 +29,7 @@ def kill_daemon(stage: Stage) -> None:
 
 
 def kill_child(stage: Stage) -> None:
-    """After SIGKILL of the process that evaluates, the same daemon tries again, and the participant sees nothing of it."""
+    """After SIGKILL of the process that evaluates, the same daemon tries again, and the participant notices nothing."""
     with stage.service("kill-child", LONG) as service:
         service.start()
         pk, daemon = service.submit("A"), service.pid()

@@ -162,7 +162,7 @@ class Submission(Section):
     max_megabytes: float = Field(
         1024,
         gt=0,
-        description="Size limit of a submitted file. After decompression, it may have four times this size.",
+        description="Size limit of a submitted file. After decompression, the limit is four times as high.",
     )
     deadline: float = Field(1800, gt=0, description="Seconds after which an evaluation is stopped.")
     memory_gigabytes: float = Field(

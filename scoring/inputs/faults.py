@@ -108,7 +108,7 @@ CATALOGUE: dict[str, Kind] = {
         cure="Write it with numpy.savez(file, ids=ids, embeddings=embeddings).",
     ),
     "npz.pickle": Kind(
-        one="An array in the NPZ file is a pickled object, which for safety is not opened",
+        one="An array in the NPZ file is a pickled object, which is not safe to open",
         cure="Save numpy.array(ids, dtype=str) and numpy.asarray(embeddings, dtype=numpy.float32).",
     ),
     "npz.shape": Kind(

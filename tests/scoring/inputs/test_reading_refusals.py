@@ -540,7 +540,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "npz pickled ids": (
         as_npz(ids=np.array(IDS, dtype=object), embeddings=table()),
         "npz.pickle",
-        "a pickled object, which for safety is not opened: the array ids.",
+        "a pickled object, which is not safe to open: the array ids.",
     ),
     "npz pickled values": (
         as_npz(ids=np.array(IDS), embeddings=table().astype(object)),

@@ -138,7 +138,10 @@ def _badge(phases: Sequence[ShownPhase]) -> bytes:
     for phase in phases:
         title = display_name(phase.site.title)
         if phase.waiting:
-            message, color = f"{title}: {len(phase.waiting)} teams, ranks at the end", "blue"
+            message, color = (
+                f"{title}: {len(phase.waiting)} {'team' if len(phase.waiting) == 1 else 'teams'}, ranks at the end",
+                "blue",
+            )
         if phase.board is None:
             continue
         competing = [row for row in phase.rows if row.rank is not None]

@@ -103,7 +103,9 @@ def _summary(phases: Sequence[ShownPhase]) -> str:
             entries = f"{len(phase.rows)} {'entry' if len(phase.rows) == 1 else 'entries'}"
             told.append(f"{title}: {entries}, last change {minute(phase.board.made_at)}")
         elif phase.waiting:
-            told.append(f"{title}: {len(phase.waiting)} teams, ranks at the end")
+            told.append(
+                f"{title}: {len(phase.waiting)} {'team' if len(phase.waiting) == 1 else 'teams'}, ranks at the end"
+            )
     return f"{'; '.join(told)}." if told else "No submission has been scored yet."
 
 

@@ -117,8 +117,8 @@ def rule_lines(phase: PhaseSite) -> tuple[str, ...]:
         f"{counted} {visible}{eligible}",
         (
             "A move is “own” if it follows the team's own new submission, and “passive” if others caused it: their submissions change task"
-            " ranks and weights. No entry of a group is behind the group's first entry with 95 % confidence. A mean Q below zero is"
-            " unreliable."
+            " ranks and weights. A group's first entry does not beat any other entry of the group with 95 % confidence. A mean Q below zero"
+            " is unreliable."
         ),
         shown,
         *((engines,) if phase.engines else ()),

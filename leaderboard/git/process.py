@@ -49,6 +49,8 @@ case "$1" in
 esac
 """
 
+ENDS_WITHIN_S = 2.0  # after SIGTERM; git needs milliseconds
+
 
 class GitProcess:
     """Runs git for one remote and its clones, one process at a time; another thread can stop it."""
@@ -69,7 +71,8 @@ class GitProcess:
         self._token = token
         self._ssh_key = ssh_key
         self._known_hosts = known_hosts
-        self._lock = threading.Lock()
+        # Notified when the process has ended; its lock guards the two fields below.
+        self._ended = threading.Condition()
         self._process: subprocess.Popen[bytes] | None = None
         self._stopped = False
 
@@ -90,7 +93,7 @@ class GitProcess:
         """
         environment = self._environment(network=network)
         environment["GIT_DIR"] = str(clone)
-        with self._lock:
+        with self._ended:
             if self._stopped:
                 raise _stopped()
             try:
@@ -125,8 +128,9 @@ class GitProcess:
             ) from error
         finally:
             _kill_group(process)
-            with self._lock:
+            with self._ended:
                 self._process = None
+                self._ended.notify_all()
         if self._stopped:
             raise _stopped()
         if process.returncode != 0:
@@ -136,11 +140,17 @@ class GitProcess:
         return out
 
     def stop(self) -> None:
-        """Kill the running process and refuse new ones; callable from another thread."""
-        with self._lock:
+        """End the running process and refuse new ones; callable from another thread.
+
+        SIGTERM comes first, because git then removes its locks. A lock that stays in a local repository blocks every push.
+        """
+        with self._ended:
             self._stopped = True
-            if self._process is not None:
-                _signal_group(self._process)
+            process = self._process
+            if process is not None:
+                _signal_group(process, signal.SIGTERM)
+                if not self._ended.wait_for(lambda: self._process is None, timeout=ENDS_WITHIN_S):
+                    _signal_group(process, signal.SIGKILL)
 
     def _environment(self, *, network: bool) -> dict[str, str]:
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
@@ -227,7 +237,7 @@ def _stopped() -> Cancelled:
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
     """Kill the process and its helpers, if they still run, and wait for it."""
-    _signal_group(process)
+    _signal_group(process, signal.SIGKILL)
     process.wait()
     for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe is not None:
@@ -235,6 +245,6 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
                 pipe.close()
 
 
-def _signal_group(process: subprocess.Popen[bytes]) -> None:
+def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+        os.killpg(process.pid, number)

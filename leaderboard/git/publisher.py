@@ -129,7 +129,7 @@ class Publisher:
 
         Raises:
             OrganizerError: The credentials were refused, the repository was not found, or the branch is protected.
-            InfrastructureError: The remote is unreachable or too slow, or others push during every attempt.
+            InfrastructureError: The remote is unreachable, too slow or locked, or others push during every attempt.
             Cancelled: :meth:`stop` was called.
         """
         renewed = False
@@ -137,13 +137,13 @@ class Publisher:
             try:
                 return self._publish_once(render, message, last)
             except TipMoved:
-                self._remote.remove_abandoned_lock(self._settings.branch)
+                self._remote.remove_abandoned_locks(self._settings.branch)
             except CloneDamaged as error:
                 if renewed:
                     raise _clone_unusable() from error
                 renewed = True
                 self._clone.discard()
-        raise InfrastructureError(
+        raise self._remote.locked(self._settings.branch) or InfrastructureError(
             "Someone else pushed to the leaderboard's branch during every attempt to push.",
             cure="The worker tries again.",
             code="leaderboard.busy",

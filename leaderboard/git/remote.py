@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -71,15 +72,30 @@ class Remote:
         """Return why this process cannot write to a local repository; None if it can, or if the repository is remote."""
         return None if self.folder is None else folder_fault(self.folder)
 
-    def remove_abandoned_lock(self, branch: str) -> None:
-        """Remove the lock that a killed push left on a branch of a local repository, because git would refuse every later push."""
-        if self.folder is None:
-            return
-        for root in (self.folder, self.folder / ".git"):
-            for lock in (root / "refs" / "heads" / f"{branch}.lock", root / "HEAD.lock"):
-                with contextlib.suppress(OSError):
-                    if time.time() - lock.stat().st_mtime > ABANDONED_S:
-                        lock.unlink()
+    def remove_abandoned_locks(self, branch: str) -> None:
+        """Remove the locks that a killed push left in a local repository, because git would refuse every later push."""
+        for lock in self._locks(branch):
+            with contextlib.suppress(OSError):
+                if time.time() - lock.stat().st_mtime > ABANDONED_S:
+                    lock.unlink()
+
+    def locked(self, branch: str) -> InfrastructureError | None:
+        """Return an error that names a lock on the branch of a local repository; None if there is no lock."""
+        for path in self._locks(branch):
+            if path.exists():
+                return InfrastructureError(
+                    f"Another git process has locked the leaderboard's branch, or was killed and left its lock: {path}.",
+                    cure=f"The worker tries again, and removes a lock that is older than {ABANDONED_S:.0f} seconds.",
+                    code="leaderboard.locked",
+                )
+        return None
+
+    def _locks(self, branch: str) -> Iterator[Path]:
+        """Yield where git would lock the branch in a local repository."""
+        if self.folder is not None:
+            for root in (self.folder, self.folder / ".git"):
+                yield root / "refs" / "heads" / f"{branch}.lock"
+                yield root / "HEAD.lock"
 
 
 def _bad_url(what: str, cure: str = "Use https://, ssh://, git@host:path or a local path.") -> OrganizerError:

@@ -296,9 +296,10 @@ def test_the_lock_of_a_killed_push_is_removed_once_it_is_old(tmp_path: Path, nam
     lock = remote / name
     lock.touch()
     os.utime(lock, (time.time() + 1000, time.time() + 1000))
-    with pytest.raises(InfrastructureError) as busy:
+    with pytest.raises(InfrastructureError) as locked:
         publisher(remote, tmp_path).publish(of(simple_site(["Beta"])), "Publish\n")
-    assert busy.value.code == "leaderboard.busy"
+    assert locked.value.code == "leaderboard.locked"
+    assert str(lock) in str(locked.value)
     assert lock.exists()
     os.utime(lock, (0, 0))
     assert publisher(remote, tmp_path).publish(of(simple_site(["Beta"])), "Publish\n").changed
@@ -529,7 +530,12 @@ def test_a_silent_server_times_out(tmp_path: Path, silent: str) -> None:
 
 def test_stop_ends_a_running_publication(tmp_path: Path, silent: str) -> None:
     """Another thread can stop a publication at once, and nothing is left running."""
-    ours = publisher(silent, tmp_path, timeout_s=100)
+    stop_once(lambda: bool(git_processes(silent)), publisher(silent, tmp_path, timeout_s=100))
+    until_gone(silent)
+
+
+def stop_once(reached: Callable[[], bool], ours: Publisher) -> None:
+    """Publish in another thread, and stop that as soon as a state is reached."""
     ended: list[BaseException] = []
 
     def run() -> None:
@@ -540,12 +546,25 @@ def test_stop_ends_a_running_publication(tmp_path: Path, silent: str) -> None:
 
     thread = threading.Thread(target=run)
     thread.start()
-    while not git_processes(silent) and thread.is_alive():
+    while not reached() and thread.is_alive():
         threading.Event().wait(0.01)
     ours.stop()
     thread.join(200)
     assert [type(error) for error in ended] == [Cancelled]
-    until_gone(silent)
+
+
+@pytest.mark.parametrize("trap", ["", "trap '' TERM\n"], ids=["ends", "ignores-sigterm"])
+def test_a_stopped_push_leaves_no_lock(tmp_path: Path, trap: str) -> None:
+    """The next push succeeds at once, though the stop comes while git has locked the branch; a hook cannot prevent the stop."""
+    remote, locked = bare(tmp_path / "remote.git"), tmp_path / "locked"
+    hook = remote / "hooks" / "reference-transaction"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\n{trap}[ $1 = prepared ] || exit 0\ntouch '{locked}'\nsleep 600\n")
+    hook.chmod(hook.stat().st_mode | stat.S_IXUSR)
+    stop_once(locked.exists, publisher(remote, tmp_path))
+    assert not list(remote.rglob("*.lock"))
+    hook.unlink()
+    assert publisher(remote, tmp_path).publish(of(simple_site()), "Publish\n").changed
 
 
 @pytest.mark.parametrize(

@@ -297,11 +297,16 @@ def silent() -> Iterator[Silent]:
     silent.close()
 
 
-def pass_seconds(worker: StepWorker, seconds: float) -> None:
-    """Let the given time pass whatever is under way, with a step every five seconds, the most that counts between two looks."""
+def pass_seconds(worker: StepWorker, seconds: float, *, calls_hang: bool = False) -> None:
+    """Let the given time pass, with a step every five seconds, the most that counts between two looks.
+
+    Unless calls to EvalAI are to hang, each of them ends first: a call of a few real milliseconds must not appear to take minutes.
+    """
     for _ in range(int(seconds / LOOK_S)):
         worker.clock.advance(LOOK_S)
         worker.step()
+        if not calls_hang:
+            worker.drive(lambda: not worker.daemon.intake.busy)
 
 
 def test_a_call_that_hangs_is_given_up(harness: Harness, worker: StepWorker, silent: Silent) -> None:
@@ -311,19 +316,19 @@ def test_a_call_that_hangs_is_given_up(harness: Harness, worker: StepWorker, sil
     harness.configure({"evalai": {"server": silent.url}})
     worker.reload()
     worker.drive(lambda: bool(silent.taken))
-    pass_seconds(worker, 70)
+    pass_seconds(worker, 70, calls_hang=True)
     assert worker.daemon.intake.busy
     assert not worker.daemon.intake.failing
-    pass_seconds(worker, 10)
+    pass_seconds(worker, 10, calls_hang=True)
     assert worker.daemon.intake.failing
     assert worker.daemon.intake.last_error is not None
     assert worker.daemon.intake.last_error.code == "act.timed_out"
-    pass_seconds(worker, 160)
+    pass_seconds(worker, 160, calls_hang=True)
     assert worker.alerts() == {"act.timed_out"}
     harness.configure({"evalai": {"server": evalai}})
     worker.reload()
     pk = harness.submit("A", embeddings(1))
-    pass_seconds(worker, 80)  # the call that is under way still hangs
+    pass_seconds(worker, 80, calls_hang=True)  # the call that is under way still hangs
     worker.drive()
     assert harness.status(pk) == "finished"
     assert worker.alerts() == set()
@@ -343,6 +348,7 @@ def test_a_webhook_that_hangs_is_given_up(harness: Harness, silent: Silent) -> N
         pass_seconds(worker, 10)
         worker.drive(lambda: len(silent.taken) > 1)
         pk = harness.submit("A", embeddings(1))
+        pass_seconds(worker, 5)  # the queue is read, while the webhook hangs
         worker.drive(lambda: worker.states().get(pk) == "published")
         with worker.store.read() as tx:
             assert [alert.code for alert in tx.alerts(unsent_only=True)] == ["queue.foreign"]
@@ -361,12 +367,12 @@ def test_a_push_that_hangs_is_given_up(harness: Harness, worker: StepWorker) -> 
     pass_seconds(worker, 120)  # of the worker's clock; git's own time-out goes by the machine's
     assert psutil.pid_exists(pid)
     assert len(harness.evalai.journal) > since
+    hook.unlink()  # for the next push, which may follow at once
     pass_seconds(worker, 15)
     error = worker.daemon.publishing.last_error
     assert error is not None
     assert error.code == "act.timed_out"
     harness.until(lambda: not psutil.pid_exists(pid))
-    hook.unlink()
     second = harness.submit("B", embeddings(2))
     worker.drive()
     assert {worker.state(first), worker.state(second)} == {State.PUBLISHED}
@@ -396,15 +402,12 @@ def test_a_file_that_hangs_is_given_up(harness: Harness, act: str) -> None:
     with harness.worker(checkpoint=gate) as worker:
         pk = harness.submit("A", embeddings(1))
         worker.drive(gate.reached)
-        for _ in range(59):
-            pass_seconds(worker, 10)
-            # a call of a few real milliseconds must not appear to take minutes of the worker's clock
-            worker.drive(lambda: not worker.daemon.intake.busy)
+        pass_seconds(worker, 590)
         assert worker.alerts() == set()
         other = harness.submit("B", embeddings(2))
         pass_seconds(worker, 20)
         assert worker.alerts() == {"act.timed_out"}
-        worker.wait(600)  # the next look
+        pass_seconds(worker, 600)  # until the next look
         worker.drive()
         assert worker.alerts() == set()
         assert {worker.state(pk), worker.state(other)} == {State.PUBLISHED}

@@ -150,7 +150,7 @@ def check(harness: Harness) -> None:
         assert all(post == posts[0] for post in posts), f"{pk} was told different things"
     assert harness.evalai.queue_length() == 0
     assert {(row["team"], row["submission"]) for row in harness.boards()} == expected_rows(harness)
-    assert not list((harness.state / "tmp").iterdir())
+    assert harness.leftovers == []
 
 
 @pytest.mark.parametrize(

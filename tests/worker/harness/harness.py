@@ -337,6 +337,14 @@ class Harness:
         return process
 
     @property
+    def leftovers(self) -> list[Path]:
+        """The worker's temporary folders, without that of a compression.
+
+        A stored file may be compressed at any time, and the end of the process cuts that off; the next start removes the folder.
+        """
+        return [path for path in (self.state / "tmp").iterdir() if not path.name.startswith("compress-")]
+
+    @property
     def log(self) -> str:
         """The log of this challenge's daemons."""
         return (self.folder / "daemon.log").read_text()

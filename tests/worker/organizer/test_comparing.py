@@ -48,7 +48,7 @@ def test_a_noisy_copy_is_named(tmp_path: Path, fork_server: ForkServer) -> None:
         assert found["compared"] == 3
         [copy] = found["near_copies"]  # type: ignore[misc]
         assert [sent["submission"] for sent in copy["submissions"]] == [first, second]
-        assert not list((harness.state / "tmp").iterdir())
+        assert harness.leftovers == []
         assert report("--no-compare")["compared"] is None
         with closing(harness.store()) as store, store.read() as tx:
             row = tx.get(third)

@@ -1,6 +1,6 @@
 """Turn the score matrix and facts about submissions into standings and published files.
 
-``rank`` ranks any table by dynamic rank. It is imported on first use, because scoring does not need it.
+``rank`` ranks any table by dynamic rank. It is imported on first use, because a process that only scores does not need it.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Embeddings and hidden tasks to score cells: a pure function.
+"""Turn embeddings and hidden tasks into a scorecard, as a pure function.
 
 These names are all that a Python caller needs; ``scoring/README.md`` has an example that runs. Each is imported on first use, so a tool
 that only reads tables does not load the modules that train probes.

@@ -8,8 +8,8 @@
     ├── InfrastructureError   network, disk, memory, a crash; trying again may help
     └── Cancelled             somebody asked to stop; nothing is wrong
 
-Only the first family ends a submission as FAILED on EvalAI. The other two keep it waiting, alert the organizer and retry. Any other
-exception counts as an infrastructure error, and its text is not shown to participants.
+Only a ParticipantError ends a submission as FAILED on EvalAI. After an OrganizerError or InfrastructureError it waits, the organizer gets
+an alert, and the worker tries again. Any other exception counts as an infrastructure error, and its text is not shown to participants.
 
 This module is in ``scoring`` because every package may import from ``scoring``.
 """

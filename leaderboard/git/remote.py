@@ -1,7 +1,7 @@
 """The address that the board is pushed to, and a check of a repository in a local folder.
 
-For a local repository git does not tell a read-only file system, a missing permission and a full disk apart: each is an "unpacker error" of
-the receiving process. A trial push writes nothing, so it finds none of them.
+For a local repository, git does not distinguish a read-only file system, a missing permission and a full disk: each is an "unpacker error"
+of the receiving process. A trial push writes nothing, so it finds none of them.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-# Weighted ranks are compared after rounding to 1e-9, because smaller differences depend on the order of summation.
+# Weighted ranks are compared after rounding to 1e-9, because smaller differences are rounding errors.
 DIGITS = 9
 LARGEST = 1e100  # largest score; its square is still finite
 

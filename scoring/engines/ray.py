@@ -1,11 +1,12 @@
 """The ray engine: the compiled kernel on a Ray cluster.
 
-One actor per node stays warm between submissions. Actors are detached and belong to the digest of our sources, so an upgrade makes new
-ones. A unit is put into the object store once. On each node, one thread per core trains on one copy of the rows, like the local engine's
-threads: a copy for each core would not fit into the cache that the cores share. A free core gets a range of folds, and goes on with the
-submission's next unit while others finish the previous one, see :mod:`scoring.engines.fold_scheduler`. If several submissions are scored
-at once, a core first trains for the one that came first, see :mod:`scoring.engines.turns`. The kernel scores every fold from its own seeds
-alone, so on equal processors the scores equal the local engine's to the bit, no matter how, or how often, the folds are handed out.
+One actor per node stays warm between submissions. Actors are detached, and their namespace is named after a digest of our sources, so an
+upgrade starts new ones. A unit is put into the object store once. On each node, one thread per core trains on one copy of the rows, like
+the local engine's threads: a copy for each core would not fit into the cache that the cores share. A free core gets a range of folds, and
+goes on with the submission's next unit while others finish the previous one, see :mod:`scoring.engines.fold_scheduler`. If several
+submissions are scored at once, a core first trains for the one that came first, see :mod:`scoring.engines.turns`. The kernel scores every
+fold from its own seeds alone, so on equal processors the scores equal the local engine's to the bit, no matter how, or how often, the folds
+are handed out.
 
 Folds that are lost with a node, an actor or an object are handed out again, and every second the engine starts actors on nodes that have
 none. Only the worker's machine and the cluster's nodes see labels. ray is an optional dependency; nothing imports this module unless the
@@ -47,7 +48,7 @@ START_WITHIN_S = 120.0  # if no actor has worked for this long, the cluster coun
 COPIED_BYTES = 2**28  # larger rows are not copied out of the object store
 OPEN_UNITS = 3  # units that are in the cluster at once: the previous, the current and the next one
 REACHED_WITHIN_S = 5.0  # for the head's port; ray itself would try for half a minute
-QUEUED = 8  # submissions whose calls an actor puts in order; those of more wait outside
+QUEUED = 8  # an actor puts the calls of this many submissions in order; calls of further submissions wait outside it
 TRIES = 5  # how often a range may be lost before the cluster counts as broken
 
 LOST = (

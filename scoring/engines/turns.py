@@ -1,6 +1,6 @@
 """Whose folds a free core trains: those of the submission that came first.
 
-If submissions shared the cores evenly, they would all end at the same time. Then the cores would wait until as many others are read.
+If submissions shared the cores evenly, they would all end at the same time, and the cores would be idle until the next ones are read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Turns:
 
     @contextmanager
     def take(self, job: str) -> Iterator[None]:
-        """Wait for a core, and have it until the block ends.
+        """Wait for a core, and hold it until the block ends.
 
         Args:
             job: The submission that the call belongs to.

@@ -24,10 +24,9 @@ ZERO = np.uint8(48)
 TEN = np.uint64(10)
 TENS = np.array([10**digits for digits in range(9)], dtype=np.uint64)
 THREE, WORD_BITS = np.uint64(3), np.uint64(64)
-# Exponents of the table. 10^-330 is 0; the caller of the table refuses it.
-SMALLEST, LARGEST = -330, 308
+# Exponents of the table; the smallest is well above the subnormal numbers, which lose digits.
+SMALLEST, LARGEST = -290, 308
 POWERS = np.array([float(f"1e{exponent}") for exponent in range(SMALLEST, LARGEST + 1)])
-LEAST_EXACT = -290  # below, powers of ten lose digits (subnormal), and so would the product
 DOUBT = 1e-15  # relative; more than two units in the last place of float64
 
 
@@ -130,7 +129,7 @@ def _read_rows(  # noqa: PLR0912, PLR0915, PLR0917 - one loop nest, because call
                 if mantissa == 0:
                     rows[count, target] = np.float32(0.0)
                 else:
-                    if exponent < LEAST_EXACT or exponent > LARGEST:
+                    if exponent < SMALLEST or exponent > LARGEST:
                         return count, line
                     value = np.float64(mantissa) * powers[exponent - SMALLEST]
                     low = np.float32(value * (1.0 - DOUBT))

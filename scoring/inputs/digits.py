@@ -3,7 +3,7 @@
 The first character is the lowest byte, as on every processor that numba supports.
 """
 
-# ruff: noqa: ARG001 - what numba and llvmlite call must take all that they hand over
+# ruff: noqa: ARG001 - numba and llvmlite call these functions with arguments that some do not need
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _load_word(typing: Any, text: Any, position: Any) -> Any:
 
 
 def _digit_bits(typing: Any, word: Any) -> Any:
-    """Return how many bits of a word are digits before its first other byte: 0, 8, … or 64.
+    """Return how many bits of a word come before its first byte that is not a digit: 0, 8, … or 64.
 
     Digits become 0 to 9 if the bits of "0" are flipped. Adding 118 to anything greater sets the highest bit of its byte, without a carry.
     """

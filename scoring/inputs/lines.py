@@ -68,7 +68,7 @@ class CarefulReader:
         return identifier if self.knows(identifier) else None
 
     def _is_comment(self, record: bytes, line: int) -> bool:
-        """Return whether a line that begins with # is a comment: it has not as many fields as a row, and no public id."""
+        """Return whether a line that begins with # is a comment: its number of fields differs from a row's, and it has no public id."""
         if not record.lstrip(b" \t").startswith(b"#"):
             return False
         if len(fields_of(record, line, Faults())) == len(self.columns.names):

@@ -41,7 +41,7 @@ class Block:
 
 @dataclass(kw_only=True)
 class Parsed:
-    """What one block held: ids, line numbers and, in as many rows altogether, values."""
+    """The content of one block: ids, line numbers, and arrays of values with as many rows in total."""
 
     identifiers: list[str] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Parsed:
     faulty_lines: int = 0
 
     def portions(self) -> Iterator[tuple[list[str], list[int], NDArray[np.float32]]]:
-        """Return ids, line numbers and values, as many of each at a time as there are rows in one array."""
+        """Yield each array of values with the ids and line numbers of its rows."""
         first = 0
         for rows in self.rows:
             last = first + len(rows)
@@ -161,12 +161,12 @@ def record_end(text: bytes, start: int) -> int:
 
 
 def read_header(block: Block, faults: Faults, *, most_columns: int) -> tuple[list[str], Block]:
-    """Return the names in the first record of a file, and what of its first block follows.
+    """Return the names in the first record of a file, and the rest of its first block.
 
     Args:
         block: The first block.
         faults: Where faults go.
-        most_columns: Most columns besides the first; of more the names are not even read.
+        most_columns: Most columns besides the first; if there are more, their names are not even read.
 
     Raises:
         Unreadable: If there are no names, or too many.
@@ -231,7 +231,7 @@ class BlockReader:
         """Read blocks in threads and return what they held, in order.
 
         Raises:
-            Unreadable: If ``stream`` did; first comes what was read before the unreadable place, because it has its faults too.
+            Unreadable: If ``stream`` raises it; what was read before is yielded first, because it may have faults too.
         """
         pending: deque[Future[Parsed]] = deque()
         stopped: Unreadable | None = None
@@ -290,7 +290,7 @@ class BlockReader:
     def _read_careful(
         self, text: bytes, position: int, line: int, row: NDArray[np.float32], parsed: Parsed
     ) -> bytes:
-        """Read one record and return it; a mark that never closes costs its line only, not all that follow."""
+        """Read one record and return it; a quotation mark that is never closed spoils only its own line."""
         record = text[position : record_end(text, position)]
         found = Faults()
         identifier = self._careful.read(record, line, row, found)

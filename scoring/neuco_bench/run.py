@@ -279,7 +279,7 @@ class _Join:
 
 
 def _join(task: LabeledTask, rows: Mapping[str, list[int]], *, normalize: bool) -> _Join:
-    """Join labels and embeddings; an id without an embedding drops out, and one with two embeddings stays twice."""
+    """Join labels and embeddings; an id without an embedding is left out, and one with two embeddings is kept twice."""
     pairs = [(label, row) for label, identifier in enumerate(task.ids) for row in rows.get(identifier, ())]
     if len(pairs) < MINIMUM_ROWS:
         raise OrganizerError(

@@ -23,7 +23,7 @@ class SizePoint:
         dim: Dimension N.
         run: Name of the run's folder.
         overall_q: Mean Q, NaN if a task has none.
-        overall_score: Mean of the mean scores likewise.
+        overall_score: Mean of the mean scores, NaN if a task has none.
         task_q: Q by task.
         task_scores: Mean score by task.
     """

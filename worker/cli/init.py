@@ -149,7 +149,7 @@ def _repository(answer: str) -> str:
     raise OrganizerError(
         f"{address!r} is not the address of a git repository.",
         cure="Give a URL such as https://github.com/organizer/challenge-leaderboard, or the path of a local bare repository such as"
-        f" ./board.git; or answer “{LATER}”, and enter the address into challenge.yaml afterwards.",
+        f" ./board.git; or answer “{LATER}”, and enter the address in challenge.yaml afterwards.",
         code="init.repository",
     )
 

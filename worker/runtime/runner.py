@@ -36,7 +36,7 @@ def unexpected(problem: Exception, where: str) -> InfrastructureError:
     )
     error = InfrastructureError(
         f"Unexpected {type(problem).__name__} in {where}.",
-        cure="The worker tries again. If this continues, report it as a bug in neuco-worker, with the log of this moment.",
+        cure="The worker tries again. If this continues, report it as a bug in neuco-worker, with the log of that minute.",
         code="unexpected",
     )
     error.__cause__ = problem

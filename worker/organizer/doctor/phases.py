@@ -45,7 +45,7 @@ def _ended(exam: Examination) -> Iterator[Finding]:
         if end is not None and end <= exam.clock():
             yield warn(
                 f"Phase {codename} ended on {end:%Y-%m-%d %H:%M} UTC, so EvalAI accepts no more submissions to it.",
-                "Move its end date on EvalAI, unless the phase is over.",
+                "Move its end date on EvalAI, unless it was meant to end then.",
             )
 
 

@@ -86,7 +86,7 @@ def rank_table(
     if not (math.isfinite(ghost_task) and ghost_task >= 0):
         raise _fault(
             "The option --ghost-task is not a number of at least 0.",
-            "Use a larger number, or 0 for no ghost task.",
+            "Use a number above 0, or 0 for no ghost task.",
             "rank.bad_ghost",
         )
     numbered = np.array([entry not in baselines for entry in table.entries])
@@ -127,9 +127,9 @@ def finite_number(text: str) -> float | None:
 def _score(text: str, entry: str, task: str) -> float:
     value = finite_number(text)
     if value is None:
-        found = _shown(text.strip()) if text.strip() else "nothing"
+        found = f"{_shown(text.strip())}, not a finite number," if text.strip() else "no score"
         raise _fault(
-            f"Entry {_shown(entry)} has {found} in task {_shown(task)}, which is not a finite number.",
+            f"Entry {_shown(entry)} has {found} in task {_shown(task)}.",
             "Fill in the cell or remove the entry. An entry needs a score in every task.",
             "rank.bad_score",
         )

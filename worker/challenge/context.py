@@ -64,9 +64,7 @@ class Context:
 
     def report(self, tx: Transaction, key: str, error: NeucoError, *, now: datetime) -> None:
         """Tell the organizer of an error that is not a participant's, within a transaction."""
-        text = f"{error.sentence} {error.cure}".strip()
-        if tx.raise_alert(key, error.code, text, now=now):
-            self.log.warning(text, event_key=error.code, alert=key)
+        tx.raise_alert(key, error.code, f"{error.sentence} {error.cure}".strip(), now=now)
 
     def clear_alert(self, key: str, *, now: datetime) -> None:
         """Resolve an alert, if it was raised."""
@@ -75,7 +73,6 @@ class Context:
         if raised:
             with self.store.write() as tx:
                 tx.resolve_alert(key, now=now)
-            self.log.info("Alert cleared.", event_key="alert.resolved", alert=key)
 
 
 def seconds(value: float) -> timedelta:

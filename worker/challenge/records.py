@@ -183,7 +183,7 @@ def unpack(packed: bytes, name: str) -> PhaseRecord:
     found = json.loads(document)
     if found["format"] != FORMAT:
         raise InfrastructureError(
-            f"The record of a phase has format {found['format']}; this version reads {FORMAT}.",
+            f"The record of a phase has format {found['format']}; this version reads only format {FORMAT}.",
             cure="Install the newer version that wrote it.",
             code="record.newer",
         )

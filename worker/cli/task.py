@@ -68,7 +68,7 @@ def new(
     if chosen not in TYPES:
         raise OrganizerError(
             f"{chosen!r} is not a task type.",
-            cure=f"Give --type, one of: {', '.join(TYPES)}.",
+            cure=f"Set --type to one of: {', '.join(TYPES)}.",
             code="task.bad_type",
         )
     if not NAME.match(folder.name):

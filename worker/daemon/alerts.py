@@ -1,6 +1,6 @@
 """Alerts: tell the organizer, once, what needs a person.
 
-An alert is raised under a key, and as long as it is raised it is sent only once. It appears in the log, in `status`, and at a
+An alert is raised under a key, and as long as it is raised it is logged and sent only once. It appears in the log, in `status`, and at a
 Slack-compatible webhook.
 """
 
@@ -27,7 +27,9 @@ PATIENCE = timedelta(minutes=1)  # with a failing state whose disk is fine: a lo
 
 
 class Alerting:
-    """Sends unsent alerts to the webhook, one at a time; also reports a failing state, although that cannot be recorded.
+    """Logs alerts, and sends them to the webhook, one at a time; also reports a failing state, although that cannot be recorded.
+
+    All alerts are logged here, no matter which part of the worker or which command raised them.
 
     Args:
         context: The worker's surroundings.
@@ -44,6 +46,7 @@ class Alerting:
             "emergency", context.store, wake=wake, checkpoint=checkpoint
         )
         self._retry = Retry()
+        self._logged: dict[str, datetime] = {}  # key of each active alert to the time when it was raised
         self._trouble: Trouble | None = None
 
     @property
@@ -57,24 +60,29 @@ class Alerting:
         return self._runner.late
 
     def step(self, now: datetime) -> bool:
-        """Record that an alert was sent, or send the next one."""
+        """Log what was raised or resolved; record that an alert was sent, or send the oldest that was not."""
         self._emergency.collect(now)
-        if self._runner.collect(now) is not None:
-            return True
-        if self._runner.busy:
-            return False
-        act = self.next_act(now)
-        if act is None:
-            return False
+        moved = self._runner.collect(now) is not None
+        with self._context.store.read() as tx:
+            active = tx.alerts()
+        self._log(active)
+        unsent = [alert for alert in active if alert.sent_at is None]
+        webhook = self._context.configuration.alerts.webhook
+        if moved or self._runner.busy or not unsent or webhook is None or not self._retry.due(now):
+            return moved
+        act = SendAlert(self._context, self._retry, unsent[0])
         return self._runner.start(act, self._context.configuration, now)
 
-    def next_act(self, now: datetime) -> SendAlert | None:
-        """Return the act that sends the oldest unsent alert, if there is one and the webhook may be tried."""
-        if self._context.configuration.alerts.webhook is None or not self._retry.due(now):
-            return None
-        with self._context.store.read() as tx:
-            unsent = tx.alerts(unsent_only=True)
-        return SendAlert(self._context, self._retry, unsent[0]) if unsent else None
+    def _log(self, active: list[Alert]) -> None:
+        """Log each alert once while it is active, and its end. A new process logs all active alerts once more."""
+        log = self._context.log
+        for alert in active:
+            if self._logged.get(alert.key) != alert.raised_at:
+                log.warning(alert.text, event_key=alert.code, alert=alert.key)
+        raised = {alert.key: alert.raised_at for alert in active}
+        for key in self._logged.keys() - raised.keys():
+            log.info("Alert cleared.", event_key="alert.resolved", alert=key)
+        self._logged = raised
 
     def emergency(self, error: NeucoError, now: datetime) -> None:
         """Report once that the state itself fails and cannot record this; :meth:`calm` ends the failure."""

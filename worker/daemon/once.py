@@ -140,16 +140,16 @@ def reasons(worker: Worker, left: Waiting) -> Iterator[str]:
     if not worker.intake.drained:
         yield "EvalAI's queue and its list of submissions were not read to the end."
     if left.active:
-        yield f"{_waits(left.active)} for scores or for the moment of the answer."
+        yield f"{_waits(left.active)} to be scored or answered."
     if left.stuck:
         yield f"{_waits(left.stuck)} after failures; see `neuco-worker status`."
     if left.paused:
         yield f"{_waits(left.paused)} for `challenge resume`, because scoring is paused."
     if left.owed:
-        calls = "1 call to EvalAI (an answer, or a message to delete) is"
+        calls = "1 call to EvalAI (to answer, or to delete a message) has"
         if left.owed > 1:
-            calls = f"{left.owed} calls to EvalAI (answers, or messages to delete) are"
-        yield f"{calls} still owed."
+            calls = f"{left.owed} calls to EvalAI (to answer, or to delete a message) have"
+        yield f"{calls} not been made yet."
     if left.board:
         error = worker.publishing.last_error
         yield "The last board was not pushed." if error is None else error.sentence

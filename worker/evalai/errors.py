@@ -5,7 +5,7 @@
     InfrastructureError
     ├── Unreachable       network, time-out, 5xx, HTML or an incomplete answer; ``applied_unknown`` for writes
     │   └── Unintelligible  JSON, but not in EvalAI's form
-    └── Throttled         too many calls in this minute; ``retry_after_s``
+    └── Throttled         too many calls within a minute; ``retry_after_s``
     OrganizerError
     ├── TokenRefused      the token is expired, blacklisted, of the wrong kind or unknown; ``reason``
     ├── NotPermitted      the token is good, but its owner is not a host of this challenge
@@ -81,7 +81,7 @@ class Unintelligible(Unreachable):
 
 
 class Throttled(InfrastructureError):
-    """EvalAI refuses calls for a while, because there were too many in this minute."""
+    """EvalAI refuses calls for a while, because there were too many within a minute."""
 
     usual_code = "evalai.throttled"
 
@@ -172,7 +172,7 @@ def failure(
     """
     if status == 429:
         return Throttled(
-            f"EvalAI refused to {what}, because this account made too many calls in this minute.",
+            f"EvalAI refused to {what}, because this account made too many calls within a minute.",
             cure="The worker waits and tries again. If this continues, use a separate account for other programs, or lower"
             " evalai.requests_per_minute.",
             retry_after_s=_retry_after(headers.get("Retry-After")),
@@ -191,7 +191,7 @@ def failure(
     if status >= 500 or status == 408 or not readable:
         return Unreachable(
             f"EvalAI did not send a usable answer to the request to {what} (HTTP {status}).",
-            cure="The worker tries again. If this continues, check evalai.server and whether EvalAI is up.",
+            cure="A running worker tries again. If this continues, check evalai.server and whether EvalAI is up.",
             applied_unknown=write and (status >= 500 or status == 408 or 200 <= status < 300),
         )
     if 200 <= status < 300:

@@ -93,7 +93,7 @@ class Transport:
             kind = type(problem).__name__
             return b"", Unreachable(
                 f"The request to {what} did not reach EvalAI, or its answer did not arrive ({kind}).",
-                cure="The worker tries again. If this continues, check the network and evalai.server.",
+                cure="A running worker tries again. If this continues, check the network and evalai.server.",
                 applied_unknown=write and sent,
             )
         error = failure(

@@ -138,7 +138,7 @@ class ScoreSubmission(ChildAct[Result]):
     def recorded(self, result: Result, now: datetime) -> None:
         """Log it."""
         self._context.log.info(
-            "Submission scored, but the phase was recorded again meanwhile; it will be scored again."
+            "Submission scored, but the phase was recorded again meanwhile; the submission will be scored again."
             if self._outdated
             else "Submission scored.",
             event_key="evaluate.outdated" if self._outdated else "evaluate.done",

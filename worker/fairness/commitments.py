@@ -180,7 +180,7 @@ def _draws(
     if datetime.fromisoformat(draw["at"]) <= now:
         raise OrganizerError(
             f"The value of {draw['source']} in fairness.beacon was already published, on {draw['at']}.",
-            cure="Name a value that will be published in the future. A value that is already known could have been chosen.",
+            cure="Name a value that will be published in the future. With a known value, the secret could be chosen to favor a team.",
             code="beacon.past",
         )
     return {setup.codename: draw for setup in fresh}

@@ -122,7 +122,7 @@ def tell_of_old(tx: Transaction, *, now: datetime) -> None:
     named = name_some([str(row.pk) for row in old], NAMED)
     text = (
         f"{count_of(len(old), 'large upload is', 'large uploads are')} not finished after a day: {named}. EvalAI still has a placeholder"
-        " instead of the file. "
-        "Ask each team to submit again, and cancel the submission at EvalAI. Other submissions are not delayed."
+        " instead of the file. Ask each team to submit again, and cancel the old submission at EvalAI as a host. Other submissions are not"
+        " delayed."
     )
     tx.raise_alert(ALERT, "upload.unfinished", text, now=now)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
+from scoring.errors import OrganizerError
 from scoring.printable import count_of, name_some
 from worker.evalai import Message, Submission
 from worker.fetching import uploads
@@ -18,6 +19,10 @@ from worker.state import ACTIVE, ANSWERED, COUNTED, RESTORED, OutboxKind, State,
 WAITING = frozenset({"submitted", "queued", "running", "resuming"})
 """Statuses that ask for an answer."""
 ANSWERED_REMOTELY = frozenset({"finished", "failed"})
+
+EDITED = (
+    "Someone may have edited the submission: ask the team to undo this. Until then, the submission waits."
+)
 
 _FILE_PLACE = re.compile(r"/challenge_(\d+)/phase_(\d+)/submission_(\d+)/")
 
@@ -243,9 +248,8 @@ def _follow_open(
         cancel(tx, row, "answered by somebody else", now=now)
         return
     fault = disagreement(row, facts, challenge=challenge)
-    if fault:
-        code, reason = fault
-        hold(tx, row, code, reason, now=now)
+    if fault is not None:
+        hold(tx, row, fault, now=now)
         return
     if row.disputed:
         tx.note(row.pk, hold=None, hold_reason=None)
@@ -312,42 +316,40 @@ def link_rerun(tx: Transaction, facts: Submission) -> None:
         tx.note(old, superseded_by=facts.pk)
 
 
-def disagreement(row: SubmissionRow, facts: Submission, *, challenge: int) -> tuple[str, str] | None:
-    """Return the contradiction in the facts of a submission that is to be scored, if any, as (code, sentence for the organizer)."""
+def disagreement(row: SubmissionRow, facts: Submission, *, challenge: int) -> OrganizerError | None:
+    """Return the contradiction in the facts of a submission that is to be scored, if there is one."""
     if row.phase is None:
-        return unconfigured(row)
+        return OrganizerError(
+            f"Submission {row.pk} is for EvalAI phase {row.phase_pk}, which is not in the configuration.",
+            cure="Add the phase under `phases` and reload the worker. Until then, the submission waits.",
+            code="facts.phase_unconfigured",
+        )
     if facts.phase_pk != row.phase_pk:
-        return (
-            "facts.phase_differs",
-            f"Submission {row.pk} was sent to phase {row.phase_pk}, but EvalAI now says phase {facts.phase_pk}. Someone may have edited the"
-            " submission.",
+        return OrganizerError(
+            f"Submission {row.pk} was sent to phase {row.phase_pk}, but EvalAI now says phase {facts.phase_pk}.",
+            cure=EDITED,
+            code="facts.phase_differs",
         )
     if row.message_phase not in (None, row.phase_pk):
-        return (
-            "facts.phase_differs",
-            f"Submission {row.pk} was sent to phase {row.phase_pk}, but its message in EvalAI's queue says phase {row.message_phase}."
-            " Someone may have edited the submission.",
+        return OrganizerError(
+            f"Submission {row.pk} was sent to phase {row.phase_pk}, but its message in EvalAI's queue says phase {row.message_phase}.",
+            cure=EDITED,
+            code="facts.phase_differs",
         )
     place = _FILE_PLACE.search(facts.input_file or "")
     if place is None or int(place.group(1)) != challenge or int(place.group(2)) != row.phase_pk:
-        return (
-            "facts.file_elsewhere",
-            f"The input file of submission {row.pk} is not in the folder of phase {row.phase_pk}. Someone may have edited the submission.",
+        return OrganizerError(
+            f"The input file of submission {row.pk} is not in the folder of phase {row.phase_pk}.",
+            cure=EDITED,
+            code="facts.file_elsewhere",
         )
     if _without_query(facts.input_file) != _without_query(row.input_file):
-        return (
-            "facts.file_replaced",
+        return OrganizerError(
             f"The input file of submission {row.pk} was replaced at EvalAI after it was submitted.",
+            cure=EDITED,
+            code="facts.file_replaced",
         )
     return None
-
-
-def unconfigured(row: SubmissionRow) -> tuple[str, str]:
-    """Return that its phase is not configured, as (code, sentence for the organizer)."""
-    return (
-        "facts.phase_unconfigured",
-        f"Submission {row.pk} is for EvalAI phase {row.phase_pk}, which is not in the configuration.",
-    )
 
 
 def _without_query(url: str | None) -> str:
@@ -363,10 +365,10 @@ def cancel(tx: Transaction, row: SubmissionRow, reason: str, *, now: datetime) -
         tx.log("cancelled", actor="evalai", now=now, submission=row.pk, reason=reason)
 
 
-def hold(tx: Transaction, row: SubmissionRow, code: str, reason: str, *, now: datetime) -> None:
+def hold(tx: Transaction, row: SubmissionRow, error: OrganizerError, *, now: datetime) -> None:
     """Put a submission on hold until a person acts, and alert that person."""
-    tx.note(row.pk, hold=code, hold_reason=reason)
-    tx.raise_alert(f"hold:{row.pk}", code, f"{reason} The submission waits.", now=now)
+    tx.note(row.pk, hold=error.code, hold_reason=error.sentence)
+    tx.raise_alert(f"hold:{row.pk}", error.code, error.message, now=now)
 
 
 def supersede_older(tx: Transaction, pk: int, *, now: datetime) -> None:

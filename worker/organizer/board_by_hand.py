@@ -161,8 +161,8 @@ def freeze(session: OrganizerSession, phase: str, reason: str = "") -> bool:
         kept_back = withholds(tx, phase) or (setup is not None and setup.rules.shown == "at_end")
         if kept_back and not tx.submissions(COUNTED | {State.SCORED}, phase=phase):
             raise OrganizerError(
-                f"No submission to phase {phase} has been scored yet."
-                " If you close the phase now, participants will see the mean Q of submissions that are scored later.",
+                f"No submission to phase {phase} has been scored yet. Closing the phase now would end shown: at_end, so participants would"
+                " see the mean Q of submissions that are scored later.",
                 cure="Close the phase after a submission has been scored.",
                 code="freeze.empty",
             )

@@ -19,7 +19,7 @@ from worker.publishing.beacon import record_commitments
 from worker.publishing.boards import PendingBoards
 from worker.publishing.changes import HISTORY
 from worker.publishing.contents import push_contents
-from worker.publishing.last_push import REWRITTEN, record_commit
+from worker.publishing.last_push import record_commit
 from worker.state import Completed, State, Transaction
 
 README = "README.md"
@@ -69,11 +69,6 @@ class PushBoard(PublishAct[Pushed]):
         if result.published.changed:
             commit = result.published.commit
             self._context.log.info("Board pushed.", event_key="board.pushed", commit=commit)
-        if result.published.rewritten:
-            self._context.log.warning(
-                "Branch history was rewritten by someone else; the leaderboard was pushed again.",
-                event_key=REWRITTEN,
-            )
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Add to the state what it lacks of the public log; report every other failure."""

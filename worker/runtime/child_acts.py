@@ -90,7 +90,7 @@ class Died(InfrastructureError):
     """
 
     def __init__(self, status: int) -> None:
-        reason = f"by signal {-status}" if status < 0 else f"with exit status {status}"
+        reason = f"on signal {-status}" if status < 0 else f"with exit status {status}"
         super().__init__(f"A process ended {reason}.")
         self.status = status
         self.reason = reason

@@ -20,21 +20,19 @@ LOG_UNSEEN = "log_unseen"  # set while a restored state may lack lines of the pu
 class Notices(Tables):
     """Methods for alerts, the audit trail and facts."""
 
-    def raise_alert(self, key: str, code: str, text: str, *, now: datetime) -> bool:
-        """Raise an alert about something that needs a person; return whether it is new."""
+    def raise_alert(self, key: str, code: str, text: str, *, now: datetime) -> None:
+        """Raise an alert about something that needs a person."""
         table = schema.alerts
         row = self._connection.execute(sa.select(table).where(table.c.key == key)).first()
         if row is None:
             self._connection.execute(
                 table.insert().values(key=key, code=code, text=text, raised_at=now, seen_at=now, count=1)
             )
-            return True
-        again = row.resolved_at is not None
+            return
         values: dict[str, Any] = {"code": code, "text": text, "seen_at": now, "count": table.c["count"] + 1}
-        if again:
+        if row.resolved_at is not None:
             values |= {"raised_at": now, "sent_at": None, "resolved_at": None, "count": 1}
         self._connection.execute(table.update().where(table.c.key == key).values(values))
-        return again
 
     def resolve_alert(self, key: str, *, now: datetime) -> None:
         """Resolve an alert."""
@@ -43,13 +41,12 @@ class Notices(Tables):
             table.update().where(table.c.key == key, table.c.resolved_at.is_(None)).values(resolved_at=now)
         )
 
-    def alerts(self, *, unsent_only: bool = False) -> list[Alert]:
+    def alerts(self) -> list[Alert]:
         """Return unresolved alerts, the oldest first."""
         table = schema.alerts
-        query = sa.select(table).where(table.c.resolved_at.is_(None)).order_by(table.c.raised_at)
-        if unsent_only:
-            query = query.where(table.c.sent_at.is_(None))
-        return self._all(Alert, query)
+        return self._all(
+            Alert, sa.select(table).where(table.c.resolved_at.is_(None)).order_by(table.c.raised_at)
+        )
 
     def alert_sent(self, alert: Alert, *, now: datetime) -> None:
         """Record that the organizer was told, unless the alert was resolved and raised again meanwhile."""

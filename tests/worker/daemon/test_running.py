@@ -122,14 +122,14 @@ def test_once_waits_for_the_next_answer_but_not_for_a_retry(harness: Harness, wo
 NOTHING = Waiting(active=0, stuck=0, paused=0, owed=0, board=False)
 LEFT: dict[str, tuple[Waiting, list[str]]] = {
     "nothing": (NOTHING, []),
-    "one active": (replace(NOTHING, active=1), ["1 submission waits for scores"]),
-    "two active": (replace(NOTHING, active=2), ["2 submissions wait for scores"]),
+    "one active": (replace(NOTHING, active=1), ["1 submission waits to be scored or answered."]),
+    "two active": (replace(NOTHING, active=2), ["2 submissions wait to be scored or answered."]),
     "one stuck": (replace(NOTHING, stuck=1), ["1 submission waits after failures"]),
     "two stuck": (replace(NOTHING, stuck=2), ["2 submissions wait after failures"]),
     "one paused": (replace(NOTHING, paused=1), ["1 submission waits for `challenge resume`"]),
     "two paused": (replace(NOTHING, paused=2), ["2 submissions wait for `challenge resume`"]),
-    "one call": (replace(NOTHING, owed=1), ["1 call to EvalAI (an answer, or a message to delete) is"]),
-    "two calls": (replace(NOTHING, owed=2), ["2 calls to EvalAI (answers, or messages to delete) are"]),
+    "one call": (replace(NOTHING, owed=1), ["1 call to EvalAI (to answer, or to delete a message) has"]),
+    "two calls": (replace(NOTHING, owed=2), ["2 calls to EvalAI (to answer, or to delete a message) have"]),
     "a board": (replace(NOTHING, board=True), ["The last board was not pushed."]),
     "several": (replace(NOTHING, active=1, owed=1, board=True), ["1 submission", "1 call", "The last board"]),
 }

@@ -136,15 +136,18 @@ def test_the_database_is_private(tmp_path: Path) -> None:
 def test_an_alert_is_new_only_once_until_it_is_resolved(store: Store) -> None:
     """A repeated problem is only counted; after its end it is new again."""
     with store.write() as tx:
-        assert tx.raise_alert("k", "code", "text", now=NOW)
-        assert not tx.raise_alert("k", "code", "text", now=NOW)
-        assert tx.alerts()[0].count == 2
-        tx.alert_sent(tx.alerts()[0], now=NOW)
-        assert tx.alerts(unsent_only=True) == []
-        tx.resolve_alert("k", now=NOW)
+        later = NOW + timedelta(seconds=1)
+        tx.raise_alert("k", "code", "text", now=NOW)
+        tx.raise_alert("k", "code", "text", now=later)
+        [alert] = tx.alerts()
+        assert (alert.count, alert.raised_at, alert.seen_at) == (2, NOW, later)
+        tx.alert_sent(alert, now=later)
+        assert tx.alerts()[0].sent_at == later
+        tx.resolve_alert("k", now=later)
         assert tx.alerts() == []
-        assert tx.raise_alert("k", "code", "text", now=NOW)
-        assert len(tx.alerts(unsent_only=True)) == 1
+        tx.raise_alert("k", "code", "text", now=later)
+        [alert] = tx.alerts()
+        assert (alert.count, alert.raised_at, alert.sent_at) == (1, later, None)
     store.close()
 
 

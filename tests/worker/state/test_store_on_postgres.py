@@ -174,8 +174,9 @@ def test_attempts_outbox_alerts_and_facts(store: Store) -> None:
         tx.owe(OutboxKind.DELETE, 1, now=NOW, receipt="new")
         (owed,) = tx.owed(OutboxKind.DELETE)
         assert owed.receipt == "new"
-        assert tx.raise_alert("k", "code", "text", now=NOW)
-        assert not tx.raise_alert("k", "code", "text", now=NOW)
+        tx.raise_alert("k", "code", "text", now=NOW)
+        tx.raise_alert("k", "code", "text", now=NOW)
+        assert [alert.count for alert in tx.alerts()] == [2]
         tx.set_fact("mode", "pause")
         tx.set_fact("mode", "drain")
         assert tx.fact("mode") == "drain"

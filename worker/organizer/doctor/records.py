@@ -102,8 +102,8 @@ def _terms(exam: Examination) -> Iterator[Finding]:
         if stated is not None and stated != rule:
             codenames = ", ".join(codename for codename in rules if rules[codename] == rule)
             yield fail(
-                f"bundle.zip: the terms do not say whose embeddings the reveal publishes. For {codenames}, fairness.publish_files is"
-                f" {rule}, but the terms {f'describe {stated}' if stated else 'contain no sentence about it that `doctor` recognizes'}.",
+                f"bundle.zip: the terms do not match fairness.publish_files, which is {rule} for {codenames}: the terms"
+                f" {f'describe {stated}' if stated else 'contain no sentence about it that `doctor` recognizes'}.",
                 f"Write in bundle/{TERMS}: “the organizers publish the embeddings of {published(rule)}”. Then pack the bundle again:"
                 f" neuco-worker bundle {exam.base}. If the terms are on EvalAI already, edit them there.",
             )

@@ -72,7 +72,7 @@ def _revision(connection: sa.Connection) -> str | None:
 def _refuse_unknown(revision: str) -> None:
     if revision not in REVISIONS:
         raise OrganizerError(
-            f"The state was written by a newer version of neuco-worker (tables {revision}; this one knows up to {HEAD}).",
+            f"The state was written by a newer version of neuco-worker (database format {revision}; this version reads up to {HEAD}).",
             cure="Install that version again, or restore the backup that was made before the upgrade.",
             code="state.newer",
         )

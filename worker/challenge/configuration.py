@@ -57,7 +57,7 @@ class Configuration(Section):
     @model_validator(mode="before")
     @classmethod
     def _named_after_phases(cls, document: Any) -> Any:
-        """Give each phase the keys that are named after it, unless the file has them."""
+        """Set the defaults that contain a phase's codename."""
         phases = document.get("phases") if isinstance(document, dict) else None
         if not isinstance(phases, dict):
             return document

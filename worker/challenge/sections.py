@@ -14,7 +14,7 @@ from scoring.loopback import is_loopback
 from scoring.protocol import Recipe
 
 NAMED_AFTER = "named_after_the_phase"
-"""What a phase's key has if nothing is said: a text with the phase's codename in it."""
+"""Marks a key of a phase whose default is a text that contains the phase's codename."""
 AT_ONCE_ON_RAY = 4
 """What ``at_once: auto`` is on a cluster. With one at a time it would wait while a file is read."""
 BEACONS = ("drand", "none")  # besides SOURCE@TIME
@@ -90,7 +90,7 @@ class Phase(Section):
 
     @classmethod
     def named_after(cls, codename: str) -> dict[str, str]:
-        """Return the values of keys that are called after the phase where nothing is said."""
+        """Return the defaults that contain the phase's codename, by key."""
         extras = {key: field.json_schema_extra for key, field in cls.model_fields.items()}
         return {
             key: str(extra[NAMED_AFTER]).format(codename=codename)
@@ -281,7 +281,7 @@ class Leaderboard(Section):
         "without a rank. Submissions that EvalAI marks as baselines have no rank either; if a participant sent such a "
         "submission, it is shown under the team's name.",
     )
-    hidden_teams: list[str] = Field([], description="Teams that are left out of the board.")
+    hidden_teams: list[str] = Field([], description="Names of teams that are left off the board.")
     baselines_weigh: bool = Field(
         True,
         description="Whether baselines count in the task weights and in the ranks per task, as in 2025.",
@@ -298,7 +298,7 @@ def read_source(rule: str) -> tuple[str, datetime]:
     """Read ``SOURCE@TIME``.
 
     Raises:
-        ValueError: If it is not that; the time needs its distance to UTC.
+        ValueError: If it is not that; the time needs a UTC offset.
     """
     source, sign, text = (part.strip() for part in rule.rpartition("@"))
     if not sign:

@@ -153,8 +153,8 @@ def _verify(result: DemoResult, console: Console) -> None:
         whose = f"{ranked[-1]['team']}, who came last and kept the receipt, can check the result with"
     told = "Both phases are now closed, and the hidden tasks are published (the web page shows them)"
     undrawn = (
-        "The demo draws no public random value, because you would have to wait for it: that its splits were not"
-        " chosen has to be taken on trust. `neuco-worker rehearse` shows such a draw."
+        "The demo draws no public random value, because you would have to wait for it, so you have to trust that"
+        " nobody chose its splits. `neuco-worker rehearse` shows such a draw."
     )
     console.print(f"\n{undrawn}", markup=False, soft_wrap=True)
     console.print(f"\n{told}. {whose}:\n\n  {' '.join(words)}\n", markup=False, soft_wrap=True)

@@ -150,7 +150,12 @@ def export_geobench(
         Path | None,
         typer.Option(help="A challenge's configuration, to export its scores instead of runs of `score`."),
     ] = None,
-    phase: Annotated[str, typer.Option(help="Phase of the runs or of the challenge.")] = "all",
+    phase: Annotated[
+        str,
+        typer.Option(
+            help="Name of a group of runs, as given to `score` with --phase; with --config, the codename of a phase (required)."
+        ),
+    ] = "all",
 ) -> None:
     """Write scores as a GEO-Bench submission. Folds take the place of seeds, and the files say so.
 

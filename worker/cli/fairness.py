@@ -147,8 +147,9 @@ def reveal(
         if left_out:
             print(f"Not revealed, because still open: {', '.join(left_out)}.")
         if not yes:
+            shown = "labels" if labels else "hashes of the labels"
             print(
-                f"This would publish the tasks, labels and all scores of: {', '.join(names)}. Nothing has been done yet:"
+                f"This would publish the tasks, {shown} and all scores of: {', '.join(names)}. Nothing has been done yet:"
                 " add --yes to do it."
             )
             return

@@ -156,7 +156,11 @@ def _show(made: Plan, phase: str) -> None:
 
     load, pace = made.load, made.pace
     facts = Table(show_header=False, box=None, padding=(0, 2))
-    needed = "no number of machines is enough" if made.machines is None else str(made.machines)
+    needed = (
+        "no number of machines is enough"
+        if made.machines is None
+        else f"{made.machines}, each with {load.cores} cores"
+    )
     average = load.submissions / (load.days * 24)
     what = f"phase {phase} of your challenge: " if phase else ""
     facts.add_row(
@@ -164,7 +168,7 @@ def _show(made: Plan, phase: str) -> None:
         f"{what}{load.submissions:,} submissions in {load.days:g} days, {load.tasks} tasks, {load.folds} folds, {load.samples:,} ids,"
         f" {load.dim:,} values each",
     )
-    facts.add_row("Machines", f"{needed}, each with {load.cores} cores")
+    facts.add_row("Machines", needed)
     facts.add_row(
         "One submission",
         f"{made.evaluation_s:.1f} s on one machine ({pace.probe_core_s * 1000:.1f} ms of one core per probe, {pace.read_s:.1f}"
@@ -183,7 +187,7 @@ def _show(made: Plan, phase: str) -> None:
     facts.add_row("Memory", f"{_gigabytes(made.memory_bytes)} for one evaluation, in addition to the worker")
     facts.add_row(
         "EvalAI calls",
-        f"{made.calls_per_minute:.1f} a minute in the last hour; {load.calls_per_minute:g} a minute are allowed, enough for"
+        f"{made.calls_per_minute:.1f} a minute in the last hour; the worker may make {load.calls_per_minute:g} a minute, enough for"
         f" {made.calls_limit_submissions:.0f} submissions an hour; {made.calls_in_all:,} in all",
     )
     facts.add_row("Arrivals", f"{average:.1f} an hour on average; in the last hour, {_BOUND[made.bound_by]}")

@@ -103,7 +103,13 @@ Threads = Annotated[
     int | None,
     typer.Option(help="Number of folds trained at the same time; by default, one per core.", min=1),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document: results_summary.json.")]
+JsonOption = Annotated[
+    bool,
+    typer.Option(
+        "--json",
+        help="Print one JSON document: the run's folder and its results_summary.json, or with --dims the results for each size.",
+    ),
+]
 
 
 def score(

@@ -20,7 +20,9 @@ def summarize(
     output_dir: Annotated[
         Path, typer.Option("--output_dir", "--output-dir", help="Folder with the results of `score`.")
     ] = Path("results"),
-    phase: Annotated[str, typer.Option(help="Group of runs to rank.")] = "all",
+    phase: Annotated[
+        str, typer.Option(help="Name of the group of runs to rank, as given to `score` with --phase.")
+    ] = "all",
     json_output: JsonOption = False,
 ) -> None:
     """Rank all complete runs of a phase by dynamic rank, and write the leaderboard as CSV.

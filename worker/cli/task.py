@@ -24,7 +24,7 @@ METRICS = {"regr": "r2", "cls": "f1", "multiclass": "macro_f1", "multilabel": "m
 TEMPLATE = """\
 identifier: {identifier}        # name of the task; letters, digits, '_', '-' and '.'
 version: 1              # increase it when labels or settings change; then only this task is scored again
-type: {type}              # regr (a number, R2) or cls (two classes, F1)
+type: {type}              # regr (a number, R2) or cls (two classes, F1); only for `score`: multiclass, multilabel
 description: ""         # what is predicted, in a sentence
 dataset: ""             # where the samples come from
 bibtex: ""              # what to cite
@@ -53,7 +53,10 @@ def new(
     ],
     kind: Annotated[
         str | None,
-        typer.Option("--type", help="regr or cls; by default, what follows __ in the label file's name."),
+        typer.Option(
+            "--type",
+            help="regr or cls, or only for `score`, multiclass or multilabel; by default, what follows __ in the label file's name.",
+        ),
     ] = None,
 ) -> None:
     """Make a task package from a label file, with a task.yaml to fill in.

@@ -58,7 +58,7 @@ class Redactor:
 
 
 def _printable(_: Any, __: str, event: EventDict) -> EventDict:
-    """A processor that removes control sequences, so that a terminal only displays texts of others."""
+    """A processor that removes control sequences, so that text from others cannot control a terminal."""
     return {key: printable(value) if isinstance(value, str) else value for key, value in event.items()}
 
 

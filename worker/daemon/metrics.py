@@ -62,7 +62,7 @@ class StateCollector(Collector):
             states.add_metric([state.value], status.states.get(state.value, 0))
         yield states
         yield _leader(1)
-        yield _gauge("waiting", "Submissions that owe an answer.", status.waiting)
+        yield _gauge("waiting", "Submissions that need an answer.", status.waiting)
         yield _gauge(
             "oldest_waiting_seconds", "Age of the oldest waiting submission.", status.oldest_waiting_s or 0.0
         )

@@ -101,7 +101,7 @@ def _drain(worker: Worker, lock: LeaderLock, signals: Signals, tell: Callable[[s
 
 
 class Patience:
-    """Decides when `once` gives up: when nothing has progressed for a while. Finding the queue empty is no progress.
+    """Decides when `once` gives up: when nothing has progressed for a while. Finding the queue empty does not count as progress.
 
     Args:
         configuration: Retries come after `evalai.poll_every`, answers at multiples of `submission.answer_grid`.

@@ -25,7 +25,7 @@ from worker.daemon.worker import Worker
 from worker.state import Deposed, LeaderLock, leader_lock
 
 LONGEST_WAIT_S = 1.0
-"""Back-offs and answers fall due in the database; one second late is soon enough."""
+"""The database says when retries and answers are due; one second late is soon enough."""
 BUSY_WAIT_S = 0.25
 """While a child runs: its memory is measured at every step."""
 

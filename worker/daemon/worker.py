@@ -38,7 +38,7 @@ class Waiting:
     """What is left to do, for `once` and `status`.
 
     Attributes:
-        active: Submissions that still owe an answer and need nobody's help.
+        active: Submissions that still need an answer, and nobody's help.
         stuck: Submissions that wait for a person, or for the next try after a failure.
         paused: Submissions that wait for the end of a pause.
         owed: Rows of the outbox.

@@ -96,11 +96,10 @@ class Message:
 
 @dataclass(frozen=True, kw_only=True)
 class Submission:
-    """A submission as its host reads it.
+    """A submission as the challenge's host sees it.
 
     ``status``, ``phase_pk``, ``input_file``, ``is_public`` and the texts can be edited by participants at any time. ``ignored`` means
-    soft-deleted.
-    ``created_by`` is the user who sent it, by number.
+    soft-deleted. ``created_by`` is the user who sent it, by number.
     """
 
     pk: Annotated[Integer, Field(alias="id")]

@@ -21,7 +21,7 @@ from worker.state import LONGEST_WAIT, OutboxKind, Transaction
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What is posted to EvalAI; decided once, stored, and if necessary posted again byte for byte.
+    """What is posted to EvalAI: stored first, so that it can be posted again byte for byte.
 
     Attributes:
         status: ``"finished"`` or ``"failed"``.

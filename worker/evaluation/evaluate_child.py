@@ -24,7 +24,7 @@ STATM = Path("/proc/self/statm")
 
 
 class Order(TypedDict):
-    """What to read and score, as JSON for a pipe, because it contains the phase key. With ``keep``, the content is also written there."""
+    """What to read and score, sent through a pipe because it contains the phase key. With ``keep``, the content is also written there."""
 
     file: str
     ids: list[str]

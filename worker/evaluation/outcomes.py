@@ -17,7 +17,7 @@ CRASHES = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFP
 # One crash of a library may be bad luck; three in a row are the file's fault.
 CRASHES_TO_BLAME = 3
 STARTING, READING, SCORING = "starting", "reading", "scoring"
-"""The phases of a child's work; limits and crashes are the file's fault while the file is read."""
+"""The stages of a child's work; limits and crashes are the file's fault while the file is read."""
 
 Ending = tuple[Outcome, NeucoError]
 
@@ -98,7 +98,7 @@ def blame(error: NeucoError, stage: str, pk: int, *, fits: bool, crashed_before:
 def requeue(
     tx: Transaction, row: SubmissionRow, error: NeucoError, outcome: Outcome, *, retry_at: datetime
 ) -> bool:
-    """Return a submission whose attempt failed through no fault of its author to the queue of fetched ones.
+    """Put a submission back among the fetched ones, after an attempt that failed through no fault of its author.
 
     Returns:
         Whether it must wait before the next try. A submission that has ended meanwhile is left as it is.

@@ -38,7 +38,7 @@ class PostAnswer(Call[None]):
         self, context: Context, session: Session, owed: Owed, row: SubmissionRow, phase: Phase
     ) -> None:
         if row.answer is None or row.phase_pk is None:
-            raise RuntimeError(f"submission {row.pk} owes an answer that was never decided")
+            raise RuntimeError(f"submission {row.pk} needs an answer that was never decided")
         self._context = context
         self._session = session
         self._owed = owed

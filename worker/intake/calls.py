@@ -44,9 +44,9 @@ class Call(Act[Client, Result]):
     fatal: ClassVar[bool] = False
     """Whether there is no point in going on after an organizer's error in it."""
     records_wait: ClassVar[bool] = False
-    """Whether its failure records when it is tried again; else the runner waits under its name."""
+    """Whether its own failure schedules the next try; otherwise the runner does, for all calls of this name."""
     unhurried: ClassVar[bool] = False
-    """Whether nothing waits for it, so that it is tried again ever more rarely."""
+    """Whether nothing waits for it, so that it is tried again less and less often."""
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Count the call."""

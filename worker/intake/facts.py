@@ -225,7 +225,7 @@ def _differs(row: SubmissionRow, facts: Submission, phases: Mapping[int, str]) -
 def _follow_open(
     tx: Transaction, row: SubmissionRow, facts: Submission, *, challenge: int, now: datetime
 ) -> None:
-    """Update a submission that still owes an answer, or was cancelled."""
+    """Update a submission that still needs an answer, or was cancelled."""
     if row.state is State.CANCELLED:
         if facts.status in WAITING and not facts.ignored:
             tx.move(row.pk, State.CANCELLED, State.ACKNOWLEDGED, running_at=None, answer=None)

@@ -52,8 +52,8 @@ class Hosts:
 
         Args:
             now: The time.
-            scored: Whether to ask only for authors of scored submissions, whose boards come next. Other authors wait a while for more of
-                them.
+            scored: Whether to ask only for authors of scored submissions, whose boards come next. Other authors wait a while, so that
+                several are looked up together.
         """
         remote = self._session.remote
         # at the start and after a reload: the token may belong to another host

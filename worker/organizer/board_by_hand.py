@@ -50,7 +50,7 @@ def publish_now(session: OrganizerSession, *, tell: Callable[[str], object]) -> 
                 raise failure
             if lock.take():
                 return _publish_leading(session)
-            wait.pause("publish it")
+            wait.pause("publish the boards")
 
 
 def _publish_leading(session: OrganizerSession) -> Completed:

@@ -10,6 +10,7 @@ from typing import Any
 from leaderboard.ranking import from_json
 from leaderboard.rendering import public_rows
 from scoring.errors import OrganizerError
+from scoring.printable import count_of
 from worker.organizer.session import OrganizerSession
 from worker.publishing.snapshots import rules_and_epsilon
 from worker.state import State, SubmissionRow, Transaction
@@ -70,11 +71,11 @@ class ListedSubmission:
         if self.hold is not None:
             notes.append(f"held: {self.hold_reason or self.hold} ({self.hold})")
         if self.next_try_at is not None:
-            notes.append(f"{self.tries} failed, next try {self.next_try_at:%H:%M:%S} UTC")
+            notes.append(f"{count_of(self.tries, 'failed attempt')}, next at {self.next_try_at:%H:%M:%S} UTC")
         if self.disqualified is not None:
             notes.append(f"disqualified: {self.disqualified}")
         if self.rerun_as is not None:
-            notes.append(f"sent again as {self.rerun_as}")
+            notes.append(f"re-run as {self.rerun_as}")
         if self.baseline:
             notes.append("baseline")
         elif self.own:

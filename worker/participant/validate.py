@@ -51,7 +51,7 @@ def validate(
     ] = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Check a submission file by the organizers' rules. The messages are those that a submission would get; the file is not sent anywhere.
+    """Check a submission file against the organizers' rules. The messages are those that a submission would get. Nothing is sent.
 
     Exits with 0 if the file would be scored, 1 if it would be refused, and 2 if it could not be checked. With --fix, the command
     writes a corrected copy of a CSV file. It corrects column names, such as ID, emb_0 or numbers that begin at 1, and leaves out

@@ -1,6 +1,6 @@
 """Publishing: from the score cells to a pushed board.
 
-The stage (:class:`Publishing`) decides which act is next: the boards that follow are made and stored, then the repository is brought in
+The stage (:class:`Publishing`) decides which act is next: new boards are made and stored, then the repository is brought in
 step with what is stored.
 """
 

@@ -18,9 +18,8 @@ class BoardHistory:
     """The boards that were read so far; each reading adds the new ones.
 
     A row that is equal in consecutive boards is kept once. Private figures, the larger part of a document, are kept only for the latest
-    board
-    (its rules are kept for all), because only the next board and the page use them. Code that needs the figures of all boards reads the
-    documents themselves.
+    board, because only the next board and the page use them; rules are kept for all boards. Code that needs the figures of all boards reads
+    the documents themselves.
     """
 
     def __init__(self) -> None:

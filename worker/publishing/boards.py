@@ -164,7 +164,7 @@ def attestation_files(tx: Transaction) -> dict[str, bytes]:
 
 
 def make_boards(inputs: Inputs) -> PendingBoards:
-    """Make the boards that follow; this function is pure.
+    """Make the new boards; this function is pure.
 
     A frozen phase gets none, and neither does one that withholds its values or whose record is damaged; its latest board stays.
     """
@@ -257,7 +257,7 @@ def make_site(configuration: Configuration, phases: tuple[PhaseSite, ...], *, co
 
 
 class MakeBoards(PublishAct[PendingBoards]):
-    """Register what decides the boards, make those that follow, and store them.
+    """Register what decides the boards, make the new ones, and store them.
 
     Args:
         context: The worker's surroundings.

@@ -31,7 +31,7 @@ class FileStore:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def temporary(self, name: str) -> Path:
-        """Return the path of a temporary folder for one attempt, which makes and removes it."""
+        """Return the path of an attempt's temporary folder; the attempt makes and removes it."""
         return self._temporary / name
 
     def clear_temporary(self) -> None:

@@ -28,7 +28,7 @@ class Job(StrEnum):
     HOUSEKEEPING = "housekeeping"
     """Finding stored files that can be removed or compressed."""
     STANDBY = "standby"
-    """Checking that a standby daemon could take over: its secret, token, signing key and disk."""
+    """Checking that a standby daemon could take over: its secret, tokens, ssh key and disk."""
 
 
 class Timetable:

@@ -281,7 +281,7 @@ class Sandbox:
             self.world.signatures[path] = self.world.signatures.get(path, 0) + 1
 
     def submission(self, pk: int) -> dict[str, Any]:
-        """Return a submission as its host reads it."""
+        """Return a submission as the challenge's host sees it."""
         with self.world.lock:
             return submission_json(self.world, self._submission(pk), self.world.user("host"))
 

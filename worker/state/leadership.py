@@ -1,4 +1,4 @@
-"""The leader is the one process that calls EvalAI and pushes; each new leader begins an epoch.
+"""The leader is the one process that takes and answers submissions, and pushes; each new leader begins an epoch.
 
 A leader that has lost its lock without noticing (its machine slept, its network broke) finds a later epoch at its next write, and ends.
 """

@@ -1,4 +1,4 @@
-"""The leader's lock: one process at a time calls EvalAI, pushes, and decides what comes next.
+"""The leader's lock: one process at a time takes and answers submissions, pushes, and decides what comes next.
 
 On SQLite it is the lock of a file in the state directory, which the kernel releases when the process ends for any reason; children do not
 inherit it. On PostgreSQL it is an advisory lock of a separate session, which the server releases with the connection.

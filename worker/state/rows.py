@@ -62,7 +62,7 @@ class SubmissionRow:
     file_bytes: int | None
     content_hash: Hash | None = field(metadata=INDEXED)
     q_mean: float | None
-    answer: str | None  # JSON of the answer; decided once, changed only by a rescore
+    answer: str | None  # JSON of the answer; changes only if its score changes, or what may be shown of it
     posted: str | None  # the last answer that EvalAI accepted
     reposts: int = 0
     scored_at: datetime | None

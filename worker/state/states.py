@@ -71,16 +71,16 @@ TRANSITIONS: dict[State, frozenset[State]] = {
 """The states that may follow each state.
 
 These transitions go backwards on purpose: scoring → fetched (the attempt died); fetched → acknowledged (the stored file is gone);
-posted or published → scored and failed → rejected (somebody reset the submission at EvalAI, so the same answer is posted once more);
-failed or cancelled → acknowledged (a host resumed it, or its upload was finished after all); acknowledged → failed (the upload was not
-finished after all); uploading → acknowledged (its message came, or it is time to look at the file again); published → posted (its
-visibility, name or flag changed, so the board must be updated).
+posted or published → scored and failed → rejected (somebody reset the submission at EvalAI, so the same answer is posted once more, or
+the answer itself has changed); failed or cancelled → acknowledged (a host resumed it, or its upload was finished after all);
+acknowledged → failed (the upload was not finished after all); uploading → acknowledged (its message came, or it is time to look at the
+file again); published → posted (its visibility, name or flag changed, so the board must be updated).
 """
 
 ACTIVE = frozenset(
     {State.RECEIVED, State.ACKNOWLEDGED, State.FETCHED, State.SCORING, State.SCORED, State.REJECTED}
 )
-"""States that still owe the participant an answer."""
+"""States in which the participant still needs an answer."""
 
 ANSWERED = frozenset({State.POSTED, State.PUBLISHED, State.FAILED})
 """States in which EvalAI has our answer."""

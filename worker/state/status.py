@@ -17,7 +17,7 @@ class Status:
     Attributes:
         leader: The daemon or command that leads; None if nobody does.
         states: How many submissions are in each state.
-        waiting: Submissions that owe an answer.
+        waiting: Submissions that need an answer.
         oldest_waiting_s: Age of the oldest of them in seconds, by its submission time.
         held: Submissions on hold for a person: pk to reason.
         owed: Rows of the outbox.

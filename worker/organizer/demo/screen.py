@@ -81,7 +81,7 @@ class Screen:
         return f"{time.monotonic() - self._began:.1f} s"
 
     def _table(self, lines: Sequence[ShownSubmission]) -> Table:
-        table = Table(title=f"Submissions at the sandbox EvalAI · {self._seconds()}", title_justify="left")
+        table = Table(title=f"Submissions to the EvalAI sandbox · {self._seconds()}", title_justify="left")
         for heading in ("Phase", "Team", "Method", "", "Status"):
             table.add_column(heading)
         for line in lines:

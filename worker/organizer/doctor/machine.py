@@ -77,7 +77,7 @@ def _disk(exam: Examination) -> Iterator[Finding]:
 
 @CHECKS.add(
     "machine.memory",
-    "An evaluation may use the memory that it is allowed",
+    "This machine has the memory that evaluations may use",
     needs=("configuration.file", "ids.file"),
 )
 def _memory(exam: Examination) -> Iterator[Finding]:
@@ -144,7 +144,7 @@ def _cache(_: Examination) -> Iterator[Finding]:
         )
 
 
-@CHECKS.add("machine.metrics", "Figures for monitoring have a place")
+@CHECKS.add("machine.metrics", "The places for metrics can be used")
 def _metrics(exam: Examination) -> Iterator[Finding]:
     metrics = exam.configuration.metrics
     if metrics.listen is not None:

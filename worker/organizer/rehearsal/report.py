@@ -78,7 +78,7 @@ class RehearsedDraw:
     def sentence(self) -> str:
         """Describe how the splits were drawn."""
         what = (
-            f"“{self.value}” in the place of the value of {self.source}"
+            f"“{self.value}” instead of the value of {self.source}"
             if self.round is None
             else f"round {self.round} of {self.source}"
         )

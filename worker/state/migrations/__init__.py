@@ -1,8 +1,8 @@
 """Versions of the tables, and the migrations from each to the newest.
 
 To change a table: change :mod:`worker.state.rows` or :mod:`worker.state.schema`, add ``versions/rNNNN_<noun>.py`` (alembic's ``op``, batch
-mode for SQLite), append its number to :data:`REVISIONS`, and add a dump of the new version to ``tests/worker/state``. The tests compare
-a new database with a migrated one.
+mode for SQLite), append its number to :data:`REVISIONS`, and add a dump of the new version to ``tests/worker/state/versions``. The tests
+compare a new database with a migrated one.
 
 A start compares one stamped number and imports nothing; alembic is loaded only when there is something to migrate.
 """

@@ -1,7 +1,7 @@
 """The leaderboard's input and state as plain values.
 
-The worker builds a :class:`PhaseSnapshot` from its database. ``next_board`` makes the next :class:`Board` from it and the boards so far,
-unless no row changed. ``render`` makes files from a :class:`Site`. Both are pure: equal values give equal results.
+The worker builds a :class:`PhaseSnapshot` from its database. If a row changed, ``next_board`` makes the next :class:`Board` from it and the
+boards so far. ``render`` makes files from a :class:`Site`. Both are pure: equal values give equal results.
 """
 
 from __future__ import annotations

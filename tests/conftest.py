@@ -1,6 +1,6 @@
 """Hypothesis for the whole suite: the same examples in every run, on a machine of any speed; a search for new ones is a profile of its own.
 
-What is searched at random belongs where somebody looks at the outcome: ``pytest --hypothesis-profile=search``, or ``make fuzz``.
+Search at random only where somebody looks at the outcome: ``pytest --hypothesis-profile=search``, or ``make fuzz``.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""neuco-worker: the only package that communicates with anything outside."""
+"""The daemon and the commands of neuco-worker."""

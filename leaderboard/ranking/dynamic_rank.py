@@ -4,8 +4,8 @@ All functions work on arrays whose last two axes are entries x tasks, so the boo
 ranks the official table (paper Eq. 2, 4 and 8).
 
 *Weighing* entries decide the weights and the per-task ranks; *numbered* entries decide the final rank numbers. A team in competition is
-both. A baseline is never numbered, and weighs unless the organizer switched that off. A team out of competition is neither. All other
-entries get the rank that they would have, which is one plus the number of better numbered entries, so they move nobody.
+both. A baseline is never numbered, and weighs unless the organizer switched that off. A team out of competition is neither. Entries
+that are not numbered get the rank that they would have, one plus the number of better numbered entries, so they move nobody.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Lane:
         number: The entry's place on the newest board, from 0, which links the line to its table row.
         color: Index of its color, or -1 for gray.
         run: Parts without a move.
-        own: Moves by the entry's own new submission.
+        own: Moves because the entry's own scores changed.
         passive: Moves that others caused.
         dots: The entry's own submissions.
     """

@@ -115,7 +115,7 @@ def _why(move: int, kind: MoveKind, causes: list[str]) -> str:
         return ""
     places = f"{abs(move)} place{'s' if abs(move) != 1 else ''} {'up' if move > 0 else 'down'}"
     if kind is MoveKind.OWN:
-        return f"Moved {places} because of its own new submission."
+        return f"Moved {places} because its own scores changed."
     if not causes:
         return f"Moved {places} because the rules or other entries changed; its own scores did not."
     shown = ", ".join(f"“{name}”" for name in causes[:3]) + (

@@ -91,8 +91,8 @@ def rule_lines(phase: PhaseSite) -> tuple[str, ...]:
         f"{rules.ladder_step or 0:g} higher (the Ladder). Values are rounded to multiples of {rules.ladder_step or 0:g}.",
     }[rules.selection]
     visible = {
-        "at_submission": "A submission is public if its author chose so when submitting.",
-        "current": "A submission is public if its author currently chooses so.",
+        "at_submission": "A submission is public if its author made it public when submitting.",
+        "current": "A submission is public as long as its author keeps it public.",
     }.get(rules.visibility, "The organizers decide which submissions are public.")
     elsewhere = rules.eligible_if_scored_in
     eligible = f" Teams without a score in the phase {elsewhere} are out of competition." if elsewhere else ""
@@ -116,7 +116,7 @@ def rule_lines(phase: PhaseSite) -> tuple[str, ...]:
         ),
         f"{counted} {visible}{eligible}",
         (
-            "A move is “own” if it follows the team's own new submission, and “passive” if others caused it: their submissions change task"
+            "A move is “own” if the team's own scores changed, and “passive” if others caused it: their submissions change task"
             " ranks and weights. A group's first entry does not beat any other entry of the group with 95 % confidence. A mean Q below zero"
             " is unreliable."
         ),

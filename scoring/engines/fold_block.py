@@ -161,7 +161,7 @@ class FoldBlock:
         Args:
             batch: Row numbers, F x b.
             labels: F x T x b.
-            schedule: Of this step, see :func:`_schedules`.
+            schedule: Schedule of this step, see :func:`_schedules`.
         """
         import torch
 

@@ -70,7 +70,7 @@ class Scorer:
     """The actor: the local engine on one node, with one call per core.
 
     Args:
-        cores: Of the node.
+        cores: Number of the node's cores.
     """
 
     def __init__(self, cores: int) -> None:

@@ -55,7 +55,7 @@ def _lines(path: Path) -> list[str]:
     except OSError as error:
         raise OrganizerError(
             f"The id list {path} cannot be read ({error.strerror}).",
-            cure="Make the file readable for the user that runs the worker.",
+            cure="Check that it is a file, and that the user who runs this program may read it.",
             code="ids.unreadable",
         ) from None
     # Not splitlines(): it also splits at form feeds and Unicode separators, which would cut an id in two.

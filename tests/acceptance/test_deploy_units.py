@@ -191,7 +191,7 @@ def test_the_state_folder_of_a_database_server_can_be_written(system: Path) -> N
     assert (folder.stat().st_mode & 0o777, folder.owner()) == (0o700, instance.configuration.owner())
 
 
-def test_both_services_are_closed_in_the_same_way() -> None:
+def test_both_services_are_hardened_in_the_same_way() -> None:
     """The drain's unit has exactly the same user, credentials, limits and hardening as the daemon's."""
     own = {"Type", "NotifyAccess", "WatchdogSec", "ExecStart", "ExecReload", "TimeoutStartSec", "Description"}
     own |= {"Restart", "RestartSec", "WantedBy", "StartLimitIntervalSec"}
@@ -211,7 +211,7 @@ def test_the_units_allow_compiled_code(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_children_may_have_ceilings_of_the_kernels(name: str) -> None:
+def test_the_kernel_may_limit_the_memory_of_children(name: str) -> None:
     """The memory controller is delegated, a variable tells the worker so, the cgroup tree is writable, and the service is not root."""
     pairs = list(settings(name))
     assert ("Delegate", "memory") in pairs

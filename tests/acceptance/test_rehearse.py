@@ -293,7 +293,7 @@ def test_a_pooled_mean_no_better_than_noise_is_remarked() -> None:
 
 
 def test_the_lower_limit_decides_the_capacity() -> None:
-    """The hourly capacity is the lower one of the machine's and that of EvalAI's rate limit."""
+    """The hourly capacity is the lower of the machine's and that of EvalAI's rate limit."""
     base = Rehearsal(
         phases=(report(),), calls_per_submission=4.0, requests_per_minute=50, failures=(), seconds=1.0
     )

@@ -145,7 +145,7 @@ class WorldPlay(StepWorker):
                 self.clock.advance(self._until_due())
 
     def _until_due(self) -> float:
-        """Return the seconds to the next answer or retry, or first to the moment shortly before it when the facts are read again."""
+        """Return the seconds to the next answer or retry, or to the reading of the facts shortly before it, if that is still ahead."""
         now = self.clock.now()
         with self.store.read() as tx:
             moments = [owed.not_before for owed in tx.owed()]

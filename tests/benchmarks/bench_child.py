@@ -1,7 +1,7 @@
 """How long a submission's process takes from its order to the result, if it is started for the order or kept ready before.
 
 ``python -m tests.benchmarks.bench_child`` scores the challenge-size file in the development and the evaluation phase, with both kinds of
-process in turns, and compares them pair by pair. The data and the record are made before and are not timed.
+process alternately, and compares them pair by pair. The data and the record are made before and are not timed.
 """
 
 from __future__ import annotations

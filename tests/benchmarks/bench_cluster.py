@@ -2,7 +2,7 @@
 
 A sandbox of EvalAI with its limit of calls, a queue of submissions of as many teams, ``neuco-worker once`` as a process, and a Ray cluster
 whose head gives no cores, as in deploy/ray. All of it is on this machine; if it has more cores than the cluster, the cluster has its own
-and everything else the others. The engines run in turns. *Seconds* are from the start of the first evaluation to the end of the last one;
+and everything else the others. The engines take turns. *Seconds* are from the start of the first evaluation to the end of the last one;
 the cluster is *busy* for the core seconds of its actors divided by these seconds times the cluster's cores.
 """
 
@@ -115,9 +115,9 @@ def run(
 
     Args:
         data: The files.
-        count: Of submissions, each of a team of its own.
+        count: Number of submissions, each by its own team.
         scoring: Keys of the configuration's section.
-        folds: Of each submission.
+        folds: Number of folds of each submission.
         watched: Whether the process behind every call is looked up, which takes time.
     """
     settings = SandboxSettings(phases=(PhaseSettings(codename=PHASE),))
@@ -196,7 +196,7 @@ def cluster(nodes: int, cores: int) -> Iterator[str]:
 def compare(
     data: ChallengeData, nodes: int, cores: int, count: int, folds: int, at_once: Sequence[str], rounds: int
 ) -> Iterator[str]:
-    """Measure the local engine on as many threads and the cluster in turns, and yield the rows of their medians."""
+    """Measure the local engine on as many threads and the cluster alternately, and yield the rows of their medians."""
     total = nodes * cores
     local = f"local, {total} threads"
     with cluster(nodes, cores) as address:

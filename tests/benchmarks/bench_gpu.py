@@ -79,7 +79,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def on_cpu(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """Compare the engines in turns on 3,000 x 1,024, four tasks and eight folds, by CPU time, which other processes hardly change."""
+    """Compare the engines alternately on 3,000 x 1,024, four tasks and eight folds, by CPU time, which other processes hardly change."""
     unit = _unit(3000, "rrrc", folds=8, seed=1)
     engines: dict[str, Engine] = {
         "local": make_engine("local", threads=options.threads),

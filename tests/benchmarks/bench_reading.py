@@ -1,4 +1,4 @@
-"""Measure reading of a challenge-size CSV into a float32 matrix, with each reader in a cold process, in turns.
+"""Measure reading of a challenge-size CSV into a float32 matrix, with each reader in a cold process, alternately.
 
 Run with ``python -m tests.benchmarks.bench_reading``. The target for our reader, which also checks the file, is 148 MB of CSV in at most
 0.6 s on 2 cores (with libraries loaded) and 350 MB of peak memory. The other readers only parse valid files.

@@ -1,6 +1,6 @@
 """``python -m tests.benchmarks.bench_scaling``: how the cost grows, and how fast a Ray cluster is.
 
-Exponents come from the kernel's core seconds, which other processes hardly change. Ray is compared, in turns, with three others: the ideal
+Exponents come from the kernel's core seconds, which other processes hardly change. Ray takes turns with three others: the ideal
 (one thread's time divided by the number of cores), as many threads as the cluster has cores, which share one copy of the rows in their
 cache, and as many plain processes, each with its own copy from the start, which is the best that nodes without shared memory could do. Both
 core and wall seconds are printed, for the fastest run of each submission.
@@ -212,7 +212,7 @@ def cluster(layouts: Iterable[tuple[int, int]], dim: int) -> None:
 
 
 def compare(nodes: int, cores: int, units: list[list[Unit]], folds: int, dim: int) -> np.ndarray:
-    """Score the submissions with one thread, threads, processes and Ray in turns; return the fastest of each, in wall and core seconds."""
+    """Score the submissions with one thread, threads, processes and Ray by turns; return the fastest of each, in wall and core seconds."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     import ray
     from ray.cluster_utils import Cluster

@@ -1,7 +1,7 @@
 """Fuzz every target in turn: ``make fuzz``, or ``FUZZ_SECONDS=600 python -m tests.fuzz [TARGET ...]``.
 
 Prints executions, seed and commit. Inputs that break a property are written to ``.cache/fuzz/crashes``; once the fault is fixed, a small
-form of the input belongs into ``tests/fuzz/corpus/TARGET``.
+form of the input belongs in ``tests/fuzz/corpus/TARGET``.
 """
 
 # ruff: noqa: T201 - this is a program

@@ -65,7 +65,7 @@ def test_a_fold_without_finite_score_has_failed() -> None:
 
 
 def test_the_plain_loop_can_be_stopped() -> None:
-    """It asks after each epoch."""
+    """It checks after each epoch whether it should stop."""
     asked = iter([False, True])
     with pytest.raises(Cancelled):
         PlainEngine().score(make_unit(samples=40, dim=4), cancelled=lambda: next(asked))

@@ -77,7 +77,7 @@ def test_every_module_has_its_room() -> None:
 
 
 @pytest.mark.parametrize("room", [*ORDER, BESIDE])
-def test_a_room_imports_rooms_below_it_alone(room: str) -> None:
+def test_a_room_imports_only_rooms_below_it(room: str) -> None:
     """Imports go down the list, so that a subpackage can be understood without those above it."""
     allowed = {room, *(ORDER[ORDER.index(room) :] if room in ORDER else ())}
     allowed |= {BESIDE} if room in PRACTICE else set()

@@ -176,7 +176,7 @@ def guarded(arguments: list[str]) -> int:
 
 
 def _present_names(arguments: list[str]) -> list[str]:
-    """Replace an earlier name of a command by the present one, and say so, except in systemd's journal."""
+    """Replace an earlier name of a command with the present one, and say so, except in systemd's journal."""
     for old, new in RENAMED.items():
         if tuple(arguments[: len(old)]) == old:
             if "JOURNAL_STREAM" not in os.environ:

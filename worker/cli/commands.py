@@ -126,7 +126,7 @@ def write_parameters(parameters: Sequence[Any], ctx: Any, formatter: Any) -> Non
 
 
 def _plain(name: str, kind: str) -> str:
-    """Replace the Python type after an option by a plain word; an argument needs only its name."""
+    """Replace the Python type after an option with a plain word; an argument needs only its name."""
     if kind == "argument":
         return _TYPE.sub("", name).strip()
     return _TYPE.sub(lambda found: PLACEHOLDERS.get(found["type"], found["type"].upper()), name)

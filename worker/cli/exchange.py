@@ -1,4 +1,4 @@
-"""``neuco-worker import …`` and ``export …``: results of other benchmarks here, ours there."""
+"""``neuco-worker import …`` and ``export …``: read results of other benchmarks, and write ours in their formats."""
 
 from __future__ import annotations
 

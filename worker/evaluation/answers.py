@@ -64,7 +64,7 @@ def finished(
 
     Args:
         score: The value that is shown, and whether it counts, by the phase's rules.
-        step: Of the Ladder, if it selects.
+        step: Step of the Ladder, if it selects.
         notes: About the participant's own file.
         zarr_suffix_removed: Whether ids had such a suffix.
         receipt: What lets the participant prove later what was scored, see :mod:`worker.fairness.receipts`.
@@ -90,11 +90,14 @@ def _score(score: ShownValue, step: float | None) -> dict[str, object]:
     if score.counts is None or step is None:
         return {"q_mean": score.value}
     if score.counts:
-        explanation = "This submission counts. Your team's next submissions are compared with it."
+        explanation = (
+            "This submission counts. Your team's next submissions with the same visibility (public or private) are compared"
+            " with it."
+        )
     else:
         explanation = (
-            f"This submission does not count: its mean Q is not more than {step:g} higher than that of the submission that it was compared"
-            " with. q_mean is the value of that submission, not of this file."
+            "This submission does not count: it was compared with an earlier one of your team, and its mean Q is not higher by more than"
+            f" {step:g}. q_mean is the value of the earlier one, not of this file."
         )
     return {"q_mean": score.value, "counts": score.counts, "explanation": explanation}
 

@@ -104,7 +104,7 @@ def _opened_too(
     opened: Mapping[str, Any],
     manifest: Mapping[str, Any] | None,
 ) -> dict[str, str]:
-    """Open a later commitment with what was revealed of a phase, if it says the same about that phase.
+    """Open a later commitment in a phase's reveal, if the commitment says the same about that phase as the reveal.
 
     Otherwise a verifier would find a commitment that nothing opens, only because another phase was changed. A phase that was itself changed
     after its reveal must be revealed again.
@@ -135,7 +135,7 @@ def begin(
     draw: Mapping[str, Any] | None = None,
     publish_files: str | None = None,
 ) -> None:
-    """Record phases as their files were read, and commit to those without a commitment; ``draw`` decides their splits."""
+    """Record phases as read from their files, and commit to those without a commitment; ``draw`` decides their splits."""
     before = _manifests(tx)
     fresh, begun = _record(tx, read, now=now), bool(tx.commitments())
     if fresh:
@@ -158,7 +158,7 @@ def commit_again(
     new_key: bool = False,
     publish_files: str | None = None,
 ) -> dict[str, Any]:
-    """Record phases as their files were read, and make a new commitment even if nothing has changed."""
+    """Record phases as read from their files, and make a new commitment even if nothing has changed."""
     fresh = _record(tx, read, now=now)
     draws = _draws(tx, fresh, draw, now)
     return commit(

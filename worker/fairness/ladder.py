@@ -1,9 +1,9 @@
 """The Ladder (Blum and Hardt, 2015): a submission counts and is shown its own value only if it beats its team's best value by a step.
 
-Otherwise the team is shown its earlier value again, so many submissions reveal hardly more than one. Each team has one ladder in a phase
-for its public submissions, and another one for its private ones, which nobody can check. Equal content is the same rung: it has the place
-of the first file with that content, and the same answer. What the organizers take off the board is on no ladder. What a team deletes or
-cancels itself stays on it; otherwise a team could climb again and again.
+Otherwise the team is shown its earlier value again, so that many submissions reveal hardly more than one. Each team has one ladder in a
+phase for its public submissions, and another one for its private ones, which nobody can check. Equal content is the same rung: it has the
+place of the first file with that content, and the same answer. What the organizers take off the board is on no ladder. What a team deletes
+or cancels itself stays on it; otherwise a team could climb again and again.
 
 The worker makes answers and boards with these functions, and `verify` applies them to what was revealed.
 """

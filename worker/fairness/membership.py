@@ -46,7 +46,10 @@ _TAKES_OFF = {
 
 
 def kept_off(facts: Facts, rules: PhaseRules) -> str | None:
-    """Return what keeps a scored submission off the public board; None if nothing does. Hidden teams are left to the rules."""
+    """Return what keeps a scored submission off the public board; None if nothing does.
+
+    Hidden teams are not considered here; the selection leaves them out.
+    """
     if (reason := taken_off(facts)) is not None:
         return reason
     if not facts["answered"] and facts["superseded_by"] is not None:

@@ -144,7 +144,7 @@ class LookAtFiles(FilesAct["dict[Path, bool]"]):
 
 
 class CompressFile(FilesAct[None]):
-    """Replace a stored file by its gzip, which contains the same embeddings.
+    """Replace a stored file with its gzip, which contains the same embeddings.
 
     Args:
         context: The worker's surroundings.

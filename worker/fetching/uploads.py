@@ -3,8 +3,7 @@
 The participant's parts follow under the same address, which may take an hour or never end; then a message comes. This module decides
 whether a placeholder is the author's fault. It is not, as long as only the listing has shown the submission. The submission then waits
 for its message, or until another look finds the file, and delays nothing else. A message says that the upload is over. If the
-placeholder is still there after storage has had time to settle, nothing else was submitted, and the author is told that the upload was
-not finished.
+placeholder is still there after storage has had time to settle, the upload was not finished, and the author is told so.
 """
 
 from __future__ import annotations

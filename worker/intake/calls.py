@@ -1,7 +1,7 @@
 """Calls to EvalAI: one at a time, within the account's budget, and with a back-off after a failure.
 
-All calls go through one runner, one after another, so that an answer is never decided by a reading that is older than it. A refused
-token or an exhausted budget delays every call; any other failure delays only calls of the same kind.
+All calls go through one runner, one after another, so that a reading that began before an answer was sent is never recorded after it. A
+refused token or an exhausted budget delays every call; any other failure delays only calls of the same kind.
 """
 
 from __future__ import annotations

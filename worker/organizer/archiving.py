@@ -215,11 +215,11 @@ def _unpack(tar: tarfile.TarFile, directory: Path) -> None:
 
 
 def mark_restored(tx: Transaction, until: str) -> None:
-    """Note that a state was restored from a backup, so that the worker looks for what EvalAI and the repository know since then.
+    """Note that a state was restored from a backup, so that the worker looks for what EvalAI and the repository have received since then.
 
     Args:
         tx: The state.
-        until: The latest time up to which the state can be complete, ISO 8601; its last look at EvalAI's listing counts if there was one.
+        until: The latest time up to which the state can be complete, ISO 8601; used only if the state has no time of a last listing.
     """
     tx.set_fact(RESTORED, tx.fact("reconciled_at") or until)
     tx.set_fact(LOG_UNSEEN, "true")

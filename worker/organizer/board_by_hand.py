@@ -84,7 +84,7 @@ def preview(session: OrganizerSession) -> Mapping[str, bytes]:
 
 
 def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Callable[[str], object]) -> None:
-    """Wait until everything that was submitted to a phase until now is answered, if the phase withholds its values until it is closed.
+    """Wait until everything that was submitted to a phase so far is answered, if the phase withholds its values until it is closed.
 
     Args:
         session: The challenge.
@@ -132,9 +132,9 @@ def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Callable[[s
 
 
 def freeze(session: OrganizerSession, phase: str, reason: str = "") -> bool:
-    """Close a phase on its current board, which shows everything that was answered until now and nothing that comes later.
+    """Close a phase on its current board, which shows everything that was answered so far and nothing that comes later.
 
-    Values that were withheld until now are shown: the daemon posts them.
+    Values that had been withheld are shown: the daemon posts them.
 
     Args:
         session: The challenge.
@@ -142,7 +142,7 @@ def freeze(session: OrganizerSession, phase: str, reason: str = "") -> bool:
         reason: Why; kept in the register, and published by the reveal.
 
     Returns:
-        Whether values were withheld until now.
+        Whether values had been withheld.
 
     Raises:
         OrganizerError: If there is no such phase.

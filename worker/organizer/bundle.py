@@ -34,7 +34,7 @@ WHICH_COUNTS = {
     "best": "Your team's scored public submission with the highest mean Q counts.",
     "chosen": "The organizers choose which of your team's scored public submissions counts. Until they do, the latest one counts.",
 }
-LEADERBOARD = "ADDRESS-OF-THE-LEADERBOARD"  # in the pages' sources; packing replaces it by the address
+LEADERBOARD = "ADDRESS-OF-THE-LEADERBOARD"  # in the pages' sources; packing replaces it with the address
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # a fixed time, so that equal sources make equal zips
 
 
@@ -184,7 +184,7 @@ def _facts(configuration: Configuration, phases: Sequence[BundlePhase]) -> Mappi
     title = configuration.challenge.title
     return {
         "title": title,
-        "short_description": f"{title}: embeddings, scored on downstream tasks that stay hidden.",
+        "short_description": f"{title}: embeddings, scored on hidden downstream tasks.",
         "leaderboard_description": "Mean quality score (mean Q) over the hidden tasks. The organizers' leaderboard shows the dynamic rank.",
         "dim": configuration.submission.embedding_dim,
         "max_megabytes": f"{configuration.submission.max_megabytes:g}",
@@ -204,11 +204,10 @@ def published(rule: str) -> str:
     """Say for the terms whose embeddings the reveal of a phase publishes."""
     if rule == BASELINES:
         return "their baselines, but not those of participants"
-    counting = "the submission that counts"
     if rule == f"{TOP}1":
-        return f"their baselines, and of the first team on the final board (of {counting})"
+        return "their baselines, and of the counting submission of the first team on the final board"
     teams = "all teams" if rule == ALL else f"the first {rule.removeprefix(TOP)} teams"
-    return f"their baselines, and of {teams} on the final board (for each team, of {counting})"
+    return f"their baselines, and of the counting submissions of {teams} on the final board"
 
 
 def _evalai_time(moment: datetime) -> str:

@@ -36,7 +36,7 @@ def commit(session: OrganizerSession, *, reason: str, beacon: str | None) -> dic
 
 
 def renew_key(session: OrganizerSession, *, reason: str) -> dict[str, Any]:
-    """Replace the signing key by a new one that the old key signs, and have that published; return the commitment's public part.
+    """Replace the signing key with a new one that the old key signs, and have that published; return the commitment's public part.
 
     No phase is read again: the commitment to the tasks stays, whatever their files contain now.
 

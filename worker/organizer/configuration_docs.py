@@ -1,7 +1,7 @@
 """The page on the configuration, written from its schema: every key with its meaning, values and default.
 
-``python -m worker.organizer.configuration_docs`` writes ``docs/configuration.md``; with ``--check`` it exits with 1 if the file is old.
-The text around the tables is in :data:`INTRODUCTION` and :data:`EPILOGUE`.
+``python -m worker.organizer.configuration_docs`` writes ``docs/configuration.md``; with ``--check`` it exits with 1 if the file is not up
+to date. The text around the tables is in :data:`INTRODUCTION` and :data:`EPILOGUE`.
 """
 
 from __future__ import annotations

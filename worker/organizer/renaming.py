@@ -17,7 +17,7 @@ from worker.state import SubmissionRow, Transaction
 
 
 def rename(session: OrganizerSession, team: str, pseudonym: str, reason: str) -> int:
-    """Replace a team's name by a pseudonym, also in stored boards and reveals; return EvalAI's number of the team.
+    """Replace a team's name with a pseudonym, also in stored boards and reveals; return EvalAI's number of the team.
 
     Args:
         session: The challenge.

@@ -36,12 +36,12 @@ def choose(
 ) -> tuple[list[str], list[str]]:
     """Choose the phases to reveal: the named ones, or all that are frozen.
 
-    Once a phase's tasks are public, anyone who may still submit to it can train on them, and nothing takes that back.
+    Once a phase's tasks are public, anyone who may still submit to it can train on them, and that cannot be undone.
 
     Args:
         session: The challenge.
         named: Phases that the organizer named, if any.
-        open_too: Whether phases that are not frozen may be revealed; a phase that withholds its values until then never is.
+        open_too: Whether phases that are not frozen may be revealed; one that still withholds its values never may.
 
     Returns:
         The phases to reveal, and those that are left out because they are still open.

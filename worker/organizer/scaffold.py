@@ -209,7 +209,7 @@ def phase_keys(folds: Mapping[str, int]) -> dict[str, dict[str, object]]:
 
 
 def with_proposals(phases: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:
-    """Add how values are shown so that no team can climb by repeated submissions: the Ladder, and no values in the last of several phases.
+    """Add rules against climbing by repeated submissions: the Ladder, and no values before the end in the last of several phases.
 
     SECURITY.md has the measurements behind these proposals.
     """

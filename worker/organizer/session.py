@@ -1,4 +1,4 @@
-"""An organizer's session: what commands need of a challenge while a daemon may be running."""
+"""An organizer's session: what commands need from a challenge while a daemon may be running."""
 
 from __future__ import annotations
 

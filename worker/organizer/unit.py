@@ -215,7 +215,7 @@ def view(template: Path, instance: Instance) -> View:
 
 
 def open_places(instance: Instance) -> list[Place]:
-    """Open the places that a challenge's configuration names now for its units, and close those that it no longer names.
+    """Let a challenge's units use the places that its configuration names, and no longer those that it has stopped naming.
 
     Raises:
         OrganizerError: If the configuration is wrong, or names a place that cannot be opened.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from inspect import cleandoc
 
 import typer
 from typer.exceptions import TyperException
@@ -21,8 +22,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(validate)
-app.command()(template)
+for command in (validate, template):
+    app.command(help=cleandoc(command.__doc__ or "").replace("neuco-worker", "neuco-check"))(command)
 
 
 def main() -> None:

@@ -75,6 +75,12 @@ def asked(ids: Path | None, dim: int | None, challenge: str | None, phase: str |
             return asked_by(read, phase)
     if challenge is None and phase is None and ids is not None and dim is not None:
         return Asked(ids=read_ids(ids), embedding_dim=dim)
+    if challenge is None and ids is not None and dim is not None:
+        raise _unsaid(
+            "--phase names a phase of the challenge, which is not given.",
+            "Add --challenge URL instead of --ids and --dim, or remove --phase.",
+            code="validate.usage",
+        )
     lacks = "--dim N" if ids is not None else "--ids FILE"
     raise _unsaid(
         "The ids and the number of columns are not given, or given twice."

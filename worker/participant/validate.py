@@ -44,7 +44,7 @@ def validate(
     fix: Annotated[
         Path | None,
         typer.Option(
-            help="Write a corrected copy as CSV, such as fixed.csv, if no value has to change.",
+            help="Write a corrected copy as CSV, such as fixed.csv, unless a problem remains that only you can correct.",
             metavar="OUT",
             show_default=False,
         ),

@@ -16,7 +16,7 @@ tests replay recorded requests against it. The state is in memory, and is lost a
         evalai.queue_length()                    # messages that were not deleted
 
 Files come from another origin (``media_url``), as in production; the journal notes whether a token reached it. A large upload comes in
-steps: ``begin_upload`` makes the submission with EvalAI's placeholder, ``finish_upload`` replaces it by the file and sends the message;
+steps: ``begin_upload`` makes the submission with EvalAI's placeholder, ``finish_upload`` replaces it with the file and sends the message;
 participants do the same with the four calls of their command line. Faults are settings
 (``SandboxSettings(faults=FaultPlan(probability=0.2))``), forced one by one (``evalai.faults.force(Fault.ERROR_AFTER)``) or changed
 later (``evalai.set_faults``). With ``clock=ManualClock().clock()``, tests of throttle, visibility and token expiry need no sleeping.

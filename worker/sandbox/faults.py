@@ -44,7 +44,7 @@ class FaultPlan:
 class FaultSource:
     """Draws faults from a given generator; safe to use from several threads.
 
-    ``plan`` may be replaced at any time: a test may switch faults off for its end.
+    ``plan`` may be replaced at any time: a test may switch faults off before it ends.
     """
 
     def __init__(self, plan: FaultPlan, rng: random.Random, monotonic: Callable[[], float]) -> None:

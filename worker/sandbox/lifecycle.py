@@ -29,7 +29,7 @@ def check_open(world: World, phase: Phase, user: User) -> None:
     """Check that the challenge and the phase accept submissions.
 
     Raises:
-        Refusal: 406 if not active or paused; 403 for a phase that is not public.
+        Refusal: 406 if inactive or paused; 403 for a phase that is not public.
     """
     if not world.is_active:
         raise error(406, "Challenge is not active")

@@ -186,7 +186,9 @@ class Sandbox:
         is_public: bool | None = True,
         file_name: str = "",
     ) -> int:
-        """Submit a file for a team and return the submission's primary key; an unknown team is made first, a host's by the host's name.
+        """Submit a file for a team and return the submission's primary key.
+
+        An unknown team is made first; for the name of a host, this is the host's team.
 
         Raises:
             Refusal: If the server does not accept it (limits, empty file, inactive phase).
@@ -216,7 +218,7 @@ class Sandbox:
             return uploads.begin(self.world, entrant, "embeddings.csv", description, count=1)[1].pk
 
     def finish_upload(self, pk: int, content: bytes, *, message: bool = True) -> None:
-        """Replace the placeholder of a large upload by the file, and send the message, as the command line does."""
+        """Replace the placeholder of a large upload with the file, and send the message, as the command line does."""
         with self.world.lock:
             name = uploads.of(self.world, pk)
             path = self._submission(pk).input_file

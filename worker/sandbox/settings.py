@@ -91,7 +91,7 @@ class SandboxSettings:
 def from_challenge(configuration: Mapping[str, Any], **changes: Any) -> SandboxSettings:
     """Return settings that match a worker's challenge configuration, as read from its YAML file.
 
-    Title, primary key, queue, phases, splits and metrics are copied, so that the same file can be rehearsed with only another server.
+    Title, primary key, queue, phases, splits and metrics are copied, so that the same file can be rehearsed with only the server changed.
     """
     evalai = configuration.get("evalai") or {}
     phases = tuple(

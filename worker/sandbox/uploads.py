@@ -50,7 +50,7 @@ def tag(content: bytes) -> str:
 
 
 def finish(world: World, name: str, listed: list[tuple[int, str]]) -> bool:
-    """Replace the placeholder by the joined parts; return whether storage has all of them as they are listed."""
+    """Replace the placeholder with the joined parts; return whether storage has all of them as they are listed."""
     upload = world.uploads.get(name)
     if upload is None or not listed:
         return False

@@ -33,7 +33,7 @@ class Boards(Tables):
         )
 
     def replace_board(self, phase: str, sequence: int, document: str) -> None:
-        """Replace a stored board by one without a name that was removed."""
+        """Replace a stored board with one without a name that was removed."""
         table = schema.boards
         place = (table.c.phase == phase) & (table.c.sequence == sequence)
         self._connection.execute(table.update().where(place).values(document=document))

@@ -15,7 +15,7 @@ class PlayedPhase:
 
     Args:
         tasks: Its tasks, all on the same samples.
-        replicates: Of the bootstrap of each board.
+        replicates: Number of the bootstrap's replicates for each board.
 
     Attributes:
         history: Its boards so far.

@@ -228,7 +228,7 @@ def test_replicates_are_ranked_like_single_tables() -> None:
     st.data(),
 )
 def test_ranks_count_the_better_entries(tables: np.ndarray, data: st.DataObject) -> None:
-    """A rank is one plus the number of better numbered entries, counted pair by pair, with ties and other entries."""
+    """A rank is one plus the number of numbered entries that are better, counted pair by pair, with ties and unnumbered entries."""
     inside = data.draw(npst.arrays(np.bool_, tables.shape[1]))
     better = tables[:, None, inside, :] > tables[:, :, None, :]
     assert np.array_equal(task_ranks(tables, inside), 1 + better.sum(axis=2))

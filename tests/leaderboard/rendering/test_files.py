@@ -288,7 +288,7 @@ def test_rules_are_printed_with_the_settings() -> None:
     assert len(re.findall(r"^- ", readme, re.MULTILINE)) == 5
     for said in (
         "highest mean Q counts",
-        "currently chooses so",
+        "keeps it public",
         "do not affect ranks and weights",
         "the phase dev are out of competition",
     ):

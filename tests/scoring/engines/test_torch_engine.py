@@ -128,7 +128,7 @@ def test_a_fold_without_finite_score_has_failed() -> None:
 
 
 def test_it_can_be_stopped() -> None:
-    """It asks for a stop during training."""
+    """During training, it checks whether it should stop."""
     with pytest.raises(Cancelled):
         TorchEngine(device="cpu").score(make_unit(samples=40, dim=4), cancelled=lambda: True)
 

@@ -35,7 +35,7 @@ def test_the_first_submission_goes_first() -> None:
 
 
 def test_as_many_work_as_there_are_cores() -> None:
-    """Calls of different submissions meet in the blocks of two cores; a core is given back after an error, too."""
+    """Calls of two submissions run on two cores at the same time; a core is given back after an error, too."""
     turns, together = Turns(2), threading.Barrier(2)
 
     def call(job: str) -> None:

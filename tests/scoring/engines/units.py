@@ -25,7 +25,7 @@ def make_unit(
         types: One letter per task, r for regression, c for classification.
         folds: Number K of folds.
         recipe: Hyper-parameters; three epochs by default.
-        seed: Of rows and labels.
+        seed: Seed of rows and labels.
     """
     generator = np.random.RandomState(seed)
     rows = generator.standard_normal((samples, dim)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Reading and editing YAML of others; every fault is the same kind of error."""
+"""Reading and editing other people's YAML; every fault is the same kind of error."""
 
 from __future__ import annotations
 

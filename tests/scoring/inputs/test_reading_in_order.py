@@ -78,7 +78,7 @@ def test_rows_are_read_in_the_order_of_the_file(
     np.testing.assert_array_equal(found[1], np.array([values for _, values in kept], np.float32))
 
 
-def test_a_large_file_is_read_by_the_compiled_reader_alike(tmp_path: Path) -> None:
+def test_a_large_file_is_read_alike_by_the_compiled_reader(tmp_path: Path) -> None:
     """Files of several blocks give the same as with pandas, in order."""
     random = np.random.default_rng(0)
     ids = [f"id {number}" for number in random.integers(0, 4000, 6000)]

@@ -141,7 +141,7 @@ def test_a_reveal_needs_no_label_files(harness: Harness, worker: StepWorker) -> 
 
 
 def test_a_scored_phase_starts_without_its_files(harness: Harness, worker: StepWorker) -> None:
-    """So a backup runs on a machine that never had the label files."""
+    """So a restored challenge runs on a machine that never had the label files."""
     for phase in ("dev", "eval"):
         harness.submit("A", embeddings(0), phase=phase)
     worker.drive()

@@ -492,7 +492,7 @@ def test_odd_answers_have_a_type(
     body: bytes,
     kind: type[NeucoError],
 ) -> None:
-    """Every other answer than a queue's becomes exactly one type of error, and redirects are not followed."""
+    """Every answer that a queue would not give becomes exactly one type of error, and redirects are not followed."""
     url, answer = scripted
     answer.update(status=status, body=body, headers={"Location": f"{url}/elsewhere"})
     with pytest.raises(kind) as problem:

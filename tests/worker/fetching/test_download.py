@@ -197,7 +197,7 @@ ALLOWED = ["eval.ai", "evalai.s3.amazonaws.com", "127.0.0.1:8000", "store.exampl
     ],
 )
 def test_known_hosts_are_allowed(url: str) -> None:
-    """A host without a port allows any port, a host with one only that."""
+    """A host without a port allows any port; a host with a port allows only that port."""
     check_address(url, ALLOWED)
 
 

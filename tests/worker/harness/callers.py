@@ -49,7 +49,7 @@ class CallersJournal(Journal):
 def _caller() -> Caller:
     """Return the process at the other end of the connection that is being answered.
 
-    A process that is being started holds its parent's connections for a moment, so the oldest one that holds this one is meant.
+    A process that is being started holds its parent's connections for a moment, so the oldest holder of this connection is returned.
 
     Raises:
         RuntimeError: If no process on this machine has it.
@@ -68,7 +68,7 @@ def _caller() -> Caller:
 
 
 def _holds(process: psutil.Process, ends: tuple[int, int]) -> bool:
-    """Tell whether a process has the connection from one port to another; one of another user has none of ours."""
+    """Return whether a process has the connection from one port to another; a process of another user cannot have one of ours."""
     with contextlib.suppress(psutil.AccessDenied):
         return any(_is_between(found, ends) for found in process.net_connections("tcp"))
     return False

@@ -14,7 +14,7 @@ LIMIT_S = 300.0  # of real time; reached only when something is wrong
 
 
 class Gate:
-    """A checkpoint function that once, after it was closed, holds the thread that reaches one checkpoint.
+    """A checkpoint function that, each time it is closed, holds the next thread that reaches a given checkpoint.
 
     Args:
         checkpoint: Name of the checkpoint.

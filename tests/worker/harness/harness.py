@@ -395,12 +395,12 @@ class StepWorker:
         )
 
     def stop(self) -> None:
-        """Stop the worker regularly."""
+        """Stop the worker as usual."""
         self.daemon.stop(self.clock.now())
         self.store.close()
 
     def restart(self) -> None:
-        """Stop the worker regularly and start it again."""
+        """Stop the worker as usual, and start it again."""
         self.stop()
         self.start()
 

@@ -46,8 +46,8 @@ def requests(harness: Harness, since: int) -> list[JournalEntry]:
     return [one for one in harness.evalai.journal.requests() if one.origin == "api" and one.number >= since]
 
 
-def test_a_burst_is_worked_off_without_a_gap(throttled: Harness) -> None:
-    """Eighteen submissions start one after another, are answered within 100 s and the grid, and their messages are deleted soon."""
+def test_a_burst_is_processed_without_a_gap(throttled: Harness) -> None:
+    """Eighteen submissions start one after another; they are answered within 100 s and one grid step, their messages soon deleted."""
     harness, clock = throttled, throttled.clock
     assert clock is not None
     with harness.worker(checkpoint=taking_time(clock)) as worker:

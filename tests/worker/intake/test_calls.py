@@ -377,7 +377,7 @@ def test_disabled_logs_are_not_sent(tmp_path: Path, cells: Path) -> None:
 
 @pytest.mark.parametrize("grid", [0, 30])
 def test_an_evalai_that_takes_long_for_each_call_is_asked_no_more_often(harness: Harness, grid: int) -> None:
-    """Calls take longer than facts may be old: a fresh reading is used once, and the row has the time when it was requested."""
+    """If calls take longer than facts stay valid, a fresh reading is used once; the row has the time at which it was requested."""
     clock = harness.clock
     assert clock is not None
     asked_at: list[datetime] = []

@@ -67,7 +67,7 @@ def test_every_alert_is_logged_once_and_so_is_its_end(harness: Harness) -> None:
         worker.restart()
         worker.wait(60)
         harness.evalai.edit(pk, phase="dev")
-        worker.drive()
+        worker.drive(lambda: harness.status(pk) == "finished")
         levels = [line["log_level"] for line in lines if line.get("alert") == f"hold:{pk}"]
         assert levels == ["warning", "warning", "info"]
 

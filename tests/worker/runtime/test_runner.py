@@ -47,7 +47,7 @@ class Sayings(Act[str, str]):
         return f"{self.word} {resource}"
 
     def outcome(self, tx: Transaction, result: str, now: datetime) -> None:
-        """Record it, unless it is a word that nobody has thought of."""
+        """Record it; the word ``defect`` then raises an error that no code expects."""
         tx.set_fact("said", f"{tx.fact('said') or ''}{result};")
         if self.word == "defect":
             raise KeyError(self.word)
@@ -99,7 +99,7 @@ class Mumble(ChildAct[dict[str, str]]):
         return self._folder
 
     def order(self) -> Mapping[str, object]:
-        """Lay the file there, as hidden tasks are."""
+        """Put a file there, like the hidden tasks."""
         self.folder.mkdir()
         (self.folder / "tasks").write_text("hidden")
         return {}

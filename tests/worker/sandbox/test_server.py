@@ -491,7 +491,7 @@ def test_refused_calls_do_not_lengthen_the_wait(clock: ManualClock) -> None:
 # Faults
 
 
-def test_faults_after_the_effect_leave_it_standing(sandbox: Sandbox, web: Web) -> None:
+def test_faults_after_the_effect_do_not_undo_it(sandbox: Sandbox, web: Web) -> None:
     """After such a fault the client sees a 500, and everybody else a running submission."""
     pk = sandbox.submit("Team Alice", "dev", CSV)
     path = f"/api/jobs/challenge/{sandbox.challenge}/update_submission/"

@@ -257,7 +257,7 @@ def test_damage_that_only_a_full_look_finds_is_found_by_doctor(harness: Harness)
 
 @pytest.mark.timeout(12)
 def test_no_write_waits_for_a_lock_when_the_process_is_to_end(tmp_path: Path) -> None:
-    """Whoever holds the lock, a stopping daemon ends in the promised time; otherwise the write waits longer, and succeeds."""
+    """Even if another program holds the lock, a stopping daemon ends in time; one that is not stopping waits longer, and succeeds."""
     address, stopping = tmp_path / "worker.db", threading.Event()
     store = Store(f"sqlite:///{address}", stopping=stopping)
     waiting, refused = threading.Event(), []

@@ -93,7 +93,7 @@ def claims(
 def _is_of_a_replaced_key(
     receipt: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], chain: Sequence[Mapping[str, Any]]
 ) -> bool:
-    """Return whether a receipt names a commitment or a line that a later key has signed, so that only somebody else can have made it.
+    """Return whether a receipt names a commitment or line signed by a later key than its own: then somebody else made the receipt.
 
     Any other receipt remains evidence, whatever is said about its key. Otherwise the organizers could get rid of receipts with a new key.
     """

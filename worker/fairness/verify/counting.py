@@ -89,7 +89,7 @@ def _counting(phase: RevealedPhase, entry: str, check: str, others: Mapping[str,
 def _late(phase: RevealedPhase, entry: str, shown: Mapping[str, Any], check: str) -> Verdict:
     """Return the verdict that a submission was answered after the board was closed, or that nothing explains why it is not on it.
 
-    A close is registered at once. One that is dated back cannot exclude what had been answered by then.
+    A close is registered at once. A backdated one cannot exclude what was answered before it was registered.
     """
     register, closed_at = phase.register, phase.register.closed_at
     closed = register.decisions.events[-1]["frozen_at"]

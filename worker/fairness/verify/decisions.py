@@ -109,7 +109,7 @@ def _marks(register: Register) -> Iterator[str]:
 
 
 def _reason(register: Register, facts: membership.Facts) -> str | None:
-    """Return what keeps a submission off the board by the rules of the moment; before there are rules, what takes it off."""
+    """Return what keeps a submission off the board by the rules at that time; before there are rules, what takes it off."""
     rules = register.rules(datetime.fromisoformat(facts["at"]))
     return membership.taken_off(facts) if rules is None else membership.kept_off(facts, rules)
 

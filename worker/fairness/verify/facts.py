@@ -22,7 +22,7 @@ from worker.fairness.verify.verdict import Verdict
 CHECK = "facts"
 FIXED = ("submission", "team_key", "submitted_at", "public_at_first")  # as first seen; these never change
 ONCE_KNOWN = ("file", "content")
-# a score repeats these as they are at its moment
+# a score repeats these as they were when it was registered
 BOUND = ("submission", "team_key", "team", "public_at_first")
 
 
@@ -111,7 +111,7 @@ def _is_near(told: float | None, q_mean: float, rounding: float) -> bool:
 
 
 def _follows_a_rule(register: Register, moment: datetime) -> bool:
-    """Return whether other rules than rounding decided at a moment what participants were shown."""
+    """Return whether rules other than rounding decided at a moment what participants were shown."""
     rules = register.rules(moment)
     return rules is not None and (rules.ladder_step is not None or register.withholds(moment))
 

@@ -137,7 +137,7 @@ def walk(repository: git.Repo, tip: str) -> list[Step]:
 
 
 def own_commits(blobs: Blobs, steps: Sequence[Step]) -> dict[str, Sealed]:
-    """Return the commits with a new seal of the challenge, and the seal; other files than the commitments may differ from it.
+    """Return the commits with a new seal of the challenge, and the seal; files other than the commitments may differ from it.
 
     The first sealed commit defines the challenge's key, and each key signs the next one. A seal with an earlier time than the one before it
     was pushed again by somebody who can read it but cannot sign.

@@ -57,7 +57,7 @@ def possible(phase: RevealedPhase) -> Verdict:
 def tolerance(*records: Mapping[str, Any]) -> float:
     """Return the largest difference between the fold scores of records, or between theirs and the kernel's, that rounding can explain.
 
-    It is larger only if a record names another engine than the kernel.
+    It is larger only if a record names an engine other than the kernel.
     """
     return OTHER_ENGINE if any(record.get("engines") for record in records) else TOLERANCE
 

@@ -186,7 +186,7 @@ def _is_made(phase: RevealedPhase, board: Board, snapshot: PhaseSnapshot, histor
 
 
 def _unnamed(phase: RevealedPhase, board: Board) -> Board:
-    """Remove pseudonyms from a board, because a board may have been made for a name that was removed later."""
+    """Blank the names of renamed teams, because a board may have been made with a name that was removed later."""
     removed = phase.pseudonyms
     rows = (replace(row, team="") if row.team_key in removed else row for row in board.standings)
     return replace(board, standings=tuple(rows))

@@ -255,7 +255,7 @@ class Register:
         return self._q_means[known]
 
     def withholds(self, moment: datetime) -> bool:
-        """Return whether values were withheld at a moment, which ends when the board is closed for the first time."""
+        """Return whether values were withheld at a moment. They are until the board is closed for the first time."""
         rules = self.rules(moment)
         if rules is None or rules.shown != "at_end":
             return False

@@ -26,7 +26,7 @@ LAST_WORDS = 1500  # characters of the worker's log in the error when it fails
 
 
 def sandbox_values(challenge: ChallengeFolder, evalai: Sandbox) -> dict[str, object]:
-    """Return the values, by dotted key, that replace EvalAI by the sandbox and GitHub by the folder's repository."""
+    """Return the values, by dotted key, that replace EvalAI with the sandbox and GitHub with the folder's repository."""
     return {
         "evalai.server": evalai.url,
         "evalai.challenge": evalai.challenge,

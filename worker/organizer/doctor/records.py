@@ -61,7 +61,7 @@ def _engine(exam: Examination) -> Iterator[Finding]:
 
 
 def _mixed(codename: str, found: Sequence[str], recorded: str) -> Finding:
-    """Report that scores of different engines were mixed; if the first engine is used again, nothing else must be done."""
+    """Report that scores of different engines were mixed; if the first engine is used again, nothing needs to be done."""
     engines, first_engine = " and ".join(found), found[0]
     engine = "local" if recorded in SAME_SCORES else recorded
     if engine == first_engine:

@@ -88,7 +88,7 @@ class Remote:
 
     @cached_property
     def queue_breaks(self) -> bool:
-        """Whether only EvalAI's queue fails, as when two challenges share one, while it answers when asked by the challenge's number."""
+        """Whether only calls by the queue's name fail, as when two challenges share a queue; calls by the challenge's number succeed."""
         if not isinstance(self.greeting, Unreachable):
             return False
         try:
@@ -112,7 +112,7 @@ class Remote:
         return {(split.phase_pk, names[split.dataset_split_pk]): split for split in splits}
 
     def _ask(self, call: Callable[[], T]) -> T:
-        """Make a call; if EvalAI refuses it for this minute, wait as long as EvalAI asks, and repeat it."""
+        """Make a call; if EvalAI throttles it, wait as long as EvalAI asks, and repeat it."""
         for _ in range(WAITS):
             try:
                 return call()

@@ -21,7 +21,7 @@ class RehearsedSubmission:
         status: EvalAI's status.
         q_mean: The value that the participant is shown; None if nothing.
         message: The message about a failure that the participant reads.
-        silent: Whether the other stream is empty, as it should be.
+        silent: Whether stderr of a scored submission, or stdout of a refused one, is empty, as it should be.
         seconds: Time from the start of its evaluation to the end.
         full_seconds: The same with all folds of the configuration.
         peak_memory_bytes: Peak resident size of its process.

@@ -41,7 +41,7 @@ def of_challenge(call: Call, challenge: int) -> list[dict[str, Any]]:
 
 @views.get("/api/challenges/<int:challenge>/challenge_phase/<int:phase>/submissions")
 def of_phase(call: Call, challenge: int, phase: int) -> dict[str, Any]:
-    """List the submissions of a phase in pages, newest first: all for a host, the own team's for a participant."""
+    """List the submissions of a phase in pages, newest first: all for a host, only their own team's for participants."""
     world = call.world
     call.require_challenge(challenge)
     call.phase(phase)

@@ -90,7 +90,7 @@ def change_visibility(call: Call, challenge: int, phase: int, submission: int) -
 
 @views.patch("/api/jobs/challenges/<int:challenge>/submissions/<int:submission>/update_submission_meta/")
 def update_meta(call: Call, challenge: int, submission: int) -> dict[str, Any]:
-    """Change fields of a submission: a host of any, a participant of the own team's.
+    """Change fields of a submission: any for a host, only their own team's for participants.
 
     EvalAI lets participants change status, phase, start and the input file here, in any state.
     """

@@ -23,9 +23,8 @@ from worker.state import Alert, Transaction
 TIMEOUT_S = (5.0, 10.0)  # for connecting and for each read
 GIVEN_UP_S = 20.0  # in total
 ANSWER_SHOWN = 100  # characters of the webhook's response
-PATIENCE = timedelta(
-    minutes=1
-)  # before a failure that is not the disk's is reported: a lock may be released by then
+# How long a failure that is not the disk's must last before it is reported: a lock may be released by then.
+PATIENCE = timedelta(minutes=1)
 
 
 class Alerting:

@@ -38,7 +38,8 @@ Each challenge has one YAML file. `neuco-worker init` writes a short one with th
 - Relative paths are relative to the file.
 - An unknown key is an error that names the nearest known key. All faults of the file are reported together.
 - The file never contains a secret, only where to find it: `env:NAME` (an environment variable), `file:PATH`, or
-  `credential:NAME` (a [credential of the systemd service](organizers.md#5-install-the-service)).
+  `credential:NAME` (a [credential of the systemd service](organizers.md#5-install-the-service)). `challenge.secret` is a
+  path or `credential:NAME`.
 - A running worker reads the file again on SIGHUP (`systemctl reload`). If the file has a fault, the worker keeps the old
   settings. A few keys need a restart ([table](#when-a-change-takes-effect)).
 - `neuco-worker doctor` checks that the file agrees with EvalAI, the repository and the machine.

@@ -140,7 +140,7 @@ FLAGS: tuple[Flag[Challenge], ...] = (
         "The queue gives messages in any order",
         lambda challenge: challenge.use_fifo,
         warn,
-        "The challenge has a FIFO queue (use_fifo_sqs): each message of a team waits until its previous one is deleted, so many"
+        "The challenge has a FIFO queue (use_fifo_sqs): each message of a team waits until the team's previous one is deleted, so many"
         " submissions of one team arrive slowly.",
         "No submission is lost, because the worker also reads EvalAI's listing. To avoid the delay, ask EvalAI's administrators"
         " for a standard queue.",

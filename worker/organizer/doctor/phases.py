@@ -135,7 +135,7 @@ def _leaderboard(exam: Examination) -> Iterator[Finding]:
         if split.visibility != PUBLIC or not exam.remote.phases[codename].leaderboard_public:
             yield warn(
                 f"EvalAI's leaderboard of phase {codename} is not public, so participants see mean Q only in their own submissions.",
-                "Set leaderboard_public and visibility: 3 on EvalAI, unless that is intended.",
+                "Set leaderboard_public and visibility: 3 on EvalAI, unless it is meant not to be public.",
             )
 
 
@@ -150,7 +150,7 @@ def _latest(exam: Examination) -> Iterator[Finding]:
         shown, button = ("best", "Sort by latest") if wanted else ("latest", "Sort by best")
         address = f"{exam.configuration.evalai.server.rstrip('/')}/api/challenges/challenge/create/challenge_phase_split/{split.pk}/"
         change = json.dumps({"show_leaderboard_by_latest_submission": wanted})
-        dropped = "The bundle asks for the other order, but EvalAI ignores that. " if wanted else ""
+        dropped = "The bundle asks for the latest submissions, but EvalAI ignores that. " if wanted else ""
         yield warn(
             f"EvalAI's leaderboard of phase {codename} shows the {shown} submission of each team, but on the board the {phase.selection}"
             " one counts. Participants would see two different rankings.",

@@ -72,7 +72,7 @@ class Evolution:
         """The figure's text for readers who cannot see it."""
         top = ", ".join(f"{lane.rank} {lane.team}" for lane in self.lanes if lane.rank)
         kept = "" if self.shown == self.total else f", the first {self.shown} of {self.total} entries"
-        return f"Rank of the entries after each of {self.updates} updates of the board{kept}. Newest order: {top}."
+        return f"Rank of the entries after each update of the board ({self.updates} in total){kept}. Newest order: {top}."
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -146,7 +146,7 @@ def _badge(phases: Sequence[ShownPhase]) -> bytes:
             continue
         competing = [row for row in phase.rows if row.rank is not None]
         color = "inactive" if phase.site.frozen_at else "blue"
-        message = f"{title}: {len(phase.rows)} entries, {minute(phase.board.made_at)[:10]}"
+        message = f"{title}: {len(phase.rows)} {'entry' if len(phase.rows) == 1 else 'entries'}, {minute(phase.board.made_at)[:10]}"
         if competing:
             message = f"{title}: {competing[0].team[:32]} {competing[0].q_text}"
     badge = {"schemaVersion": 1, "label": "leaderboard", "message": message, "color": color}

@@ -121,7 +121,7 @@ def _why(move: int, kind: MoveKind, causes: list[str]) -> str:
     shown = ", ".join(f"“{name}”" for name in causes[:3]) + (
         f" and {len(causes) - 3} more" if len(causes) > 3 else ""
     )
-    return f"Moved {places} because of the submission{'s' if len(causes) > 1 else ''} of {shown}; its own scores did not change."
+    return f"Moved {places} without a change of its own scores, because of the submission{'s' if len(causes) > 1 else ''} of {shown}."
 
 
 def minute(moment: datetime) -> str:

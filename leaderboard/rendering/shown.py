@@ -96,7 +96,7 @@ def rule_lines(phase: PhaseSite) -> tuple[str, ...]:
     }.get(rules.visibility, "The organizers decide which submissions are public.")
     elsewhere = rules.eligible_if_scored_in
     eligible = f" Teams without a score in the phase {elsewhere} are out of competition." if elsewhere else ""
-    weigh = "affect ranks and weights" if rules.baselines_weigh else "do not affect ranks and weights"
+    weigh = "affect ranks and weights" if rules.baselines_weigh else "do not affect ranks or weights"
     shown = (
         "The hidden tasks have been revealed: the page shows them with scores, weights and intervals."
         if phase.revealed

@@ -61,8 +61,8 @@ def credential_path(name: str, *, key: str) -> Path:
     if not folder or Path(name).name != name:
         raise OrganizerError(
             f"{key} names the systemd credential {name}, but this process did not receive it.",
-            cure="Start the worker from its unit or with `neuco-challenge`, which pass the credential. Or name another place, as described in"
-            " docs/configuration.md.",
+            cure="Start the worker from its unit or with `neuco-challenge`, which pass the credential. Or name another place, as described"
+            " in docs/configuration.md.",
             code="secret.missing",
         )
     return Path(folder) / name

@@ -90,10 +90,7 @@ def _score(score: ShownValue, step: float | None) -> dict[str, object]:
     if score.counts is None or step is None:
         return {"q_mean": score.value}
     if score.counts:
-        explanation = (
-            "This submission counts. Your team's next submissions with the same visibility (public or private) are compared"
-            " with it."
-        )
+        explanation = "Your team's next submissions with the same visibility (public or private) are compared with this one."
     else:
         explanation = (
             "This submission does not count: it was compared with an earlier one of your team, and its mean Q is not higher by more than"

@@ -43,9 +43,10 @@ SECTIONS = {
     FILE: """\
 ## Problems with a submitted file
 
-**Who sees it:** the participant, in the stderr file of a failed submission at EvalAI and from `neuco-check validate`. Each problem is
-shown with up to three examples from the file. If more than one problem is found, the message lists them (at most 2,000 characters)
-and has the code `file.invalid`. Only `scores.not_finite` depends on the hidden tasks; it can occur only where the configuration sets
+**Who sees it:** the participant, in the stderr file of a failed submission at EvalAI and from `neuco-check validate` (which cannot
+find `file.breaks_reader`, `file.deadline`, `file.memory`, `file.upload_unfinished` and `scores.not_finite`). Each problem is shown with
+up to three examples from the file. If more than one problem is found, the message lists them (at most 2,000 characters) and has the
+code `file.invalid`. Only `scores.not_finite` depends on the hidden tasks; it can occur only where the configuration sets
 `standardize_embeddings: false`.
 """,
     ORGANIZER: """\

@@ -289,7 +289,7 @@ def test_rules_are_printed_with_the_settings() -> None:
     for said in (
         "highest mean Q counts",
         "keeps it public",
-        "do not affect ranks and weights",
+        "do not affect ranks or weights",
         "the phase dev are out of competition",
     ):
         assert said in readme

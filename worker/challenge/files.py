@@ -104,7 +104,7 @@ def check_limits(configuration: Configuration, codename: str, *, rows: int, colu
 def fingerprint(configuration: Configuration, codename: str) -> str | None:
     """Hash the bytes of a phase's id list and task files; None if they cannot be read.
 
-    Equal fingerprints mean equal contents and cost a hundredth of parsing the files. Different ones may only mean another notation of the
+    Equal fingerprints mean equal contents and cost a hundredth of parsing the files. Different ones may just mean another notation of the
     same rows.
     """
     settings = configuration.phases[codename]

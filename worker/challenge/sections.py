@@ -16,7 +16,7 @@ from scoring.protocol import Recipe
 NAMED_AFTER = "named_after_the_phase"
 """Marks a key of a phase whose default is a text that contains the phase's codename."""
 AT_ONCE_ON_RAY = 4
-"""What ``at_once: auto`` is on a cluster. With one at a time it would wait while a file is read."""
+"""What ``at_once: auto`` is on a cluster. With one at a time, the cluster would wait while a file is read."""
 BEACONS = ("drand", "none")  # besides SOURCE@TIME
 EXAMPLE_SOURCE = "Lotto 6 aus 49@2026-12-05T19:30+01:00"
 

@@ -35,10 +35,10 @@ from worker.state import ACTIVE, State, Store
 
 @dataclass(frozen=True, kw_only=True)
 class Waiting:
-    """What is left to do, for `once` and `status`.
+    """What is left to do, for `once`.
 
     Attributes:
-        active: Submissions that still need an answer, and nobody's help.
+        active: Submissions that still need an answer, but no person's help.
         stuck: Submissions that wait for a person, or for the next try after a failure.
         paused: Submissions that wait for the end of a pause.
         owed: Rows of the outbox.

@@ -77,7 +77,7 @@ def may_be_due(rule: str | None, *, baseline: bool, public: bool) -> bool:
 
 
 def explained(document: str, submissions: Collection[int], reason: str) -> str:
-    """Add the given submissions that a list lacks to those it leaves out, with a reason; return the new list."""
+    """Record the given submissions that a list does not mention as left out, with a reason; return the new list."""
     known = json.loads(document)
     left_out = {one["submission"]: one["reason"] for one in known["left_out"]}
     named = {one["submission"] for one in known["files"]} | left_out.keys()

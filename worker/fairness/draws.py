@@ -56,7 +56,7 @@ def alert_key(phase: str) -> str:
 
 
 def name(rule: str, chain: Chain, now: datetime, *, notice: timedelta = NOTICE) -> dict[str, Any] | None:
-    """Return the name of a value that does not exist yet, in the form of a commitment.
+    """Name a value that does not exist yet; return its name as a commitment contains it.
 
     Args:
         rule: ``none``, ``drand`` or ``SOURCE@TIME``.
@@ -100,7 +100,7 @@ def drawn(entry: Entry, phase: str) -> Mapping[str, Any] | None:
 
 
 def waiting(entries: Iterable[Entry]) -> dict[str, Draw]:
-    """Return the phases whose value is named but not mixed in yet, by the public commitments."""
+    """Return the phases whose value is named but not mixed in yet, according to the public commitments."""
     open_ones: dict[str, Draw] = {}
     for entry in entries:
         for phase in entry.get("draws") or {}:

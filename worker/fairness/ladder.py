@@ -28,7 +28,7 @@ class Rung:
         team: The team's key, and whether this is its ladder of public submissions.
         content: Hash of its embeddings.
         place: Position of its first score among all registered scores.
-        q_mean: Unrounded; None if it has no score on the present tasks, and only keeps the place of its content.
+        q_mean: Unrounded; None if it has no score on the present tasks: it then only keeps its content's place.
     """
 
     submission: int

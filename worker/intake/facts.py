@@ -1,4 +1,4 @@
-"""Update rows and states by what EvalAI says about submissions.
+"""Update rows and states from what EvalAI says about submissions.
 
 The database decides. What a participant can edit at EvalAI (status, phase, input file, visibility) is recorded when the submission is
 first seen; later readings are compared with it.

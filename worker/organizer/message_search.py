@@ -164,7 +164,7 @@ class Finder:
             together = [codes, sentences, cures]
             rows = list(product(codes, sentences, cures))
             if len(codes) > 1 and all(len(texts) in (1, len(codes)) for texts in together):
-                # One condition decides all of them.
+                # One condition chooses code, sentence and cure together.
                 rows = [
                     (texts[0], texts[1], texts[2])
                     for texts in zip(*(_filled(each, len(codes)) for each in together), strict=True)
@@ -179,7 +179,7 @@ class Finder:
                     )
 
     def _found(self, call: ast.Call) -> Iterator[Message]:
-        """Yield the findings of a doctor's check; the code is the id of the check whose function makes them or calls the one that does."""
+        """Yield the findings of a doctor's check; the code is the id of the check that makes them, directly or through a function."""
         around = self.module.around(call, ast.FunctionDef)
         if not isinstance(around, ast.FunctionDef):
             return

@@ -117,7 +117,7 @@ def _is_unchanged(tx: Transaction, phase: str, files: Mapping[str, str]) -> bool
 
 
 def reveal_again(session: OrganizerSession, tx: Transaction) -> list[str]:
-    """Reveal all revealed phases again by the present state; return those whose documents have changed.
+    """Reveal all revealed phases again from the present state; return those whose documents have changed.
 
     Raises:
         OrganizerError: If the secret is gone, or not the one of a phase's record.
@@ -260,7 +260,7 @@ def _register(tx: Transaction, phase: str, stood: Collection[int]) -> Iterator[s
 
 
 def _qualifying(tx: Transaction, phase: str) -> frozenset[int]:
-    """Return the teams of boards with scores in a phase, including private ones, without which the boards could not be recomputed."""
+    """Return the teams on boards whose rules require a score in this phase; recomputing those boards needs their private submissions."""
     asking = [
         other
         for other in tx.phases()

@@ -1,7 +1,7 @@
 """Install a challenge folder as a service of this machine: ``neuco-challenge NAME adopt DIR`` calls this, see ``deploy/``.
 
-In the copied configuration, the secrets become systemd's credentials (``credential:NAME``) and the paths those that the service may write;
-everything else, including comments, stays.
+In the copied configuration, secrets become systemd's credentials (``credential:NAME``), and paths become those that the service may write
+to; everything else, including comments, stays.
 """
 
 from __future__ import annotations

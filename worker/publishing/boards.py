@@ -41,7 +41,7 @@ class Preconditions:
         attestations: Commitments, receipts, public ids and reveals: path to content.
         records: Phase to its record.
         revealed_at: When something was last revealed.
-        removed: The names of teams that were removed.
+        removed: The team names that were removed.
         signer: The key that seals what is pushed; None before the challenge has one.
         at: When all of this was read.
         last: The commit that was last pushed to the configured branch; None before the first.
@@ -146,7 +146,7 @@ def read_inputs(
 
 
 def correct_answers(tx: Transaction, inputs: Inputs, *, now: datetime) -> None:
-    """Correct the answers by what was just registered for the boards."""
+    """Correct the answers according to what was just registered for the boards."""
     for name in inputs.snapshots:
         correct_phase(tx, name, now=now)
 

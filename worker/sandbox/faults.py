@@ -14,14 +14,14 @@ from worker.sandbox.queue import QueueFaults
 class Fault(StrEnum):
     """A kind of fault; "before" and "after" say whether the request took effect."""
 
-    ERROR_BEFORE = "error_before"  # : 500 with an HTML page, without any effect
-    ERROR_AFTER = "error_after"  # : 500 with an HTML page, after the effect
-    RESET_BEFORE = "reset_before"  # : the connection ends without an answer, without any effect
-    RESET_AFTER = "reset_after"  # : the connection ends without an answer, after the effect
-    SLOW = "slow"  # : the right answer, but late
-    TRUNCATED = "truncated"  # : the right answer, but truncated
-    HTML = "html"  # : 200 with an HTML page instead of JSON, after the effect
-    STORM = "storm"  # : 429 with Retry-After, for all users and for some time
+    ERROR_BEFORE = "error_before"  # 500 with an HTML page, without any effect
+    ERROR_AFTER = "error_after"  # 500 with an HTML page, after the effect
+    RESET_BEFORE = "reset_before"  # the connection ends without an answer, without any effect
+    RESET_AFTER = "reset_after"  # the connection ends without an answer, after the effect
+    SLOW = "slow"  # the right answer, but late
+    TRUNCATED = "truncated"  # the right answer, but truncated
+    HTML = "html"  # 200 with an HTML page instead of JSON, after the effect
+    STORM = "storm"  # 429 with Retry-After, for all users and for some time
 
 
 MEDIA_FAULTS = (Fault.ERROR_BEFORE, Fault.RESET_BEFORE, Fault.SLOW, Fault.TRUNCATED)

@@ -117,7 +117,7 @@ class Sandbox:
             return self.world.add_team(name, members)
 
     def hide_hosts(self, *, hidden: bool = True) -> None:
-        """Let no request read the host team, as on a server without that address."""
+        """Answer requests for the host team with 404, as a server without that address does."""
         with self.world.lock:
             self.world.tells_hosts = not hidden
 

@@ -3,8 +3,8 @@
 On SQLite it is the lock of a file in the state directory, which the kernel releases when the process ends for any reason; children do not
 inherit it. On PostgreSQL it is an advisory lock of a separate session, which the server releases with the connection.
 
-The package filelock is not enough: it cannot take a shared lock for a moment, with which a command asks who leads without keeping the
-leader from taking the lock. A loop around ``flock`` is needed in any case, and is simpler than a dependency.
+The package filelock is not enough: it cannot take a brief shared lock, by which a command finds out who leads without blocking a
+leader. A loop around ``flock`` is needed in any case, and is simpler than a dependency.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def _is_of_a_replaced_key(
 ) -> bool:
     """Return whether a receipt names a commitment or line signed by a later key than its own: then somebody else made the receipt.
 
-    Any other receipt remains evidence, whatever is said about its key. Otherwise the organizers could get rid of receipts with a new key.
+    Any other receipt remains evidence, whatever is said about its key. Otherwise the organizers could use a new key to discredit receipts.
     """
     keys = succession.keys_in(entries)
     later = keys[keys.index(str(receipt["key"])) + 1 :]

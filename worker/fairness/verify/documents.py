@@ -144,7 +144,7 @@ def _end_of_space(text: str, place: int) -> int:
 
 
 def _elements(text: str, start: int) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each element of a list, and last those of the list's end."""
+    """Yield the start and end of each element of a list; the last pair is the position of the list's end, twice."""
     place = _after(text, start, "[")
     while not text.startswith("]", place):
         end = _end(text, place)

@@ -28,7 +28,7 @@ class Rewrite:
     Attributes:
         path: The file.
         commit: The commit's hash.
-        author: The commit's author by its own statement; untrusted text.
+        author: The author that the commit names; untrusted text.
     """
 
     path: str
@@ -43,7 +43,7 @@ class Added:
     Attributes:
         path: The file.
         commit: The commit's hash.
-        author: The commit's author by its own statement; untrusted text.
+        author: The author that the commit names; untrusted text.
         place: The commit's position in the history.
         first: The earliest time in the addition.
         last: The latest time in the addition.

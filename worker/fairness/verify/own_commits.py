@@ -32,7 +32,7 @@ class Step:
 
     Attributes:
         commit: Its hash.
-        author: Its author by its own statement; untrusted text.
+        author: The author that the commit names; untrusted text.
         parents: The hashes of the commits before it.
         blobs: Path to the object that it has there.
     """
@@ -49,7 +49,7 @@ class Sealed:
 
     Attributes:
         key: The key that has signed it.
-        made_at: Its time, by its own statement.
+        made_at: The time that the seal states.
         hashes: Path to SHA-256, for the files that may only grow.
     """
 
@@ -59,7 +59,7 @@ class Sealed:
 
 
 class Blobs:
-    """Reads objects; their hashes and seals are cached, and the one content that was last read.
+    """Reads objects; caches their hashes and seals, and the content that was read last.
 
     Versions of a growing file are read one after another. Each begins with the one before it, so only the addition is hashed.
     """

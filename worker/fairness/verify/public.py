@@ -47,8 +47,8 @@ class Commit:
 
     Attributes:
         hash: Its hash.
-        at: Its time by its own statement.
-        author: Its author by its own statement; untrusted text.
+        at: The time that the commit states.
+        author: The author that the commit names; untrusted text.
     """
 
     hash: str

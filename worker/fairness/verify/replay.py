@@ -64,7 +64,7 @@ class Register:
         self._answered_at: dict[str, datetime | None] = {}
         self._q_means: dict[tuple[int, float], float] = {}
         self.private: set[str] = set()
-        # Of private submissions: the fields by which their teams may compete in another phase.
+        # private submissions: only the fields that qualify their teams for another phase
         self.qualifying: dict[str, History] = {}
         self.notes: list[Fields] = []
         for fields in opened:

@@ -137,7 +137,7 @@ def _lines(phase: RevealedPhase, boards: Sequence[Board]) -> list[bytes]:
 
 
 def _with_removed_names(phase: RevealedPhase, shown: Sequence[bytes]) -> list[bytes]:
-    """Return the lines of the history with the names of teams that were removed later.
+    """Return the lines of the history with the team names that were removed later.
 
     The history only grows, so its older lines keep these names, while the revealed boards do not. Everything else in a line must follow.
     """

@@ -124,7 +124,7 @@ def _earlier(
 
 
 def _not_listed(receipt: Mapping[str, Any], lines: list[dict[str, Any]]) -> str:
-    """Return the verdict that a receipt is not in the log, with the number of batches published since it was given."""
+    """Return the sentence that a receipt is not in the log, with the number of batches published since it was given."""
     heads = [receipts.GENESIS, *(str(line.get("head")) for line in lines)]
     chain = str(receipt.get("chain"))
     since = len(heads) - 1 - heads.index(chain) if chain in heads else 0

@@ -232,7 +232,7 @@ def _keep_answer(evalai: Sandbox, submitted: Submitted) -> Path:
 
 
 def _published(challenge: ChallengeFolder) -> bool:
-    """Return whether nothing is owed to EvalAI or the board, by the worker's database."""
+    """Return whether nothing is owed to EvalAI or the board, according to the worker's database."""
     store = Store(challenge.database_url)
     try:
         state = read_status(store, now=datetime.now(UTC), led=False, token_expires=None, free_bytes=0)

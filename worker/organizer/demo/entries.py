@@ -114,7 +114,7 @@ PHASES: dict[str, tuple[DemoEntry, ...]] = {
 """The submissions to each phase, in order.
 
 In dev, the Random Walkers submit twice, and their last submission counts. Last Minute correct their file and get exactly the score of the
-Pixel Pushers, because all teams share their splits. In eval, no submission needs a correction.
+Pixel Pushers, because all teams share their splits. In eval, the faulty file is not corrected.
 """
 
 

@@ -20,10 +20,10 @@ CONFIGURATION = ("configuration.file",)
 class Level(StrEnum):
     """The severity of a finding."""
 
-    OK = "ok"  # : nothing is wrong
-    SKIPPED = "skipped"  # : not checked, for a stated reason
-    WARN = "warn"  # : the challenge would run, but the organizer should know
-    FAIL = "fail"  # : the challenge would not run, or would reveal something hidden
+    OK = "ok"  # nothing is wrong
+    SKIPPED = "skipped"  # not checked, for a stated reason
+    WARN = "warn"  # the challenge would run, but the organizer should know
+    FAIL = "fail"  # the challenge would not run, or would reveal something hidden
 
 
 _ORDER = (Level.OK, Level.SKIPPED, Level.WARN, Level.FAIL)

@@ -268,7 +268,7 @@ def _rehearsed(tx: Transaction, evalai: Sandbox, one: _Submitted, *, more: float
 
 
 def _calls(evalai: Sandbox, *, since: int) -> int:
-    """Count the calls that submissions caused, without looks at an empty queue and the calls at the start."""
+    """Count the calls that submissions caused, excluding polls of an empty queue and the calls at the start."""
     journal = [entry for entry in evalai.journal if entry.number >= since]
     received = sum(entry.kind == "effect" and entry.name == "message_received" for entry in journal)
     theirs = ("/api/jobs/submission/", "/update_submission/", "/api/jobs/queues/")

@@ -93,8 +93,8 @@ def _score(score: ShownValue, step: float | None) -> dict[str, object]:
         explanation = "Your team's next submissions with the same visibility (public or private) are compared with this one."
     else:
         explanation = (
-            "This submission does not count: it was compared with an earlier one of your team, and its mean Q is not higher by more than"
-            f" {step:g}. q_mean is the value of the earlier one, not of this file."
+            f"This submission does not count: its mean Q, before rounding, is not more than {step:g} above q_mean, which is the value shown"
+            " for an earlier submission of your team."
         )
     return {"q_mean": score.value, "counts": score.counts, "explanation": explanation}
 

@@ -131,8 +131,8 @@ def which_counts(phase: Phase) -> str:
     if phase.selection == "ladder":
         step = f"{phase.ladder_step:g}"
         return (
-            "Your team's first scored public submission counts. A later one counts instead only if its mean Q is more than"
-            f" {step} higher. If it is not, you are told so, and shown the mean Q of the submission that counts."
+            "Your team's first scored public submission counts. A later one counts instead only if its mean Q, before rounding, is more"
+            f" than {step} above the value shown for the one that counts. If it is not, you are told so, and shown that value again."
             f" Values are rounded to multiples of {step}."
             " The same rule compares your private submissions, but only with one another."
         )

@@ -58,7 +58,7 @@ in the table; `status` and `doctor` show what differs from the record.
 | of a phase: {of_phase}; in `leaderboard`: {of_board} | `neuco-worker challenge rules --reason TEXT`, from the next board on |
 | `fairness.publish_files` | nothing, once the phase has a commitment: participants were told whose files will be published |
 | `state`, `metrics.listen`; in `evalai`: `server`, `challenge`, `queue` | a restart |
-| `fairness.beacon` | the next commitment before the first score: a phase's first start makes one, as does a change listed in the first row |
+| `fairness.beacon` | the next commitment before the first score: the first start makes one, and so does a change listed in the first row |
 | everything else | a reload |
 
 If you change `challenge.secret` after a phase was scored, the worker refuses to start until you restore the old secret or run

@@ -290,7 +290,10 @@ def pages_with(challenge: Path, phase: str, **keys: object) -> dict[str, str]:
         ("last", "Your team's latest scored public submission counts."),
         ("best", "Your team's scored public submission with the highest mean Q counts."),
         ("chosen", "The organizers choose which of your team's scored public submissions counts"),
-        ("ladder", "more than 0.25 higher. If it is not, you are told so"),
+        (
+            "ladder",
+            "more than 0.25 above the value shown for the one that counts. If it is not, you are told so",
+        ),
     ],
 )
 def test_the_pages_say_which_submission_counts(challenge: Path, selection: str, sentence: str) -> None:

@@ -88,7 +88,8 @@ def rule_lines(phase: PhaseSite) -> tuple[str, ...]:
         Selection.BEST: "A team's scored public submission with the highest mean Q counts.",
         Selection.CHOSEN: "The organizers choose which of a team's scored public submissions counts.",
         Selection.LADDER: "A team's first scored public submission counts; a later one counts instead only if its mean Q is more than "
-        f"{rules.ladder_step or 0:g} above the value shown before (the Ladder). Values are rounded to multiples of {rules.ladder_step or 0:g}.",
+        f"{rules.ladder_step or 0:g} above the value shown before (the Ladder)."
+        f" Values are rounded to multiples of {rules.ladder_step or 0:g}.",
     }[rules.selection]
     visible = {
         "at_submission": "A submission is public if its author made it public when submitting.",

@@ -118,14 +118,14 @@ class Phase(Section):
     selection: Literal["last", "best", "chosen", "ladder"] = Field(
         "last",
         description="Which of a team's public submissions counts: the `last` one, the `best` one, the one `chosen` by the organizers, "
-        "or, with `ladder`, the last one that improved mean Q by more than `ladder_step`. With `ladder`, a team that improves "
-        "by less is shown its previous value again.",
+        "or, with `ladder`, the last one whose mean Q was higher than the value shown before by more than `ladder_step`. With `ladder`, a "
+        "team that improves by less is shown its previous value again.",
     )
     ladder_step: float = Field(
         0.5,
         gt=0,
-        description="With `selection: ladder`: a submission counts only if it improves the team's mean Q by more than this. Values are "
-        "rounded to multiples of it.",
+        description="With `selection: ladder`: a submission counts only if its mean Q is higher than the value shown before by more than "
+        "this. Values are rounded to multiples of it.",
     )
     shown: Literal["at_once", "at_end"] = Field(
         "at_once",

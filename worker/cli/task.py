@@ -55,7 +55,7 @@ def new(
         str | None,
         typer.Option(
             "--type",
-            help="regr or cls, or only for `score`, multiclass or multilabel; by default, what follows __ in the label file's name.",
+            help="regr or cls (for `score`, also multiclass or multilabel); by default, what follows __ in the label file's name.",
         ),
     ] = None,
 ) -> None:

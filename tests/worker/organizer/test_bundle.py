@@ -17,7 +17,7 @@ from worker.challenge.configuration import Configuration, load
 from worker.challenge.web_address import EXAMPLE_REPOSITORY, web_address
 from worker.cli.bundle import bundle as bundle_command
 from worker.organizer import bundle, scaffold
-from worker.organizer.bundle_check import bundle_faults, pages_to_fill_in
+from worker.organizer.bundle_check import bundle_faults, pages_to_fill_in, stated_rule
 
 NOW = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
 
@@ -319,18 +319,21 @@ def test_the_pages_say_when_values_are_shown(challenge: Path) -> None:
     ("rule", "sentence"),
     [
         ("baselines", "publish the embeddings of their baselines, but not those of participants."),
+        ("top:1", "of the first team on the final board"),
         ("top:3", "of the first 3 teams on the final board"),
         ("all", "of all teams on the final board"),
     ],
 )
 def test_the_terms_say_whose_embeddings_are_published(challenge: Path, rule: str, sentence: str) -> None:
-    """Participants are told before their first submission what the reveal publishes."""
+    """Participants are told before their first submission what the reveal publishes, and the doctor recognizes the sentence."""
     path = challenge / "challenge.yaml"
     document = yaml.safe_load(path.read_text(encoding="utf-8")) | {"fairness": {"publish_files": rule}}
     path.write_text(yaml.safe_dump(document), encoding="utf-8")
     bundle.write_sources(challenge / "bundle", load(path), now=NOW)
     page = (challenge / "bundle" / "terms_and_conditions.html").read_text(encoding="utf-8")
     assert sentence in page
+    bundle.pack(challenge / "bundle", challenge / "bundle.zip")
+    assert stated_rule(challenge / "bundle.zip") == rule
 
 
 def test_an_unknown_rule_is_refused(challenge: Path) -> None:

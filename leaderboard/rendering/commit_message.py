@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from leaderboard.snapshot import Board, MoveKind, Site
+from scoring.printable import count_of
 
 SUBJECT_LIMIT = 72  # characters of the first line
 
@@ -54,12 +55,14 @@ def _board_lines(site: Site, new_boards: Sequence[Board]) -> tuple[list[str], li
         kinds = [row.move_kind for board in mine for row in board.standings]
         own, passive, new = (kinds.count(kind) for kind in (MoveKind.OWN, MoveKind.PASSIVE, MoveKind.NEW))
         facts = (
-            [f"{_count(len(counted), 'submission')} counted"]
+            [f"{count_of(len(counted), 'submission')} counted"]
             if counted
             else ["the rules or the entries changed"]
         )
-        facts += [_count(new, "new entry", "new entries")] * bool(new) + [_count(own, "own move")] * bool(own)
-        facts += [_count(passive, "passive move")] * bool(passive)
+        facts += [count_of(new, "new entry", "new entries")] * bool(new) + [count_of(own, "own move")] * bool(
+            own
+        )
+        facts += [count_of(passive, "passive move")] * bool(passive)
         lines.append(f"{plain(phase.codename)}: {', '.join(facts)}")
     return lines, sorted(submissions)
 
@@ -67,10 +70,6 @@ def _board_lines(site: Site, new_boards: Sequence[Board]) -> tuple[list[str], li
 def _phases(site: Site, new_boards: Sequence[Board]) -> list[str]:
     made = {board.phase for board in new_boards}
     return [plain(phase.codename) for phase in site.phases if phase.codename in made]
-
-
-def _count(number: int, noun: str, plural: str = "") -> str:
-    return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 def plain(codename: str) -> str:

@@ -15,6 +15,7 @@ from leaderboard.rendering.rows import Row, minute, stamp
 from leaderboard.rendering.shown import ShownPhase, shown_phases
 from leaderboard.rendering.unlocked import unlocked_json
 from leaderboard.snapshot import Site, WaitingTeam
+from scoring.printable import count_of
 
 # Columns of the CSV: the entries' keys in the JSON, two of them renamed.
 CSV_COLUMNS = (
@@ -138,15 +139,13 @@ def _badge(phases: Sequence[ShownPhase]) -> bytes:
     for phase in phases:
         title = display_name(phase.site.title)
         if phase.waiting:
-            message, color = (
-                f"{title}: {len(phase.waiting)} {'team' if len(phase.waiting) == 1 else 'teams'}, ranks at the end",
-                "blue",
-            )
+            message, color = f"{title}: {count_of(len(phase.waiting), 'team')}, ranks at the end", "blue"
         if phase.board is None:
             continue
         competing = [row for row in phase.rows if row.rank is not None]
         color = "inactive" if phase.site.frozen_at else "blue"
-        message = f"{title}: {len(phase.rows)} {'entry' if len(phase.rows) == 1 else 'entries'}, {minute(phase.board.made_at)[:10]}"
+        entries = count_of(len(phase.rows), "entry", "entries")
+        message = f"{title}: {entries}, {minute(phase.board.made_at)[:10]}"
         if competing:
             message = f"{title}: {competing[0].team[:32]} {competing[0].q_text}"
     badge = {"schemaVersion": 1, "label": "leaderboard", "message": message, "color": color}

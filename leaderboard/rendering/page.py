@@ -16,6 +16,7 @@ from leaderboard.rendering.shown import ShownPhase
 from leaderboard.rendering.unlocked import Interval, Unlocked
 from leaderboard.rendering.updates import Update, updates
 from leaderboard.snapshot import Site
+from scoring.printable import count_of
 
 CHANGES = 5  # newest updates that are always shown; older ones can be unfolded
 
@@ -100,12 +101,10 @@ def _summary(phases: Sequence[ShownPhase]) -> str:
     for phase in phases:
         title = display_name(phase.site.title)
         if phase.board is not None:
-            entries = f"{len(phase.rows)} {'entry' if len(phase.rows) == 1 else 'entries'}"
+            entries = count_of(len(phase.rows), "entry", "entries")
             told.append(f"{title}: {entries}, last change {minute(phase.board.made_at)}")
         elif phase.waiting:
-            told.append(
-                f"{title}: {len(phase.waiting)} {'team' if len(phase.waiting) == 1 else 'teams'}, ranks at the end"
-            )
+            told.append(f"{title}: {count_of(len(phase.waiting), 'team')}, ranks at the end")
     return f"{'; '.join(told)}." if told else "No submission has been scored yet."
 
 

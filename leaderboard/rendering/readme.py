@@ -13,6 +13,7 @@ from leaderboard.rendering.names import markdown
 from leaderboard.rendering.rows import Row, minute, movement, waiting_sentence
 from leaderboard.rendering.shown import ShownPhase
 from leaderboard.snapshot import WaitingTeam
+from scoring.printable import count_of
 
 BEGIN = "<!-- neuco-worker:begin -->"
 END = "<!-- neuco-worker:end -->"
@@ -86,7 +87,7 @@ def _phase(phase: ShownPhase) -> list[str]:
             "",
             " ".join(filter(None, ("No submission has been scored in this phase yet.", closed))),
         ]
-    said = f"{len(rows)} {'entry' if len(rows) == 1 else 'entries'}, last change {minute(board.made_at)}."
+    said = f"{count_of(len(rows), 'entry', 'entries')}, last change {minute(board.made_at)}."
     files = f"Data: [JSON](leaderboard/{stem}.json), [CSV](leaderboard/{stem}.csv), [history](leaderboard/history.jsonl)."
     lines = [heading, "", " ".join(filter(None, (said, closed, files))), ""]
     lines += [_line(HEADER), _line(ALIGNMENT), *(_line(_cells(row)) for row in rows)]

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from scoring.errors import InfrastructureError, NeucoError
+from scoring.printable import count_of
 from worker.challenge.configuration import Configuration, load
 from worker.daemon.metrics import write_textfile
 from worker.daemon.signals import Signals, Stopped
@@ -146,10 +147,8 @@ def reasons(worker: Worker, left: Waiting) -> Iterator[str]:
     if left.paused:
         yield f"{_waits(left.paused)} for `challenge resume`, because scoring is paused."
     if left.owed:
-        calls = "1 call to EvalAI (to answer, or to delete a message) has"
-        if left.owed > 1:
-            calls = f"{left.owed} calls to EvalAI (to answer, or to delete a message) have"
-        yield f"{calls} not been made yet."
+        have = "has" if left.owed == 1 else "have"
+        yield f"{count_of(left.owed, 'call')} to EvalAI (to answer, or to delete a message) {have} not been made yet."
     if left.board:
         error = worker.publishing.last_error
         yield "The last board was not pushed." if error is None else error.sentence

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from inspect import cleandoc
 
 import typer
 from typer.exceptions import TyperException
@@ -23,7 +22,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (validate, template):
-    app.command(help=cleandoc(command.__doc__ or "").replace("neuco-worker", "neuco-check"))(command)
+    app.command(help=(command.__doc__ or "").replace("neuco-worker", "neuco-check"))(command)
 
 
 def main() -> None:

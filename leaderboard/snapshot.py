@@ -183,7 +183,7 @@ class Board:
         made_at: When it was made, in UTC with a time zone.
         triggers: Pks of public submissions that count since this board; empty if only a rule, name or flag changed.
         standings: In board order.
-        private: Kept for the organizer, replays and the reveal; not published before the reveal.
+        private: Kept for the organizer and the reveal; not published before the reveal.
     """
 
     phase: str

@@ -1,4 +1,4 @@
-"""Exchange results with other tools: tables, NeuCo-Bench's runs, GEO-Bench, NeuroBench, and histories of any board."""
+"""Exchange results with other tools: tables, NeuCo-Bench's runs, GEO-Bench and NeuroBench."""
 
 from leaderboard.exchange.compared import Compared, compare_runs, comparison_document
 from leaderboard.exchange.geobench import Result, comment, read_submission
@@ -14,11 +14,6 @@ from leaderboard.exchange.geobench_ranking import (
 )
 from leaderboard.exchange.neurobench import neurobench_documents
 from leaderboard.exchange.runs import PhaseRuns, leaderboard_csv, rank_runs
-from leaderboard.exchange.shown_history import (
-    history_csv,
-    history_document,
-    read_history,
-)
 from leaderboard.exchange.table import Table, rank_table, read_table, table_document
 
 __all__ = [
@@ -31,8 +26,6 @@ __all__ = [
     "comment",
     "compare_runs",
     "comparison_document",
-    "history_csv",
-    "history_document",
     "leaderboard_csv",
     "make_normalizer",
     "neurobench_documents",
@@ -40,7 +33,6 @@ __all__ = [
     "rank_table",
     "ranking_document",
     "ranking_markdown",
-    "read_history",
     "read_normalizer",
     "read_submission",
     "read_table",

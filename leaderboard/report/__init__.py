@@ -1,8 +1,7 @@
-"""Reports for the organizer only: the private report, diagnostics, awards, and the replayed history."""
+"""Reports for the organizer only: the private report with its diagnostics, and the awards."""
 
 from leaderboard.report.awards import awards
 from leaderboard.report.near_copies import similarities_of_rows
-from leaderboard.report.private_report import report
-from leaderboard.report.replays import moves_csv, replay, replay_json
+from leaderboard.report.private_report import report, report_page
 
-__all__ = ["awards", "moves_csv", "replay", "replay_json", "report", "similarities_of_rows"]
+__all__ = ["awards", "report", "report_page", "similarities_of_rows"]

@@ -4,35 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leaderboard.rendering import display_name
-from leaderboard.snapshot import Board, Standing
+from leaderboard.rendering import Row
 
 
-def awards(board: Board, *, decimals: int = 3) -> str:
-    """Return the winners by dynamic rank and by mean Q, and the entries that could not win, as text.
+def awards(rows: Sequence[Row]) -> str:
+    """Return the winners by dynamic rank and by mean Q, and the entries that could not win, one fact per line.
 
-    Only teams in competition can win, and teams that share the first rank share the award. The text is plain, with one fact per line.
+    Only teams in competition can win, and teams that share the first rank share the award.
     """
-    teams = [standing for standing in board.standings if standing.numbered]
     lines = [
-        _award("Award for the dynamic rank", [team for team in teams if team.rank == 1], decimals),
-        _award("Award for mean Q", [team for team in teams if team.rank_by_mean == 1], decimals),
+        _award("Award for the dynamic rank", [row for row in rows if row.rank == 1]),
+        _award("Award for mean Q", [row for row in rows if row.rank_by_mean == 1]),
     ]
-    if any(team.q_mean < 0 and 1 in (team.rank, team.rank_by_mean) for team in teams):
+    if any(not row.reliable and 1 in (row.rank, row.rank_by_mean) for row in rows):
         lines.append("A mean Q below zero is unreliable: worse than predicting the mean label.")
-    outside = [standing for standing in board.standings if not standing.numbered]
     lines += [
-        f"Not eligible: {display_name(standing.team)} ({'baseline' if standing.baseline else 'out of competition'})."
-        for standing in outside
+        f"Not eligible: {row.team} ({'baseline' if row.baseline else 'out of competition'})."
+        for row in rows
+        if row.rank is None
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
-def _award(title: str, winners: Sequence[Standing], decimals: int) -> str:
+def _award(title: str, winners: Sequence[Row]) -> str:
     if not winners:
         return f"{title}: nobody is eligible."
-    names = [
-        f"{display_name(team.team)} (rank {team.rank}, mean Q {round(team.q_mean, decimals) + 0.0:.{decimals}f})"
-        for team in winners
-    ]
+    names = [f"{row.team} (rank {row.rank}, mean Q {row.q_text})" for row in winners]
     return f"{title}: {' and '.join(names)}{', shared' if len(names) > 1 else ''}."

@@ -9,9 +9,10 @@ import itertools
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leaderboard.ranking import (
     Assessment,
@@ -54,19 +55,6 @@ class TaskDiagnosis:
     inflated_by: str | None
     weight_without: float | None
 
-    @property
-    def separates_nobody(self) -> bool:
-        """Whether it cannot tell any two teams apart."""
-        return self.separated == 0.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Duplicate:
-    """Submissions of different teams with the same embeddings, as (submission, team key), earliest first."""
-
-    content_hash: str
-    submissions: tuple[tuple[int, int], ...]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Activity:
@@ -74,7 +62,6 @@ class Activity:
 
     Attributes:
         submissions: Number of scored submissions.
-        busiest_day: Largest number of them within 24 hours.
         repeats: Number with the same embeddings as an earlier one.
         tiny_steps: Number of steps to other embeddings that changed mean Q by less than half its standard error.
         steps: Number of steps to other embeddings.
@@ -84,7 +71,6 @@ class Activity:
     team_key: int
     team: str
     submissions: int
-    busiest_day: int
     repeats: int
     tiny_steps: int
     steps: int
@@ -101,63 +87,50 @@ def diagnose_tasks(phase: PhaseSnapshot, assessment: Assessment) -> tuple[TaskDi
     table = fold_table(phase, assessment.tasks, assessment.contenders)
     errors = standard_errors(table, phase.rules.epsilon)
     teams = [index for index, contender in enumerate(assessment.contenders) if contender.numbered]
-    culprits = _inflation(phase, assessment)
+    without = _weights_without(phase, assessment)
     result = []
     for column, task in enumerate(assessment.tasks):
         quality, error = assessment.quality[teams, column], errors[teams, column]
         pairs = list(itertools.combinations(range(len(teams)), 2))
         apart = [abs(quality[a] - quality[b]) > APART * np.hypot(error[a], error[b]) for a, b in pairs]
-        name, without = culprits[column]
+        weight = assessment.ranking.weights[column]
+        least, baseline = min(
+            ((weights[column], name) for name, weights in without.items()), default=(weight, None)
+        )
+        inflated = weight > INFLATED * least
         result.append(
             TaskDiagnosis(
                 task=task,
-                weight=assessment.ranking.weights[column],
+                weight=weight,
                 lowest=float(quality.min(initial=np.inf)) if teams else 0.0,
                 highest=float(quality.max(initial=-np.inf)) if teams else 0.0,
                 error=float(np.median(errors[:, column])),
                 separated=sum(map(bool, apart)) / len(pairs) if pairs else 0.0,
-                inflated_by=name,
-                weight_without=without,
+                inflated_by=baseline if inflated else None,
+                weight_without=float(least) if inflated else None,
             )
         )
     return tuple(result)
 
 
-def _inflation(phase: PhaseSnapshot, assessment: Assessment) -> list[tuple[str | None, float | None]]:
-    """Return, for each task, the baseline that inflates its weight most, and the weight without it."""
+def _weights_without(phase: PhaseSnapshot, assessment: Assessment) -> dict[str, NDArray[np.float64]]:
+    """Return, for each baseline that weighs, the task weights without it."""
     weighs = np.array([contender.weighs(phase.rules) for contender in assessment.contenders])
-    found: list[tuple[str | None, float | None]] = [(None, None)] * len(assessment.tasks)
-    for index, contender in enumerate(assessment.contenders):
-        if not (contender.entry.baseline and weighs[index]):
-            continue
-        others = weighs.copy()
-        others[index] = False
-        if not others.any():
-            continue
-        without = task_weights(assessment.quality, others, phase.rules.ghost_task)
-        for column, weight in enumerate(assessment.ranking.weights):
-            least = found[column][1]
-            inflated = weight > INFLATED * without[column]
-            if inflated and (least is None or without[column] < least):
-                found[column] = (contender.name, float(without[column]))
-    return found
+    places = np.arange(len(weighs))
+    return {
+        contender.name: task_weights(assessment.quality, weighs & (places != index), phase.rules.ghost_task)
+        for index, contender in enumerate(assessment.contenders)
+        if contender.entry.baseline and weighs[index] and weighs.sum() > 1
+    }
 
 
-def find_duplicates(entries: Sequence[Entry]) -> tuple[Duplicate, ...]:
-    """Find equal embeddings from different teams."""
+def duplicates(entries: Sequence[Entry]) -> list[list[Entry]]:
+    """Return the submissions of different teams with the same embeddings, each group earliest first."""
     by_content: defaultdict[str, list[Entry]] = defaultdict(list)
-    for entry in entries:
+    for entry in sorted(entries, key=_moment):
         if entry.content_hash:
             by_content[entry.content_hash].append(entry)
-    found = [
-        Duplicate(
-            content_hash=content_hash,
-            submissions=tuple((entry.submission, entry.team_key) for entry in sorted(same, key=_moment)),
-        )
-        for content_hash, same in sorted(by_content.items())
-        if len({entry.team_key for entry in same}) > 1
-    ]
-    return tuple(found)
+    return [same for _, same in sorted(by_content.items()) if len({entry.team_key for entry in same}) > 1]
 
 
 def activity(phase: PhaseSnapshot) -> tuple[Activity, ...]:
@@ -186,13 +159,10 @@ def _activity(phase: PhaseSnapshot, entries: Sequence[Entry]) -> Activity:
             steps += 1
             tiny += abs(mean - previous) < TINY * _error_of_mean(phase, entry, tasks)
         previous = mean
-    times = [entry.submitted_at for entry in entries]
-    busiest = max(sum(start <= other < start + timedelta(days=1) for other in times) for start in times)
     return Activity(
         team_key=entries[-1].team_key,
         team=entries[-1].team,
         submissions=len(entries),
-        busiest_day=busiest,
         repeats=repeats,
         tiny_steps=tiny,
         steps=steps,

@@ -4,30 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from leaderboard.snapshot import Entry
 
 SAMPLE = 1000  # most rows that are compared; more would change the similarity in its third digit
 # A copy with noise of a quarter of the spread is above this; the most similar honest methods on the same images reach 0.92.
 NEAR = 0.97
 FEWEST = 4  # rows that the unbiased centering needs
-
-
-@dataclass(frozen=True, kw_only=True)
-class NearCopy:
-    """Two submissions with nearly the same embeddings.
-
-    Attributes:
-        first: The submission with the lower number.
-        second: The other one.
-        similarity: Linear CKA, 1 for embeddings that are equal up to rotation and scale.
-    """
-
-    first: int
-    second: int
-    similarity: float
 
 
 def similarities_of_rows(rows: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -60,19 +46,20 @@ def similarities_of_rows(rows: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def near_copies(
-    submissions: Mapping[int, NDArray[np.float32]], teams: Mapping[int, int]
-) -> tuple[NearCopy, ...]:
-    """Find near copies between teams, the most similar first.
+    submissions: Mapping[int, NDArray[np.float32]], entries: Mapping[int, Entry]
+) -> list[tuple[float, int, int]]:
+    """Return the similarity and the two submissions of each near copy between teams, the most similar first.
+
+    The similarity is linear CKA, which is 1 for embeddings that are equal up to rotation and scale. Equal embeddings are left out.
 
     Args:
         submissions: Submission to its :func:`similarities_of_rows`.
-        teams: Submission to team key.
+        entries: The same submissions.
     """
-    found = []
-    for first, second in itertools.combinations(sorted(submissions), 2):
-        if teams[first] == teams[second]:
-            continue
-        similarity = float(np.vdot(submissions[first], submissions[second]))
-        if similarity >= NEAR:
-            found.append(NearCopy(first=first, second=second, similarity=similarity))
-    return tuple(sorted(found, key=lambda copy: (-copy.similarity, copy.first, copy.second)))
+    pairs = [
+        (float(np.vdot(submissions[first], submissions[second])), first, second)
+        for first, second in itertools.combinations(sorted(submissions), 2)
+        if entries[first].team_key != entries[second].team_key
+        and entries[first].content_hash != entries[second].content_hash
+    ]
+    return sorted((pair for pair in pairs if pair[0] >= NEAR), key=lambda pair: (-pair[0], *pair[1:]))

@@ -1,138 +1,142 @@
-"""The organizer's private report on a phase: all figures, as a JSON document and a self-contained page."""
+"""The organizer's private report on a phase: all figures, as a JSON document and a self-contained page.
+
+It has figures of hidden tasks, so the organizer must not pass it on before the reveal.
+"""
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leaderboard.figures import Private, RowFigures
-from leaderboard.ranking import REPLICATES, assess, figures, fingerprint
-from leaderboard.rendering import templates
-from leaderboard.report.report_document import ReportDocument, Spread, report_document
-from leaderboard.snapshot import Board, PhaseSnapshot
-from scoring.tasks import TaskPlace
+from leaderboard.ranking import REPLICATES, Assessment, assess, figures
+from leaderboard.rendering import public_rows, templates
+from leaderboard.report.awards import awards
+from leaderboard.report.diagnostics import activity, diagnose_tasks, duplicates
+from leaderboard.report.names_alike import names_alike
+from leaderboard.report.near_copies import near_copies
+from leaderboard.snapshot import Board, Entry, PhaseSnapshot
+from scoring.tasks import TaskPlace, ceiled, group_scores
 
-
-@dataclass(frozen=True, kw_only=True)
-class Report:
-    """One phase's report.
-
-    Attributes:
-        document: JSON-ready; it has figures of hidden tasks, so the organizer must not pass it on before the reveal.
-        html: The same report as a self-contained page.
-    """
-
-    document: ReportDocument
-    html: str
-
-    @property
-    def json(self) -> str:
-        """The document as text."""
-        return json.dumps(self.document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+Document = dict[str, Any]
 
 
 def report(
     phase: PhaseSnapshot,
-    boards: Sequence[Board],
+    board: Board | None,
     *,
     made_at: datetime,
     places: Sequence[TaskPlace] = (),
     alike: Mapping[int, NDArray[np.float32]] | None = None,
     replicates: int = REPLICATES,
-) -> Report:
-    """Make the private report of a phase.
+) -> Document:
+    """Make the private report of a phase; if nobody is on the board, it has no standings and no tasks.
 
     Args:
         phase: The current state of the phase.
-        boards: Its boards so far, for weights over time and moves.
+        board: Its last board, for the awards.
         made_at: Time of the report, with a time zone.
         places: Places of task packages in the tree of groups, with the ceilings of their mean scores; those of other phases are ignored.
         alike: Submission to its :func:`leaderboard.report.near_copies.similarities_of_rows`, for those that are compared; None if none are.
         replicates: Number of bootstrap replicates.
+
+    Returns:
+        A JSON-ready document.
     """
-    assessment, private = assess(phase, replicates=replicates), Private()
-    if assessment is not None:
-        mark = fingerprint(phase, assessment.contenders, replicates)
-        private = Private(fingerprint=mark, figures=figures(assessment))
-    here = [place for place in places if place.identifier in phase.row_sets]
-    document = report_document(phase, boards, here, assessment, private, alike=alike, made_at=made_at)
-    rows = private.figures.rows if private.figures else ()
-    return Report(document=document, html=_html(document, rows, boards))
-
-
-def _html(document: ReportDocument, rows: Sequence[RowFigures], boards: Sequence[Board]) -> str:
-    return (
-        templates()
-        .get_template("report.html.j2")
-        .render(
-            report=document,
-            teams={standing["submission"]: standing["team"] for standing in document["standings"]},
-            rows=[standing | vars(row) for standing, row in zip(document["standings"], rows, strict=True)],
-            heat=_heat([row.q for row in rows]),
-            boxes={task: _boxes(cells) for task, cells in document["folds"].items()},
-            sparks=_sparks([board.private.weights for board in boards]),
-        )
-    )
-
-
-def _heat(quality: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
-    """Return, for each row and task, Q over the task's largest absolute Q, so that each column uses the whole scale from -1 to 1."""
-    if not quality:
-        return []
-    scale = {task: max(abs(row[task]) for row in quality) or 1.0 for task in quality[0]}
-    return [{task: round(score / scale[task], 3) for task, score in row.items()} for row in quality]
-
-
-def _boxes(cells: Sequence[Spread], width: float = 560.0) -> dict[str, object]:
-    """Place box plots on a common axis, with scores cut at -1, so that a single failure does not compress all others."""
-    low = max(-1.0, min([0.0, *(cell["min"] for cell in cells)]))
-    high = max([1.0 if not cells else 0.0, *(cell["max"] for cell in cells), low + 0.1])
-
-    def place(value: float) -> float:
-        return round((min(max(value, low), high) - low) / (high - low) * width, 1)
-
+    assessment = assess(phase, replicates=replicates)
+    entries = {entry.submission: entry for entry in phase.entries}
+    teams = {entry.team_key: entry.team for entry in phase.entries}
+    copies = [
+        {"similarity": similarity, "submissions": [_sent(entries[number]) for number in pair]}
+        for similarity, *pair in near_copies(alike or {}, {number: entries[number] for number in alike or {}})
+    ]
     return {
-        "width": width,
-        "zero": place(0.0),
-        "low": low,
-        "high": high,
-        "rows": [
-            {
-                "min": place(cell["min"]),
-                "q1": place(cell["q1"]),
-                "median": place(cell["median"]),
-                "q3": place(cell["q3"]),
-                "max": place(cell["max"]),
-                "cut": cell["min"] < low,
-                "failed": cell["failed"],
-            }
-            for cell in cells
+        "phase": phase.codename,
+        "title": phase.title,
+        "made_at": made_at.isoformat(),
+        "rules": asdict(phase.rules) | {"hidden_teams": sorted(phase.rules.hidden_teams)},
+        "awards": "" if board is None else awards(public_rows(board, board.rules_then(phase.rules))),
+        "standings": [],
+        **({} if assessment is None else _figures(phase, assessment, places)),
+        "duplicates": [
+            {"content_hash": same[0].content_hash, "submissions": [_sent(entry) for entry in same]}
+            for same in duplicates(phase.entries)
         ],
+        "compared": None if alike is None else len(alike),
+        "near_copies": copies,
+        "names_alike": [
+            [{"team_key": key, "team": teams[key]} for key in group] for group in names_alike(teams)
+        ],
+        "activity": [asdict(team) | {"probing": team.probing} for team in activity(phase)],
+        "cost": {"submissions": len(entries), "seconds": math.fsum(entry.seconds for entry in phase.entries)},
     }
 
 
-def _sparks(
-    weights: Sequence[Mapping[str, float]], width: float = 360.0, height: float = 36.0
-) -> list[dict[str, object]]:
-    """Return each task's weights over the boards as the points of a line, with the same scale for all tasks."""
-    tasks = sorted({task for board in weights for task in board})
-    top = max((weight for board in weights for weight in board.values()), default=0.0) or 1.0
-    step = width / max(len(weights) - 1, 1)
+def report_page(report: Document) -> str:
+    """Return a report as a self-contained page."""
+    rows = report["standings"]
+    # Q over the task's largest absolute Q, so that each column uses the whole scale from -1 to 1.
+    scale = {task: max(abs(row["q"][task]) for row in rows) or 1.0 for task in (rows[0]["q"] if rows else ())}
+    heat = [{task: round(score / scale[task], 3) for task, score in row["q"].items()} for row in rows]
+    teams = {row["submission"]: row["team"] for row in rows}
+    return templates().get_template("report.html.j2").render(report=report, teams=teams, heat=heat)
+
+
+def _figures(phase: PhaseSnapshot, assessment: Assessment, places: Sequence[TaskPlace]) -> Document:
+    found, ranking = figures(assessment), assessment.ranking
+    here = [place for place in places if place.identifier in phase.row_sets]
+    ceilings = {place.identifier: place.ceiling for place in here if place.ceiling is not None}
+    means = [
+        {task: float(np.nanmean(contender.entry.scores[task])) for task in assessment.tasks}
+        for contender in assessment.contenders
+    ]
+    return {
+        "standings": [
+            vars(row)
+            | {
+                "team": contender.name,
+                "baseline": contender.entry.baseline,
+                "numbered": contender.numbered,
+                "rank": ranking.ranks[index],
+                "rank_by_mean": ranking.ranks_by_mean[index],
+                "q_mean": ranking.means[index],
+                "group": assessment.groups[index],
+                "submissions": contender.submissions,
+            }
+            for index, (contender, row) in enumerate(zip(assessment.contenders, found.rows, strict=True))
+        ],
+        "weights": found.weights,
+        "replicates": found.replicates,
+        "tau": found.tau,
+        "leave_one_out": [vars(left) for left in found.leave_one_out],
+        "tasks": [asdict(task) for task in diagnose_tasks(phase, assessment)],
+        # The Q of a perfect model with equal scores on all folds.
+        "ceilings": {task: 100.0 * best for task, best in sorted(ceilings.items())},
+        "ceiled": {
+            task: [{"score": row[task], "ceiled": ceiled(row[task], best)} for row in means]
+            for task, best in sorted(ceilings.items())
+        },
+        "groups": _groups(means, here) if here else [],
+    }
+
+
+def _groups(means: Sequence[Mapping[str, float]], places: Sequence[TaskPlace]) -> list[Document]:
+    """Return mean scores by group of tasks, plain and as shares of their ceilings, each as a list over the teams in board order."""
     return [
         {
-            "task": task,
-            "first": next(board[task] for board in weights if task in board),
-            "last": next(board[task] for board in reversed(weights) if task in board),
-            "points": " ".join(
-                f"{index * step:.1f},{height - board[task] / top * (height - 2) - 1:.1f}"
-                for index, board in enumerate(weights)
-                if task in board
-            ),
+            "group": groups[0].group,
+            "tasks": list(groups[0].tasks),
+            "scores": [group.score for group in groups],
+            "ceiled": [group.ceiled for group in groups],
         }
-        for task in tasks
+        for groups in zip(*(group_scores(row, places) for row in means), strict=True)
     ]
+
+
+def _sent(entry: Entry) -> Document:
+    return {"submission": entry.submission, "team_key": entry.team_key, "team": entry.team}

@@ -374,7 +374,7 @@ def _report(organizer: Organizer) -> None:
     for name in ("dev.html", "dev.json"):
         assert ADDED in (folder / name).read_text()
         assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
-    awards = organizer.type("board", "awards", "--phase", "eval")
+    awards = organizer.type("board", "show", "--awards", "--phase", "eval")
     assert "Ada" in awards
     assert ADDED not in awards
     trail = [json.loads(line) for line in organizer.type("challenge", "audit").splitlines()]

@@ -9,6 +9,7 @@ from typing import Any
 
 from leaderboard.ranking import from_json
 from leaderboard.rendering import public_rows
+from leaderboard.report import awards
 from scoring.errors import OrganizerError
 from scoring.printable import count_of
 from worker.organizer.session import OrganizerSession
@@ -143,14 +144,17 @@ def _last_board(tx: Transaction, session: OrganizerSession, name: str) -> dict[s
         "sequence": 0,
         "made_at": None,
         "frozen_at": None if frozen_at is None else frozen_at.isoformat(),
+        "awards": "",
         "entries": [],
     }
     for text in tx.boards(name, after=tx.last_board(name) - 1):
         board = from_json(text)
         rules, epsilon = rules_and_epsilon(tx, session.configuration, name)
+        rows = public_rows(board, board.rules_then(rules.for_board(epsilon=epsilon, chosen={})))
         shown |= {
             "sequence": board.sequence,
             "made_at": board.made_at.isoformat(),
+            "awards": awards(rows),
             "entries": [
                 {
                     "rank": row.rank,
@@ -160,7 +164,7 @@ def _last_board(tx: Transaction, session: OrganizerSession, name: str) -> dict[s
                     "submission": row.submission,
                     "baseline": row.baseline,
                 }
-                for row in public_rows(board, board.rules_then(rules.for_board(epsilon=epsilon, chosen={})))
+                for row in rows
             ],
         }
     return shown

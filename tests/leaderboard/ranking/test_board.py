@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from leaderboard.figures import Private
 from leaderboard.ranking.board import from_json, next_board, to_json
+from leaderboard.rendering import public_rows
 from leaderboard.report.awards import awards
-from leaderboard.snapshot import Board, Entry, MoveKind, PhaseSnapshot, Selection
+from leaderboard.snapshot import Board, Entry, MoveKind, PhaseSnapshot, Rules, Selection
 from scoring.errors import OrganizerError
 from tests.leaderboard.harness.phases import START, entry, phase, steady
 
@@ -273,6 +274,11 @@ def test_teams_that_cannot_be_told_apart_share_a_group() -> None:
     assert groups == {1: 1, 2: 1, 3: 2, 4: 2}
 
 
+def announced(of: Board) -> str:
+    """Return the awards of a board."""
+    return awards(public_rows(of, Rules()))
+
+
 def test_awards_go_to_teams_in_competition() -> None:
     """Baselines and teams out of competition win nothing, ties share an award, and the two awards may differ."""
     result = made(
@@ -285,11 +291,11 @@ def test_awards_go_to_teams_in_competition() -> None:
             baselines_weigh=False,
         )
     )
-    text = awards(result)
+    text = announced(result)
     assert "Award for mean Q: Team 3 (rank 1, mean Q 20.000)." in text
     assert "Not eligible: m (baseline)." in text
     assert "Not eligible: Guest # x (out of competition)." in text
-    assert awards(replace(result, standings=())).count("nobody is eligible") == 2
+    assert announced(replace(result, standings=())).count("nobody is eligible") == 2
     shared = made(phase(steady(1, 1, 10), steady(2, 2, 10)))
-    assert "Team 1 (rank 1, mean Q 10.000) and Team 2 (rank 1, mean Q 10.000), shared." in awards(shared)
-    assert "unreliable" in awards(made(phase(steady(1, 1, -10))))
+    assert "Team 1 (rank 1, mean Q 10.000) and Team 2 (rank 1, mean Q 10.000), shared." in announced(shared)
+    assert "unreliable" in announced(made(phase(steady(1, 1, -10))))

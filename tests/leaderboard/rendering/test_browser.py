@@ -447,7 +447,7 @@ def test_private_report_at_every_width(page: Page, wide: Path, name: str) -> Non
 
 
 def test_the_printed_private_report_keeps_tables_and_colors(page: Page, wide: Path) -> None:
-    """Printed from a dark screen, the report's tables are whole and its heat map and box plots keep their colors."""
+    """Printed from a dark screen, the report's tables are whole and its heat map keeps its colors."""
     page.emulate_media(color_scheme="dark")
     page.goto((wide / "few-report.html").as_uri())
     shades = {fill for fill in printed_fills(page) if fill[2] - fill[0] > 40}

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from leaderboard.report.near_copies import NEAR, NearCopy, near_copies, similarities_of_rows
-from leaderboard.report.private_report import report
+from leaderboard.report.near_copies import NEAR, near_copies, similarities_of_rows
+from leaderboard.report.private_report import report, report_page
 from tests.leaderboard.harness.phases import START, phase, steady
 
 Rows = NDArray[np.float32]
@@ -68,11 +68,10 @@ def test_a_team_is_no_copy_of_itself() -> None:
     rows = method(1)
     noise = np.random.default_rng(5).standard_normal(rows.shape).astype(np.float32)
     sent = {1: rows, 2: rows + 0.1 * noise, 3: rows + 0.01 * noise, 4: method(2)}
-    found = near_copies(
-        {number: similarities_of_rows(each) for number, each in sent.items()}, {1: 1, 2: 2, 3: 1, 4: 4}
-    )
-    assert [(copy.first, copy.second) for copy in found] == [(2, 3), (1, 2)]
-    assert all(isinstance(copy, NearCopy) and copy.similarity >= NEAR for copy in found)
+    entries = {pk: steady(pk, 1 if pk == 3 else pk, 10, content_hash=str(pk)) for pk in sent}
+    found = near_copies({pk: similarities_of_rows(each) for pk, each in sent.items()}, entries)
+    assert [pair for _, *pair in found] == [[2, 3], [1, 2]]
+    assert all(similarity >= NEAR for similarity, *_ in found)
 
 
 def test_the_report_names_near_copies_and_names_alike() -> None:
@@ -83,12 +82,13 @@ def test_the_report_names_near_copies_and_names_alike() -> None:
         steady(3, 3, 30, team="Others", content_hash="aa"),
     ]
     alike = {number: similarities_of_rows(method(1)) for number in (1, 2, 3)}
-    made = report(phase(*entries), [], made_at=START, alike=alike, replicates=2)
-    pairs = [[sent["submission"] for sent in copy["submissions"]] for copy in made.document["near_copies"]]  # type: ignore[attr-defined]
+    made = report(phase(*entries), None, made_at=START, alike=alike, replicates=2)
+    pairs = [[sent["submission"] for sent in copy["submissions"]] for copy in made["near_copies"]]
     assert pairs == [[1, 2], [2, 3]]
-    assert [[team["team_key"] for team in group] for group in made.document["names_alike"]] == [[1, 2]]
-    assert "similarity 1.0000" in made.html
-    assert "Team names that look alike" in made.html
-    unasked = report(phase(*entries), [], made_at=START, replicates=2)
-    assert "What teams sent was not compared." in unasked.html
-    assert unasked.document["near_copies"] == []
+    assert [[sent["submission"] for sent in same["submissions"]] for same in made["duplicates"]] == [[1, 3]]
+    assert [[team["team_key"] for team in group] for group in made["names_alike"]] == [[1, 2]]
+    assert "similarity 1.0000" in report_page(made)
+    assert "Team names that look alike" in report_page(made)
+    unasked = report(phase(*entries), None, made_at=START, replicates=2)
+    assert "What teams sent was not compared." in report_page(unasked)
+    assert unasked["near_copies"] == []

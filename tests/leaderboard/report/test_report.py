@@ -8,15 +8,21 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
+import pytest
 
 from leaderboard.ranking.assessment import assess
-from leaderboard.report.diagnostics import activity, diagnose_tasks, find_duplicates
-from leaderboard.report.private_report import report
-from leaderboard.report.replays import replay
+from leaderboard.ranking.board import next_board
+from leaderboard.report.diagnostics import activity, diagnose_tasks, duplicates
+from leaderboard.report.private_report import report, report_page
 from leaderboard.snapshot import Entry, PhaseSnapshot
 from scoring.tasks import TaskPlace
 from tests.leaderboard.harness.phases import START, entry, phase, steady
 
+PLACES = (
+    TaskPlace(identifier="trees", parent="land/<b>forest", ceiling=0.8),
+    TaskPlace(identifier="crops", parent="land", ceiling=0.5),
+    TaskPlace(identifier="elsewhere", parent="sea", ceiling=0.1),
+)
 HOSTILE = "</td><script>alert(1)</script>\"'&{{ 7*7 }}"
 
 
@@ -44,7 +50,7 @@ def test_task_diagnostics() -> None:
     assert assessment is not None
     tasks = {task.task: task for task in diagnose_tasks(snapshot, assessment)}
     assert tasks["clear"].separated == 1.0
-    assert tasks["noise"].separates_nobody
+    assert tasks["noise"].separated == 0.0
     assert tasks["failed"].inflated_by == "random"
     assert tasks["clear"].inflated_by is None
     assert tasks["failed"].weight_without is not None
@@ -61,9 +67,7 @@ def test_duplicates_are_between_teams() -> None:
         steady(5, 4, 10),
         steady(6, 5, 10),
     ]
-    (found,) = find_duplicates(entries)
-    assert found.content_hash == "bb"
-    assert found.submissions == ((3, 2), (4, 3))
+    assert [[entry.submission for entry in same] for same in duplicates(entries)] == [[3, 4]]
 
 
 def test_many_tiny_steps_are_reported_as_probing() -> None:
@@ -78,75 +82,76 @@ def test_many_tiny_steps_are_reported_as_probing() -> None:
     repeating = [sent(20 + pk, 3, 0.5, "same") for pk in range(8)]
     teams = {team.team_key: team for team in activity(phase(*creeping, *striding, *repeating))}
     assert [teams[key].probing for key in (1, 2, 3)] == [True, False, False]
-    assert (teams[1].tiny_steps, teams[1].steps, teams[1].busiest_day) == (7, 7, 8)
+    assert (teams[1].tiny_steps, teams[1].steps) == (7, 7)
     assert (teams[3].repeats, teams[3].steps) == (7, 0)
 
 
 def test_the_page_is_safe_and_self_contained() -> None:
-    """Names are text on the page; nothing is loaded and nothing runs."""
-    made = report(world(), replay(world(), replicates=50), made_at=START, replicates=50)
-    assert "<script" not in made.html
-    assert "&lt;script&gt;" in made.html
-    assert "{{ 7*7 }}" in made.html
-    assert not re.search(r"""(?:src|href)\s*=|url\(|@import""", made.html)
+    """Names are text on the page, also of a team that decides the order of others; nothing is loaded and nothing runs."""
+    three = (steady(1, 1, 30, 10, team=HOSTILE), steady(2, 2, 12, 25), steady(3, 3, 11, 60))
+    made = report(phase(*three), None, made_at=START.replace(microsecond=1), replicates=20)
+    assert made["leave_one_out"] == [{"submission": 3, "flips": ((2, 1),)}]
+    page = report_page(made)
+    assert "Without Team 3: &lt;/td&gt;" in page
+    assert "made 2026-03-02 09:00 UTC." in page
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    assert "{{ 7*7 }}" in page
+    assert not re.search(r"""(?:src|href)\s*=|url\(|@import""", page)
     balance: list[str] = []
 
     class Tags(HTMLParser):
         def handle_starttag(self, tag: str, attrs: object) -> None:
-            if tag not in ("meta", "line", "rect", "polyline", "br", "wbr"):
+            if tag not in ("meta", "br", "wbr"):
                 balance.append(tag)
 
         def handle_endtag(self, tag: str) -> None:
-            if tag not in ("line", "rect", "polyline"):
-                assert balance.pop() == tag
+            assert balance.pop() == tag
 
-    Tags().feed(made.html)
+    Tags().feed(page)
     assert balance == []
 
 
 def test_the_document_has_all_figures() -> None:
-    """The JSON has standings, figures per task, fold statistics, weights over time, ceilings and cost; equal input gives equal bytes."""
+    """The JSON has awards, standings, figures per task and cost; equal input gives equal bytes."""
     snapshot = world()
-    boards = replay(snapshot, replicates=50)
-    places = [TaskPlace(identifier=name, ceiling=0.9) for name in ("clear", "unknown")]
-    made = report(snapshot, boards, made_at=START, places=places, replicates=50)
-    document = json.loads(made.json)
+    board = next_board(snapshot, (), at=START, replicates=50)
+    assert board is not None
+    made = report(snapshot, board, made_at=START, replicates=50)
+    document = json.loads(json.dumps(made, allow_nan=False))
+    assert document["awards"].startswith("Award for the dynamic rank: ")
     assert [row["numbered"] for row in document["standings"]] == [True, True, True, False]
-    assert document["figures"]["weights"] == boards[-1].private.weights
-    assert document["ceilings"] == {"clear": 90.0}
-    assert document["cost"]["seconds"] == 8.0
-    assert len(document["history"]["weights"]) == len(boards)
-    spread = document["folds"]["clear"][0]
-    folds = snapshot.entries[0].scores["clear"]
-    assert spread["median"] == np.median(folds)
-    assert (spread["min"], spread["max"], spread["failed"]) == (min(folds), max(folds), 0)
-    again = report(snapshot, boards, made_at=START, places=places[:1], replicates=50)
-    assert (again.json, again.html) == (made.json, made.html)
+    assert [row["q_mean"] for row in document["standings"]] == [row.q_mean for row in board.standings]
+    assert document["weights"] == board.private.weights
+    assert document["cost"] == {"submissions": 4, "seconds": 8.0}
+    again = report(snapshot, board, made_at=START, replicates=50)
+    assert (again, report_page(again)) == (made, report_page(made))
 
 
 def test_an_empty_phase_has_a_report() -> None:
     """Before the first submission, and while all are private, the page says so."""
-    empty = report(phase(), (), made_at=START)
-    assert "Nobody is on the board yet." in empty.html
-    private = report(phase(replace(steady(1, 1, 10), public=False)), (), made_at=START)
-    assert "Nobody is on the board yet." in private.html
-    assert private.document["cost"]["submissions"] == 1
+    for entries in ((), (replace(steady(1, 1, 10), public=False),)):
+        made = report(phase(*entries), None, made_at=START)
+        assert "Nobody is on the board yet." in report_page(made)
+        assert made["cost"]["submissions"] == len(entries)
 
 
-def test_failed_folds_are_counted_and_very_low_scores_cut() -> None:
-    """A failed fold is counted next to its box, and a score far below -1 is cut so that it does not compress the others."""
-    scores = {"a": (0.5, 0.6, float("nan"), 0.55)}
-    snapshot = phase(entry(1, 1, scores), entry(2, 2, {"a": (-900.0, 0.6, 0.5, 0.55)}))
-    made = report(snapshot, (), made_at=START, replicates=50)
-    assert "1✗" in made.html
-    assert 'x1="0.0"' in made.html
-
-
-def test_the_page_shows_team_names_and_times_to_the_minute() -> None:
-    """A team that decides the order of two others is named, not numbered, and times are given to the minute."""
-    three = (steady(1, 1, 30, 10, team=HOSTILE), steady(2, 2, 12, 25), steady(3, 3, 11, 60))
-    made = report(phase(*three), (), made_at=START.replace(microsecond=1), replicates=20)
-    assert made.document["figures"]["leave_one_out"] == [{"submission": 3, "flips": ((2, 1),)}]
-    assert "Without Team 3: &lt;/td&gt;" in made.html
-    assert "made 2026-03-02 09:00 UTC." in made.html
-    assert '<td class="text">2026-03-02 10:00 UTC</td>' in made.html
+def test_the_report_has_groups_and_ceilings() -> None:
+    """It has mean scores by task and by group, plain and as shares of their ceilings; packages of other phases are ignored."""
+    scores = {"trees": (0.4, 0.6, 0.4, 0.6), "crops": (0.3, 0.3, 0.3, 0.3)}
+    made = report(phase(entry(1, 1, scores)), None, made_at=START, places=PLACES, replicates=20)
+    groups = {group["group"]: group for group in made["groups"]}
+    assert list(groups) == ["", "land", "land/<b>forest"]
+    assert groups["land"]["scores"] == pytest.approx([0.4])
+    assert groups["land"]["ceiled"] == pytest.approx([(0.5 / 0.8 + 0.3 / 0.5) / 2])
+    assert made["ceiled"] == {
+        "crops": [{"score": pytest.approx(0.3), "ceiled": pytest.approx(0.6)}],
+        "trees": [{"score": pytest.approx(0.5), "ceiled": pytest.approx(0.625)}],
+    }
+    assert made["ceilings"] == {"crops": 50.0, "trees": 80.0}
+    page = report_page(made)
+    assert "Groups of tasks" in page
+    assert "0.300 / 60" in page
+    assert "<b>forest" not in page
+    plain = report(phase(entry(1, 1, scores)), None, made_at=START, replicates=20)
+    assert "Groups of tasks" not in report_page(plain)

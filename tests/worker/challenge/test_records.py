@@ -239,7 +239,7 @@ def test_a_frozen_phase_keeps_its_rules(harness: Harness, worker: StepWorker) ->
     harness.configure({"leaderboard": {"decimals": 0}})
     assert "dev: nothing to do. The board of dev is closed" in rules(harness)
     assert recorded(worker).rules.decimals == 3
-    assert re.search(r"mean Q -?\d+\.\d{3}\b", harness.command("board", "awards", "--phase", "dev").stdout)
+    assert re.search(r"mean Q -?\d+\.\d{3}\b", harness.command("board", "show", "--awards").stdout)
 
 
 def test_an_answer_with_fewer_decimals_is_no_contradiction(harness: Harness) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
 import json
 import os
 import pty
@@ -21,8 +19,6 @@ from tests.worker.harness.webhook import Hook
 from worker.cli import guarded
 from worker.sandbox import Fault, FaultPlan
 from worker.state import State
-
-HISTORY_2025 = ROOT / "tests" / "leaderboard" / "data" / "embed2scale_leaderboard_history.csv"
 
 
 def said(harness: Harness, capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) -> str:
@@ -90,13 +86,13 @@ def test_a_preview_is_what_would_be_pushed_and_pushes_nothing(
     harness.submit("A", embeddings(1))
     worker.drive()
     commits = harness.commits()
-    said(harness, capsys, "board", "preview", "--no-open", "--out", str(tmp_path / "pushed"))
+    said(harness, capsys, "board", "publish", "--preview", str(tmp_path / "pushed"))
     page = (tmp_path / "pushed" / "index.html").read_text(encoding="utf-8")
     assert page.strip() == git(harness.board, "show", "main:index.html").strip()
     with worker.store.write() as tx:
         (row,) = tx.submissions([State.PUBLISHED])
         tx.note(row.pk, team="A new name")
-    told = said(harness, capsys, "board", "preview", "--no-open", "--out", str(tmp_path / "page"))
+    told = said(harness, capsys, "board", "publish", "--preview", str(tmp_path / "page"))
     assert str(tmp_path / "page" / "index.html") in told
     assert "A new name" in (tmp_path / "page" / "index.html").read_text(encoding="utf-8")
     document = json.loads((tmp_path / "page" / "leaderboard" / "dev.json").read_text(encoding="utf-8"))
@@ -192,53 +188,3 @@ def test_watch_and_json_exclude_each_other(harness: Harness, capsys: pytest.Capt
     assert "--watch and --json cannot be combined" in said(
         harness, capsys, "status", "--watch", "--json", status=2
     )
-
-
-def test_a_replay_of_the_history_of_2025(capsys: pytest.CaptureFixture[str]) -> None:
-    """In the published tables of Embed2Scale, most moves were caused by other teams."""
-    assert guarded(["board", "replay", str(HISTORY_2025)]) == 0
-    told = capsys.readouterr()
-    assert "154 boards; 174 moves, 138 of them passive (caused by other teams); 13 times" in told.err
-    lines = list(csv.DictReader(io.StringIO(told.out)))
-    assert len(lines) == len(HISTORY_2025.read_text(encoding="utf-8").splitlines()) - 1
-    assert guarded(["board", "replay", str(HISTORY_2025), "--phase", "nowhere"]) == 2
-
-
-def test_a_replay_of_a_published_history(
-    harness: Harness, worker: StepWorker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A challenge's published lines give its boards again, and the resulting table can be replayed, too."""
-    for team, seed in (("A", 1), ("B", 2), ("A", 3)):
-        harness.submit(team, embeddings(seed))
-        worker.drive()
-    history = tmp_path / "history.jsonl"
-    history.write_text(git(harness.board, "show", "main:leaderboard/history.jsonl"), encoding="utf-8")
-    capsys.readouterr()
-    assert guarded(["board", "replay", str(history), "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert document["tally"]["boards"] == 3
-    last = [(row["rank"], row["team"], row["q_mean"]) for row in document["boards"][-1]["rows"]]
-    assert last == [(row["rank"], row["team"], row["q_mean"]) for row in harness.boards()]
-    assert guarded(["board", "replay", str(history)]) == 0
-    table = tmp_path / "history.csv"
-    table.write_text(capsys.readouterr().out, encoding="utf-8")
-    assert guarded(["board", "replay", str(table), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == document
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ('{"phase": "dev"}\n', "Line 1 is not a line of a published history."),
-        ("rank,team,q_mean\n1,A,2\n", "The table has no column called made_at or"),
-        ("made_at,rank,team,q_mean\n2026-01-01,first,A,2\n", "Line 2: the rank or q_mean is not a number"),
-        ("made_at,rank,team,q_mean\n", "has no board."),
-    ],
-)
-def test_a_malformed_history_is_refused(
-    text: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The error names the wrong line or column."""
-    (tmp_path / "history").write_text(text, encoding="utf-8")
-    assert guarded(["board", "replay", str(tmp_path / "history")]) == 2
-    assert sentence in capsys.readouterr().err

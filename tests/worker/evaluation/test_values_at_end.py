@@ -92,7 +92,7 @@ def test_a_phase_that_shows_its_values_after_all_posts_them(harness: Harness, wo
     pk = harness.submit("A", embeddings(1))
     worker.drive()
     assert "q_mean" not in harness.stdout(pk)
-    preview = harness.command("board", "preview", "--no-open")
+    preview = harness.command("board", "publish", "--preview", str(harness.path.parent / "page"))
     assert preview.returncode == 0, preview.stderr
     harness.configure({"phases": {"dev": {"shown": "at_once"}}})
     assert harness.command("challenge", "rules", "--reason", "a test").returncode == 0

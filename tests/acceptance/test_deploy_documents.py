@@ -116,7 +116,7 @@ def test_the_collector_finds_known_codes() -> None:
     """Guard for the tests below: codes are found for every way of raising one."""
     found = codes(alerts=True)
     assert found >= {"evalai.token_refused", "facts.phase_differs", "queue.foreign", "phase.not_recorded"}
-    assert found >= {"disk.reserve", "leaderboard.push_refused", "state.newer", "unexpected"}
+    assert found >= {"disk.reserve", "leaderboard.push_refused", "state.format", "unexpected"}
     assert not found & {"file.invalid", "sandbox.port_taken", "init.exists"}
 
 

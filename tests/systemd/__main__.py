@@ -36,7 +36,6 @@ CHECKS: tuple[Callable[[Stage], None], ...] = (
     checks_service.two,
     checks_lifetime.backup_restore,
     checks_trouble.power_off,
-    checks_lifetime.upgrade,
     checks_lifetime.uninstall,
 )
 NAMES = [check.__name__ for check in CHECKS]

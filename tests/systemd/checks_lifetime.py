@@ -1,11 +1,9 @@
-"""Checks of a challenge that outlives a machine or a version: backup and restore, upgrade, uninstallation."""
+"""Checks of a challenge that outlives a machine: backup and restore, uninstallation."""
 
 from __future__ import annotations
 
-from tests.systemd.machine import Impossible
-from tests.systemd.root import BEFORE, CLONE, VERSION_BEFORE
+from tests.systemd.root import CLONE
 from tests.systemd.service import Stage
-from tests.worker.harness.harness import embeddings
 
 BACKUP = "/var/backups/neuco-worker/backup.tar.gz"
 
@@ -31,37 +29,6 @@ def backup_restore(stage: Stage) -> None:
         service.until_published("A", "B")
         service.answered_once()
         assert service.alerts() == set()
-
-
-def upgrade(stage: Stage) -> None:
-    """A challenge of the previous version continues after an upgrade: its database is migrated, and a copy of the old one is kept."""
-    machine = stage.machine
-    if machine.run("test", "-d", BEFORE, expect=None):
-        raise Impossible(f"the git history here does not have {VERSION_BEFORE}: git fetch --unshallow")
-    stage.install(BEFORE)
-    try:
-        with stage.service("upgrade") as service:
-            service.start()
-            service.submit("A")
-            service.submit("B", embeddings(1, noise=1.0))
-            service.until_answered()
-            service.until_published("A", "B")
-            old = service.query("SELECT version_num FROM alembic_version")
-            service.challenge("challenge", "drain")
-            service.control("stop")
-            service.submit("C", embeddings(2, noise=2.0))
-            service.challenge("challenge", "backup", "/var/backups/neuco-worker")
-            stage.install()
-            service.start()
-            service.challenge("challenge", "resume")
-            service.until_answered()
-            service.until_published("A", "B", "C")
-            service.answered_once()
-            assert service.query("SELECT version_num FROM alembic_version") != old
-            assert machine.shell(f"ls {service.state}/worker.db.before-*").strip()
-            assert service.alerts() == set()
-    finally:
-        stage.install(CLONE)
 
 
 def uninstall(stage: Stage) -> None:

@@ -26,9 +26,6 @@ PACKAGES = (
 """The first line is for the machine, the second for the product."""
 LIBRARIES = "/usr/local/lib/neuco-libraries"
 CLONE = "/usr/local/src/neuco-worker"
-BEFORE = "/usr/local/src/neuco-worker-before"
-VERSION_BEFORE = "559c4c8"
-"""A working commit from before the newest database migration; after the next migration, choose another one."""
 QUIETLY = ("nice", "-n", "15")
 HOST, GUEST = "169.254.213.1", "169.254.213.2"  # for User-Mode Linux, which is reached over a network
 ENTRANCE_PORT = 2222
@@ -70,11 +67,9 @@ def base() -> Path:
         _debootstrap(root)
         stamp.write_text(" ".join(PACKAGES))
     _bring_libraries(root)
-    for place in (CLONE, BEFORE):
-        shutil.rmtree(_below(root, place), ignore_errors=True)
+    shutil.rmtree(_below(root, CLONE), ignore_errors=True)
     _below(root, CLONE).parent.mkdir(parents=True, exist_ok=True)
     copy_checkout(_below(root, CLONE))
-    _bring_version_before(root)
     return root
 
 
@@ -161,16 +156,6 @@ def _bring_libraries(root: Path) -> None:
             else:
                 shutil.copy(source, place)
     stamp.write_text(wanted)
-
-
-def _bring_version_before(root: Path) -> None:
-    """Unpack the version before the newest migration, if the git history here has it."""
-    packed = subprocess.run(
-        ["git", "-C", str(ROOT), "archive", VERSION_BEFORE], capture_output=True, check=False
-    )
-    if packed.returncode == 0:
-        _below(root, BEFORE).mkdir()
-        subprocess.run(["tar", "-C", str(_below(root, BEFORE)), "-xf", "-"], input=packed.stdout, check=True)
 
 
 def _below(root: Path, path: str) -> Path:

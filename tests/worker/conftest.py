@@ -11,6 +11,7 @@ import pytest
 
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import WARM_CACHE, Harness, StepWorker, score_ahead
+from tests.worker.harness.postgres_server import ON_POSTGRES, Server, server
 from worker.sandbox import ManualClock
 
 
@@ -59,3 +60,19 @@ def worker(harness: Harness) -> Iterator[StepWorker]:
     """A worker in this process, on that challenge."""
     with harness.worker() as worker:
         yield worker
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """One PostgreSQL server."""
+    with server() as running:
+        yield running
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=ON_POSTGRES)])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty database of either kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'worker.db'}"
+    running: Server = request.getfixturevalue("postgres")
+    return running.url(running.fresh())

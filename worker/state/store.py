@@ -74,7 +74,7 @@ class Store:
 
     Raises:
         InfrastructureError: If the database cannot be opened.
-        OrganizerError: If a newer version of this software wrote it, see :mod:`worker.state.migrations`.
+        OrganizerError: If it has another format, see :mod:`worker.state.migrations`.
     """
 
     def __init__(

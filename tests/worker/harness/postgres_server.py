@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
+import pytest
 
 ACCOUNT = "postgres"
 QUICK = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=60")
@@ -57,6 +58,13 @@ def binaries() -> Path | None:
         return folders[-1]
     found = shutil.which("postgres")
     return None if found is None else Path(found).resolve().parent
+
+
+ON_POSTGRES = (
+    pytest.mark.xdist_group("postgres"),  # one server
+    pytest.mark.skipif(binaries() is None, reason="no PostgreSQL server is installed (tests/setup.sh)"),
+)
+"""Marks of a test that needs a server."""
 
 
 def _free_port() -> int:

@@ -24,7 +24,6 @@ from worker.state import (
     Store,
     leader_lock,
     lock,
-    migrations,
     servers,
 )
 
@@ -270,30 +269,6 @@ def test_several_starts_at_once_make_the_tables_once(url: str) -> None:
     assert failures == []
     for store in stores:
         store.close()
-
-
-def shape(server: Server, database: str) -> tuple[list[Any], list[Any]]:
-    """Read columns and indexes of every table."""
-    with server.connect(database) as connection:
-        columns = connection.execute(
-            "SELECT table_name, column_name, data_type, character_maximum_length, is_nullable"
-            " FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1, 2"
-        ).fetchall()
-        indexes = connection.execute("SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1")
-        return columns, indexes.fetchall()
-
-
-def test_migrated_and_new_tables_are_the_same_on_the_server(postgres: Server) -> None:
-    """All migrations together give the tables of a new database."""
-    old, new = postgres.fresh(), postgres.fresh()
-    with postgres.connect(old) as connection:
-        connection.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
-    engine = servers.make_engine(postgres.url(old), busy_timeout_s=15)
-    with engine.begin() as connection:
-        migrations._migrate(connection, migrations.REVISIONS[0])
-    engine.dispose()
-    Store(postgres.url(new)).close()
-    assert shape(postgres, old) == shape(postgres, new)
 
 
 def test_a_reader_on_the_server_cannot_write(postgres: Server) -> None:

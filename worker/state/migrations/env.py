@@ -7,12 +7,6 @@ from __future__ import annotations
 
 from alembic import context
 
-from worker.state.schema import metadata
-
-context.configure(
-    connection=context.config.attributes["connection"],
-    target_metadata=metadata,
-    render_as_batch=True,  # SQLite cannot alter a column; alembic copies the table instead
-)
+context.configure(connection=context.config.attributes["connection"])
 with context.begin_transaction():
     context.run_migrations()

@@ -18,7 +18,7 @@ import yaml
 
 from tests.acceptance.installation import copy_checkout
 from tests.acceptance.service_manager import PLACES, ServiceManager
-from worker.organizer.configuration_text import put_value
+from worker.organizer.configuration_text import with_values
 from worker.sandbox import PhaseSettings, Sandbox, SandboxSettings
 
 ROOT = Path(__file__).parents[2]
@@ -140,7 +140,6 @@ class Reader:
         path = self.clone / "my-challenge" / "challenge.yaml"
         board = self.root / "srv" / "board.git"
         subprocess.run(["git", "init", "--quiet", "--bare", str(board)], check=True)
-        text = path.read_text()
         values: dict[str, object] = {
             "evalai.server": self._evalai.url,
             "evalai.challenge": self._evalai.challenge,
@@ -157,9 +156,8 @@ class Reader:
             "leaderboard.publish_every": 0,
             "fairness.beacon": "none",
         }
-        for key, value in values.items():
-            text = put_value(text, tuple(key.split(".")), value)
-        path.write_text(text)
+        changes = {tuple(key.split(".")): value for key, value in values.items()}
+        path.write_text(with_values(path.read_text(), changes))
 
     def submit(self, phase: str) -> None:
         """Send a valid submission to a phase."""

@@ -12,7 +12,7 @@ import pytest
 
 from scoring.errors import OrganizerError
 from worker.challenge.configuration import load
-from worker.organizer.configuration_text import put_value
+from worker.organizer.configuration_text import with_values
 from worker.organizer.unit import Instance, instance_of, main, open_places, places, view
 from worker.runtime.cgroup import DELEGATED
 
@@ -110,11 +110,9 @@ def configure(system: Path, **values: str) -> Instance:
     """Write the example configuration, with changes, to the folder of a service."""
     text = (ROOT / "config" / "challenge.yaml").read_text()
     values = {"state": f"sqlite:///{system}/var/lib/neuco-worker/earth/worker.db"} | values
-    for key, value in values.items():
-        text = put_value(text, tuple(key.split(".")), value)
     path = system / "etc/neuco-worker/earth/challenge.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    path.write_text(with_values(text, {tuple(key.split(".")): value for key, value in values.items()}))
     instance = instance_of(path)
     assert instance is not None
     return instance

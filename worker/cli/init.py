@@ -53,7 +53,6 @@ def init(
         ),
     ] = "drand",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; use the defaults.")] = False,
-    bundle_only: Annotated[bool, typer.Option("--bundle-only", hidden=True)] = False,
 ) -> None:
     """Set up a new challenge: configuration, secret, example tasks, and the bundle that creates it on EvalAI.
 
@@ -63,15 +62,6 @@ def init(
     """
     from worker.organizer import scaffold
 
-    if bundle_only:
-        from worker.cli.bundle import bundle
-
-        typer.echo(
-            "`init --bundle-only` is now called `bundle`; the old name will be removed in the next version.",
-            err=True,
-        )
-        bundle(directory)
-        return
     scaffold.check_free(directory)
     new = _decided(
         title=title,

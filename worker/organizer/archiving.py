@@ -16,9 +16,9 @@ from datetime import datetime
 from pathlib import Path
 
 from scoring.errors import InfrastructureError, OrganizerError
-from scoring.inputs.documents import with_values
 from worker.challenge.configuration import Configuration
 from worker.challenge.setups import has_scores
+from worker.organizer.configuration_text import with_values
 from worker.organizer.session import OrganizerSession
 from worker.state import LOG_UNSEEN, RESTORED, Store, Transaction
 from worker.state.store import SINCE_BACKUP, damaged, failure

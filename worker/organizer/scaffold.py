@@ -1,4 +1,4 @@
-"""What `init` and `demo` write: the annotated configuration, the challenge secret, and the folders of a new challenge."""
+"""What `init` writes: the configuration, the challenge secret, and the folders of a new challenge."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from worker.challenge.web_address import EXAMPLE_REPOSITORY, web_address
 from worker.fairness.draws import DRAND
 from worker.organizer.bundle import pack, write_sources
 from worker.organizer.bundle_check import bundle_faults
-from worker.organizer.configuration_text import short_configuration
+from worker.organizer.configuration_text import scalar
+from worker.organizer.resources import shipped
 
 EXAMPLE_QUEUE = "name-of-the-queue"
 WRITTEN = ("challenge.yaml", "challenge.secret", ".gitignore", "tasks", "ids", "bundle", "bundle.zip")
-LADDER_STEP = 0.5  # with a smaller one, a team can climb by luck: see SECURITY.md
 CODENAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 GITIGNORE = """# Never publish these: with them anyone knows the hidden tasks and every split.
 challenge.secret
@@ -88,21 +88,9 @@ def create(directory: Path, new: NewChallenge, *, now: datetime) -> list[Path]:
     from worker.organizer.demo import data
 
     check_free(directory)
-    text = short_configuration(
-        {
-            "challenge.title": new.title,
-            "evalai.challenge": 0,
-            "evalai.queue": EXAMPLE_QUEUE,
-            "phases": None,
-            "submission.embedding_dim": new.dim,
-            "leaderboard.repository": new.repository or EXAMPLE_REPOSITORY,
-            "fairness.beacon": new.beacon,
-        },
-        with_proposals(phase_keys(new.phases)),
-    )
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / "challenge.yaml"
-    path.write_text(text, encoding="utf-8")
+    path.write_text(new_configuration(new), encoding="utf-8")
     try:
         configuration = load(path)
     except OrganizerError:
@@ -193,28 +181,26 @@ def write_secret(path: Path, secret: bytes | None = None) -> None:
         file.write((secret if secret is not None else secrets.token_bytes(32)).hex() + "\n")
 
 
-def phase_keys(folds: Mapping[str, int]) -> dict[str, dict[str, object]]:
-    """Return the configuration of each phase by its folds; the last of several phases is open to the teams of the first."""
-    names = list(folds)
-    return {
-        name: {
-            "split": f"{name}_split",
-            "tasks": f"./tasks/{name}",
-            "ids": f"./ids/{name}.txt",
-            "folds": folds[name],
-            "eligible_if_scored_in": names[0] if 0 < number == len(names) - 1 else None,
-        }
-        for number, name in enumerate(names)
-    }
+def new_configuration(new: NewChallenge) -> str:
+    """Return a configuration with only the keys that an organizer decides.
 
-
-def with_proposals(phases: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:
-    """Add rules against climbing by repeated submissions: the Ladder, and no values before the end in the last of several phases.
-
+    It proposes rules against climbing by repeated submissions: the Ladder, and no values before the end in the last of several phases.
     SECURITY.md has the measurements behind these proposals.
     """
-    last = list(phases)[-1] if len(phases) > 1 else None
-    ladder = {"selection": "ladder", "ladder_step": LADDER_STEP}
-    return {
-        name: {**keys, **({"shown": "at_end"} if name == last else ladder)} for name, keys in phases.items()
-    }
+    import jinja2
+
+    environment = jinja2.Environment(
+        trim_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,  # noqa: S701 - YAML, whose values the filter quotes  # nosec B701
+    )
+    environment.filters["yaml"] = scalar
+    return environment.from_string(
+        shipped("config/new-challenge.yaml.j2").read_text(encoding="utf-8")
+    ).render(
+        new=new,
+        example=shipped("config/challenge.yaml"),
+        queue=EXAMPLE_QUEUE,
+        repository=new.repository or EXAMPLE_REPOSITORY,
+    )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from scoring.errors import NeucoError, OrganizerError
 from worker.challenge.configuration import Configuration, load
-from worker.organizer.configuration_text import put_value
+from worker.organizer.configuration_text import with_values
 
 CREDENTIALS = {
     "evalai.token": "evalai.token",
@@ -37,22 +37,21 @@ def install(source: Path, folder: Path, database: Path) -> None:
     """
     path = folder / "challenge.yaml"
     old = load(source / "challenge.yaml")
-    text = path.read_text(encoding="utf-8-sig")
-    text = put_value(text, ("challenge", "secret"), "credential:challenge.secret")
+    values: dict[tuple[str, ...], str] = {("challenge", "secret"): "credential:challenge.secret"}
     for key, reference in old.references().items():
         name = CREDENTIALS[key]
         _copy_secret(old, reference, key, folder / "credentials" / name)
-        text = put_value(text, tuple(key.split(".")), f"credential:{name}")
+        values[tuple(key.split("."))] = f"credential:{name}"
     if old.leaderboard.known_hosts is not None:
         shutil.copy(
             old.secret_path(old.leaderboard.known_hosts, "leaderboard.known_hosts"), folder / "known_hosts"
         )
-        text = put_value(text, ("leaderboard", "known_hosts"), "file:known_hosts")
+        values["leaderboard", "known_hosts"] = "file:known_hosts"
     if old.repository_url != old.leaderboard.repository:
-        text = put_value(text, ("leaderboard", "repository"), old.repository_url)
+        values["leaderboard", "repository"] = old.repository_url
     if old.database_file is not None:
-        text = put_value(text, ("state",), f"sqlite:///{database}")
-    path.write_text(text, encoding="utf-8")
+        values["state",] = f"sqlite:///{database}"
+    path.write_text(with_values(path.read_text(encoding="utf-8-sig"), values), encoding="utf-8")
     new = load(path)
     lost = [
         str(place)

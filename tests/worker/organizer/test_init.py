@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import re
-import shutil
 import stat
 import subprocess
 import sys
@@ -27,7 +26,7 @@ from worker.challenge.configuration import Configuration, load
 from worker.challenge.secrets import read_challenge_secret
 from worker.challenge.sections import Phase
 from worker.cli.init import init
-from worker.organizer import configuration_text, scaffold
+from worker.organizer import scaffold
 from worker.organizer.resources import shipped
 
 NOW = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
@@ -147,20 +146,14 @@ def test_folds_for_all_or_for_each() -> None:
     dim=st.integers(1, 4096),
 )
 def test_any_plan_becomes_its_configuration(title: str, phases: list[str], dim: int) -> None:
-    """Values are kept exactly, whatever YAML would make of them, and every comment stays."""
-    wanted: dict[str, dict[str, object]] = {
-        name: {"folds": 7, "split": f"{name}_s", "eligible_if_scored_in": None} for name in phases
-    }
-    text = configuration_text.annotated_configuration(
-        {"challenge.title": title, "submission.embedding_dim": dim}, wanted
-    )
-    document = yaml.safe_load(text)
-    assert document["challenge"]["title"] == title
-    assert document["submission"]["embedding_dim"] == dim
-    assert list(document["phases"]) == phases
-    for name in phases:
-        assert wanted[name].items() <= document["phases"][name].items()
-    Configuration.model_validate(document)
+    """Values are kept exactly, whatever YAML would make of them."""
+    new = scaffold.NewChallenge(title=title, phases=dict.fromkeys(phases, 7), dim=dim)
+    configuration = Configuration.model_validate(yaml.safe_load(scaffold.new_configuration(new)))
+    assert configuration.challenge.title == title
+    assert configuration.submission.embedding_dim == dim
+    assert list(configuration.phases) == phases
+    *_, last = configuration.phases.values()
+    assert last.eligible_if_scored_in == (phases[0] if len(phases) > 1 else None)
 
 
 def test_init_proposes_how_values_are_shown(tmp_path: Path) -> None:
@@ -172,21 +165,6 @@ def test_init_proposes_how_values_are_shown(tmp_path: Path) -> None:
     scaffold.create(tmp_path / "one", replace(PLAN, phases={"dev": 4}), now=NOW)
     (only,) = load(tmp_path / "one" / "challenge.yaml").phases.values()
     assert (only.selection, only.shown) == ("ladder", "at_once")
-
-
-def test_changed_value_is_not_called_default() -> None:
-    """A comment that says default is removed with the default."""
-    text = configuration_text.annotated_configuration(
-        {"submission.embedding_dim": 64}, {"dev": {}, "eval": {}}
-    )
-    (line,) = re.findall(r"^ *embedding_dim.*$", text, re.MULTILINE)
-    assert line == "  embedding_dim: 64                   # dimension of the embeddings; it is public"
-
-
-def test_unknown_key_cannot_be_set() -> None:
-    """A key that the example does not have is a defect."""
-    with pytest.raises(KeyError):
-        configuration_text.set_value("a:\n  b: 1\n", ("a", "c"), 2)
 
 
 def test_init_writes_what_an_organizer_decides_and_nothing_else(tmp_path: Path) -> None:
@@ -257,16 +235,6 @@ def test_wrong_answers_are_asked_again(tmp_path: Path) -> None:
     assert (configuration.submission.embedding_dim, list(configuration.phases)) == (64, ["dev"])
     assert "neuco-worker rehearse --config" in told.partition("Try it now")[2]
     assert "neuco-worker doctor --config" in told.partition("Before launch:")[2]
-
-
-def test_the_old_name_of_bundle_still_packs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """It prints the new name; missing sources of the bundle are written again."""
-    scaffold.create(tmp_path / "c", PLAN, now=NOW)
-    shutil.rmtree(tmp_path / "c" / "bundle")
-    (tmp_path / "c" / "bundle.zip").unlink()
-    init(tmp_path / "c", bundle_only=True)
-    assert "is now called `bundle`" in capfd.readouterr().err
-    assert (tmp_path / "c" / "bundle.zip").is_file()
 
 
 def test_the_next_steps_name_what_evalai_does_not_do_by_itself(

@@ -12,7 +12,7 @@ from typing import Any
 
 from scoring.errors import InfrastructureError
 from worker.organizer import scaffold
-from worker.organizer.configuration_text import annotated_configuration
+from worker.organizer.configuration_text import with_values
 from worker.organizer.demo import data
 from worker.organizer.demo.entries import HOSTS, PHASES, DemoEntry, teams
 from worker.organizer.demo.folder import FOLDS, ChallengeFolder, git, prepare
@@ -128,20 +128,28 @@ def _evalai() -> Sandbox:
 def _configure(challenge: ChallengeFolder, evalai: Sandbox, *, folds: Mapping[str, int]) -> None:
     """Write the configuration and the host's token for a running sandbox.
 
-    It is the annotated example with a few changes: the sandbox instead of EvalAI, no waiting, 64 numbers in an embedding, and larger steps
+    It is what `init` writes, with a few changes: the sandbox instead of EvalAI, no waiting, values that are shown at once, and larger steps
     for the probes, because few images mean few steps.
     """
+    new = scaffold.NewChallenge(
+        title=TITLE,
+        phases={codename: folds[codename] for codename in FOLDS},
+        dim=DIMENSION,
+        beacon="none",
+    )
     values = sandbox_values(challenge, evalai) | {
-        "challenge.title": TITLE,
-        "submission.embedding_dim": DIMENSION,
+        "phases.dev.selection": "last",
+        "phases.eval.shown": "at_once",
         "submission.max_megabytes": 16,
         "submission.disk_reserve_gigabytes": 0.1,
         "scoring.learning_rate": 0.01,
         "leaderboard.publish_every": 1,
         "fairness.publish_files": "top:1",
     }
-    phases = scaffold.phase_keys({codename: folds[codename] for codename in FOLDS})
-    challenge.configuration.write_text(annotated_configuration(values, phases), encoding="utf-8")
+    changes = {tuple(key.split(".")): value for key, value in values.items()}
+    challenge.configuration.write_text(
+        with_values(scaffold.new_configuration(new), changes), encoding="utf-8"
+    )
 
 
 def _challenge(

@@ -1,12 +1,16 @@
 """Exchange results with other tools: tables, NeuCo-Bench's runs, GEO-Bench and NeuroBench."""
 
 from leaderboard.exchange.compared import Compared, compare_runs, comparison_document
-from leaderboard.exchange.geobench import Result, comment, read_submission
-from leaderboard.exchange.geobench_export import Row, rows_of_phase, rows_of_runs, write_export
+from leaderboard.exchange.geobench import (
+    comment,
+    read_submission,
+    rows_of_phase,
+    rows_of_runs,
+    write_submission,
+)
 from leaderboard.exchange.geobench_ranking import (
     board_files,
     make_normalizer,
-    ranking_document,
     ranking_markdown,
     read_normalizer,
     standings,
@@ -14,14 +18,11 @@ from leaderboard.exchange.geobench_ranking import (
 )
 from leaderboard.exchange.neurobench import neurobench_documents
 from leaderboard.exchange.runs import PhaseRuns, leaderboard_csv, rank_runs
-from leaderboard.exchange.table import Table, rank_table, read_table, table_document
+from leaderboard.exchange.table import rank_table, read_table, table_document
 
 __all__ = [
     "Compared",
     "PhaseRuns",
-    "Result",
-    "Row",
-    "Table",
     "board_files",
     "comment",
     "compare_runs",
@@ -31,7 +32,6 @@ __all__ = [
     "neurobench_documents",
     "rank_runs",
     "rank_table",
-    "ranking_document",
     "ranking_markdown",
     "read_normalizer",
     "read_submission",
@@ -41,5 +41,5 @@ __all__ = [
     "standings",
     "table_document",
     "without_range",
-    "write_export",
+    "write_submission",
 ]

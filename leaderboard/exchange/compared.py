@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from leaderboard.exchange.runs import SUMMARY
+from leaderboard.exchange.runs import TaskResult, read_run
 from leaderboard.ranking import Comparison, TaskPair, compare
 from scoring.errors import OrganizerError
 from scoring.protocol import Recipe
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TaskFolds:
-    """One task of a run.
-
-    Attributes:
-        q: Its quality score.
-        folds: K fold scores, NaN where a fold failed.
-        splits: Hash of the rows that each fold tests.
-        labels: Hash of the labels.
-    """
-
-    q: float
-    folds: NDArray[np.float64]
-    splits: str
-    labels: str
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -70,7 +50,7 @@ def compare_runs(folders: Sequence[Path]) -> Compared:
         raise OrganizerError(
             "A comparison needs two runs or more.", cure="Name their folders.", code="runs.too_few"
         )
-    runs = [_read(folder) for folder in folders]
+    first, *others = runs = [_read(folder) for folder in folders]
     named = list(dict.fromkeys(task for run in runs for task in run))
     tasks = tuple(task for task in named if all(task in run for run in runs))
     if not tasks:
@@ -79,19 +59,14 @@ def compare_runs(folders: Sequence[Path]) -> Compared:
             cure="Compare runs on the same tasks.",
             code="runs.no_common_task",
         )
-    first, *others = runs
+    pairs = [{task: _pair(task, first[task], run[task]) for task in tasks} for run in others]
     short = [folder.resolve().name for folder in folders]
     return Compared(
         names=tuple(short if len(set(short)) == len(short) else map(str, folders)),
         tasks=tasks,
-        q=tuple({task: run[task].q for task in tasks} for run in runs),
-        comparisons=tuple(
-            compare([_pair(first[task], run[task]) for task in tasks], epsilon=Recipe.epsilon)
-            for run in others
-        ),
-        unpaired=tuple(
-            tuple(task for task in tasks if not _pair(first[task], run[task]).paired) for run in others
-        ),
+        q=tuple({task: run[task].q_stat or 0.0 for task in tasks} for run in runs),
+        comparisons=tuple(compare(list(each.values()), epsilon=Recipe.epsilon) for each in pairs),
+        unpaired=tuple(tuple(task for task in tasks if not each[task].paired) for each in pairs),
         left_out=tuple(task for task in named if task not in tasks),
     )
 
@@ -123,48 +98,28 @@ def comparison_document(compared: Compared) -> dict[str, object]:
     }
 
 
-def _pair(first: TaskFolds, second: TaskFolds) -> TaskPair:
+def _pair(task: str, first: TaskResult, second: TaskResult) -> TaskPair:
+    """Return a task's fold scores in two runs; without the hashes of labels and splits they are not paired."""
     return TaskPair(
-        first=first.folds,
-        second=second.folds,
-        splits=(first.splits, second.splits),
-        paired=(first.splits, first.labels) == (second.splits, second.labels),
+        first=np.array(first.q_t, np.float64),
+        second=np.array(second.q_t, np.float64),
+        splits=(first.splits or task, second.splits or task),
+        paired=None not in (first.splits, first.labels)
+        and (first.splits, first.labels) == (second.splits, second.labels),
     )
 
 
-def _read(folder: Path) -> dict[str, TaskFolds]:
+def _read(folder: Path) -> dict[str, TaskResult]:
     """Read the tasks of a run, in its order; tasks without a finite score are left out."""
-    try:
-        tasks = list(json.loads((folder / SUMMARY).read_text("utf-8"))["task_q_scores"])
-        documents = {
-            task: json.loads((folder / task / f"{task}_result.json").read_text("utf-8")) for task in tasks
-        }
-        found = {
-            task: _task(document, folder.resolve() / task)
-            for task, document in documents.items()
-            if "q_t" in document
-        }
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise OrganizerError(
-            f"{folder} is not the folder of a run, or one of its files cannot be read.",
-            cure="Name a folder that `score` has written, such as results/all/mine_20260314_120000.",
-            code="runs.no_run",
-        ) from error
-    if len(found) < len(tasks):
+    _, results = read_run(folder)
+    if any(result.q_t is None for result in results.values()):
         raise OrganizerError(
             f"The run {folder} has no fold scores. Without them, the uncertainty of a difference is unknown.",
             cure="Score it again with output_fold_results: true.",
             code="runs.no_folds",
         )
-    return {task: one for task, one in found.items() if np.isfinite(one.folds).any()}
-
-
-def _task(document: Mapping[str, Any], place: Path) -> TaskFolds:
-    folds = np.array([np.nan if fold is None else fold for fold in document["q_t"]], dtype=np.float64)
-    q = document["q_stat"]
-    return TaskFolds(
-        q=float("nan") if q is None else float(q),
-        folds=folds,
-        splits=str(document.get("splits", place)),  # a run without this hash is paired with no other
-        labels=str(document.get("labels", place)),
-    )
+    return {
+        task: result
+        for task, result in results.items()
+        if result.q_stat is not None and any(score is not None for score in result.q_t or ())
+    }

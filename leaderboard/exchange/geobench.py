@@ -1,4 +1,4 @@
-"""Read GEO-Bench's submission folder, and name every fault in it.
+"""GEO-Bench's submission folder: read it and name every fault in it, or write it with folds in place of seeds.
 
 ``new_submission`` holds ``results_and_parameters.csv``, one line per backbone, dataset and seed, and ``additional_info.json``. All faults
 are reported at once, as sentences for a comment on a pull request.
@@ -6,93 +6,148 @@ are reported at once, as sentences for a comment on a pull request.
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from difflib import get_close_matches
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from leaderboard.exchange.table import finite_number
+import pandas as pd
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Field,
+    FiniteFloat,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+
+from leaderboard.exchange.runs import SUMMARY, read_run
+from leaderboard.snapshot import PhaseSnapshot
+from scoring.errors import OrganizerError
 
 RESULTS = "results_and_parameters.csv"
 INFO = "additional_info.json"
 SEEDS = 5
 SHOWN = 3
-
-COLUMNS = (
-    "backbone",
-    "dataset",
-    "Metric",
-    "experiment_name",
-    "batch_size_selection",
-    "early_stop_patience",
-    "n_trials",
-    "Seed",
-    "batch_size",
-    "weight_decay",
-    "lr",
-    "test metric",
-)
-WHOLE = ("early_stop_patience", "n_trials", "Seed", "batch_size")
-NUMBERS = (*WHOLE, "weight_decay", "lr", "test metric")
 METRICS = ("Overall_Accuracy", "Multilabel_F1_Score", "Multiclass_Jaccard_Index")
-OURS = ("R2_Score", "F1_Score", "Macro_F1_Score")  # the metrics in our own export
+OURS = {"regr": "R2_Score", "cls": "F1_Score", "multiclass": "Macro_F1_Score", "multilabel": "Macro_F1_Score"}
+"""The metrics in our own export, by type of task."""
 RMSE_DATASET = "biomassters"  # submissions convert its RMSE to a score
-SELECTIONS = ("fixed", "optimized")
-
-INFO_KEYS = (
-    "Paper Link",
-    "Code Repository Link ",  # the example file has this space; the key without it is accepted, too
-    "License",
-    "Number of HPO trials",
-    "Additional information about submission",
-    "Comments on new models in submission",
+WEIGHT_DECAY = 0.01  # AdamW's default in PyTorch, which the protocol uses
+STATEMENT = (
+    "Each Seed is one of the K random train/test splits (folds) of neuco-worker: a probe on frozen embeddings, trained on 90 % of the"
+    " labeled samples and scored on the rest. Folds share samples, so their spread is not that of independent repetitions."
 )
-MODELS = "New model info"
-MODEL_KEYS = ("model_display_name", "model_size", "unique_backbone_key")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Result:
-    """One line of the file: the result of one backbone on one dataset with one seed."""
-
-    backbone: str
-    dataset: str
-    metric: str
-    seed: int
-    value: float
+def _whole(value: float) -> float:
+    if not value.is_integer():
+        raise ValueError("is not a whole number")
+    return value
 
 
-@dataclass(frozen=True, kw_only=True)
-class Submission:
-    """A valid submission.
-
-    Attributes:
-        results: Lines in the order of the file.
-        names: Backbone to display name, for new models.
-    """
-
-    results: tuple[Result, ...]
-    names: Mapping[str, str]
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Whole = Annotated[FiniteFloat, AfterValidator(_whole)]
 
 
-def read_submission(folder: Path) -> tuple[Submission | None, tuple[str, ...]]:
+class Result(BaseModel):
+    """One line of the results: a backbone on a dataset with one seed."""
+
+    backbone: Text
+    dataset: Text
+    metric: str = Field(alias="Metric")
+    experiment_name: Text
+    batch_size_selection: Literal["fixed", "optimized"]
+    early_stop_patience: Whole
+    n_trials: Whole
+    seed: Whole = Field(alias="Seed")
+    batch_size: Whole
+    weight_decay: FiniteFloat
+    lr: FiniteFloat
+    value: FiniteFloat = Field(alias="test metric")
+
+    @field_validator("metric")
+    @classmethod
+    def _known(cls, metric: str, info: ValidationInfo) -> str:
+        rmse = info.data.get("dataset") == RMSE_DATASET and "rmse" in metric.lower()
+        if not rmse and metric not in (*METRICS, *OURS.values()):
+            raise ValueError(f"is none of {', '.join(f'`{name}`' for name in METRICS)}")
+        return metric
+
+    @field_validator("value")
+    @classmethod
+    def _in_range(cls, value: float, info: ValidationInfo) -> float:
+        if info.data.get("metric") in METRICS and not 0 <= value <= 1:
+            raise ValueError("is not between 0 and 1 (is it in percent?)")
+        return value
+
+
+class NewModel(BaseModel):
+    """A backbone that the submission adds."""
+
+    model_display_name: Text
+    model_size: Text
+    unique_backbone_key: Text
+
+
+class Info(BaseModel):
+    """``additional_info.json``, with its keys stripped: the example file has a space after one."""
+
+    paper: str = Field(alias="Paper Link")
+    code: str = Field(alias="Code Repository Link")
+    license: str = Field(alias="License")
+    trials: str = Field(alias="Number of HPO trials")
+    more: str = Field(alias="Additional information about submission")
+    comments: str = Field(alias="Comments on new models in submission")
+    models: list[NewModel] = Field(alias="New model info")
+
+
+COLUMNS = [str(field.alias or name) for name, field in Result.model_fields.items()]
+
+
+def read_submission(folder: Path) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
     """Read a submission folder.
 
     Returns:
-        The submission, or None if there are faults; and all faults, as sentences in Markdown.
+        The results, with the columns backbone, dataset, metric, seed and value; the names of new models, by backbone; and all faults, as
+        sentences in Markdown. With faults, results and names are incomplete.
     """
-    faults: list[str] = []
-    if not folder.is_dir():
-        return None, (f"There is no folder `{folder.name}`.",)
-    results = _results(folder / RESULTS, faults)
-    names = _names(folder / INFO, faults, {result.backbone for result in results})
-    if faults:
-        return None, tuple(faults)
-    return Submission(results=tuple(results), names=names), ()
+    results, faults = _read_results(folder / RESULTS)
+    names: dict[str, str] = {}
+    try:
+        keys: dict[str, Any] = TypeAdapter(dict[str, Any]).validate_json((folder / INFO).read_bytes())
+        info = Info.model_validate({key.strip(): value for key, value in keys.items()})
+        names = {model.unique_backbone_key: model.model_display_name for model in info.models}
+    except OSError:
+        faults.append(f"There is no `{INFO}` in `{folder.name}`.")
+    except ValidationError as error:
+        faults += [f"{_place(fault)} {_words(fault)}." for fault in error.errors()]
+    if not faults:
+        faults += [
+            f"The new model {_quoted(key)} is not a backbone in `{RESULTS}`."
+            for key in names.keys() - set(results["backbone"])
+        ]
+    return results, names, faults
+
+
+def write_submission(folder: Path, results: pd.DataFrame) -> None:
+    """Write a submission folder from :func:`fold_rows`; a failed fold has no line."""
+    folder.mkdir(parents=True, exist_ok=True)
+    results.dropna(subset="test metric").to_csv(folder / RESULTS, index=False, lineterminator="\n")
+    text = dict.fromkeys([str(field.alias) for field in Info.model_fields.values()], "N/A")
+    models = [
+        NewModel(model_display_name=name, model_size="N/A", unique_backbone_key=name)
+        for name in sorted(set(results["backbone"]))
+    ]
+    info = Info.model_validate(
+        text
+        | {"Number of HPO trials": "1", "Additional information about submission": STATEMENT}
+        | {"New model info": models}
+    )
+    (folder / INFO).write_text(info.model_dump_json(by_alias=True, indent=4) + "\n", "utf-8")
 
 
 def comment(faults: Sequence[str], summary: str = "") -> str:
@@ -106,160 +161,133 @@ def comment(faults: Sequence[str], summary: str = "") -> str:
     )
 
 
-def _results(path: Path, faults: list[str]) -> list[Result]:
-    text = _text(path, faults)
-    if text is None:
-        return []
-    reader = csv.DictReader(io.StringIO(text, newline=""))
-    names = [name.strip() for name in reader.fieldnames or ()]
-    missing = [column for column in COLUMNS if column not in names]
-    for column in missing:
-        near = get_close_matches(column, names, n=1) or [
-            name for name in names if name.lower() == column.lower()
-        ]
-        faults.append(
-            f"`{RESULTS}` has no column `{column}`" + (f" (there is `{_plain(near[0])}`)." if near else ".")
+def rows_of_runs(output_dir: Path, phase: str) -> pd.DataFrame:
+    """Return the rows of a standalone phase's runs.
+
+    Raises:
+        OrganizerError: If there are no runs, or one has no fold scores.
+    """
+    rows: list[dict[str, object]] = []
+    for path in sorted((output_dir / phase).glob(f"*/{SUMMARY}")):
+        summary, results = read_run(path.parent)
+        for task, result in results.items():
+            if result.q_t is None:
+                raise OrganizerError(
+                    f"The run {path.parent.name} has no fold scores.",
+                    cure="Score again with output_fold_results: true.",
+                    code="runs.no_folds",
+                )
+            about = {
+                "backbone": path.parent.name.rsplit("_", 2)[0],
+                "dataset": task,
+                "Metric": OURS[result.task_type],
+                "experiment_name": summary.experiment,
+            }
+            rows += fold_rows(about, result.q_t, result.hyperparamters)
+    if not rows:
+        raise OrganizerError(
+            f"There are no runs in {output_dir / phase}.",
+            cure="Set --output_dir and --phase to those of the runs.",
+            code="runs.no_phase",
         )
-    if missing:
-        return []
-    reader.fieldnames = names
-    found: dict[str, list[str]] = defaultdict(list)
-    results = []
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def rows_of_phase(
+    phase: PhaseSnapshot, kinds: Mapping[str, str], parameters: Mapping[str, Any]
+) -> pd.DataFrame:
+    """Return the rows of the public scored submissions of a challenge's phase, from each task's type and the protocol's parameters."""
+    rows: list[dict[str, object]] = []
+    for entry in sorted(phase.entries, key=lambda entry: entry.submission):
+        for task in sorted(entry.scores) if entry.public else ():
+            about = {
+                "backbone": f"{entry.team} – {entry.method} ({entry.submission})",
+                "dataset": task,
+                "Metric": OURS[kinds[task]],
+                "experiment_name": f"{phase.codename}-{entry.submission}",
+            }
+            rows += fold_rows(about, entry.scores[task], parameters)
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def fold_rows(
+    about: Mapping[str, str], folds: Sequence[float | None], parameters: Mapping[str, Any]
+) -> list[dict[str, object]]:
+    """Return a line of the results for each fold of an entry on a task; ``about`` has the columns that all of them share."""
+    shared = {
+        **about,
+        "batch_size_selection": "fixed",
+        "early_stop_patience": parameters.get("epochs", 0),
+        "n_trials": 1,
+        "batch_size": parameters.get("batch_size", 0),
+        "weight_decay": WEIGHT_DECAY,
+        "lr": parameters.get("learning_rate", 0.0),
+    }
+    return [{**shared, "Seed": fold, "test metric": score} for fold, score in enumerate(folds)]
+
+
+def _read_results(path: Path) -> tuple[pd.DataFrame, list[str]]:
+    empty = pd.DataFrame(columns=["backbone", "dataset", "metric", "seed", "value"])
     try:
-        for row in reader:
-            result = _result(row, f"line {reader.line_num}", found)
-            if result is not None:
-                results.append(result)
-    except csv.Error as error:
-        faults.append(f"`{RESULTS}` is not a CSV file: {_plain(str(error))}.")
-        return []
-    faults.extend(f"{what}: {_some(places)}." for what, places in found.items())
-    if not results and not found:
-        faults.append(f"`{RESULTS}` has no results.")
-    if not found:
-        faults.extend(_judge_seeds(results))
-        faults.extend(_judge_metrics(results))
-    return results
-
-
-def _result(row: Mapping[str, str | None], place: str, found: dict[str, list[str]]) -> Result | None:
-    values = {column: (row.get(column) or "").strip() for column in COLUMNS}
-    before = sum(map(len, found.values()))
-    for column in ("backbone", "dataset", "experiment_name"):
-        if not values[column]:
-            found[f"`{column}` is empty"].append(place)
-    for column in NUMBERS:
-        number = finite_number(values[column])
-        if number is None:
-            found[f"`{column}` is not a number"].append(f"{place} ({_quoted(values[column])})")
-        elif column in WHOLE and not number.is_integer():
-            found[f"`{column}` is not a whole number"].append(f"{place} ({_quoted(values[column])})")
-    if values["batch_size_selection"] not in SELECTIONS:
-        found["`batch_size_selection` is neither `fixed` nor `optimized`"].append(
-            f"{place} ({_quoted(values['batch_size_selection'])})"
-        )
-    if not _known_metric(values["Metric"], values["dataset"]):
-        known = ", ".join(f"`{metric}`" for metric in METRICS)
-        found[f"`Metric` is none of {known}"].append(f"{place} ({_quoted(values['Metric'])})")
-    value = finite_number(values["test metric"])
-    if value is not None and values["Metric"] in METRICS and not 0 <= value <= 1:
-        found["`test metric` is not between 0 and 1 (is it in percent?)"].append(
-            f"{place} ({_quoted(values['test metric'])})"
-        )
-    if sum(map(len, found.values())) > before or value is None:
-        return None
-    return Result(
-        backbone=values["backbone"],
-        dataset=values["dataset"],
-        metric=values["Metric"],
-        seed=int(float(values["Seed"])),
-        value=value,
-    )
-
-
-def _known_metric(metric: str, dataset: str) -> bool:
-    return metric in METRICS or metric in OURS or (dataset == RMSE_DATASET and "rmse" in metric.lower())
-
-
-def _judge_seeds(results: Iterable[Result]) -> list[str]:
-    seeds: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for result in results:
-        seeds[result.backbone, result.dataset].append(result.seed)
-    faults = []
-    for (backbone, dataset), used in sorted(seeds.items()):
-        which = f"{_quoted(backbone)} on {_quoted(dataset)}"
-        if len(set(used)) < SEEDS:
-            faults.append(
-                f"{which} has {len(set(used))} different seeds; at least {SEEDS} are needed for each backbone."
-            )
-        elif len(set(used)) < len(used):
-            again = sorted({seed for seed in used if used.count(seed) > 1})
-            faults.append(f"{which} has the seed {again[0]} {used.count(again[0])} times.")
-    return faults
-
-
-def _judge_metrics(results: Iterable[Result]) -> list[str]:
-    metrics: dict[str, set[str]] = defaultdict(set)
-    for result in results:
-        metrics[result.dataset].add(result.metric)
-    return [
-        f"{_quoted(dataset)} is measured by {', '.join(f'`{_plain(name)}`' for name in sorted(used))}; use one metric per dataset."
-        for dataset, used in sorted(metrics.items())
-        if len(used) > 1
-    ]
-
-
-def _names(path: Path, faults: list[str], backbones: set[str]) -> dict[str, str]:
-    """Check ``additional_info.json`` and return the display names of its new models."""
-    text = _text(path, faults)
-    if text is None:
-        return {}
+        table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+    except OSError:
+        return empty, [f"There is no `{RESULTS}` in `{path.parent.name}`."]
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        return empty, [f"`{RESULTS}` cannot be read as CSV in UTF-8: {_plain(str(error))}."]
+    table = table.rename(columns=str.strip)
+    if missing := [column for column in COLUMNS if column not in table]:
+        return empty, [f"`{RESULTS}` has no column `{column}`." for column in missing]
     try:
-        document = json.loads(text)
-    except ValueError as error:
-        faults.append(f"`{INFO}` is not JSON: {_plain(str(error))}.")
-        return {}
-    if not isinstance(document, dict):
-        faults.append(f"`{INFO}` does not contain keys with values.")
-        return {}
-    stripped = {str(key).strip() for key in document}
-    needed = [key.strip() for key in (*INFO_KEYS, MODELS)]
-    faults.extend(f"`{INFO}` has no key `{key}`." for key in needed if key not in stripped)
-    for key in INFO_KEYS:
-        value = document.get(key, document.get(key.strip(), ""))
-        if not isinstance(value, str):
-            faults.append(
-                f"`{key.strip()}` in `{INFO}` is not a text (write `N/A` if there is nothing to say)."
-            )
-    models = document.get(MODELS, [])
-    if not isinstance(models, list) or not all(isinstance(model, dict) for model in models):
-        faults.append(f"`{MODELS}` in `{INFO}` is not a list of models.")
-        return {}
-    names = {}
-    for number, model in enumerate(models, 1):
-        absent = [key for key in MODEL_KEYS if not isinstance(model.get(key), str) or not model[key].strip()]
-        if absent:
-            faults.append(
-                f"Model {number} in `{MODELS}` has no {' and no '.join(f'`{key}`' for key in absent)}."
-            )
-        elif backbones and model["unique_backbone_key"] not in backbones:
-            key = _quoted(model["unique_backbone_key"])
-            faults.append(
-                f"Model {number} in `{MODELS}` names the backbone {key}, which is not in `{RESULTS}`."
-            )
-        else:
-            names[model["unique_backbone_key"]] = model["model_display_name"]
-    return names
+        rows = TypeAdapter(list[Result]).validate_python(table[COLUMNS].to_dict("records"))
+    except ValidationError as error:
+        places: defaultdict[str, list[str]] = defaultdict(list)
+        for fault in error.errors():
+            line, column = int(fault["loc"][0]) + 2, fault["loc"][1]
+            places[f"`{column}` {_words(fault)}"].append(f"line {line} ({_quoted(str(fault['input']))})")
+        return empty, [f"{what}: {_some(where)}." for what, where in places.items()]
+    if not rows:
+        return empty, [f"`{RESULTS}` has no results."]
+    results = pd.DataFrame([row.model_dump(include=set(empty.columns)) for row in rows])
+    return results, [*_judge_seeds(results), *_judge_metrics(results)]
 
 
-def _text(path: Path, faults: list[str]) -> str | None:
-    try:
-        return path.read_bytes().decode("utf-8-sig")
-    except FileNotFoundError:
-        faults.append(f"There is no `{path.name}` in the folder.")
-    except (OSError, UnicodeDecodeError):
-        faults.append(f"`{path.name}` cannot be read as UTF-8 text.")
-    return None
+def _judge_seeds(results: pd.DataFrame) -> Iterator[str]:
+    for (backbone, dataset), lines in results.groupby(["backbone", "dataset"]):
+        which = f"{_quoted(str(backbone))} on {_quoted(str(dataset))}"
+        seeds = lines["seed"]
+        if seeds.nunique() < SEEDS:
+            yield f"{which} has {seeds.nunique()} different seeds; at least {SEEDS} are needed for each backbone."
+        elif seeds.duplicated().any():
+            yield f"{which} has the seed {seeds[seeds.duplicated()].min():g} more than once."
+
+
+def _judge_metrics(results: pd.DataFrame) -> Iterator[str]:
+    for dataset, lines in results.groupby("dataset"):
+        used = sorted(set(lines["metric"]))
+        if len(used) > 1:
+            yield f"{_quoted(str(dataset))} is measured by {', '.join(map(_quoted, used))}; use one metric per dataset."
+
+
+def _words(fault: Mapping[str, Any]) -> str:
+    """Return what is wrong with a value, in the words of people who do not know pydantic."""
+    kind = fault["type"]
+    if kind in ("json_invalid", "dict_type"):
+        return "is not a JSON object"
+    if kind == "missing":
+        return "is missing"
+    if kind == "string_too_short":
+        return "is empty"
+    if kind == "string_type":
+        return "is not a text (write `N/A` if there is nothing to say)"
+    if kind in ("float_parsing", "float_type", "finite_number"):
+        return "is not a number"
+    message: str = fault["msg"]
+    return message.removeprefix("Value error, ").replace("Input should be", "should be").replace("'", "`")
+
+
+def _place(fault: Mapping[str, Any]) -> str:
+    keys = [f"number {key + 1}" if isinstance(key, int) else f"`{key}`" for key in reversed(fault["loc"])]
+    return " of ".join([*keys, f"`{INFO}`"])
 
 
 def _some(places: Sequence[str]) -> str:

@@ -5,26 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any
 
+from leaderboard.exchange.runs import read_run
 from scoring.errors import OrganizerError
-
-if TYPE_CHECKING:
-    from scoring.neuco_bench.results import RunSummary, TaskResult
-
-FRAMEWORK = "neuco-worker"
+from scoring.scorecard import Scorecard
 
 
-class NeuroBenchDocument(TypedDict):
-    """The results of a model on a task."""
-
-    task: str
-    model: str
-    metrics: dict[str, dict[str, object]]
-    framework: str
-
-
-def neurobench_documents(source: Path) -> tuple[NeuroBenchDocument, ...]:
+def neurobench_documents(source: Path) -> list[dict[str, Any]]:
     """Return one document per task of a standalone run's folder or of a challenge's scorecard file.
 
     Raises:
@@ -32,8 +20,28 @@ def neurobench_documents(source: Path) -> tuple[NeuroBenchDocument, ...]:
     """
     try:
         if source.is_dir():
-            return _run(source)
-        return _scorecard(json.loads(source.read_text("utf-8")), source.stem)
+            summary, results = read_run(source)
+            return [
+                _document(
+                    task,
+                    summary.experiment,
+                    {name: values["mean"] for name, values in result.metrics.items()},
+                    (result.mean_score, result.std_dev, result.q_stat),
+                    result.complexity,
+                )
+                for task, result in results.items()
+            ]
+        card = Scorecard.from_json(json.loads(source.read_text("utf-8")))
+        return [
+            _document(
+                task.task,
+                source.stem,
+                {"r2" if task.type == "regr" else "f1": task.mean},
+                (task.mean, task.std, task.q),
+                card.complexity,
+            )
+            for task in card.tasks
+        ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise OrganizerError(
             f"{source} is neither the folder of a run nor a scorecard.",
@@ -42,50 +50,24 @@ def neurobench_documents(source: Path) -> tuple[NeuroBenchDocument, ...]:
         ) from error
 
 
-def _run(folder: Path) -> tuple[NeuroBenchDocument, ...]:
-    summary: RunSummary = json.loads((folder / "results_summary.json").read_text("utf-8"))
-    found = []
-    for task in summary["task_q_scores"]:
-        result: TaskResult = json.loads((folder / task / f"{task}_result.json").read_text("utf-8"))
-        correctness = {name: values["mean"] for name, values in result["metrics"].items()}
-        found.append(
-            document(
-                task,
-                summary["experiment"],
-                {
-                    **correctness,
-                    "mean_score": result["mean_score"],
-                    "std_dev": result["std_dev"],
-                    "q": result["q_stat"],
-                },
-                result["complexity"],
-            )
-        )
-    return tuple(found)
-
-
-def _scorecard(card: Mapping[str, Any], model: str) -> tuple[NeuroBenchDocument, ...]:
-    found = []
-    for task in card["tasks"]:
-        name = "r2" if task["type"] == "regr" else "f1"
-        correctness = {name: task["mean"], "mean_score": task["mean"], "std_dev": task["std"], "q": task["q"]}
-        found.append(document(task["task"], model, correctness, card["complexity"]))
-    return tuple(found)
-
-
-def document(
-    task: str, model: str, correctness: Mapping[str, float | None], complexity: Mapping[str, float | None]
-) -> NeuroBenchDocument:
+def _document(
+    task: str,
+    model: str,
+    correctness: Mapping[str, float | None],
+    scores: tuple[float | None, float | None, float | None],
+    complexity: Mapping[str, float | None],
+) -> dict[str, Any]:
     """Return the document of one task.
 
     Embeddings have one time step and no spikes. A synaptic operation is a multiply-accumulate whose embedding value is not zero. Energy is
     not measured, so it is null.
     """
+    mean, std, q = scores
     return {
         "task": task,
         "model": model,
         "metrics": {
-            "correctness": dict(correctness),
+            "correctness": {**correctness, "mean_score": mean, "std_dev": std, "q": q},
             "complexity": {
                 "total_parameters": complexity["probe_parameters"],
                 "synaptic_operations": complexity["effective_multiply_accumulates"],
@@ -98,5 +80,5 @@ def document(
             },
             "system": {"latency_ms": complexity["latency_ms"], "energy_nj": None},
         },
-        "framework": FRAMEWORK,
+        "framework": "neuco-worker",
     }

@@ -1,4 +1,4 @@
-"""Rank the runs of the standalone benchmark, as NeuCo-Bench's ``summarize_runs`` does.
+"""Runs of the standalone benchmark: read their files, and rank them as NeuCo-Bench's ``summarize_runs`` does.
 
 Its weights use the sample standard deviation, and ours the population's. The factor between them cancels, because weights are divided by
 their sum.
@@ -6,22 +6,46 @@ their sum.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated, Any
 
-from leaderboard.exchange.table import Table, rank_table
+import pandas as pd
+from pydantic import AfterValidator, BaseModel, ValidationError
+
+from leaderboard.exchange.table import rank_table
 from leaderboard.ranking import Ranking
-from leaderboard.rendering import csv_cell, csv_text
+from leaderboard.rendering import csv_cell
 from scoring.errors import OrganizerError
 
-if TYPE_CHECKING:
-    from scoring.neuco_bench.results import RunSummary
-
 SUMMARY = "results_summary.json"
+Score = Annotated[float | None, AfterValidator(lambda value: value if math.isfinite(value or 0.0) else None)]
+
+
+class TaskResult(BaseModel):
+    """``<task>_result.json``, whose optional keys NeuCo-Bench does not write; ``q_t`` has the scores of all folds."""
+
+    q_stat: Score
+    mean_score: Score = None
+    std_dev: Score = None
+    hyperparamters: dict[str, Any] = {}
+    task_type: str = ""
+    q_t: list[Score] | None = None
+    splits: str | None = None
+    labels: str | None = None
+    metrics: dict[str, dict[str, Any]] = {}
+    complexity: dict[str, float | None] = {}
+
+
+class RunSummary(BaseModel):
+    """``results_summary.json``, without the keys that nothing here uses."""
+
+    experiment: str = ""
+    overall_q_score: Score = None
+    overall_acc_score: Score = None
+    task_q_scores: dict[str, Score]
+    task_acc_scores: dict[str, Score] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,16 +55,34 @@ class PhaseRuns:
     Attributes:
         table: Q of the complete runs, with entries sorted by name.
         ranking: Their dynamic rank.
-        scores: Mean scores (accuracies) by task, for each entry.
-        overall: ``overall_q_score`` and ``overall_acc_score`` from the file of each entry.
+        summaries: Their summaries.
         left_out: Runs that are incomplete or unreadable, with the reason.
     """
 
-    table: Table
+    table: pd.DataFrame
     ranking: Ranking
-    scores: tuple[Mapping[str, float], ...]
-    overall: tuple[tuple[float | None, float | None], ...]
+    summaries: tuple[RunSummary, ...]
     left_out: tuple[tuple[str, str], ...]
+
+
+def read_run(folder: Path) -> tuple[RunSummary, dict[str, TaskResult]]:
+    """Read a run's summary and the result of each task.
+
+    Raises:
+        OrganizerError: If it is not the folder of a run.
+    """
+    try:
+        summary = RunSummary.model_validate_json((folder / SUMMARY).read_bytes())
+        return summary, {
+            task: TaskResult.model_validate_json((folder / task / f"{task}_result.json").read_bytes())
+            for task in summary.task_q_scores
+        }
+    except (OSError, ValidationError) as error:
+        raise OrganizerError(
+            f"{folder} is not the folder of a run, or one of its files cannot be read.",
+            cure="Name a folder that `score` has written, such as results/all/mine_20260314_120000.",
+            code="runs.no_run",
+        ) from error
 
 
 def rank_runs(output_dir: Path, phase: str) -> PhaseRuns:
@@ -50,78 +92,46 @@ def rank_runs(output_dir: Path, phase: str) -> PhaseRuns:
         OrganizerError: If there is no such phase, or no complete run in it.
     """
     folder = output_dir / phase
-    if not folder.is_dir():
-        raise OrganizerError(
-            f"There are no runs in {folder}.",
-            cure="Set --output_dir and --phase to those of the runs.",
-            code="runs.no_phase",
-        )
-    documents: dict[str, RunSummary] = {}
+    summaries: dict[str, RunSummary] = {}
     left_out: list[tuple[str, str]] = []
     for path in sorted(folder.glob(f"*/{SUMMARY}")):
         try:
-            document = json.loads(path.read_text("utf-8"))
-            if not isinstance(document["task_q_scores"], dict):
-                raise TypeError
-            documents[path.parent.name] = document
-        except (OSError, ValueError, KeyError, TypeError):
+            summaries[path.parent.name] = RunSummary.model_validate_json(path.read_bytes())
+        except (OSError, ValidationError):
             left_out.append((path.parent.name, f"{SUMMARY} cannot be read"))
-    tasks = list(dict.fromkeys(task for document in documents.values() for task in document["task_q_scores"]))
-    complete, rows = {}, []
-    for name, document in documents.items():
-        scores = _scores(document["task_q_scores"])
-        missing = [task for task in tasks if task not in scores]
-        if missing:
-            left_out.append((name, f"has no score in {', '.join(missing)}"))
-        else:
-            complete[name] = document
-            rows.append(tuple(scores[task] for task in tasks))
-    if not complete or not tasks:
+    table = pd.DataFrame.from_dict(
+        {name: summary.task_q_scores for name, summary in summaries.items()}, orient="index", dtype=float
+    )
+    for name, row in table[table.isna().any(axis=1)].iterrows():
+        left_out.append((str(name), f"has no score in {', '.join(table.columns[row.isna()])}"))
+    table = table.dropna()
+    if table.empty:
         reasons = "; ".join(f"{name} {reason}" for name, reason in left_out[:5]) or "no run has a score"
         raise OrganizerError(
             f"{folder} does not contain a complete run: {reasons}.",
-            cure="Score embeddings on all tasks with `neuco-worker score`.",
+            cure="Set --output_dir and --phase to those of the runs, or score embeddings on all tasks with `neuco-worker score`.",
             code="runs.none_complete",
         )
-    table = Table(entries=tuple(complete), tasks=tuple(tasks), scores=tuple(rows))
     return PhaseRuns(
         table=table,
         ranking=rank_table(table),
-        scores=tuple(_scores(run.get("task_acc_scores")) for run in complete.values()),
-        overall=tuple(
-            (_finite(run.get("overall_q_score")), _finite(run.get("overall_acc_score")))
-            for run in complete.values()
-        ),
+        summaries=tuple(summaries[name] for name in table.index),
         left_out=tuple(left_out),
     )
 
 
 def leaderboard_csv(runs: PhaseRuns) -> str:
     """Return the leaderboard with NeuCo-Bench's columns, the best run first."""
-    measured = list(dict.fromkeys(task for scores in runs.scores for task in scores))
-    header = ["experiment", "mean_score", "weighted_score", "aggregated_rank"]
-    header += [f"q::{task}" for task in runs.table.tasks] + [f"acc::{task}" for task in measured]
-    lines = (
-        [
-            csv_cell(runs.table.entries[index]),
-            runs.ranking.means[index],
-            runs.ranking.weighted_ranks[index],
-            runs.ranking.ranks[index],
-            *runs.table.scores[index],
-            *(runs.scores[index].get(task, "") for task in measured),
-            *("" if value is None else value for value in runs.overall[index]),
-        ]
-        for index in runs.ranking.order
+    table, ranking = runs.table.reset_index(drop=True), runs.ranking
+    columns = {
+        "experiment": [csv_cell(name) for name in runs.table.index],
+        "mean_score": ranking.means,
+        "weighted_score": ranking.weighted_ranks,
+        "aggregated_rank": ranking.ranks,
+    }
+    measured = pd.DataFrame([summary.task_acc_scores for summary in runs.summaries], index=table.index)
+    overall = pd.DataFrame(
+        [summary.model_dump(include={"overall_q_score", "overall_acc_score"}) for summary in runs.summaries]
     )
-    return csv_text([*header, "overall_q_score", "overall_acc_score"], lines)
-
-
-def _scores(given: object) -> dict[str, float]:
-    scores = given if isinstance(given, dict) else {}
-    return {task: score for task, value in scores.items() if (score := _finite(value)) is not None}
-
-
-def _finite(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        return None
-    return float(value)
+    parts = [pd.DataFrame(columns), table.add_prefix("q::"), measured.add_prefix("acc::"), overall]
+    return pd.concat(parts, axis=1).iloc[list(ranking.order)].to_csv(index=False, lineterminator="\n")

@@ -180,7 +180,7 @@ def change(number: int, column: str, value: str) -> Callable[[list[dict[str, str
         (drop("lr"), ["no column `lr`"]),
         (lambda rows: rows[1:], ["`prithvi_600` on `forest` has 4 different seeds", "at least 5"]),
         (change(0, "Seed", "2"), ["`prithvi_600` on `forest` has 4 different seeds"]),
-        (lambda rows: [*rows, rows[0]], ["has the seed 1 2 times"]),
+        (lambda rows: [*rows, rows[0]], ["has the seed 1 more than once"]),
         (
             change(3, "Metric", "Accuracy"),
             ["`Metric` is none of", "`Overall_Accuracy`", "line 5 (`Accuracy`)"],
@@ -189,7 +189,10 @@ def change(number: int, column: str, value: str) -> Callable[[list[dict[str, str
         (change(4, "test metric", "nan"), ["`test metric` is not a number"]),
         (change(4, "test metric", "52"), ["percent", "line 6 (`52`)"]),
         (change(2, "Seed", "1.5"), ["`Seed` is not a whole number"]),
-        (change(2, "batch_size_selection", "any"), ["neither `fixed` nor `optimized`"]),
+        (
+            change(2, "batch_size_selection", "any"),
+            ["`batch_size_selection` should be `fixed` or `optimized`"],
+        ),
         (change(2, "dataset", ""), ["`dataset` is empty: line 4"]),
         (
             lambda rows: [{**row, "dataset": row["dataset"].replace("trees", "tres")} for row in rows],
@@ -224,13 +227,18 @@ def test_all_faults_come_at_once(submission: Path, capsys: pytest.CaptureFixture
     status, document = import_json(capsys, submission)
     assert status == 1
     text = "\n".join(document["faults"])
-    for word in ("and 17 more", "`License`", "no `model_size` and no `unique_backbone_key`"):
+    for word in (
+        "and 17 more",
+        "`License`",
+        "`model_size` of number 2 of `New model info` of `additional_info.json` is missing",
+    ):
         assert word in text
     assert "x' **bold** @all '" in text
     (submission / "results_and_parameters.csv").unlink()
     (submission / "additional_info.json").write_text("{")
     status, document = import_json(capsys, submission)
     assert (status, len(document["faults"])) == (1, 2)
+    assert document["faults"][1] == "`additional_info.json` is not a JSON object."
 
 
 def test_a_normalizer_is_frozen_once(

@@ -14,7 +14,7 @@ from scoring.printable import count_of, printable_lines
 from worker.cli.commands import Commands
 
 if TYPE_CHECKING:
-    from leaderboard.exchange import Result, Row
+    import pandas as pd
 
 import_results = Commands(name="import", help="Read results of other benchmarks.")
 export_results = Commands(
@@ -73,7 +73,6 @@ def import_geobench(
     from leaderboard.exchange import (
         board_files,
         comment,
-        ranking_document,
         ranking_markdown,
         read_normalizer,
         standings,
@@ -87,13 +86,12 @@ def import_geobench(
     ranges = None if normalizer is None else read_normalizer(normalizer)
     if ranges is not None:
         faults.extend(without_range(results, ranges))
-    rows = () if ranges is None or faults else standings(results, ranges, names)
+    rows = [] if ranges is None or faults else standings(results, ranges, names)
     verdict = comment(faults, ranking_markdown(rows) if rows else "")
     if comment_file is not None:
         comment_file.write_text(verdict, "utf-8")
     if json_output:
-        document = {"valid": not faults, "faults": faults, **(ranking_document(rows) if rows else {})}
-        print(json.dumps(document, indent=2))
+        print(json.dumps({"valid": not faults, "faults": faults, "standings": rows}, indent=2))
     else:
         print(printable_lines(verdict), end="")
     if faults:
@@ -108,23 +106,23 @@ def import_geobench(
         _write(output, board_files(results, ranges, names, title=title, at=datetime.now(UTC)))
 
 
-def _read_submissions(folders: list[Path]) -> tuple[list[Result], dict[str, str], list[str]]:
+def _read_submissions(folders: list[Path]) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
     """Return the results of all folders, the display names of new models, and every fault."""
+    import pandas as pd
+
     from leaderboard.exchange import read_submission
 
-    results: list[Result] = []
-    names: dict[str, str] = {}
-    faults: list[str] = []
-    for folder in folders:
-        submission, found = read_submission(folder)
-        faults.extend(found if len(folders) == 1 else [f"`{folder.name}`: {fault}" for fault in found])
-        if submission is not None:
-            results.extend(submission.results)
-            names.update(submission.names)
-    return results, names, faults
+    read = [read_submission(folder) for folder in folders]
+    faults = [
+        fault if len(folders) == 1 else f"`{folder.name}`: {fault}"
+        for folder, (*_, found) in zip(folders, read, strict=True)
+        for fault in found
+    ]
+    names = {key: name for _, names, _ in read for key, name in names.items()}
+    return pd.concat([results for results, *_ in read], ignore_index=True), names, faults
 
 
-def _freeze(path: Path, results: list[Result]) -> None:
+def _freeze(path: Path, results: pd.DataFrame) -> None:
     from leaderboard.exchange import make_normalizer
 
     if path.exists():
@@ -133,8 +131,7 @@ def _freeze(path: Path, results: list[Result]) -> None:
             cure="Use it with --normalizer, or choose another name.",
             code="geobench.frozen",
         )
-    made = make_normalizer(results)
-    path.write_text(json.dumps({name: list(ends) for name, ends in made.items()}, indent=2) + "\n", "utf-8")
+    path.write_text(json.dumps(make_normalizer(results), indent=2) + "\n", "utf-8")
 
 
 @export_results.command("geobench")
@@ -163,7 +160,7 @@ def export_geobench(
 
     Example: neuco-worker export geobench new_submission --output_dir results --phase dev
     """
-    from leaderboard.exchange import rows_of_runs, write_export
+    from leaderboard.exchange import rows_of_runs, write_submission
 
     if (output_dir is None) == (config is None):
         raise OrganizerError(
@@ -172,9 +169,9 @@ def export_geobench(
             code="export.source",
         )
     rows = rows_of_runs(output_dir, phase) if output_dir is not None else _challenge_rows(config, phase)
-    write_export(folder, rows)
+    write_submission(folder, rows)
     print(
-        f"Wrote {len({row.backbone for row in rows})} entries on {len({row.task for row in rows})} tasks to {folder}."
+        f"Wrote {rows['backbone'].nunique()} entries on {count_of(rows['dataset'].nunique(), 'task')} to {folder}."
     )
 
 
@@ -197,13 +194,13 @@ def export_neurobench(
 
     found = neurobench_documents(source)
     if output is None:
-        print(json.dumps(list(found), indent=2))
+        print(json.dumps(found, indent=2))
         return
     _write(output, {f"{each['task']}.json": (json.dumps(each, indent=2) + "\n").encode() for each in found})
     print(f"Wrote {count_of(len(found), 'task')} to {output}.")
 
 
-def _challenge_rows(config: Path | None, codename: str) -> tuple[Row, ...]:
+def _challenge_rows(config: Path | None, codename: str) -> pd.DataFrame:
     from leaderboard.exchange import rows_of_phase
     from worker.challenge.setups import not_recorded, read_record
     from worker.organizer.session import open_session
@@ -217,15 +214,9 @@ def _challenge_rows(config: Path | None, codename: str) -> tuple[Row, ...]:
             record = read_record(tx, codename)
             if record is None:
                 raise not_recorded(tx, codename)
-            recipe = record.protocol.recipe
             state = snapshot(tx, session.configuration, codename)
-        return rows_of_phase(
-            state,
-            {task.name: task.type.value for task in record.tasks},
-            epochs=recipe.epochs,
-            batch_size=recipe.batch_size,
-            learning_rate=recipe.learning_rate,
-        )
+        kinds = {task.name: task.type.value for task in record.tasks}
+        return rows_of_phase(state, kinds, vars(record.protocol.recipe))
 
 
 def _write(folder: Path, files: dict[str, bytes]) -> None:

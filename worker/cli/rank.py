@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,9 @@ from scoring.errors import OrganizerError
 from worker.cli.options import JsonOption
 
 if TYPE_CHECKING:
-    from leaderboard.exchange import Table
+    import pandas as pd
+    from rich.table import Table
+
     from leaderboard.ranking import Ranking
 
 
@@ -70,28 +73,38 @@ def _text(path: Path) -> str:
         ) from error
 
 
-def _show(table: Table, ranking: Ranking, baselines: tuple[str, ...]) -> None:
-    from rich.table import Table as Grid
+def standings(
+    title: str, scores: pd.DataFrame, ranking: Ranking, *, entry: str, baselines: Sequence[str] = ()
+) -> Table:
+    """Return ranked entries as a table for the terminal, the best first; ``entry`` heads the column of their names."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left")
+    for name in ("Rank", entry, "Weighted rank", "Mean"):
+        table.add_column(name, justify="left" if name == entry else "right")
+    for index in ranking.order:
+        name = str(scores.index[index])
+        table.add_row(
+            "–" if name in baselines else str(ranking.ranks[index]),
+            Text(name),  # a name is text, not markup
+            f"{ranking.weighted_ranks[index]:.3f}",
+            f"{ranking.means[index]:.3f}",
+        )
+    return table
+
+
+def _show(scores: pd.DataFrame, ranking: Ranking, baselines: Sequence[str]) -> None:
+    from rich.table import Table
     from rich.text import Text
 
     from worker.cli.terminal import Console
 
-    console = Console()
-    standings = Grid(title="Standings")
-    for name in ("Rank", "Entry", "Weighted rank", "Mean"):
-        standings.add_column(name, justify="left" if name == "Entry" else "right")
-    for index in ranking.order:
-        entry = table.entries[index]
-        standings.add_row(
-            "–" if entry in baselines else str(ranking.ranks[index]),
-            Text(entry),  # a name is text, not markup
-            f"{ranking.weighted_ranks[index]:.3f}",
-            f"{ranking.means[index]:.3f}",
-        )
-    weights = Grid(title="Task weights")
+    weights = Table(title="Task weights", title_justify="left")
     weights.add_column("Task")
     weights.add_column("Weight", justify="right")
-    for task, weight in sorted(zip(table.tasks, ranking.weights, strict=True), key=lambda pair: -pair[1]):
+    for task, weight in sorted(zip(scores.columns, ranking.weights, strict=True), key=lambda pair: -pair[1]):
         weights.add_row(Text(task), f"{weight:.4f}")
-    console.print(standings)
+    console = Console()
+    console.print(standings("Standings", scores, ranking, entry="Entry", baselines=baselines))
     console.print(weights)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from worker.cli.options import JsonOption
+from worker.cli.rank import standings
 
 if TYPE_CHECKING:
     from leaderboard.exchange import PhaseRuns
@@ -56,24 +57,11 @@ def write_leaderboard(runs: PhaseRuns, output_dir: Path, phase: str, *, now: dat
 
 def show_leaderboard(runs: PhaseRuns, path: Path, *, always: bool = False) -> None:
     """Print the leaderboard, what was left out of it, and the path of the CSV; the leaderboard of a single run only on request."""
-    from rich.table import Table
-    from rich.text import Text
-
     from worker.cli.terminal import Console
 
-    grid = Table(title="Leaderboard", title_justify="left")
-    for name in ("Rank", "Experiment", "Weighted rank", "Mean Q"):
-        grid.add_column(name, justify="left" if name == "Experiment" else "right")
-    for index in runs.ranking.order:
-        grid.add_row(
-            str(runs.ranking.ranks[index]),
-            Text(runs.table.entries[index]),
-            f"{runs.ranking.weighted_ranks[index]:.3f}",
-            f"{runs.ranking.means[index]:.3f}",
-        )
     console = Console(highlight=False)
-    if len(runs.table.entries) > 1 or always:
-        console.print(grid)
+    if len(runs.table) > 1 or always:
+        console.print(standings("Leaderboard", runs.table, runs.ranking, entry="Experiment"))
     for name, reason in runs.left_out:
         console.print(f"Left out: {name} {reason}.", markup=False, soft_wrap=True)
     console.print(f"Leaderboard: {path}", markup=False, soft_wrap=True)

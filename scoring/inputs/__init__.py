@@ -5,7 +5,6 @@ and none loads a training kernel, torch or polars, because a tool that only vali
 """
 
 __all__ = [
-    "correction",
     "csv_kernel",
     "documents",
     "embeddings",
@@ -14,5 +13,4 @@ __all__ = [
     "in_order",
     "limits",
     "submission",
-    "written",
 ]

@@ -91,14 +91,14 @@ def test_ids_and_dimension_come_from_wherever_they_are_published(
 
 
 def test_validate_and_template_need_nothing_else(bare: Path, tmp_path: Path) -> None:
-    """A template has every id and no value, and the check says so; a good file is valid for its phase; a bad one is fixed."""
+    """A template has every id and no value, and the check says so; a good file is valid for its phase."""
 
     def run(*arguments: str) -> tuple[int, str, NeucoError | None]:
         done = CliRunner().invoke(APP, [*arguments, "--challenge", str(bare), "--phase", "dev"])
         error = done.exception if isinstance(done.exception, NeucoError) else None
         return done.exit_code, done.stdout, error
 
-    empty, one, fixed = (str(tmp_path / name) for name in ("empty.csv", "one.csv", "fixed.csv"))
+    empty, one = (str(tmp_path / name) for name in ("empty.csv", "one.csv"))
     code, text, _ = run("template", empty)
     assert (code, text.splitlines()[0]) == (0, f"Wrote {empty}: 12 rows with the columns id and 0 to 3.")
     assert lines_of(Path(empty).read_bytes()) == ["id,0,1,2,3", *(f"{name},,,," for name in IDS)]
@@ -107,23 +107,24 @@ def test_validate_and_template_need_nothing_else(bare: Path, tmp_path: Path) -> 
     assert (error.code, error.sentence.partition(":")[0]) == ("cells.empty", "48 cells are empty")
     Path(one).write_bytes(from_lines(["id,1,2,3,4", *lines_of(good())[1:]]))
     assert run("validate", one)[1] == ""
-    code, text, _ = run("validate", one, "--fix", fixed)
-    assert (code, text.splitlines()[:2]) == (
-        0,
-        [
-            f"Wrote {fixed}: 12 rows in the order of their ids, with the columns id and 0 to 3.",
-            '  Renamed 4 columns: "1" to "4" are now 0 to 3.',
-        ],
-    )
-    code, text, _ = run("validate", fixed)
+    Path(one).write_bytes(good())
+    code, text, _ = run("validate", one)
     assert (code, text.splitlines()[0]) == (
         0,
         "The file is valid for phase dev: 12 embeddings with 4 values each.",
     )
-    document = json.loads(run("validate", fixed, "--json")[1])
+    document = json.loads(run("validate", one, "--json")[1])
     assert (document["valid"], document["phase"], document["dimension"]) == (True, "dev", DIM)
-    again = json.loads(run("validate", fixed, "--fix", str(tmp_path / "more.csv"), "--json")[1])
-    assert (again["changes"], again["content_hash"]) == ([], document["content_hash"])
+
+
+@pytest.mark.parametrize(("name", "code"), [("own.csv", "file.exists"), ("none/own.csv", "file.unwritable")])
+def test_a_template_overwrites_no_file(public: Path, tmp_path: Path, name: str, code: str) -> None:
+    """A target that exists is refused, and so is one whose folder does not."""
+    (tmp_path / "own.csv").write_text("mine")
+    with pytest.raises(OrganizerError) as error:
+        template(tmp_path / name, challenge=str(public), phase="dev")
+    assert error.value.code == code
+    assert (tmp_path / "own.csv").read_text() == "mine"
 
 
 def spoil(public: Path, case: str) -> None:

@@ -11,9 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
-
-SCHEMA = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,8 +92,8 @@ class Private:
 
     Attributes:
         fingerprint: Hash of everything that decided the board.
-        rules: None for boards of older versions.
-        figures: None for boards without rows, and if only the rules were read.
+        rules: The rules that it was made by.
+        figures: None for boards without rows, and if only the rules were kept.
     """
 
     fingerprint: str | None = None
@@ -112,59 +109,3 @@ class Private:
     def quality(self) -> dict[tuple[int, str], Mapping[str, float]]:
         """Each row's quality scores by task; empty without figures."""
         return {row.key: row.q for row in self.figures.rows} if self.figures else {}
-
-
-def to_document(private: Private) -> dict[str, object]:
-    """Return the private part of a board as a JSON-ready document."""
-    document: dict[str, object] = {} if private.figures is None else {"schema": SCHEMA}
-    if private.fingerprint is not None:
-        document["fingerprint"] = private.fingerprint
-    if private.figures is not None:
-        document |= vars(private.figures) | {
-            "rows": [vars(row) for row in private.figures.rows],
-            "leave_one_out": [vars(left) for left in private.figures.leave_one_out],
-        }
-    if private.rules is None:
-        return document
-    return document | {
-        "rules": {name: value for name, value in vars(private.rules).items() if value is not None}
-    }
-
-
-def from_document(document: Mapping[str, Any]) -> Private:
-    """Read what :func:`to_document` made.
-
-    Raises:
-        KeyError, TypeError, ValueError: If it is another document.
-    """
-    rules = document.get("rules")
-    return Private(
-        fingerprint=document.get("fingerprint"),
-        rules=None if rules is None else KeptRules(**rules),
-        figures=_figures(document) if document.keys() - {"fingerprint", "rules"} else None,
-    )
-
-
-def _figures(document: Mapping[str, Any]) -> Figures:
-    return Figures(
-        tasks=tuple(document["tasks"]),
-        weights=dict(document["weights"]),
-        replicates=document["replicates"],
-        rows=tuple(
-            RowFigures(
-                **row
-                | {
-                    "q_interval": None if row["q_interval"] is None else tuple(row["q_interval"]),
-                    "rank_interval": tuple(row["rank_interval"]),
-                }
-            )
-            for row in document["rows"]
-        ),
-        tau=dict(document["tau"]),
-        leave_one_out=tuple(
-            Flips(
-                submission=left["submission"], flips=tuple((ahead, behind) for ahead, behind in left["flips"])
-            )
-            for left in document["leave_one_out"]
-        ),
-    )

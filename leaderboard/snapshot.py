@@ -194,7 +194,7 @@ class Board:
     private: Private = field(default_factory=Private)
 
     def rules_then(self, rules: Rules) -> Rules:
-        """Return the rules by which this board was made; values that it did not keep are taken from ``rules``."""
+        """Return the rules by which this board was made; the others are taken from ``rules``."""
         kept = self.private.rules
         return rules if kept is None else replace(rules, **asdict(kept))
 
@@ -233,7 +233,7 @@ class WaitingTeam:
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseSite:
-    """The content of one phase: its rules, its boards so far and, after the reveal, its whole snapshot.
+    """The content of one phase: its rules and its boards so far.
 
     Attributes:
         waiting: The teams whose values are not shown yet; None if values are shown.
@@ -246,7 +246,6 @@ class PhaseSite:
     rules: Rules
     history: tuple[Board, ...]
     waiting: tuple[WaitingTeam, ...] | None = None
-    snapshot: PhaseSnapshot | None = None  # only if more than the boards may be shown
     revealed: bool = False
     frozen_at: datetime | None = None
     methods: Mapping[int, Method] = field(default_factory=dict)

@@ -159,7 +159,6 @@ def board_files(
         title=title,
         rules=Rules(),
         history=() if board is None else (board,),
-        snapshot=snapshot,
         revealed=True,
     )
     return render(Site(title=title, phases=(phase,)), readme=None)

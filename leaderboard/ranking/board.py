@@ -10,22 +10,19 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import datetime
-from functools import lru_cache
-from typing import Any
 
-from leaderboard.figures import SCHEMA as FIGURES_SCHEMA
-from leaderboard.figures import KeptRules, Private, from_document, to_document
+from pydantic import TypeAdapter
+
+from leaderboard.figures import KeptRules, Private
 from leaderboard.ranking.assessment import Assessment, assess, figures
 from leaderboard.ranking.selection import Contender, counted
 from leaderboard.ranking.uncertainty import REPLICATES
 from leaderboard.snapshot import Board, MoveKind, PhaseSnapshot, Rules, Standing
 
-SCHEMA = 1
-_FIELDS = tuple(field.name for field in fields(Standing))
+_BOARD = TypeAdapter(Board)
 
 
 def next_board(
@@ -166,18 +163,8 @@ def fingerprint(phase: PhaseSnapshot, contenders: tuple[Contender, ...], replica
         digest.update(len(text).to_bytes(8, "big") + text)
 
     rules = phase.rules
-    add(
-        FIGURES_SCHEMA,
-        phase.codename,
-        replicates,
-        rules.epsilon,
-        rules.baselines_weigh,
-        rules.ghost_task,
-        rules.decimals,
-    )
-    if rules.ladder_step is not None:
-        add(rules.ladder_step)
-    add(sorted(phase.row_sets.items()))
+    add(phase.codename, replicates, rules.epsilon, rules.baselines_weigh, rules.ghost_task)
+    add(rules.decimals, rules.ladder_step, sorted(phase.row_sets.items()))
     for contender in contenders:
         entry = contender.entry
         add(contender.key, entry.submission, entry.baseline, entry.eligible)
@@ -209,15 +196,7 @@ def append_board(history: list[Board], board: Board) -> None:
 
 def to_json(board: Board) -> str:
     """Return a board as one line of JSON with sorted keys; floats are restored exactly."""
-    document = {
-        "schema": SCHEMA,
-        "phase": board.phase,
-        "sequence": board.sequence,
-        "made_at": board.made_at.isoformat(),
-        "triggers": list(board.triggers),
-        "standings": [_standing_to_json(standing) for standing in board.standings],
-        "private": to_document(board.private),
-    }
+    document = _BOARD.dump_python(board, mode="json")
     return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -225,40 +204,6 @@ def from_json(text: str) -> Board:
     """Read what :func:`to_json` wrote.
 
     Raises:
-        ValueError: If the text is not JSON or has another schema version.
+        ValueError: If the text is not the JSON of a board.
     """
-    document = json.loads(text)
-    if document.get("schema") != SCHEMA:
-        raise ValueError(f"board schema {document.get('schema')} is not {SCHEMA}")
-    return Board(
-        phase=document["phase"],
-        sequence=document["sequence"],
-        made_at=datetime.fromisoformat(document["made_at"]),
-        triggers=tuple(document["triggers"]),
-        standings=tuple(_standing_from_json(standing) for standing in document["standings"]),
-        private=from_document(document["private"]),
-    )
-
-
-@lru_cache(maxsize=1024)
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text)
-
-
-def _standing_to_json(standing: Standing) -> dict[str, object]:
-    return {
-        **{name: getattr(standing, name) for name in _FIELDS},
-        "last_submitted_at": standing.last_submitted_at.isoformat(),
-        "move_kind": standing.move_kind.value,
-    }
-
-
-def _standing_from_json(document: Mapping[str, Any]) -> Standing:
-    return Standing(
-        **{
-            **document,
-            "team": sys.intern(document["team"]),  # many boards have the same names
-            "last_submitted_at": _moment(document["last_submitted_at"]),
-            "move_kind": MoveKind(document["move_kind"]),
-        }
-    )
+    return _BOARD.validate_json(text)

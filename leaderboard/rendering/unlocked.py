@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leaderboard.figures import Figures, RowFigures
-from leaderboard.ranking import assess, figures
 from leaderboard.rendering.rows import Row, rounded
 from leaderboard.snapshot import Board, PhaseSite, Rules
 
@@ -61,7 +60,7 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Unlocked:
-    """The released figures of one phase; empty parts are locked or unknown.
+    """The released figures of one phase; empty parts are locked.
 
     Attributes:
         flips: Triples (left out, ahead, behind): leaving the first row out of the weights reverses the order of the other two.
@@ -82,10 +81,10 @@ def unlocked(phase: PhaseSite, board: Board, rows: tuple[Row, ...], publish: fro
     wanted = {INTERVALS, STABLE_VIEWS} if phase.revealed else publish & {INTERVALS, STABLE_VIEWS}
     if not wanted:
         return Unlocked()
-    figured = _figures(phase, board)
-    known = {row.key: row for row in figured.rows} if figured else {}
-    if figured is None or any(row.key not in known for row in rows):
-        return Unlocked(rows=rows)  # a board of an older version, without figures
+    figured = board.private.figures
+    if figured is None:
+        return Unlocked()
+    known = {row.key: row for row in figured.rows}
     ordered = [known[row.key] for row in rows]
     views = STABLE_VIEWS in wanted
     return Unlocked(
@@ -101,14 +100,6 @@ def unlocked(phase: PhaseSite, board: Board, rows: tuple[Row, ...], publish: fro
         tasks=_tasks(figured, ordered) if phase.revealed else (),
         weighted_ranks=tuple(row.weighted_rank for row in ordered) if phase.revealed else (),
     )
-
-
-def _figures(phase: PhaseSite, board: Board) -> Figures | None:
-    """Return the board's figures, computed from the snapshot if the board does not have them."""
-    if board.private.figures is not None or phase.snapshot is None:
-        return board.private.figures
-    assessment = assess(phase.snapshot)
-    return None if assessment is None else figures(assessment)
 
 
 def _text(q_mean: float, rules: Rules) -> str:

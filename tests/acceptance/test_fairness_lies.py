@@ -142,15 +142,19 @@ LIES: dict[str, tuple[str, Change, str]] = {
         "dev: ranks",
     ),
     "another order": (REVEAL, to(*BOARD, "standings", value=lambda rows: rows[::-1]), "dev: board"),
-    "another weight of a task": (REVEAL, to(*BOARD, "private", "weights", "alpha", value=0.9), "dev: ranks"),
+    "another weight of a task": (
+        REVEAL,
+        to(*BOARD, "private", "figures", "weights", "alpha", value=0.9),
+        "dev: ranks",
+    ),
     "another weighted rank": (
         REVEAL,
-        to(*BOARD, "private", "rows", 0, "weighted_rank", value=1.25),
+        to(*BOARD, "private", "figures", "rows", 0, "weighted_rank", value=1.25),
         "dev: ranks",
     ),
     "another quality score": (
         REVEAL,
-        to(*BOARD, "private", "rows", 0, "q", "beta", value=50.0),
+        to(*BOARD, "private", "figures", "rows", 0, "q", "beta", value=50.0),
         "dev: ranks",
     ),
     "a board dropped": (REVEAL, to("boards", value=_drop_first), "dev: board"),

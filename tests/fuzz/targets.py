@@ -214,7 +214,7 @@ def git(data: bytes) -> None:
 
 @cache
 def _site() -> Site:
-    phase = PhaseSite(codename="dev", title="dev", rules=Rules(), history=(), snapshot=None)
+    phase = PhaseSite(codename="dev", title="dev", rules=Rules(), history=())
     return Site(title="Fuzz", phases=(phase,))
 
 

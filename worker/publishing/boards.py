@@ -186,9 +186,6 @@ def make_boards(inputs: Inputs) -> PendingBoards:
                 title=codename,
                 rules=_rules_so_far(inputs, codename) if phase is None else phase.rules,
                 history=boards_so_far,
-                snapshot=phase
-                if codename in inputs.revealed or inputs.configuration.leaderboard.publish
-                else None,
                 waiting=waiting_teams(phase) if withheld and phase is not None else None,
                 revealed=codename in inputs.revealed,
                 frozen_at=frozen_at,

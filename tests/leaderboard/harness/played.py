@@ -18,12 +18,13 @@ class PlayedPhase:
         replicates: Number of the bootstrap's replicates for each board.
 
     Attributes:
+        snapshot: Its state.
         history: Its boards so far.
     """
 
     def __init__(self, tasks: Iterable[str], *, replicates: int) -> None:
         self._replicates = replicates
-        self._snapshot = PhaseSnapshot(
+        self.snapshot = PhaseSnapshot(
             codename="eval",
             title="Evaluation phase",
             rules=Rules(),
@@ -34,11 +35,11 @@ class PlayedPhase:
 
     def receive(self, *entries: Entry) -> None:
         """Add submissions."""
-        self._snapshot = replace(self._snapshot, entries=(*self._snapshot.entries, *entries))
+        self.snapshot = replace(self.snapshot, entries=(*self.snapshot.entries, *entries))
 
     def make_board(self, at: datetime) -> None:
         """Make the next board, if anything changed."""
-        board = next_board(self._snapshot, self.history, at=at, replicates=self._replicates)
+        board = next_board(self.snapshot, self.history, at=at, replicates=self._replicates)
         if board is not None:
             self.history.append(board)
 
@@ -52,5 +53,5 @@ class PlayedPhase:
     def revealed_site(self, title: str, *, frozen_at: datetime | None = None, **facts: object) -> Site:
         """Return the same site after the reveal."""
         site = self.site(title, **facts)
-        phase = replace(site.phases[0], snapshot=self._snapshot, revealed=True, frozen_at=frozen_at)
+        phase = replace(site.phases[0], revealed=True, frozen_at=frozen_at)
         return replace(site, phases=(phase,))

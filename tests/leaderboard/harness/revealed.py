@@ -33,8 +33,8 @@ TEAMS = (
 BASELINES = ("Baseline mean embeddings", "Baseline random embeddings")
 
 
-def revealed_site() -> Site:
-    """Return the site after the end of the challenge."""
+def small_phase() -> PlayedPhase:
+    """Return a phase with a few teams at its end."""
     random = np.random.default_rng(3)
     names = (*TEAMS, *BASELINES)
     phase = PlayedPhase(TASKS, replicates=500)
@@ -53,15 +53,20 @@ def revealed_site() -> Site:
         facts = {"team": names[team], "method": "", "submitted_at": at, "baseline": team >= len(TEAMS)}
         phase.receive(entry(3000 + step, team, scores, **facts))
         phase.make_board(at + timedelta(minutes=4))
-    return phase.revealed_site(
+    return phase
+
+
+def revealed_site() -> Site:
+    """Return the site of the small phase after the end of the challenge."""
+    return small_phase().revealed_site(
         "Embedding Challenge 2026",
         frozen_at=BEGIN + timedelta(days=14),
         link="https://eval.ai/web/challenges/challenge-page/1/overview",
     )
 
 
-def crowd_site(teams: int = 100, tasks: int = 12) -> Site:
-    """Return a large site: many teams and tasks, long names, moves, a failed row, a baseline and a team out of competition."""
+def crowded_phase(teams: int = 100, tasks: int = 12) -> PlayedPhase:
+    """Return a large phase: many teams and tasks, long names, moves, a failed row, a baseline and a team out of competition."""
     random = np.random.default_rng(1)
     identifiers = tuple(
         f"tropospheric_nitrogen_dioxide_{task}" if task % 3 else f"crop_{task}" for task in range(tasks)
@@ -81,4 +86,4 @@ def crowd_site(teams: int = 100, tasks: int = 12) -> Site:
         phase.receive(entry(3000 + step, team, scores, team=long_names.get(team, f"Team {team}"), **facts))
         if step >= teams - 1:
             phase.make_board(at + timedelta(minutes=4))
-    return phase.revealed_site("A challenge of a hundred teams")
+    return phase

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page
 from leaderboard.rendering.files import render
 from leaderboard.report.private_report import report, report_page
 from tests.leaderboard.harness.browser import chromium
-from tests.leaderboard.harness.revealed import BEGIN, crowd_site, revealed_site
+from tests.leaderboard.harness.revealed import BEGIN, crowded_phase, small_phase
 
 
 @pytest.fixture(scope="module")
@@ -40,13 +40,14 @@ def page(browser: Browser) -> Iterator[Page]:
 def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write large pages: the page of 100 teams, before and after the reveal, and private reports."""
     root = tmp_path_factory.mktemp("wide")
-    few, crowd = revealed_site(), crowd_site()
-    hidden = replace(crowd, phases=(replace(crowd.phases[0], revealed=False),))
-    for name, site in (("few", few), ("crowd", crowd), ("hidden", hidden)):
+    few, crowd = small_phase(), crowded_phase()
+    for name, site in (
+        ("few", few.revealed_site("Few", frozen_at=BEGIN + timedelta(days=14), link="https://eval.ai/")),
+        ("crowd", crowd.revealed_site("Crowd")),
+        ("hidden", crowd.site("Crowd")),
+    ):
         (root / f"{name}.html").write_bytes(render(site, readme=None)["index.html"])
-    for name, site in (("few", few), ("crowd", crowd)):
-        (phase,) = site.phases
-        assert phase.snapshot is not None
+    for name, phase in (("few", few), ("crowd", crowd)):
         made = report(phase.snapshot, phase.history[-1], made_at=BEGIN, replicates=20)
         (root / f"{name}-report.html").write_text(report_page(made), encoding="utf-8")
     return root

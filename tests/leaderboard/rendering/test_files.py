@@ -19,7 +19,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from leaderboard.figures import Private
 from leaderboard.ranking.board import next_board
 from leaderboard.rendering.files import CSV_COLUMNS, render
 from leaderboard.rendering.names import display_name
@@ -347,7 +346,6 @@ def world(tasks: int, *, revealed: bool = False, publish: frozenset[str] = froze
         title="Development phase",
         rules=Rules(),
         history=tuple(boards),
-        snapshot=snapshot,
         revealed=revealed,
     )
     return Site(title="Two worlds", phases=(phase,), publish=publish)
@@ -416,17 +414,3 @@ def test_reveal_opens_everything() -> None:
         assert low - 0.0005 <= entry["q_mean"] <= high + 0.0005
     assert len(document["weighted_ranks"]) == len(document["entries"])
     assert "secret_<wbr>task_<wbr>4" in files["index.html"].decode()
-
-
-def test_missing_figures_are_computed_from_the_snapshot() -> None:
-    """After the reveal, a board without figures gets them from the snapshot; without a snapshot it has none."""
-    site = world(3, revealed=True)
-    bare = replace(
-        site.phases[0], history=tuple(replace(made, private=Private()) for made in site.phases[0].history)
-    )
-    full = json.loads(render(site, readme=None)["leaderboard/dev.json"])
-    again = json.loads(render(replace(site, phases=(bare,)), readme=None)["leaderboard/dev.json"])
-    assert again["tasks"] == full["tasks"]
-    assert "tasks" not in json.loads(
-        render(replace(site, phases=(replace(bare, snapshot=None),)), readme=None)["leaderboard/dev.json"]
-    )

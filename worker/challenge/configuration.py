@@ -50,7 +50,7 @@ class Configuration(Section):
     metrics: Metrics = Metrics()
     state: str = Field(
         "sqlite:///./state/worker.db",
-        description="The database: a SQLite file, or a `postgresql+psycopg://…` URL, which a standby worker needs.",
+        description="The database: a SQLite file, or a `postgresql+psycopg://…` URL.",
     )
     _base: Path = PrivateAttr(default=Path())  # folder of the file, set by load()
 
@@ -106,7 +106,7 @@ class Configuration(Section):
 
     @property
     def shared_state(self) -> bool:
-        """Whether the state is on a database server, so that a second worker may stand by."""
+        """Whether the state is on a database server, which several machines can use."""
         return self.state.startswith(SERVER)
 
     @property

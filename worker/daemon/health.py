@@ -6,17 +6,16 @@ import json
 import threading
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from scoring.errors import InfrastructureError, NeucoError
+from scoring.errors import InfrastructureError
 from worker.daemon.watchdog import Watchdog
 from worker.daemon.worker import Worker
 from worker.runtime import storage
-from worker.runtime.files import FileStore
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -30,13 +29,6 @@ class _Quiet(WSGIRequestHandler):
 
     def log(self, *_: Any) -> None:
         """Do nothing."""
-
-
-class Reporter(Protocol):
-    """A daemon that reports on itself, as leader or as standby."""
-
-    def report(self) -> dict[str, object]:
-        """Return ``healthy`` and details."""
 
 
 class Health:
@@ -54,33 +46,22 @@ class Health:
         self._clock = clock
 
     def report(self) -> dict[str, object]:
-        """Return the time since the last step, the problem that keeps the state from being written, and the free disk space."""
+        """Return ``healthy``, the time since the last step, what keeps the state from being written, and the free disk space."""
         configuration = self._worker.context.configuration
         error = self._worker.problem or storage.fault(configuration.state_dir)
+        silent = self._clock() - self._watchdog.fed_at
+        try:
+            free = self._worker.files.free_bytes()
+        except OSError:  # the folder is gone, which is a problem of its own
+            free = None
+        reserve = configuration.submission.disk_reserve_gigabytes
         return {
-            **condition("leader", self._clock() - self._watchdog.fed_at, error),
-            **room(self._worker.files, configuration.submission.disk_reserve_gigabytes),
+            "healthy": silent <= SILENT_FOR and error is None,
+            "last_step_s": round(silent.total_seconds(), 1),
+            "problem": None if error is None else {"code": error.code, "text": error.message},
+            "free_bytes": free,
+            "below_disk_reserve": None if free is None else storage.below_reserve(free, reserve) is not None,
         }
-
-
-def condition(role: str, silent: timedelta, error: NeucoError | None) -> dict[str, object]:
-    """Return the part of the report that follows from the time since the last step and the problem."""
-    return {
-        "healthy": silent <= SILENT_FOR and error is None,
-        "role": role,
-        "last_step_s": round(silent.total_seconds(), 1),
-        "problem": None if error is None else {"code": error.code, "text": error.message},
-    }
-
-
-def room(files: FileStore, reserve_gigabytes: float) -> dict[str, object]:
-    """Return the free disk space; None if the folder is gone, which is reported as a problem of its own."""
-    try:
-        free = files.free_bytes()
-    except OSError:
-        return {"free_bytes": None, "below_disk_reserve": None}
-    below = storage.below_reserve(free, reserve_gigabytes) is not None
-    return {"free_bytes": free, "below_disk_reserve": below}
 
 
 class HealthServer:
@@ -95,7 +76,7 @@ class HealthServer:
         InfrastructureError: If the port is taken.
     """
 
-    def __init__(self, listen: str, registry: CollectorRegistry, health: Reporter) -> None:
+    def __init__(self, listen: str, registry: CollectorRegistry, health: Health) -> None:
         self._metrics = make_wsgi_app(registry)
         self._health = health
         place = urlsplit(f"//{listen}")

@@ -7,8 +7,6 @@ from worker.fetching.housekeeping import EVERY
 from worker.intake.hosts import READ_EVERY
 from worker.runtime import Job
 
-STANDBY_EVERY_S = 3600.0
-
 
 def intervals_s(configuration: Configuration) -> dict[Job, float]:
     """Return the interval of each job in seconds."""
@@ -18,5 +16,4 @@ def intervals_s(configuration: Configuration) -> dict[Job, float]:
         Job.HOSTS: READ_EVERY.total_seconds(),
         Job.PUBLISH: configuration.leaderboard.publish_every,
         Job.HOUSEKEEPING: EVERY.total_seconds(),
-        Job.STANDBY: STANDBY_EVERY_S,
     }

@@ -7,10 +7,6 @@ from datetime import datetime
 from worker.runtime.files import FileStore
 from worker.state import OutboxKind, Outcome, State, Transaction
 
-STANDBY = "standby:"  # prefix of the keys of alerts about standby daemons
-# Prefixes of alert keys that an earlier version may have left and that nothing else resolves.
-BYGONE = ("tasks:", "phase:", "disk.reserve@")
-
 
 def take_over(tx: Transaction, files: FileStore, now: datetime) -> None:
     """Record that the previous leader's work has ended; it is done again, or checked again where EvalAI may already have it.
@@ -31,9 +27,5 @@ def take_over(tx: Transaction, files: FileStore, now: datetime) -> None:
     for owed in tx.owed(OutboxKind.POST):
         if owed.sent_at is not None:  # EvalAI may have the answer
             tx.note(owed.submission, read_at=None)
-    for alert in tx.alerts():
-        # A former standby leads now; those that still wait raise their alerts again.
-        if alert.key.startswith((STANDBY, *BYGONE)):
-            tx.resolve_alert(alert.key, now=now)
     tx.release_all()
     tx.request_publish()

@@ -61,7 +61,6 @@ class StateCollector(Collector):
         for state in State:
             states.add_metric([state.value], status.states.get(state.value, 0))
         yield states
-        yield _leader(1)
         yield _gauge("waiting", "Submissions that need an answer.", status.waiting)
         yield _gauge(
             "oldest_waiting_seconds", "Age of the oldest waiting submission.", status.oldest_waiting_s or 0.0
@@ -102,18 +101,6 @@ class StateCollector(Collector):
             times.add_metric([kind], total)
         yield counts
         yield times
-
-
-class StandbyCollector(Collector):
-    """Reports only that this daemon stands by; the leader reports the challenge's figures."""
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield that one metric."""
-        yield _leader(0)
-
-
-def _leader(leads: int) -> GaugeMetricFamily:
-    return _gauge("leader", "Whether this daemon leads (1) or stands by (0).", leads)
 
 
 def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import traceback
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext
@@ -10,20 +11,19 @@ from datetime import datetime
 from pathlib import Path
 
 import structlog
-from prometheus_client import CollectorRegistry
 
 from scoring.errors import NeucoError
-from worker.challenge.configuration import Configuration, load
+from worker.challenge.configuration import load
 from worker.daemon import logs, memory
-from worker.daemon.health import Health, HealthServer, Reporter
-from worker.daemon.metrics import StandbyCollector, registry
+from worker.daemon.health import Health, HealthServer
+from worker.daemon.metrics import registry
 from worker.daemon.signals import Signals, Stopped
-from worker.daemon.standby import Standby
 from worker.daemon.start import collector, reload, started, utc_now
 from worker.daemon.watchdog import Watchdog, notify
 from worker.daemon.worker import Worker
 from worker.state import Deposed, LeaderLock, leader_lock
 
+TAKE_EVERY_S = 3.0  # between two tries to take the lock of a worker on another machine
 LONGEST_WAIT_S = 1.0
 """The database says when retries and answers are due; one second late is soon enough."""
 BUSY_WAIT_S = 0.25
@@ -31,11 +31,11 @@ BUSY_WAIT_S = 0.25
 
 
 def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> None:
-    """Run the daemon until SIGTERM; if another worker leads and the state is on PostgreSQL, stand by.
+    """Run the daemon until SIGTERM; if another worker leads and the state is on PostgreSQL, first wait until that ends.
 
     Raises:
         OrganizerError: As :func:`started`; or if EvalAI's challenge is not the configured one.
-        InfrastructureError: If another worker leads on SQLite, or takes the lead from this one.
+        InfrastructureError: If another worker leads on SQLite, the server with the state cannot be reached, or the lead is lost.
     """
     memory.return_early()
     signals = Signals()
@@ -43,25 +43,29 @@ def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> No
     try:
         configuration = load(path)
         with closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock:
-            if lock.take() or stand_by(path, lock, signals):
-                lead(path, lock, signals, checkpoint=checkpoint)
+            take(lock, wait=configuration.shared_state)
+            lead(path, lock, signals, checkpoint=checkpoint)
     except Stopped:  # during the start: nothing is left to do
         return
 
 
-def stand_by(path: Path, lock: LeaderLock, signals: Signals) -> bool:
-    """Wait for the leader's lock; return whether this process has it, which is not the case after a stop.
+def take(lock: LeaderLock, *, wait: bool) -> None:
+    """Take the leader's lock, if necessary after waiting for it; SIGTERM ends the wait, as it ends a start.
 
     Raises:
-        InfrastructureError: On SQLite, where another machine could not take over.
+        InfrastructureError: If another worker has the lock and `wait` is false, or the server cannot be reached.
     """
-    configuration = load(path)
-    if not configuration.shared_state:
+    if lock.take():
+        return
+    if not wait:
         raise lock.refused()
     logs.set_up()
-    standby = Standby(path, configuration, lock, signals)
-    with served(configuration, registry(StandbyCollector()), standby):
-        return standby.wait()
+    log = structlog.get_logger("neuco_worker")
+    log.info(f"Waiting until the worker that leads ends ({lock.holder()}).", event_key="run.wait")
+    notify("READY=1")
+    while not lock.take():
+        notify("WATCHDOG=1")
+        time.sleep(TAKE_EVERY_S)
 
 
 def lead(path: Path, lock: LeaderLock, signals: Signals, *, checkpoint: Callable[[str], None]) -> None:
@@ -74,7 +78,7 @@ def lead(path: Path, lock: LeaderLock, signals: Signals, *, checkpoint: Callable
     with started(path, signals=signals, checkpoint=checkpoint) as (configuration, worker):
         worker.evaluation.keep_ready()
         watchdog = Watchdog(utc_now())
-        with served(configuration, registry(collector(worker)), Health(worker, watchdog, utc_now)):
+        with served(configuration.metrics.listen, worker, watchdog):
             log = structlog.get_logger("neuco_worker")
             log.info("Worker started.", event_key="run.start", pid=os.getpid())
             notify("READY=1")
@@ -85,12 +89,11 @@ def lead(path: Path, lock: LeaderLock, signals: Signals, *, checkpoint: Callable
             raise worker.fatal
 
 
-def served(
-    configuration: Configuration, figures: CollectorRegistry, reporter: Reporter
-) -> AbstractContextManager[object]:
+def served(listen: str | None, worker: Worker, watchdog: Watchdog) -> AbstractContextManager[object]:
     """Serve health and metrics inside the block, if that is configured."""
-    listen = configuration.metrics.listen
-    return nullcontext() if listen is None else closing(HealthServer(listen, figures, reporter))
+    if listen is None:
+        return nullcontext()
+    return closing(HealthServer(listen, registry(collector(worker)), Health(worker, watchdog, utc_now)))
 
 
 def repeat(path: Path, worker: Worker, lock: LeaderLock, signals: Signals, watchdog: Watchdog) -> None:

@@ -209,7 +209,6 @@ def _lead(store: Store, files: FileStore, now: datetime) -> None:
     """Become the leader, and take over what a predecessor left."""
     with store.lead(now) as tx:
         take_over(tx, files, now)
-        tx.set_fact("started_at", now.isoformat())
     files.clear_temporary()
 
 

@@ -27,8 +27,6 @@ class Job(StrEnum):
     """Publishing the boards."""
     HOUSEKEEPING = "housekeeping"
     """Finding stored files that can be removed or compressed."""
-    STANDBY = "standby"
-    """Checking that a standby daemon could take over: its secret, tokens, ssh key and disk."""
 
 
 class Timetable:

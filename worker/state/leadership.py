@@ -68,7 +68,6 @@ class Leadership(Notices):
         if last is None or last.epoch != epoch:
             raise Deposed(
                 "Another worker leads this challenge now, so this worker has stopped.",
-                cure="Do nothing. When it is restarted, it waits as the standby or, if the state is SQLite, exits with a message that says"
-                " which worker leads.",
+                cure="Do nothing. When this worker is restarted, it waits until no other worker leads (on SQLite, it exits instead).",
                 code="leader.deposed",
             )

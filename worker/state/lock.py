@@ -9,7 +9,6 @@ leader. A loop around ``flock`` is needed in any case, and is simpler than a dep
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import socket
@@ -28,7 +27,7 @@ from worker.state.store import typed
 # A child that has just been forked holds the lock of a file until it executes its own program.
 PATIENCE_S = 2.0
 TRY_EVERY_S = 0.05
-LOOK_S = 1.0  # between two checks of a session that should still exist
+CHECK_EVERY_S = 1.0  # for a session that should still exist
 CONNECT_WITHIN_S = 15.0
 LONGEST_NAME = 63  # of a PostgreSQL session, in bytes
 
@@ -38,15 +37,19 @@ class LeaderLock(ABC):
 
     @abstractmethod
     def take(self) -> bool:
-        """Take the lock, or keep it; return whether this process has it.
+        """Take the lock; return whether this process has it.
 
         Raises:
             InfrastructureError: If the server cannot be reached.
         """
 
     @abstractmethod
-    def held(self) -> bool:
-        """Return whether this process still has the lock."""
+    def check(self) -> None:
+        """Check that this process, which took the lock, still has it.
+
+        Raises:
+            Deposed: If it does not.
+        """
 
     @abstractmethod
     def holder(self) -> str | None:
@@ -55,19 +58,6 @@ class LeaderLock(ABC):
     @abstractmethod
     def close(self) -> None:
         """Release the lock, if this process has it."""
-
-    def check(self) -> None:
-        """Check that this process still has the lock.
-
-        Raises:
-            Deposed: If it does not.
-        """
-        if not self.held():
-            raise Deposed(
-                "The database connection that makes this worker the leader was lost, so another worker may lead now.",
-                cure="Check that the database is running. When this worker is restarted, it leads, or waits as the standby.",
-                code="leader.lock_lost",
-            )
 
     def refused(self) -> InfrastructureError:
         """Return the error for a process that did not get the lock."""
@@ -108,58 +98,49 @@ class FileLock(LeaderLock):
 
     def take(self) -> bool:
         """Try to take the lock for a short time."""
-        if self._handle is not None:
-            return True
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        if not _taken_within(PATIENCE_S, handle):
-            os.close(handle)
-            return False
+        ends = time.monotonic() + PATIENCE_S
+        while not _locked(handle, fcntl.LOCK_EX):
+            if time.monotonic() >= ends:
+                os.close(handle)
+                return False
+            time.sleep(TRY_EVERY_S)
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"{_name()}\n".encode(), 0)
         self._handle = handle
         return True
 
-    def held(self) -> bool:
-        """Return whether it was taken; the kernel never takes it away."""
-        return self._handle is not None
+    def check(self) -> None:
+        """Do nothing, because the kernel never takes the lock away."""
 
     def holder(self) -> str | None:
         """Read the name that the holder wrote; if a shared lock can be taken, there is no holder."""
-        if self._handle is not None:
-            return _name()
         try:
             handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return None
         try:
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
+            if _locked(handle, fcntl.LOCK_SH):
+                return None
             return os.pread(handle, 200, 0).decode("utf-8", "replace").strip() or "an unknown process"
         finally:
             os.close(handle)
-        return None
 
     def close(self) -> None:
         """Close the file, which releases the lock."""
-        handle, self._handle = self._handle, None
-        if handle is not None:
-            with contextlib.suppress(OSError):
-                os.close(handle)
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
 
 
-def _taken_within(wait_s: float, handle: int) -> bool:
-    """Take the exclusive lock of an open file, waiting for a process that may release it soon; return whether it was taken."""
-    ends = time.monotonic() + wait_s
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= ends:
-                return False
-            time.sleep(TRY_EVERY_S)
-        else:
-            return True
+def _locked(handle: int, kind: int) -> bool:
+    """Try to take a lock of an open file; return whether it was taken."""
+    try:
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 class SessionLock(LeaderLock):
@@ -171,34 +152,34 @@ class SessionLock(LeaderLock):
 
     def __init__(self, url: str) -> None:
         self._engine = servers.make_engine(url, busy_timeout_s=CONNECT_WITHIN_S)
-        self._connection: sa.Connection | None = None
-        self._looked_at_s = 0.0
+        self._session: sa.Connection | None = None
+        self._checked_at_s = 0.0
 
     def take(self) -> bool:
         """Try once, in a session that has our name while it holds the lock."""
-        if self._connection is not None:
-            return self.held()
         with typed(None):
-            connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-            if not connection.execute(sa.select(sa.func.pg_try_advisory_lock(servers.LEADER_LOCK))).scalar():
-                connection.close()
+            session = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+            if not session.execute(sa.select(sa.func.pg_try_advisory_lock(servers.LEADER_LOCK))).scalar():
+                session.close()
                 return False
-            name = _name()[:LONGEST_NAME]
-            connection.execute(sa.select(sa.func.set_config("application_name", name, False)))
-        self._connection, self._looked_at_s = connection, time.monotonic()
+            session.execute(sa.select(sa.func.set_config("application_name", _name()[:LONGEST_NAME], False)))
+        self._session, self._checked_at_s = session, time.monotonic()
         return True
 
-    def held(self) -> bool:
-        """Return whether the session still exists; it is called at every step and asks the server about once a second."""
-        if self._connection is None or time.monotonic() - self._looked_at_s < LOOK_S:
-            return self._connection is not None
-        try:
-            self._connection.exec_driver_sql("SELECT 1")
-        except DBAPIError:
-            self._end_session()
-            return False
-        self._looked_at_s = time.monotonic()
-        return True
+    def check(self) -> None:
+        """Ask the server, about once a second, whether the session still exists."""
+        if self._session is not None and time.monotonic() - self._checked_at_s >= CHECK_EVERY_S:
+            self._checked_at_s = time.monotonic()
+            try:
+                self._session.exec_driver_sql("SELECT 1")
+            except DBAPIError:
+                self._end_session()
+        if self._session is None:
+            raise Deposed(
+                "The database connection that makes this worker the leader was lost, so another worker may lead now.",
+                cure="Check that the database is running. When this worker is restarted, it waits until no other worker leads.",
+                code="leader.lock_lost",
+            )
 
     def holder(self) -> str | None:
         """Ask the server whose session has the lock."""
@@ -218,7 +199,7 @@ class SessionLock(LeaderLock):
         self._engine.dispose()
 
     def _end_session(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.invalidate()
-            connection.close()
+        session, self._session = self._session, None
+        if session is not None:
+            session.invalidate()
+            session.close()

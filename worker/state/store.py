@@ -99,12 +99,10 @@ class Store:
             event.listen(self._engine, "begin", self._begin_sqlite)
         else:
             self._engine = servers.make_engine(url, busy_timeout_s=BUSY_TIMEOUT_S, stopping=self._stopping)
-            self._reading = servers.READING
+            self._reading = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
         self._epoch: int | None = None
         try:
             with typed(self._file):
-                if self._engine.dialect.name != "sqlite":
-                    servers.check_version(self._engine)
                 bring_up_to_date(self._engine)
         except BaseException:
             self._engine.dispose()

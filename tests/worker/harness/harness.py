@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import psutil
+import sqlalchemy as sa
 import yaml
 
 from scoring.scorecard import Scorecard
@@ -101,8 +102,9 @@ def score_ahead(folder: Path, place: Path) -> None:
                     )
         store.close()
         with closing(sqlite3.connect(harness.state / "worker.db")) as database:
+            database.row_factory = sqlite3.Row
             rows = database.execute("SELECT * FROM cells").fetchall()
-        place.write_text(json.dumps(rows))
+        place.write_text(json.dumps([dict(row) for row in rows]))
 
 
 def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -154,10 +156,9 @@ class Harness:
         self._write_challenge()
         self.configure({})
         if self._cells is not None:
-            self.store().close()
-            with closing(sqlite3.connect(self.state / "worker.db")) as database, database:
-                rows = [tuple(row) for row in json.loads(self._cells.read_text())]
-                database.executemany(f"INSERT INTO cells VALUES ({','.join('?' * len(rows[0]))})", rows)
+            rows = json.loads(self._cells.read_text())
+            with closing(self.store()) as store, store.write() as tx:
+                tx._connection.execute(sa.table("cells", *map(sa.column, rows[0])).insert(), rows)
         return self
 
     def __exit__(
@@ -321,11 +322,11 @@ class Harness:
         """Run ``neuco-worker once``."""
         return self.command("once", **environment)
 
-    def run(self, **environment: str) -> subprocess.Popen[str]:
-        """Start ``neuco-worker run``; it is ended with the harness at the latest."""
+    def run(self, *, config: Path | None = None, **environment: str) -> subprocess.Popen[str]:
+        """Start ``neuco-worker run``, if need be with another configuration file; it is ended with the harness at the latest."""
         log = (self.folder / "daemon.log").open("a")
         process = subprocess.Popen(
-            [sys.executable, "-m", "worker.cli", "run", "--config", str(self.path)],
+            [sys.executable, "-m", "worker.cli", "run", "--config", str(config or self.path)],
             env=clean_environment(**environment),
             cwd=ROOT,
             text=True,

@@ -60,10 +60,10 @@ def binaries() -> Path | None:
     return None if found is None else Path(found).resolve().parent
 
 
-ON_POSTGRES = (
+ON_POSTGRES = [
     pytest.mark.xdist_group("postgres"),  # one server
     pytest.mark.skipif(binaries() is None, reason="no PostgreSQL server is installed (tests/setup.sh)"),
-)
+]
 """Marks of a test that needs a server."""
 
 

@@ -1,0 +1,260 @@
+"""What is peculiar to a state on PostgreSQL: locks, snapshots, lost connections, and a daemon on another machine that takes over.
+
+That the store's methods give the same results on both databases is tested in ``state/``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import psutil
+import pytest
+import sqlalchemy as sa
+
+from scoring.errors import InfrastructureError, OrganizerError
+from tests.worker.harness.harness import LIMIT_S, NEW, Harness, embeddings, evaluating
+from tests.worker.harness.postgres_server import ON_POSTGRES, Server
+from worker.challenge.configuration import load
+from worker.sandbox import ManualClock
+from worker.state import LOG_UNSEEN, RESTORED, Deposed, Outcome, Store, leader_lock, lock
+
+pytestmark = ON_POSTGRES
+LINKS = ("ids.txt", "tasks", "challenge.secret", "token", "board.git")
+LASTING = {"phases": {"dev": {"folds": 3_000}}}  # lasts long enough to be met, and can be waited for
+END_OF_LEADERS = (
+    "SELECT pg_terminate_backend(pid, 60000) FROM pg_locks WHERE locktype = 'advisory' AND granted"
+    " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+
+
+@pytest.fixture
+def address(postgres: Server) -> str:
+    """The address of an empty database."""
+    return postgres.url(postgres.fresh())
+
+
+@pytest.fixture
+def shared(tmp_path: Path, address: str, cells: Path) -> Iterator[Harness]:
+    """A challenge whose state is on the server, with a clock that only the test moves."""
+    with Harness(tmp_path, clock=ManualClock(), changes={"state": address}, cells=cells) as harness:
+        yield harness
+
+
+@pytest.fixture
+def live_shared(tmp_path: Path, address: str) -> Iterator[Harness]:
+    """The same in real time, for child processes, with an evaluation that takes a while."""
+    (tmp_path / "one").mkdir()
+    with Harness(tmp_path / "one", changes={"state": address, **LASTING}) as harness:
+        yield harness
+
+
+def on_another_machine(harness: Harness, folder: Path) -> Path:
+    """Make another folder with the same challenge, whose stored files are its own; return its configuration file."""
+    folder.mkdir()
+    for name in LINKS:
+        (folder / name).symlink_to(harness.folder / name)
+    path = folder / "challenge.yaml"
+    path.write_text(harness.path.read_text())
+    return path
+
+
+def counts(store: Store) -> dict[str, int]:
+    """Return how many submissions are in each state."""
+    with store.read() as tx:
+        return tx.counts()
+
+
+def test_a_writer_that_waited_for_the_lock_sees_earlier_writes(postgres: Server) -> None:
+    """This holds even on a server whose transactions use a snapshot by default."""
+    url = postgres.url(postgres.fresh())
+    name = sa.make_url(url).database
+    store = Store(url)
+    with store.write() as tx:
+        tx._connection.exec_driver_sql(
+            f"ALTER DATABASE \"{name}\" SET default_transaction_isolation = 'repeatable read'"
+        )
+    store.close()
+    store = Store(url)
+    began, ends = threading.Event(), threading.Event()
+
+    def first() -> None:
+        with store.write() as tx:
+            began.set()
+            ends.wait(200)
+            tx.set_fact("count", "1")
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    began.wait(200)
+    releaser = threading.Timer(0.3, ends.set)
+    releaser.start()
+    with store.write() as tx:
+        seen = tx.fact("count")
+    thread.join()
+    store.close()
+    assert seen == "1"
+
+
+def test_a_reader_on_the_server_cannot_write(postgres: Server) -> None:
+    """A reading transaction is read-only to the server, too."""
+    store = Store(postgres.url(postgres.fresh()))
+    with pytest.raises(InfrastructureError), store.read() as tx:
+        tx.set_fact("a", "1")
+    store.close()
+
+
+def test_one_leads_until_its_session_ends(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock has one holder, who can be named; the server releases it with the session, and the holder notices."""
+    monkeypatch.setattr(lock, "CHECK_EVERY_S", 0.0)
+    name, other = postgres.fresh(), postgres.fresh()
+    here, there, elsewhere = (leader_lock(postgres.url(at), Path("/")) for at in (name, name, other))
+    assert there.holder() is None
+    assert here.take()
+    here.check()
+    assert not there.take()
+    assert elsewhere.take()
+    for one in (here, there):
+        assert f"process {os.getpid()} " in (one.holder() or "")
+    with postgres.connect(name) as connection:
+        connection.execute(END_OF_LEADERS)
+    assert there.take()
+    for _ in range(2):
+        with pytest.raises(Deposed) as lost:
+            here.check()
+        assert lost.value.code == "leader.lock_lost"
+    assert not here.take()
+    there.close()
+    assert here.take()
+    for one in (here, elsewhere):
+        one.close()
+
+
+def test_a_lost_connection_is_made_again(postgres: Server) -> None:
+    """After the server has closed all connections, the next transaction works."""
+    name = postgres.fresh()
+    store = Store(postgres.url(name))
+    with postgres.connect() as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,)
+        )
+    with store.write() as tx:
+        tx.set_fact("a", "1")
+    store.close()
+
+
+def test_errors_get_a_sentence(postgres: Server) -> None:
+    """A missing server is an infrastructure error, a wrong URL the organizer's; no message contains a password."""
+    cases: list[tuple[str, type[Exception]]] = [
+        ("postgresql+psycopg://someone:hunter2@127.0.0.1:1/x", InfrastructureError),
+        (f"postgresql+psycopg://postgres:hunter2@127.0.0.1:{postgres.port}/no_such", InfrastructureError),
+        ("postgresql+psycopg:/hunter2", OrganizerError),
+        ("postgresql+nodriver://postgres:hunter2@127.0.0.1/x", OrganizerError),
+    ]
+    for url, kind in cases:
+        with pytest.raises(kind) as caught:
+            Store(url)
+        assert "hunter2" not in str(caught.value)
+
+
+def test_a_worker_runs_on_postgresql(shared: Harness) -> None:
+    """From queue to board, including a refused file and a large upload, as on SQLite."""
+    good, other = shared.submit("A"), shared.submit("B", embeddings(1))
+    bad = shared.submit("C", b"id,0\nimg_000,1\n")
+    large = shared.evalai.begin_upload("D", "dev")
+    with shared.worker() as worker:
+        worker.drive(
+            lambda: sorted(worker.states().values()) == ["failed", "published", "published", "uploading"]
+        )
+        shared.evalai.finish_upload(large, embeddings(2))
+        worker.drive(lambda: sorted(worker.states().values()) == ["failed", *["published"] * 3])
+    pks = (good, other, bad, large)
+    assert [shared.status(pk) for pk in pks] == ["finished", "finished", "failed", "finished"]
+    assert sorted(shared.teams()) == ["A", "B", "D"]
+    assert all(len(shared.posts(pk)) == 1 for pk in pks)
+
+
+def test_a_second_daemon_waits_and_takes_over(live_shared: Harness, tmp_path: Path) -> None:
+    """The leader is killed while it scores: the daemon of another machine fetches the file again and does everything else, once."""
+    harness = live_shared
+    leader = harness.run()
+    harness.until(lambda: "run.start" in harness.log)
+    second = harness.run(config=on_another_machine(harness, tmp_path / "two"))
+    harness.until(lambda: "run.wait" in harness.log)
+    assert f"process {leader.pid} " in harness.log
+    assert json.loads(harness.command("status", "--json").stdout)["leader"]["process"] == leader.pid
+    pks = [harness.submit(f"team {number}", embeddings(NEW + number)) for number in range(2)]
+    harness.until(lambda: bool(evaluating(leader.pid)))
+    leader.send_signal(signal.SIGKILL)
+    leader.wait(timeout=LIMIT_S)
+    with closing(harness.store()) as store:
+        harness.until(lambda: counts(store) == {"published": len(pks)})
+        with store.read() as tx:
+            ends = {pk: [row.outcome for row in tx.attempts(pk=pk) if row.kind == "evaluate"] for pk in pks}
+            fetched = [row for row in tx.attempts() if row.kind == "fetch" and str(second.pid) in row.worker]
+    assert sorted(ends.values()) == [[Outcome.DEAD, Outcome.DONE], [Outcome.DONE]]
+    assert len(fetched) == len(pks)
+    assert {pk: len(harness.posts(pk)) for pk in pks} == dict.fromkeys(pks, 1)
+    assert len(harness.teams()) == len(pks)
+    assert json.loads(harness.command("status", "--json").stdout)["leader"]["process"] == second.pid
+    second.terminate()
+    assert second.wait(timeout=LIMIT_S) == 0
+    assert json.loads(harness.command("status", "--json").stdout)["leader"] is None
+
+
+def test_a_daemon_that_waits_ends_when_it_is_told_to(shared: Harness, address: str) -> None:
+    """SIGTERM ends it at once, and without a fault."""
+    with closing(leader_lock(address, shared.folder)) as held:
+        assert held.take()
+        waiting = shared.run()
+        shared.until(lambda: "run.wait" in shared.log)
+        waiting.terminate()
+        assert waiting.wait(timeout=LIMIT_S) == 0
+
+
+def test_a_leader_that_loses_its_lock_ends(live_shared: Harness, postgres: Server) -> None:
+    """If its connection is closed while it scores, it ends with 1, so that systemd restarts it, and the rest is done then."""
+    harness = live_shared
+    leader = harness.run()
+    harness.until(lambda: "run.start" in harness.log)
+    pk = harness.submit("A", embeddings(NEW))
+    harness.until(lambda: bool(evaluating(leader.pid)))
+    children = evaluating(leader.pid)
+    with postgres.connect(load(harness.path).database_url.rpartition("/")[2]) as connection:
+        connection.execute(END_OF_LEADERS)
+    assert leader.wait(timeout=LIMIT_S) == 1
+    assert "makes this worker the leader was lost" in harness.log
+    psutil.wait_procs(children, timeout=LIMIT_S)
+    again = harness.run()
+    with closing(harness.store()) as store:
+        harness.until(lambda: counts(store) == {"published": 1})
+    # The leader asks for its lock once a second, so it may have posted the result without recording that.
+    posts = harness.posts(pk)
+    assert posts
+    assert all(post == posts[0] for post in posts)
+    again.terminate()
+    assert again.wait(timeout=LIMIT_S) == 0
+
+
+def test_a_state_restored_from_a_dump_looks_for_what_it_lacks(shared: Harness) -> None:
+    """After the organizer's command, later answers at EvalAI are named, and the public log is continued."""
+    shared.submit("A", embeddings(0))
+    with shared.worker() as first:
+        first.drive()
+        with first.store.read() as tx:
+            known_until = tx.fact("reconciled_at")
+    assert shared.command("challenge", "mark-restored").returncode == 0
+    lost = shared.submit("B", embeddings(1))
+    shared.evalai.edit(lost, status="finished")
+    with shared.worker() as second:
+        with second.store.read() as tx:
+            assert (tx.fact(RESTORED), tx.fact(LOG_UNSEEN)) == (known_until, "true")
+        second.drive(lambda: "restore.answered_since" in second.alerts())
+        second.drive(lambda: not second.daemon.publishing.due() and not second.busy)
+        with second.store.read() as tx:
+            assert tx.fact(LOG_UNSEEN) is None

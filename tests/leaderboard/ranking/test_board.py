@@ -280,4 +280,7 @@ def test_awards_go_to_teams_in_competition() -> None:
     assert announced(replace(result, standings=())).count("nobody is eligible") == 2
     shared = made(phase(steady(1, 1, 10), steady(2, 2, 10)))
     assert "Team 1 (rank 1, mean Q 10.000) and Team 2 (rank 1, mean Q 10.000), shared." in announced(shared)
+    different = announced(made(phase(steady(1, 1, 30, 0), steady(2, 2, 29, 10), steady(3, 3, 0, 1))))
+    assert "dynamic rank: Team 1 (rank 1, mean Q 15.000)." in different
+    assert "mean Q: Team 2 (rank 2, mean Q 19.500)." in different
     assert "unreliable" in announced(made(phase(steady(1, 1, -10))))

@@ -393,6 +393,11 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         "rows.comment",
         "2 lines are comments: line 7 begins with #; line 15 begins with #. Comments are not allowed",
     ),
+    "after blank lines": (
+        with_cell("abc").replace(b"\n", b"\n\n \n"),
+        "cells.text",
+        'line 7 (id "s001"), column 1: "abc"',
+    ),
     "open quote": (
         with_cell('"1'),
         "rows.quotes",

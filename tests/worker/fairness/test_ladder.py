@@ -83,6 +83,17 @@ def test_the_ladder_is_that_of_the_paper(values: list[float]) -> None:
         assert (told[place].value, told[place].counts) == (standing, counts)
 
 
+def test_a_value_that_is_exactly_a_step_higher_does_not_count() -> None:
+    """Only more than a step counts. Here every number is exact, so the two cases differ."""
+    values = (10.0, 10.5, 10.5625)
+    found = [
+        Rung(submission=place, team=(1, True), content=str(place), place=place, q_mean=value)
+        for place, value in enumerate(values)
+    ]
+    told = ladders(found, replace(RULES, ladder_step=0.5))
+    assert [told[place].counts for place in range(3)] == [True, False, True]
+
+
 @given(rungs())
 def test_a_content_keeps_the_place_of_its_first_file(found: list[Rung]) -> None:
     """Submitting or re-running a file again changes no answer, and neither does a missing score of the first file."""

@@ -130,11 +130,13 @@ def test_our_own_budget_keeps_below_the_throttle(tmp_path: Path, cells: Path) ->
 def test_every_call_at_the_start_counts_against_the_budget(harness: Harness, worker: StepWorker) -> None:
     """The first connection takes several calls, and each of them counts."""
     worker.drive(lambda: worker.daemon.intake.session.connected and not worker.busy)
-    assert worker.daemon.budget.total == len(calls(harness)) > 4
+    budget = worker.daemon.budget
+    assert budget.total == len(calls(harness)) > 4
+    assert budget.left(worker.clock.now()) == budget.per_minute - budget.total
     harness.evalai.set_faults(FaultPlan(probability=1.0, kinds=(Fault.ERROR_BEFORE,)))
     worker.reload()
     worker.drive(lambda: worker.daemon.intake.failing)
-    assert worker.daemon.budget.total == len(calls(harness))
+    assert budget.total == len(calls(harness))
 
 
 def test_an_answer_may_use_the_reserve(harness: Harness, worker: StepWorker) -> None:

@@ -20,28 +20,14 @@ from scoring.errors import InfrastructureError, OrganizerError
 
 TIP = "refs/neuco/tip"  # the last commit that we saw or pushed; keeps its objects in the clone
 NEXT = "refs/neuco/next"  # the commit that is about to be pushed
-DEEP = 4096  # how many commits are searched for our last one
-NEAR = 16  # how many are fetched with their files first, which is cheap and nearly always enough
+NEAR = 16  # how many commits are searched for our last one first, which is cheap and nearly always enough
+DEEP = 4096  # how many are searched then
 LOOSE_OBJECTS = 2000  # with more of them, the clone is packed
 _FETCH = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--end-of-options")
 # This excludes ".", "..", ".git", and characters that need quoting.
 _PATH = re.compile(r"[0-9A-Za-z_-][0-9A-Za-z._-]*(/[0-9A-Za-z_-][0-9A-Za-z._-]*)*")
 _LISTED = re.compile(rb"([0-7]{6}) [a-z]+ ([0-9a-f]{40,64})\t")  # git ls-tree: mode, type, object
 _OBJECT = re.compile(rb"([0-9a-f]{40,64}) [a-z]+ ([0-9]{1,15})\n")  # git cat-file: object, type, bytes
-
-
-@dataclass(frozen=True, kw_only=True)
-class Author:
-    """The author of a commit."""
-
-    name: str
-    email: str
-
-    @property
-    def line(self) -> str:
-        """The identity in git's format, without characters that would end it early."""
-        name, email = (re.sub(r"[<>\x00-\x1f\x7f]", "", text).strip() for text in (self.name, self.email))
-        return f"{name} <{email}>"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,13 +88,19 @@ class BareClone:
         Raises:
             TipMoved: The branch moved meanwhile.
         """
-        self._remotely("fetch", f"--depth={NEAR}", *_FETCH, self._git.url, f"+{self._ref}:{TIP}")
-        near = self._listed(self._git, self.path, tip)
-        if last in near:
-            return Since(commits=self._others(f"{last}..{tip}"))
-        if len(near) < NEAR:  # the whole branch is here
-            return Since(contained=False)
-        return Since(commits=self._others(tip)) if self._is_far_below(last, tip) else Since(contained=False)
+        for depth in (NEAR, DEEP):
+            self._remotely("fetch", f"--depth={depth}", *_FETCH, self._git.url, f"+{self._ref}:{TIP}")
+            try:
+                below = self._git.run("rev-list", tip, "--", clone=self.path).decode().split()
+            except CloneDamaged as error:
+                raise TipMoved(tip) from error
+            if last in below:
+                options = (f"--max-count={NEAR}", *LOG_OPTIONS)
+                log = self._git.run("log", *options, f"{last}..{tip}", "--", clone=self.path)
+                return Since(commits=read_log(log.decode(errors="replace")))
+            if len(below) < depth:  # the whole branch is here
+                break
+        return Since(contained=False)
 
     def earlier(self, commit: str, path: str) -> bytes | None:
         """Return a file from an earlier commit; None if the commit lacks it, or neither we nor the remote have the commit any more."""
@@ -121,38 +113,6 @@ class BareClone:
         except (OrganizerError, InfrastructureError, CloneDamaged, TipMoved):
             return None
 
-    def _is_far_below(self, last: str, tip: str) -> bool:
-        """Return whether a commit is among the last ``DEEP``, which are fetched without files if the server supports that."""
-        scratch = self.path.with_suffix(".history")
-        shutil.rmtree(scratch, ignore_errors=True)
-        scratch.mkdir(parents=True)
-        try:
-            self._git.run("init", "--quiet", "--bare", "--template=", "--", str(scratch), clone=scratch)
-            options = ("--filter=tree:0", f"--depth={DEEP}", *_FETCH)
-            self._git.run(
-                "fetch", *options, self._git.url, f"+{self._ref}:{TIP}", clone=scratch, network=True
-            )
-            return last in self._listed(self._git, scratch, tip)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
-
-    @staticmethod
-    def _listed(git: GitProcess, clone: Path, tip: str) -> list[str]:
-        """Return the commits below a tip that a clone has.
-
-        Raises:
-            TipMoved: The clone does not have the tip.
-        """
-        try:
-            return git.run("rev-list", tip, "--", clone=clone).decode().split()
-        except CloneDamaged as error:
-            raise TipMoved(tip) from error
-
-    def _others(self, commits: str) -> tuple[OtherCommit, ...]:
-        options = (f"--max-count={NEAR}", *LOG_OPTIONS)
-        said = self._git.run("log", *options, commits, "--", clone=self.path)
-        return read_log(said.decode(errors="replace"))
-
     def files(self, commit: str | None, paths: tuple[str, ...], folders: tuple[str, ...]) -> dict[str, bytes]:
         """Return the regular files at these paths and directly inside these folders.
 
@@ -162,29 +122,36 @@ class BareClone:
             return {}
         wanted = (*paths, *(f"{folder}/" for folder in folders))
         listed = self._git.run("ls-tree", "-z", "--full-tree", commit, "--", *wanted, clone=self.path)
-        found: list[tuple[str, bytes]] = []
+        blobs: list[tuple[str, bytes]] = []
         for line in listed.split(b"\0")[:-1]:
             facts = _LISTED.match(line)
             if facts is None:
                 raise CloneDamaged("the tip cannot be listed")
             if facts[1] in (b"100644", b"100755"):
-                found.append((line[facts.end() :].decode(errors="replace"), facts[2]))
-        said = self._git.run(
-            "cat-file", "--batch", clone=self.path, stdin=b"".join(sha + b"\n" for _, sha in found)
+                blobs.append((line[facts.end() :].decode(errors="replace"), facts[2]))
+        output = self._git.run(
+            "cat-file", "--batch", clone=self.path, stdin=b"".join(sha + b"\n" for _, sha in blobs)
         )
         contents, start = {}, 0
-        for path, sha in found:
-            header = _OBJECT.match(said, start)
+        for path, sha in blobs:
+            header = _OBJECT.match(output, start)
             if header is None or header[1] != sha:
                 raise CloneDamaged(f"{path} cannot be read")
             start = header.end() + int(header[2]) + 1
-            contents[path] = said[header.end() : start - 1]
+            contents[path] = output[header.end() : start - 1]
         return contents
 
     def commit(
-        self, parent: str | None, files: Mapping[str, bytes], *, message: str, author: Author, at: datetime
+        self, parent: str | None, files: Mapping[str, bytes], *, message: str, author: str, at: datetime
     ) -> str:
         """Write a commit that replaces everything at these files' paths; all other files stay.
+
+        Args:
+            parent: The commit before it.
+            files: Path to content.
+            message: Its message.
+            author: Name and address as in "Ada <ada@example.org>".
+            at: Its time.
 
         Raises:
             ValueError: A path is not a plain path inside the repository.
@@ -192,7 +159,7 @@ class BareClone:
         for path in files:
             if not _PATH.fullmatch(path):
                 raise ValueError(f"not a plain path inside a repository: {path!r}")
-        who = f"{author.line} {int(at.astimezone(UTC).timestamp())} +0000"
+        who = f"{author} {int(at.astimezone(UTC).timestamp())} +0000"
         lines = [
             f"reset {NEXT}\n",
             f"from {parent}\n" if parent else "",

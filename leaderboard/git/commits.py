@@ -23,11 +23,11 @@ class OtherCommit:
     paths: tuple[str, ...]
 
 
-def read_log(said: str) -> tuple[OtherCommit, ...]:
+def read_log(log: str) -> tuple[OtherCommit, ...]:
     """Parse the output of ``git log`` with :data:`LOG_OPTIONS`."""
-    found = []
-    for told in said.split("\x01")[1:]:
-        head, *paths = told.split("\n")
+    commits = []
+    for entry in log.split("\x01")[1:]:
+        head, *paths = entry.split("\n")
         commit, _, author = head.partition("\0")
-        found.append(OtherCommit(hash=commit, author=author, paths=tuple(filter(None, paths))))
-    return tuple(found)
+        commits.append(OtherCommit(hash=commit, author=author, paths=tuple(filter(None, paths))))
+    return tuple(commits)

@@ -59,24 +59,24 @@ class CloneDamaged(Exception):
     """The local clone cannot be read or written; the caller must make a new one."""
 
 
-def sort_fault(remote: Remote, verb: str, said: str) -> Exception:
+def sort_fault(remote: Remote, verb: str, message: str) -> Exception:
     """Return the error for git's message when ``git <verb>`` failed with a remote."""
     if verb == "push":
-        if _PUSH_REFUSED.search(said):
+        if _PUSH_REFUSED.search(message):
             return OrganizerError(
                 "The leaderboard's repository refused the push: a rule or hook protects the branch.",
                 cure="Allow the account of the token or key to push to leaderboard.branch, or set another branch.",
                 code="leaderboard.push_refused",
             )
-        if _MOVED.search(said):
-            return TipMoved(said)
+        if _MOVED.search(message):
+            return TipMoved(message)
     if reason := remote.fault():
         return reason
     for pattern, code, sentence, cure in _REFUSALS:
-        if re.search(pattern, said, re.IGNORECASE):
+        if re.search(pattern, message, re.IGNORECASE):
             return OrganizerError(sentence, cure=cure, code=code)
-    if _DAMAGED.search(said):
-        return CloneDamaged(said)
+    if _DAMAGED.search(message):
+        return CloneDamaged(message)
     return InfrastructureError(
         f"git {verb} failed at the leaderboard's repository, probably because the server cannot be reached.",
         cure="The worker tries again. If this continues, check the network and the server's status page.",

@@ -37,14 +37,15 @@ _SETTINGS = {
     "transfer.fsckObjects": "false",
     "advice.pushUpdateRejected": "true",
 }
-# Our git processes read this, and so does the one that receives a push to a local repository. A push that was accepted must survive a power
-# failure; by default git does not flush objects to the disk.
+# The global configuration, which replaces the account's own. Our git processes read it, and so does the one that receives a push to a local
+# repository. That may belong to another account, for example in a mounted folder, and is opened only if it is listed as safe; the organizer
+# has chosen it, so all folders are. A push that was accepted must survive a power failure, but by default git does not flush to the disk.
 _CONFIGURATION = "[safe]\n\tdirectory = *\n[core]\n\tfsync = all\n"
 _ASKPASS = """#!/bin/sh
-# Answers git's question for a user name or password, for the configured server only.
+# Answers git's question for a user name or password, for the configured server only; a user name may come before the server's name.
 case "$1" in
-  Username*"'$NEUCO_GIT_ORIGIN'"*) printf '%s\\n' "x-access-token" ;;
-  Password*"'$NEUCO_GIT_ORIGIN'"*|Password*"'$NEUCO_GIT_USER_ORIGIN'"*) printf '%s\\n' "$NEUCO_GIT_TOKEN" ;;
+  Username*"'$NEUCO_GIT_SCHEME://$NEUCO_GIT_HOST'"*) printf '%s\\n' "x-access-token" ;;
+  Password*"'$NEUCO_GIT_SCHEME://"*"@$NEUCO_GIT_HOST'"*) printf '%s\\n' "$NEUCO_GIT_TOKEN" ;;
   *) exit 1 ;;
 esac
 """
@@ -134,9 +135,9 @@ class GitProcess:
         if self._stopped:
             raise _stopped()
         if process.returncode != 0:
-            said = (out + b"\n" + err).decode(errors="replace")
-            said = said.replace(self._token, "…") if self._token else said
-            raise sort_fault(self._remote, arguments[0], said) if network else CloneDamaged(said)
+            message = (out + b"\n" + err).decode(errors="replace")
+            message = message.replace(self._token, "…") if self._token else message
+            raise sort_fault(self._remote, arguments[0], message) if network else CloneDamaged(message)
         return out
 
     def stop(self) -> None:
@@ -159,20 +160,19 @@ class GitProcess:
             "LANGUAGE": "C",
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_CONFIG_SYSTEM": os.devnull,
-            "GIT_CONFIG_GLOBAL": str(self._configuration()),
+            "GIT_CONFIG_GLOBAL": str(self._file("gitconfig", _CONFIGURATION)),
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_ALLOW_PROTOCOL": self._remote.protocol,
             "GIT_ASKPASS": "/bin/false",
             "SSH_ASKPASS": "/bin/false",
             "GIT_OPTIONAL_LOCKS": "0",
         }
-        if network and self._token and self._remote.origin:
-            host = self._remote.origin.split("://", 1)[1]
+        if network and self._token and self._remote.host:
             environment |= {
-                "GIT_ASKPASS": str(self._askpass()),
+                "GIT_ASKPASS": str(self._file("askpass.sh", _ASKPASS)),
                 "NEUCO_GIT_TOKEN": self._token,
-                "NEUCO_GIT_ORIGIN": self._remote.origin,
-                "NEUCO_GIT_USER_ORIGIN": self._remote.origin.replace(host, f"{self._user(host)}@{host}"),
+                "NEUCO_GIT_SCHEME": self._remote.protocol,
+                "NEUCO_GIT_HOST": self._remote.host,
             }
         if network and self._remote.protocol == "ssh":
             environment["GIT_SSH_COMMAND"] = shlex.join(self._ssh())
@@ -183,27 +183,13 @@ class GitProcess:
             environment[f"GIT_CONFIG_VALUE_{place}"] = value
         return environment
 
-    def _configuration(self) -> Path:
-        """Return the path of a global configuration with two settings, which replaces the account's own.
-
-        A repository on this machine may belong to another account, for example in a mounted folder. The receiving git process opens it only
-        if the global configuration lists it as safe. The organizer has chosen it, so all folders are listed.
-        """
-        path = self._home / "gitconfig"
-        if not path.is_file() or path.read_text(encoding="ascii", errors="replace") != _CONFIGURATION:
-            path.write_text(_CONFIGURATION, encoding="ascii")
+    def _file(self, name: str, text: str) -> Path:
+        """Return the path of one of our files, and write it if it is missing or differs."""
+        path = self._home / name
+        if not path.is_file() or path.read_text(encoding="ascii", errors="replace") != text:
+            path.write_text(text, encoding="ascii")
+            path.chmod(0o700)
         return path
-
-    def _user(self, host: str) -> str:
-        before = self._remote.url.split("://", 1)[1].split("/", 1)[0]
-        return before.removesuffix(host).removesuffix("@") or "x-access-token"
-
-    def _askpass(self) -> Path:
-        script = self._home / "askpass.sh"
-        if not script.is_file() or script.read_text() != _ASKPASS:
-            script.write_text(_ASKPASS)
-        script.chmod(0o700)
-        return script
 
     def _ssh(self) -> list[str]:
         options: dict[str, object] = {

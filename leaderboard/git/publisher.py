@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from leaderboard.git.clone import Author, BareClone, Since
+from leaderboard.git.clone import BareClone, Since
 from leaderboard.git.commits import OtherCommit
 from leaderboard.git.faults import CloneDamaged, TipMoved
 from leaderboard.git.process import GitProcess
@@ -98,7 +98,7 @@ class Publisher:
     ) -> None:
         self._settings = settings
         self._clock = clock
-        self._remote = Remote(url=settings.repository)
+        self._remote = Remote(settings.repository)
         if not re.fullmatch(r"(?!-)[\w./+@-]+", settings.branch) or re.search(
             r"\.\.|//|/\.|\.lock(/|$)|@\{|^/|/$|^\.|\.$", settings.branch
         ):
@@ -225,8 +225,14 @@ class Publisher:
         return self._seen[2]
 
     def _commit(self, parent: str | None, files: Mapping[str, bytes], message: str) -> str:
-        author = Author(name=self._settings.author_name, email=self._settings.author_email)
-        return self._clone.commit(parent, files, message=message, author=author, at=self._clock())
+        # Without the characters that would end a name or an address early.
+        name, email = (
+            re.sub(r"[<>\x00-\x1f\x7f]", "", text).strip()
+            for text in (self._settings.author_name, self._settings.author_email)
+        )
+        return self._clone.commit(
+            parent, files, message=message, author=f"{name} <{email}>", at=self._clock()
+        )
 
 
 def _clone_unusable() -> InfrastructureError:

@@ -12,7 +12,6 @@ import re
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -23,22 +22,21 @@ ROOM_BYTES = 100_000  # with less free space, even the push of a small board may
 ABANDONED_S = 30.0  # git itself holds the lock of a branch for milliseconds
 
 
-@dataclass(frozen=True, kw_only=True)
 class Remote:
     """A checked address of a repository.
+
+    Attributes:
+        url: The address.
+        protocol: ``file``, ``http``, ``https`` or ``ssh``.
+        host: Name and port of a server that is asked over HTTP; otherwise empty.
+        folder: Place of a local repository.
 
     Raises:
         OrganizerError: The address carries a password, uses a protocol that is not allowed, or could be taken for an option.
     """
 
-    url: str
-    protocol: str = field(init=False)
-    origin: str = field(init=False, default="")
-    folder: Path | None = field(init=False, default=None)  # of a local repository
-
-    def __post_init__(self) -> None:
-        """Refuse addresses that git would not read as a repository."""
-        url = self.url
+    def __init__(self, url: str) -> None:
+        self.url, self.host = url, ""
         if not url or url.startswith("-") or any(ord(char) < 32 or ord(char) == 127 for char in url):
             raise _bad_url("is empty, or contains characters that an address cannot have")
         protocol = "file"
@@ -56,21 +54,54 @@ class Remote:
                     "Use https://. http:// is accepted only on loopback.",
                 )
             if protocol in ("http", "https"):
-                host = parts.netloc.rpartition("@")[2]
-                object.__setattr__(self, "origin", f"{protocol}://{host}")
+                self.host = parts.netloc.rpartition("@")[2]
         elif "::" in url.split("/", 1)[0]:
             raise _bad_url("names a git remote helper, which is not allowed")
         elif re.match(r"^[^/]+:", url):
             protocol = "ssh"
         if protocol not in ("file", "http", "https", "ssh"):
             raise _bad_url(f"uses the protocol {protocol}")
-        object.__setattr__(self, "protocol", protocol)
-        if protocol == "file":
-            object.__setattr__(self, "folder", Path(unquote(urlsplit(url).path) if "://" in url else url))
+        self.protocol = protocol
+        place = unquote(urlsplit(url).path) if "://" in url else url
+        self.folder = Path(place) if protocol == "file" else None
 
     def fault(self) -> NeucoError | None:
-        """Return why this process cannot write to a local repository; None if it can, or if the repository is remote."""
-        return None if self.folder is None else folder_fault(self.folder)
+        """Return why this process cannot push to a local repository; None if nothing prevents it, or if the repository is remote."""
+        repository = self.folder
+        if repository is None:
+            return None
+        if not os.path.isdir(repository):  # noqa: PTH112 - False also for a folder that may not be read
+            return OrganizerError(
+                f"There is no folder {repository} that this process can see.",
+                cure="Create the repository with `git init --bare`, or correct leaderboard.repository. A service sees home folders only"
+                " if its unit allows it: run `sudo neuco-challenge NAME paths`, then restart the service.",
+                code="leaderboard.repository_not_found",
+            )
+        objects = (
+            repository / "objects" if (repository / "objects").is_dir() else repository / ".git" / "objects"
+        )
+        if not objects.is_dir():
+            return None  # git's own message will be better
+        if os.statvfs(objects).f_flag & os.ST_RDONLY:
+            return OrganizerError(
+                f"The leaderboard's repository {repository} is on a file system that is read-only for this process.",
+                cure="A service may write only to its own folders and to those that its unit names: run `sudo neuco-challenge NAME"
+                " paths`, then restart the service. Without a service, mount the file system writable.",
+                code="leaderboard.read_only",
+            )
+        if not os.access(objects, os.W_OK | os.X_OK):
+            return OrganizerError(
+                f"The user that runs the worker may not write to the leaderboard's repository {repository}.",
+                cure=f"Make that user the owner of the folder: sudo chown -R USER: {repository}",
+                code="leaderboard.not_writable",
+            )
+        if shutil.disk_usage(objects).free < ROOM_BYTES:
+            return InfrastructureError(
+                f"The disk with the leaderboard's repository {repository} is full.",
+                cure="Free some space. The worker tries again.",
+                code="leaderboard.disk_full",
+            )
+        return None
 
     def remove_abandoned_locks(self, branch: str) -> None:
         """Remove the locks that a killed push left in a local repository, because git would refuse every later push."""
@@ -100,37 +131,3 @@ class Remote:
 
 def _bad_url(what: str, cure: str = "Use https://, ssh://, git@host:path or a local path.") -> OrganizerError:
     return OrganizerError(f"leaderboard.repository {what}.", cure=cure, code="leaderboard.bad_repository")
-
-
-def folder_fault(repository: Path) -> NeucoError | None:
-    """Return why this process cannot push to a folder; None if nothing prevents it."""
-    if not os.path.isdir(repository):  # noqa: PTH112 - False also for a folder that may not be read
-        return OrganizerError(
-            f"There is no folder {repository} that this process can see.",
-            cure="Create the repository with `git init --bare`, or correct leaderboard.repository. A service sees home folders only"
-            " if its unit allows it: run `sudo neuco-challenge NAME paths`, then restart the service.",
-            code="leaderboard.repository_not_found",
-        )
-    objects = repository / "objects" if (repository / "objects").is_dir() else repository / ".git" / "objects"
-    if not objects.is_dir():
-        return None  # git's own message will be better
-    if os.statvfs(objects).f_flag & os.ST_RDONLY:
-        return OrganizerError(
-            f"The leaderboard's repository {repository} is on a file system that is read-only for this process.",
-            cure="A service may write only to its own folders and to those that its unit names: run `sudo neuco-challenge NAME"
-            " paths`, then restart the service. Without a service, mount the file system writable.",
-            code="leaderboard.read_only",
-        )
-    if not os.access(objects, os.W_OK | os.X_OK):
-        return OrganizerError(
-            f"The user that runs the worker may not write to the leaderboard's repository {repository}.",
-            cure=f"Make that user the owner of the folder: sudo chown -R USER: {repository}",
-            code="leaderboard.not_writable",
-        )
-    if shutil.disk_usage(objects).free < ROOM_BYTES:
-        return InfrastructureError(
-            f"The disk with the leaderboard's repository {repository} is full.",
-            cure="Free some space. The worker tries again.",
-            code="leaderboard.disk_full",
-        )
-    return None

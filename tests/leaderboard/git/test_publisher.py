@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,12 +20,12 @@ from pathlib import Path
 import pytest
 
 from leaderboard.git.publisher import Publisher, PublisherSettings
-from leaderboard.git.remote import folder_fault
+from leaderboard.git.remote import Remote
 from leaderboard.rendering.commit_message import commit_message
 from leaderboard.rendering.files import render
 from leaderboard.snapshot import MoveKind, Site
 from scoring.errors import Cancelled, InfrastructureError, NeucoError, OrganizerError
-from tests.leaderboard.harness.git_server import GitServer, add_file, bare, blob, commit_tree, git, serve
+from tests.leaderboard.harness.git_server import add_file, bare, blob, commit_tree, git, serve
 from tests.leaderboard.harness.site_fixtures import board, moving_site, phase_site, simple_site, standing
 
 TOKEN = "tok-5f3a-secret"
@@ -59,6 +60,29 @@ def commits(repository: Path, branch: str = "main") -> list[str]:
 def show(repository: Path, path: str, branch: str = "main") -> str:
     """Return a file's content."""
     return git("show", f"{branch}:{path}", at=repository)
+
+
+def add_hook(repository: Path, name: str, script: str) -> Path:
+    """Add a hook to a repository."""
+    hook = repository / "hooks" / name
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\n{script}")
+    hook.chmod(hook.stat().st_mode | stat.S_IXUSR)
+    return hook
+
+
+@contextmanager
+def mounted(place: Path, *steps: tuple[str, ...]) -> Iterator[None]:
+    """Mount a file system in these steps, or skip the test where that is not allowed."""
+    for step in steps:
+        made = subprocess.run(["mount", *step, str(place)], capture_output=True, text=True, check=False)
+        if made.returncode != 0:
+            subprocess.run(["umount", "--quiet", str(place)], check=False)
+            pytest.skip(f"no file system may be mounted here: {made.stderr.strip()}")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
 
 
 def test_first_publication_makes_the_branch(tmp_path: Path) -> None:
@@ -200,16 +224,6 @@ def test_a_tip_that_moves_at_every_attempt_is_an_infrastructure_error(tmp_path: 
     assert set(commits(remote)) == {"By somebody else"}
 
 
-def test_a_rewritten_branch_is_followed(tmp_path: Path) -> None:
-    """If the organizer rewrites the branch, the next publication builds on what is there now."""
-    remote = bare(tmp_path / "remote.git")
-    publisher(remote, tmp_path).publish(of(simple_site()), "One\n")
-    git("update-ref", "-d", "refs/heads/main", at=remote)
-    add_file(remote, "x", b"again")
-    publisher(remote, tmp_path).publish(of(simple_site()), "Two\n")
-    assert commits(remote) == ["Two", "By somebody else"]
-
-
 def damage_objects(clone: Path) -> None:
     """Empty every object, as a power cut may."""
     for path in [*clone.glob("objects/??/*"), *clone.glob("objects/pack/*")]:
@@ -280,10 +294,7 @@ def test_a_local_repository_of_another_account(tmp_path: Path) -> None:
 def test_a_push_to_a_local_repository_is_flushed_to_the_disk(tmp_path: Path) -> None:
     """By git's default, a power failure after the push would leave empty objects."""
     remote = bare(tmp_path / "remote.git")
-    hook = remote / "hooks" / "pre-receive"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text(f"#!/bin/sh\ngit config core.fsync >'{tmp_path}/setting'\n")
-    hook.chmod(hook.stat().st_mode | stat.S_IXUSR)
+    add_hook(remote, "pre-receive", f"git config core.fsync >'{tmp_path}/setting'\n")
     publisher(remote, tmp_path).publish(of(simple_site()), "Publish\n")
     assert (tmp_path / "setting").read_text() == "all\n"
 
@@ -318,28 +329,19 @@ def seen_in_processes(secret: str) -> bool:
 
 
 def test_smart_http_with_a_token(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Pushes over authenticated HTTP succeed while another client commits in between, and the token appears nowhere."""
+    """Pushes over authenticated HTTP succeed, with and without a user in the address, and the token appears nowhere."""
     remote = bare(tmp_path / "root" / "team" / "board.git")
     add_file(remote, "README.md", b"# Mine\n")
     leaks: list[bool] = []
-    times: list[int] = []
-
-    def racing(existing: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        times.append(1)
-        if len(times) == 1:
-            add_file(remote, "other.txt", b"meanwhile")
-        return of(simple_site())(existing)
-
     with caplog.at_level("DEBUG"), serve(tmp_path / "root", TOKEN) as server:
         server.on_request = lambda: leaks.append(seen_in_processes(TOKEN))
         ours = publisher(f"{server.url}/team/board.git", tmp_path, token=TOKEN)
         ours.check()
         assert commits(remote) == ["By somebody else"]
-        assert ours.publish(racing, "Publish\n").changed
+        assert ours.publish(of(simple_site()), "Publish\n").changed
         again = publisher(server.url.replace("://", "://robot@") + "/team/board.git", tmp_path, token=TOKEN)
         assert not again.publish(of(simple_site()), "Again\n").changed
-    assert commits(remote) == ["Publish", "By somebody else", "By somebody else"]
-    assert len(times) == 2
+    assert commits(remote) == ["Publish", "By somebody else"]
     assert leaks
     assert not any(leaks)
     assert TOKEN not in "".join(server.paths) + caplog.text + repr(ours._settings)
@@ -357,57 +359,27 @@ def fails(ours: Publisher, code: str, kind: type[NeucoError]) -> None:
         assert TOKEN not in caught.value.message
 
 
-@pytest.fixture
-def http(tmp_path: Path) -> GitServer:
-    """Return a running server with one empty repository."""
+def test_refused_missing_and_unreachable_repositories_have_their_own_errors(tmp_path: Path) -> None:
+    """This covers a wrong and a missing token, a repository that is not there, and a server that is not there."""
     bare(tmp_path / "root" / "board.git")
     with serve(tmp_path / "root", TOKEN) as server:
-        yield server  # type: ignore[misc]
-
-
-def test_a_wrong_token_is_an_organizer_error(tmp_path: Path, http: GitServer) -> None:
-    """A refused or missing token is an organizer error, at a publication and at a check."""
-    for token in ("wrong", None):
-        fails(
-            publisher(f"{http.url}/board.git", tmp_path, token=token),
-            "leaderboard.auth_refused",
-            OrganizerError,
-        )
-
-
-def test_a_missing_repository_is_an_organizer_error(tmp_path: Path, http: GitServer) -> None:
-    """A repository that is not there is an organizer error, over HTTP and on disk."""
-    fails(
-        publisher(f"{http.url}/none.git", tmp_path, token=TOKEN),
-        "leaderboard.repository_not_found",
-        OrganizerError,
-    )
+        for path, token, code in (
+            ("board.git", "wrong", "leaderboard.auth_refused"),
+            ("board.git", None, "leaderboard.auth_refused"),
+            ("none.git", TOKEN, "leaderboard.repository_not_found"),
+        ):
+            fails(publisher(f"{server.url}/{path}", tmp_path, token=token), code, OrganizerError)
     fails(publisher(tmp_path / "none.git", tmp_path), "leaderboard.repository_not_found", OrganizerError)
+    gone = publisher(f"{server.url}/board.git", tmp_path, token=TOKEN)
+    fails(gone, "leaderboard.unreachable", InfrastructureError)
 
 
-@pytest.fixture
-def read_only(tmp_path: Path) -> Iterator[Path]:
-    """Return a repository on a read-only file system, which is how a systemd service sees a folder that its unit does not list."""
+def test_a_read_only_file_system_is_named(tmp_path: Path) -> None:
+    """A systemd service sees a folder like this if its unit does not list it; git's message is the same for a dozen faults."""
     place = bare(tmp_path / "remote.git")
-    steps = [["--bind", str(place), str(place)], ["-o", "remount,ro,bind", str(place)]]
-    for step in steps:
-        made = subprocess.run(["mount", *step], capture_output=True, text=True, check=False)
-        if made.returncode != 0:
-            subprocess.run(["umount", "--quiet", str(place)], check=False)
-            pytest.skip(f"no file system may be mounted here: {made.stderr.strip()}")
-    try:
-        yield place
-    finally:
-        subprocess.run(["umount", str(place)], check=True)
-
-
-def test_a_read_only_file_system_is_named(tmp_path: Path, read_only: Path) -> None:
-    """The fault is found although git's message is the same for a dozen faults, and its trial push succeeds."""
-    for address in (read_only, f"file://{read_only}"):
-        ours = publisher(address, tmp_path)
-        fails(ours, "leaderboard.read_only", OrganizerError)
-        with pytest.raises(OrganizerError, match=f"{read_only} is on a file system that is read-only"):
-            ours.check()
+    with mounted(place, ("--bind", str(place)), ("-o", "remount,ro,bind", str(place))):
+        for address in (place, f"file://{place}"):
+            fails(publisher(address, tmp_path), "leaderboard.read_only", OrganizerError)
 
 
 def test_a_folder_that_cannot_be_written_or_seen_is_named() -> None:
@@ -416,8 +388,8 @@ def test_a_folder_that_cannot_be_written_or_seen_is_named() -> None:
         folder = Path(name)
         folder.chmod(0o755)
         place = bare(folder / "remote.git")
-        assert folder_fault(place) is None
-        assert folder_fault(folder) is None  # no repository: git says it
+        assert Remote(str(place)).fault() is None
+        assert Remote(str(folder)).fault() is None  # no repository: git says it
         (place / "objects").chmod(0o555)
         assert fault_of_a_stranger(place) == "leaderboard.not_writable"
         folder.chmod(0o600)
@@ -428,63 +400,36 @@ def test_a_folder_that_cannot_be_written_or_seen_is_named() -> None:
 def fault_of_a_stranger(place: Path) -> str:
     """Return the fault of a folder for an unprivileged user, in a child process if the tests run as root."""
     if os.getuid() != 0:
-        found = folder_fault(place)
-        return "" if found is None else found.code
+        return getattr(Remote(str(place)).fault(), "code", "")
     reader, writer = os.pipe()
     if (child := os.fork()) == 0:
         try:
             os.setresuid(65534, 65534, 65534)
-            found = folder_fault(place)
-            os.write(writer, b"" if found is None else found.code.encode())
+            os.write(writer, getattr(Remote(str(place)).fault(), "code", "").encode())
         finally:
             os._exit(0)  # the child must never continue with the tests
     os.close(writer)
     os.waitpid(child, 0)
-    with os.fdopen(reader) as said:
-        return said.read()
+    with os.fdopen(reader) as code:
+        return code.read()
 
 
 def test_a_full_disk_of_the_repository_is_named(tmp_path: Path) -> None:
     """The push fails with an error about the disk, not the network, and succeeds once there is space."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "neuco-test", str(disk)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if made.returncode != 0:
-        pytest.skip(f"no file system may be mounted here: {made.stderr.strip()}")
-    try:
+    with mounted(disk, ("-t", "tmpfs", "-o", "size=1m", "neuco-test")):
         ours = publisher(bare(disk / "remote.git"), tmp_path)
         (disk / "filler").write_bytes(bytes(shutil.disk_usage(disk).free))
         fails(ours, "leaderboard.disk_full", InfrastructureError)
         (disk / "filler").unlink()
         assert ours.publish(of(simple_site()), "Yes\n").changed
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
-
-
-def test_an_unreachable_server_is_an_infrastructure_error(tmp_path: Path) -> None:
-    """A server that refuses connections is an infrastructure error, and a later publication succeeds."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-        fails(
-            publisher(f"http://127.0.0.1:{port}/x.git", tmp_path, token=TOKEN),
-            "leaderboard.unreachable",
-            InfrastructureError,
-        )
 
 
 def test_a_push_that_a_hook_declines_is_an_organizer_error(tmp_path: Path) -> None:
     """A protected branch is an organizer error."""
     remote = bare(tmp_path / "remote.git")
-    hook = remote / "hooks" / "pre-receive"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\necho GH006: Protected branch update failed >&2\nexit 1\n")
-    hook.chmod(hook.stat().st_mode | stat.S_IXUSR)
+    add_hook(remote, "pre-receive", "echo GH006: Protected branch update failed >&2\nexit 1\n")
     with pytest.raises(OrganizerError) as caught:
         publisher(remote, tmp_path).publish(of(simple_site()), "No\n")
     assert caught.value.code == "leaderboard.push_refused"
@@ -499,24 +444,11 @@ def silent() -> str:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}/x.git"  # type: ignore[misc]
 
 
-def git_processes(url: str) -> list[str]:
-    """Return the command lines of processes that talk to an address."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-        if url in line and line.startswith("git"):
-            found.append(line)
-    return found
-
-
 def until_gone(url: str) -> None:
     """Wait until no process talks to an address, because killed processes take a moment to end."""
     ends = time.monotonic() + 60
-    while found := git_processes(url):
-        assert time.monotonic() < ends, found
+    while seen_in_processes(url):
+        assert time.monotonic() < ends
         threading.Event().wait(0.01)
 
 
@@ -530,7 +462,7 @@ def test_a_silent_server_times_out(tmp_path: Path, silent: str) -> None:
 
 def test_stop_ends_a_running_publication(tmp_path: Path, silent: str) -> None:
     """Another thread can stop a publication at once, and nothing is left running."""
-    stop_once(lambda: bool(git_processes(silent)), publisher(silent, tmp_path, timeout_s=100))
+    stop_once(lambda: seen_in_processes(silent), publisher(silent, tmp_path, timeout_s=100))
     until_gone(silent)
 
 
@@ -557,10 +489,8 @@ def stop_once(reached: Callable[[], bool], ours: Publisher) -> None:
 def test_a_stopped_push_leaves_no_lock(tmp_path: Path, trap: str) -> None:
     """The next push succeeds at once, though the stop comes while git has locked the branch; a hook cannot prevent the stop."""
     remote, locked = bare(tmp_path / "remote.git"), tmp_path / "locked"
-    hook = remote / "hooks" / "reference-transaction"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text(f"#!/bin/sh\n{trap}[ $1 = prepared ] || exit 0\ntouch '{locked}'\nsleep 600\n")
-    hook.chmod(hook.stat().st_mode | stat.S_IXUSR)
+    script = f"{trap}[ $1 = prepared ] || exit 0\ntouch '{locked}'\nsleep 600\n"
+    hook = add_hook(remote, "reference-transaction", script)
     stop_once(locked.exists, publisher(remote, tmp_path))
     assert not list(remote.rglob("*.lock"))
     hook.unlink()
@@ -757,7 +687,6 @@ def test_a_forced_push_is_distinguished_from_many_commits(
     assert publisher(remote, tmp_path).publish(of(moving_site()), "Two\n", last=again.commit).rewritten
     git("update-ref", "-d", "refs/heads/main", at=remote)
     assert publisher(remote, tmp_path).publish(of(moving_site()), "Two\n", last=again.commit).rewritten
-    assert [path.name for path in (tmp_path / "state").glob("*.history")] == []
 
 
 def test_a_file_of_an_earlier_commit_is_found_without_the_clone(tmp_path: Path) -> None:

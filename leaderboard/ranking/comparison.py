@@ -72,44 +72,21 @@ def compare(tasks: Sequence[TaskPair], *, epsilon: float, replicates: int = REPL
     groups: dict[tuple[tuple[str, str], bool], list[int]] = {}
     for place, task in enumerate(tasks):
         groups.setdefault((task.splits, task.paired), []).append(place)
-    found: dict[int, Difference] = {}
-    observed, drawn = _Sum.nothing(1), _Sum.nothing(replicates)
+    differences: dict[int, Difference] = {}
+    observed, drawn = np.zeros((2, 1)), np.zeros((2, replicates))
     for members in groups.values():
         group = [tasks[place] for place in members]
         now, then = _group(group, None, epsilon), _group(group, _draws(group[0], replicates), epsilon)
-        for place, one, many in zip(members, now.tasks, then.tasks, strict=True):
-            found[place] = _difference(one, many, _fewest([tasks[place]]))
-        observed, drawn = observed.plus(now.whole), drawn.plus(then.whole)
+        for place, one, many in zip(members, now[:-1], then[:-1], strict=True):
+            differences[place] = _difference(one, many, _fewest([tasks[place]]))
+        # Groups are drawn independently, so their squared errors add up.
+        observed, drawn = observed + now[-1], drawn + then[-1]
     number = len(tasks)
-    overall = _difference(observed.over(number), drawn.over(number), _fewest(tasks))
-    return Comparison(tasks=tuple(found[place] for place in range(number)), overall=overall)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Sum:
-    """Differences in R replicates, and their squared standard errors."""
-
-    value: Floats
-    squared_error: Floats
-
-    @classmethod
-    def nothing(cls, replicates: int) -> _Sum:
-        return cls(value=np.zeros(replicates), squared_error=np.zeros(replicates))
-
-    def plus(self, other: _Sum) -> _Sum:
-        """Add differences that were drawn independently."""
-        return _Sum(value=self.value + other.value, squared_error=self.squared_error + other.squared_error)
-
-    def over(self, number: int) -> _Sum:
-        return _Sum(value=self.value / number, squared_error=self.squared_error / number**2)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Group:
-    """Tasks on the same splits, each alone and all together."""
-
-    tasks: tuple[_Sum, ...]
-    whole: _Sum
+    scale = np.array([[number], [number**2]])
+    return Comparison(
+        tasks=tuple(differences[place] for place in range(number)),
+        overall=_difference(observed / scale, drawn / scale, _fewest(tasks)),
+    )
 
 
 def _draws(task: TaskPair, replicates: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -129,18 +106,18 @@ def _drawn(name: str, folds: int, replicates: int) -> NDArray[np.intp]:
 
 def _group(
     tasks: Sequence[TaskPair], draws: tuple[NDArray[np.intp], NDArray[np.intp]] | None, epsilon: float
-) -> _Group:
+) -> list[Floats]:
+    """Return R differences and their squared standard errors (2 x R) of tasks on the same splits: of each task, then of their sum."""
     first, second = draws or (np.arange(len(tasks[0].first))[None], np.arange(len(tasks[0].second))[None])
-    each: list[_Sum] = []
+    sums: list[Floats] = []
     together: list[Floats] = []
     for task in tasks:
         before, influence = _quality(task.first[first], epsilon)
         after, other = _quality(task.second[second], epsilon)
         parts = [other - influence] if task.paired else [influence, other]
-        each.append(_Sum(value=after - before, squared_error=_squared(parts)))
+        sums.append(np.stack([after - before, _squared(parts)]))
         together = [known + part for known, part in zip(together, parts, strict=True)] if together else parts
-    value = np.sum([one.value for one in each], axis=0)
-    return _Group(tasks=tuple(each), whole=_Sum(value=value, squared_error=_squared(together)))
+    return [*sums, np.stack([np.sum([value for value, _ in sums], axis=0), _squared(together)])]
 
 
 def _squared(parts: Sequence[Floats]) -> Floats:
@@ -168,14 +145,14 @@ def _fewest(tasks: Sequence[TaskPair]) -> int:
     return min(int(np.isfinite(run).sum()) for task in tasks for run in (task.first, task.second))
 
 
-def _difference(observed: _Sum, drawn: _Sum, fewest: int) -> Difference:
-    value, error = float(observed.value[0]), float(np.sqrt(observed.squared_error[0]))
+def _difference(observed: Floats, drawn: Floats, fewest: int) -> Difference:
+    value, error = float(observed[0, 0]), float(np.sqrt(observed[1, 0]))
     if fewest < 2:
         return Difference(value=value, interval=None)
     if error == 0.0:
         return Difference(value=value, interval=(value, value))
     with np.errstate(divide="ignore", invalid="ignore"):
-        errors = (drawn.value - value) / np.sqrt(drawn.squared_error)
+        errors = (drawn[0] - value) / np.sqrt(drawn[1])
     usable = errors[np.isfinite(errors)]
     if len(usable) * 2 < len(errors):
         return Difference(value=value, interval=None)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from functools import cache
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from leaderboard.rendering.names import display_name
-from leaderboard.rendering.rows import minute
+from leaderboard.rendering.rows import minute, stamp
 
-SCHEMA_VERSION = 1  # increased when readers of old files would misread new ones
-SCHEMA_NAME = f"phase-v{SCHEMA_VERSION}.json"
+SCHEMA_NAME = "phase-v1.json"
 
 
 @cache
@@ -25,8 +23,7 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["name"] = display_name
-    environment.filters["minute"] = lambda stamp: minute(datetime.fromisoformat(stamp))
+    environment.filters |= {"name": display_name, "minute": minute, "stamp": stamp}
     return environment
 
 
@@ -37,5 +34,5 @@ def asset(name: str) -> str:
 
 
 def schema_bytes() -> bytes:
-    """Return the schema of this version, which is published with the files."""
+    """Return the schema of the phases' JSON, which is published with it."""
     return files("leaderboard.rendering").joinpath("schema", SCHEMA_NAME).read_bytes()

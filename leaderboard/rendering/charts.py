@@ -43,10 +43,8 @@ class Lane:
 
     number: int
     color: int
-    team: str
+    row: Row
     label: str
-    rank: int | None
-    baseline: bool
     y: int
     run: str
     own: str
@@ -63,15 +61,16 @@ class Evolution:
     right: int
     lanes: tuple[Lane, ...]
     ticks: tuple[tuple[float, str], ...]
-    shown: int
     total: int
     updates: int
 
     @property
     def summary(self) -> str:
         """The figure's text for readers who cannot see it."""
-        top = ", ".join(f"{lane.rank} {lane.team}" for lane in self.lanes if lane.rank)
-        kept = "" if self.shown == self.total else f", the first {self.shown} of {self.total} entries"
+        top = ", ".join(f"{lane.row.rank} {lane.row.team}" for lane in self.lanes if lane.row.rank)
+        kept = (
+            "" if len(self.lanes) == self.total else f", the first {len(self.lanes)} of {self.total} entries"
+        )
         return f"Rank of the entries after each update of the board ({self.updates} in total){kept}. Newest order: {top}."
 
 
@@ -136,7 +135,6 @@ def evolution(history: Sequence[Board], rows: Sequence[Row]) -> Evolution:
         right=_WIDTH - _RIGHT,
         lanes=lanes,
         ticks=_day_ticks(days),
-        shown=len(lanes),
         total=len(rows),
         updates=len(history),
     )
@@ -207,10 +205,8 @@ def _lane(
     return Lane(
         number=number,
         color=color,
-        team=row.team,
+        row=row,
         label=_label(row.team),
-        rank=row.rank,
-        baseline=row.baseline,
         y=_y(last),
         run="".join(run),
         own="".join(own),

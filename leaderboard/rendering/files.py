@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from leaderboard.rendering.assets import SCHEMA_NAME, SCHEMA_VERSION, schema_bytes
+from leaderboard.rendering.assets import SCHEMA_NAME, schema_bytes
 from leaderboard.rendering.charts import evolution_figures
 from leaderboard.rendering.history import update_history
 from leaderboard.rendering.names import csv_cell, csv_text, display_name
@@ -59,7 +59,7 @@ def _json(site: Site, phase: ShownPhase) -> bytes:
     board, rules, frozen_at = phase.board, phase.site.rules, phase.site.frozen_at
     document: dict[str, object] = {
         "$schema": f"schema/{SCHEMA_NAME}",
-        "version": SCHEMA_VERSION,
+        "version": 1,
         "challenge": site.title,
         "link": site.link,
         **({"repository": site.repository} if site.repository else {}),

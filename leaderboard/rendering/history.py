@@ -15,9 +15,8 @@ from leaderboard.rendering.rows import Row, public_rows, stamp
 from leaderboard.rendering.shown import file_stems
 from leaderboard.snapshot import Board, PhaseSite, Rules, Site
 
-VERSION = 1
 _OURS = re.compile(
-    rb'^\{"version":\d+,"phase":"([\w-]+)","sequence":(\d+),"made_at":"([\w:-]+)",', re.MULTILINE | re.ASCII
+    rb'^\{"version":1,"phase":"([\w-]+)","sequence":(\d+),"made_at":"([\w:-]+)",', re.MULTILINE | re.ASCII
 )
 
 
@@ -66,7 +65,7 @@ def _lines(phase: PhaseSite, stem: str, known: set[tuple[str, int, str]]) -> Ite
         before = _table(phase.history[place - 1], rules) if place else {}
         now = _table(board, rules)
         line = {
-            "version": VERSION,
+            "version": 1,
             "phase": stem,
             "sequence": board.sequence,
             "made_at": stamp(board.made_at),

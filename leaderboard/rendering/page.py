@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leaderboard.rendering.assets import asset, templates
-from leaderboard.rendering.charts import Evolution, Submissions, submissions
+from leaderboard.rendering.charts import Submissions, submissions
 from leaderboard.rendering.names import display_name
 from leaderboard.rendering.row_details import RowDetails, row_details
-from leaderboard.rendering.rows import Row, minute, movement, stamp, waiting_sentence
+from leaderboard.rendering.rows import minute, waiting_sentence
 from leaderboard.rendering.shown import ShownPhase
 from leaderboard.rendering.unlocked import Interval, Unlocked
 from leaderboard.rendering.updates import Update, updates
@@ -24,55 +24,30 @@ _HEAT_STEPS = 6
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
-    """One row of the page's table, with values that only the page shows."""
-
-    row: Row
-    movement: str
-    last: str
-    last_stamp: str
-    share: float  # 0 to 1: mean Q over the best mean Q
-    ends_group: bool  # the row below it is in another group
-    told: RowDetails
-
-
-@dataclass(frozen=True, kw_only=True)
-class Whisker:
-    """An interval of mean Q placed on the common scale, in percent of its width."""
-
-    interval: Interval
-    left: float
-    width: float
-    middle: float
-
-
-@dataclass(frozen=True, kw_only=True)
 class Section:
-    """Everything the page shows of one phase."""
+    """Everything the page shows of one phase.
 
-    stem: str
-    title: str
-    made_at: str
-    frozen_at: str
-    lines: tuple[Line, ...]
-    has_methods: bool  # whether any row has information about its method
-    waiting: tuple[tuple[str, int, str], ...]  # team, submissions, time of the last one; values are not shown
-    waits: str
-    changes: tuple[Update, ...]  # newest first
+    Attributes:
+        details: Details of each row.
+        changes: The newest updates, newest first.
+        older: The other updates.
+        whiskers: Intervals with the left end, width and middle of their bar on a common scale, in percent.
+        heat: Per row and task, the step of the color scale; -1 for a negative Q.
+    """
+
+    phase: ShownPhase
+    details: tuple[RowDetails, ...]
+    changes: tuple[Update, ...]
     older: tuple[Update, ...]
-    evolution: Evolution | None
     submissions: Submissions | None
-    rules: tuple[str, ...]
-    unlocked: Unlocked
-    whiskers: tuple[Whisker, ...]
-    heat: tuple[tuple[int, ...], ...]  # per row and task: the step of the color scale, -1 for a negative Q
-    widest: float
+    whiskers: tuple[tuple[Interval, float, float, float], ...]
+    heat: tuple[tuple[int, ...], ...]
 
 
 def render_page(site: Site, phases: Sequence[ShownPhase]) -> bytes:
     """Return the page; equal sites give equal bytes."""
     sections = [_section(phase) for phase in phases]
-    begun = [section.stem for section in sections if section.lines or section.waiting]
+    begun = [phase.stem for phase in phases if phase.rows or phase.waiting]
     script = asset("page.js")
     page = templates().get_template("page.html.j2")
     return page.render(
@@ -84,107 +59,70 @@ def render_page(site: Site, phases: Sequence[ShownPhase]) -> bytes:
         ],
         repository=site.repository,
         sections=sections,
-        first=begun[-1] if begun else (sections[0].stem if sections else ""),
+        first=(begun or [phase.stem for phase in phases[:1]] or [""])[-1],
         style=asset("page.css"),
         dark=asset("dark.css"),
         script=script,
         summary=_summary(phases),
         icon=base64.b64encode(asset("icon.svg").encode()).decode(),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        show=display_name,
+        waiting_sentence=waiting_sentence,
     ).encode()
 
 
 def _summary(phases: Sequence[ShownPhase]) -> str:
     """Return one sentence about the page for link previews; it does not name the leader."""
-    told = []
+    facts = []
     for phase in phases:
         title = display_name(phase.site.title)
         if phase.board is not None:
             entries = count_of(len(phase.rows), "entry", "entries")
-            told.append(f"{title}: {entries}, last change {minute(phase.board.made_at)}")
+            facts.append(f"{title}: {entries}, last change {minute(phase.board.made_at)}")
         elif phase.waiting:
-            told.append(f"{title}: {count_of(len(phase.waiting), 'team')}, ranks at the end")
-    return f"{'; '.join(told)}." if told else "No submission has been scored yet."
+            facts.append(f"{title}: {count_of(len(phase.waiting), 'team')}, ranks at the end")
+    return f"{'; '.join(facts)}." if facts else "No submission has been scored yet."
 
 
 def _section(phase: ShownPhase) -> Section:
-    site, board, shown = phase.site, phase.board, phase.unlocked
-    changes = updates(site.history) if board else ()
-    details = row_details(site, phase.rows, shown.intervals, shown.replicates)
+    history = phase.site.history if phase.board else ()
+    changes, open_ = updates(history), phase.unlocked
     return Section(
-        stem=phase.stem,
-        title=site.title,
-        made_at=minute(board.made_at) if board else "",
-        frozen_at=minute(site.frozen_at) if site.frozen_at else "",
-        lines=_lines(phase.rows, details),
-        has_methods=any(row.has_method for row in phase.rows),
-        waiting=tuple(
-            (team.team, team.submissions, minute(team.last_submitted_at)) for team in phase.waiting or ()
-        ),
-        waits=waiting_sentence(len(phase.waiting or ())),
+        phase=phase,
+        details=row_details(phase.site, phase.rows, open_.intervals, open_.replicates),
         changes=changes[:CHANGES],
         older=changes[CHANGES:],
-        evolution=phase.evolution,
-        submissions=submissions(site.history) if board else None,
-        rules=phase.rules,
-        unlocked=shown,
-        whiskers=_whiskers(shown.intervals),
-        heat=_heat(shown),
-        widest=max((task.weight for task in shown.tasks), default=1.0) or 1.0,
+        submissions=submissions(history),
+        whiskers=_whiskers(open_.intervals),
+        heat=_heat(open_),
     )
 
 
-def _lines(rows: Sequence[Row], details: Sequence[RowDetails]) -> tuple[Line, ...]:
-    best = max((float(row.q_text) for row in rows), default=0.0)
-    lines = []
-    for place, (row, told) in enumerate(zip(rows, details, strict=True), 1):
-        lines.append(
-            Line(
-                told=told,
-                row=row,
-                movement=movement(row),
-                last=minute(row.last_submitted_at),
-                last_stamp=stamp(row.last_submitted_at),
-                share=round(max(float(row.q_text), 0.0) / best, 3) if best > 0 else 0.0,
-                ends_group=place < len(rows) and rows[place].group != row.group,
-            )
-        )
-    return tuple(lines)
-
-
-def _whiskers(intervals: tuple[Interval, ...]) -> tuple[Whisker, ...]:
-    ends = [float(end) for one in intervals if one.q for end in one.q] + [
-        float(one.row.q_text) for one in intervals
+def _whiskers(intervals: Sequence[Interval]) -> tuple[tuple[Interval, float, float, float], ...]:
+    """Place intervals of mean Q on a common scale; one that is not known is a point."""
+    ends = [
+        (float(left), float(right), float(one.row.q_text))
+        for one in intervals
+        for left, right in [one.q or (one.row.q_text, one.row.q_text)]
     ]
-    if not ends:
-        return ()
-    low, span = min(ends), (max(ends) - min(ends)) or 1.0
-    whiskers = []
-    for one in intervals:
-        left, right = (float(end) for end in one.q) if one.q else (float(one.row.q_text),) * 2
-        whiskers.append(
-            Whisker(
-                interval=one,
-                left=round((left - low) / span * 100, 1),
-                width=round((right - left) / span * 100, 1),
-                middle=round((float(one.row.q_text) - low) / span * 100, 1),
-            )
-        )
-    return tuple(whiskers)
-
-
-def _heat(shown: Unlocked) -> tuple[tuple[int, ...], ...]:
-    """Return the color step of every row and task, on a scale from zero to the highest Q of all tasks (paper, Fig. 3)."""
-    top = max((max(task.quality, default=0.0) for task in shown.tasks), default=0.0)
+    low = min(map(min, ends), default=0.0)
+    span = max(map(max, ends), default=0.0) - low or 1.0
     return tuple(
-        tuple(
-            -1
-            if task.quality[place] < 0
-            else int(min(task.quality[place] / top, 0.999) * _HEAT_STEPS)
-            if top > 0
-            else 0
-            for task in shown.tasks
+        (
+            one,
+            round((left - low) / span * 100, 1),
+            round((right - left) / span * 100, 1),
+            round((middle - low) / span * 100, 1),
         )
-        for place in range(len(shown.rows))
+        for one, (left, right, middle) in zip(intervals, ends, strict=True)
     )
+
+
+def _heat(unlocked: Unlocked) -> tuple[tuple[int, ...], ...]:
+    """Return the color step of every row and task, on a scale from zero to the highest Q of all tasks (paper, Fig. 3)."""
+    columns = [task.quality for task in unlocked.tasks]
+    top = max((max(column, default=0.0) for column in columns), default=0.0)
+
+    def step(q: float) -> int:
+        return -1 if q < 0 else int(min(q / top, 0.999) * _HEAT_STEPS) if top > 0 else 0
+
+    return tuple(tuple(map(step, row)) for row in zip(*columns, strict=True))

@@ -84,7 +84,9 @@ def report_page(report: Document) -> str:
     scale = {task: max(abs(row["q"][task]) for row in rows) or 1.0 for task in (rows[0]["q"] if rows else ())}
     heat = [{task: round(score / scale[task], 3) for task, score in row["q"].items()} for row in rows]
     teams = {row["submission"]: row["team"] for row in rows}
-    return templates().get_template("report.html.j2").render(report=report, teams=teams, heat=heat)
+    made_at = datetime.fromisoformat(report["made_at"])
+    page = templates().get_template("report.html.j2")
+    return page.render(report=report, made_at=made_at, teams=teams, heat=heat)
 
 
 def _figures(phase: PhaseSnapshot, assessment: Assessment, places: Sequence[TaskPlace]) -> Document:

@@ -57,7 +57,7 @@ def test_moves_are_drawn_by_kind() -> None:
     ]
     chart = drawn(phase_site(first, board(rows, sequence=2, triggers=(3,))))
     assert [
-        (lane.team, moves(lane.own), moves(lane.passive), lane.dots.count("M")) for lane in chart.lanes
+        (lane.row.team, moves(lane.own), moves(lane.passive), lane.dots.count("M")) for lane in chart.lanes
     ] == [
         ("B", 1, 0, 2),
         ("A", 0, 1, 1),
@@ -85,7 +85,7 @@ def test_long_histories_are_thinned(updates: int) -> None:
     phase = moving_site(updates).phases[0]
     chart = drawn(phase)
     assert chart.updates == updates
-    assert [lane.team for lane in chart.lanes] == [row.team for row in phase.history[-1].standings]
+    assert [lane.row.team for lane in chart.lanes] == [row.team for row in phase.history[-1].standings]
     xs = {
         int(x)
         for lane in chart.lanes
@@ -101,7 +101,7 @@ def test_many_entries() -> None:
     rows = [standing(rank, q_mean=-0.001 * rank) for rank in range(1, 1001)]
     phase = phase_site(board(rows), board(rows[::-1], sequence=2), board(rows, sequence=3))
     chart = drawn(phase)
-    assert (chart.shown, chart.total) == (LANES, 1000)
+    assert (len(chart.lanes), chart.total) == (LANES, 1000)
     assert f"the first {LANES} of 1000 entries" in chart.summary
     assert chart.height < 700
 

@@ -215,7 +215,7 @@ def test_bytes_do_not_depend_on_the_process() -> None:
 
 
 def test_history_is_only_appended_to() -> None:
-    """A new board adds a line; existing bytes stay, even if a person or an older worker wrote them."""
+    """A new board adds a line; existing bytes stay, even if a person wrote them."""
     site = moving_site(6)
     grown = replace(
         site, phases=(replace(site.phases[0], history=moving_site(7).phases[0].history), site.phases[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 from collections.abc import Iterator
 from functools import cache
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 import typer
 
-from worker.cli import app, command_docs
+from worker.cli import app
 from worker.participant.application import app as checker
 
 ROOT = Path(__file__).parents[2]
@@ -97,13 +98,12 @@ def test_a_wrong_line_is_found(text: str, expected: str | None) -> None:
     assert fault(program, words) == expected
 
 
-def test_the_page_on_the_command_line_is_up_to_date() -> None:
-    """The page matches the commands; `python -m worker.cli.command_docs` regenerates it."""
-    assert command_docs.PLACE.read_text(encoding="utf-8") == command_docs.document()
-    assert command_docs.main(["--check"]) == 0
-    text = command_docs.document()
-    for path in command_docs.commands():
-        assert f"# neuco-worker {' '.join(path)}\n" in text
+def test_the_pages_of_commands_and_keys_are_up_to_date() -> None:
+    """The pages match commands and configuration; `python docs/reference.py` writes them again."""
+    reference = runpy.run_path(str(ROOT / "docs" / "reference.py"))
+    for page, text in (("cli", reference["commands"]()), ("configuration", reference["configuration"]())):
+        assert (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") == text
+        assert len(text.split()) > 1000
 
 
 def test_every_page_can_be_reached() -> None:

@@ -18,7 +18,7 @@ from worker.challenge.context import Context
 from worker.evalai import Retry
 from worker.runtime import Act, Runner, UnrecordedAct
 from worker.runtime.user_agent import USER_AGENT
-from worker.state import Alert, Transaction
+from worker.state import Alert, Transaction, alert_code
 
 TIMEOUT_S = (5.0, 10.0)  # for connecting and for each read
 GIVEN_UP_S = 20.0  # in total
@@ -174,7 +174,7 @@ class TellTrouble(UnrecordedAct[Configuration, None]):
 
     def perform(self, resource: Configuration) -> None:
         """Post the error."""
-        send(resource, self._error.message, self._error.code)
+        send(resource, self._error.message, alert_code(self._error.code))
 
     def recorded(self, result: None, now: datetime) -> None:
         """Note that it was sent; if the failure has ended meanwhile, a later one is reported again."""
@@ -217,7 +217,7 @@ def send(configuration: Configuration, text: str, code: str) -> str:
     if not 200 <= answer.status_code < 300:
         raise InfrastructureError(
             f"The alert webhook answered {answer.status_code}.",
-            cure="Check alerts.webhook. If the address was revoked, create a new one.",
+            cure="Check alerts.webhook. If the address was revoked, create a new webhook, store its address, and restart the worker.",
             code="alerts.refused",
         )
     return f"{answer.status_code} {answer.text[:ANSWER_SHOWN]}".strip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from worker.state.alert_codes import ALERT_CODES, alert_code
 from worker.state.cycles import Completed
 from worker.state.leadership import Deposed, Leader
 from worker.state.lock import LeaderLock, leader_lock
@@ -23,6 +24,7 @@ from worker.state.wanted_files import WantedFile
 
 __all__ = [
     "ACTIVE",
+    "ALERT_CODES",
     "ANSWERED",
     "ATTESTED",
     "COUNTED",
@@ -48,6 +50,7 @@ __all__ = [
     "SubmissionRow",
     "Transaction",
     "WantedFile",
+    "alert_code",
     "is_host_team",
     "leader_lock",
     "status",

@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from worker.state import schema
+from worker.state.alert_codes import alert_code
 from worker.state.rows import Alert, AuditStep
 from worker.state.table import Tables
 
@@ -21,7 +22,8 @@ class Notices(Tables):
     """Methods for alerts, the audit trail and facts."""
 
     def raise_alert(self, key: str, code: str, text: str, *, now: datetime) -> None:
-        """Raise an alert about something that needs a person."""
+        """Raise an alert about something that needs a person, under a code that the runbook explains."""
+        code = alert_code(code)
         table = schema.alerts
         row = self._connection.execute(sa.select(table).where(table.c.key == key)).first()
         if row is None:

@@ -20,14 +20,16 @@ from worker.cli import app
 
 DOCS = Path(__file__).parent
 LIMITS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
-HELP = re.compile(r"(\*\*Options\*\*:\n\n)?\* `(-h, )?--help`: .*\n\n?")
+HELP = r"\* `(?:-h, )?--help`: .*\n"
+LEFT_OUT = re.compile(rf"\*\*Options\*\*:\n\n{HELP}\n|{HELP}|\*\*Commands\*\*:\n\n(?:\* .*\n)+\n")
+"""The option --help, and lists of commands, which have headings of their own."""
 
 
 def commands() -> str:
     """Return the page on the command line."""
     root = typer.main.get_command(app)
     page = get_docs_for_click(obj=root, ctx=typer.Context(root), name="neuco-worker", title="Command line")
-    return HELP.sub("", page).strip() + "\n"
+    return LEFT_OUT.sub("", page).strip() + "\n"
 
 
 def configuration() -> str:

@@ -109,7 +109,7 @@ def rank_runs(output_dir: Path, phase: str) -> PhaseRuns:
         reasons = "; ".join(f"{name} {reason}" for name, reason in left_out[:5]) or "no run has a score"
         raise OrganizerError(
             f"{folder} does not contain a complete run: {reasons}.",
-            cure="Set --output_dir and --phase to those of the runs, or score embeddings on all tasks with `neuco-worker score`.",
+            cure="Name the folder and the phase of the runs, or score embeddings on all tasks with `neuco-worker score`.",
             code="runs.none_complete",
         )
     return PhaseRuns(

@@ -109,8 +109,6 @@ def parse_settings(document: object) -> StandaloneSettings:
     raw = {str(key): value for key, value in document.items()}
     values = dict(raw)
     warnings: list[str] = []
-    if "store_models" in values:  # its name in older versions
-        values.setdefault("store_probes", values.pop("store_models"))
     params = values.get("probe_params") or {}
     if not isinstance(params, Mapping):
         raise _wrong("probe_params", params, "keys with values, such as epochs: 20")

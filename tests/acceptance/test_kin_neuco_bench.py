@@ -205,7 +205,7 @@ def test_standardization_runs_over_the_union_of_all_label_files(
     assert alone["warnings"] == []
 
 
-def test_summarize_ranks_complete_runs(small_case: Callable[..., Path], tmp_path: Path) -> None:
+def test_rank_ranks_complete_runs(small_case: Callable[..., Path], tmp_path: Path) -> None:
     """Runs that lack a score for a task of the phase are left out, and the CSV lists the best run first, in NeuCo-Bench's columns."""
     results = tmp_path / "results"
     for name, scores in {
@@ -218,7 +218,7 @@ def test_summarize_ranks_complete_runs(small_case: Callable[..., Path], tmp_path
         folder.mkdir(parents=True)
         document = {"experiment": name, "task_q_scores": scores, "task_acc_scores": {"a": 0.5}}
         (folder / "results_summary.json").write_text(json.dumps(document))
-    assert guarded(["summarize", "--output_dir", str(results), "--phase", "dev"]) == 0
+    assert guarded(["rank", str(results), "--phase", "dev"]) == 0
     [path] = (results / "leaderboards" / "dev").glob("leaderboard_*.csv")
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -413,4 +413,4 @@ def test_a_size_study_scores_the_first_dimensions(
     assert document["sizes"][1]["task_q_scores"] == full["task_q_scores"]
     runs = {path.name.rsplit("_", 2)[0] for path in (tmp_path / "study" / "dev").iterdir()}
     assert runs == {"mine_2d", "mine_6d", "mine_sizes"}
-    assert guarded(["summarize", "--output_dir", str(tmp_path / "study"), "--phase", "dev"]) == 0
+    assert guarded(["rank", str(tmp_path / "study"), "--phase", "dev"]) == 0

@@ -352,19 +352,3 @@ def test_results_go_out_in_neurobenchs_layout(
     assert even["system"]["latency_ms"] > 0
     assert guarded(["export", "neurobench", str(run), "--output", str(tmp_path / "out")]) == 0
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["even.json", "ink.json"]
-
-
-def test_the_task_registry_is_neurobenchs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """`task list --json` prints NeuroBench's keys for each task: dataset, input shape, classes, metric and baseline."""
-    tasks = Path(shutil.copytree(EXAMPLE / "tasks", tmp_path / "tasks"))
-    shutil.copy(EXAMPLE / "labels" / "ink__regr.csv", tasks)
-    assert guarded(["task", "list", str(tasks), "--json"]) == 0
-    registry = json.loads(capsys.readouterr().out)["tasks"]
-    expected = json.loads((KIN / "neurobench" / "task.json").read_text())
-    for entry in registry.values():
-        same_shape(expected, entry)
-    assert registry["even"]["input_shape"] == [16]
-    assert registry["even"]["n_classes"] == 2
-    assert registry["even"]["baseline_accuracy"] == 0.609473
-    assert registry["ink"]["metric"] == "r2"
-    assert guarded(["task", "list", str(tasks)]) == 0

@@ -24,7 +24,6 @@ ANYWHERE = (
     "bundle new",
     f"validate good.csv --ids ids.txt --dim {DIM}",
     f"template empty.csv --ids ids.txt --dim {DIM}",
-    "plan --submissions 20 --days 1 --tasks 2 --folds 4",
     "rank table.csv",
     "demo --dir played --phase dev --entries 2 --folds 2",
 )
@@ -44,7 +43,6 @@ AFTER = (
     "challenge pause",
     "challenge drain",
     "challenge resume",
-    "challenge audit",
     "challenge backup saved.tar.gz",
     "board freeze --phase dev",
     "board freeze --phase eval",
@@ -58,7 +56,6 @@ LASTING = ("sandbox --port 0 --json", "run")
 OTHERS = {
     "challenge mark-restored": "for a database server, which needs an extra",
     "challenge retry": "for a submission that waits",
-    "alerts test": "for a webhook",
     "sandbox submit": "for a sandbox that listens",
 }
 """Commands that this module does not run, and the reason for each."""

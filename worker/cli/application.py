@@ -11,11 +11,9 @@ from typer.exceptions import TyperException
 
 from scoring.errors import InfrastructureError, NeucoError
 from scoring.printable import printable_lines
-from worker.cli.alerts import alerts
 from worker.cli.board import board
 from worker.cli.bundle import bundle
 from worker.cli.challenge import challenge
-from worker.cli.commands import Commands, Group
 from worker.cli.compare import compare
 from worker.cli.compile import compile_code
 from worker.cli.demo import demo
@@ -23,7 +21,6 @@ from worker.cli.doctor import doctor
 from worker.cli.exchange import export_results, import_results
 from worker.cli.fairness import commit, reveal, verify
 from worker.cli.init import init
-from worker.cli.plan import plan
 from worker.cli.rank import rank
 from worker.cli.rehearse import rehearse
 from worker.cli.run import once, run
@@ -31,7 +28,6 @@ from worker.cli.sandbox import sandbox
 from worker.cli.score import score
 from worker.cli.status import status
 from worker.cli.submissions import submissions
-from worker.cli.summarize import summarize
 from worker.cli.task import task
 from worker.participant.template import template
 from worker.participant.validate import validate
@@ -46,10 +42,9 @@ SECTIONS: dict[str, dict[str, Any]] = {
     "For organizers: set up a challenge": {
         "init": init,
         "bundle": bundle,
-        "task": task,
         "doctor": doctor,
         "rehearse": rehearse,
-        "plan": plan,
+        "task": task,
     },
     "For organizers: run it": {
         "run": run,
@@ -58,7 +53,6 @@ SECTIONS: dict[str, dict[str, Any]] = {
         "submissions": submissions,
         "board": board,
         "challenge": challenge,
-        "alerts": alerts,
     },
     "For participants, and anyone who wants to check a challenge": {
         "validate": validate,
@@ -68,43 +62,30 @@ SECTIONS: dict[str, dict[str, Any]] = {
     "For researchers": {
         "score": score,
         "compare": compare,
-        "summarize": summarize,
         "rank": rank,
         "import": import_results,
         "export": export_results,
     },
-    "To try it, and to install it": {"demo": demo, "sandbox": sandbox, "compile": compile_code},
+    "To try it": {"demo": demo, "sandbox": sandbox},
 }
-"""Every command and group of commands, by audience and in the order of work."""
+"""Every command and group of commands, by audience and in the order of work; only ``compile`` is hidden."""
 
-RENAMED = {
-    ("warm",): ("compile",),
-    ("board", "rename"): ("challenge", "rename-team"),
-    ("challenge", "restored"): ("challenge", "mark-restored"),
-    ("challenge", "verify"): ("verify",),
-}
-"""Command names of an earlier version, which still work."""
-
-
-class Program(Group):
-    """The commands of the program, in their sections."""
-
-    sections = tuple((heading, tuple(commands)) for heading, commands in SECTIONS.items())
-
-
-app = Commands(
+app = typer.Typer(
     name="neuco-worker",
-    cls=Program,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
 )
-for commands in SECTIONS.values():
+for heading, commands in SECTIONS.items():
     for name, command in commands.items():
-        if isinstance(command, Commands):
-            app.add_typer(command, name=name)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name, rich_help_panel=heading)
         else:
-            app.command(name)(command)
+            app.command(name, rich_help_panel=heading)(command)
+app.command("compile", hidden=True)(compile_code)
 for step in (commit, reveal):
-    challenge.command()(step)
+    challenge.command(rich_help_panel="What anyone can check")(step)
 
 
 def _say_version(asked: bool) -> None:
@@ -126,7 +107,8 @@ def _program(
     """Run hidden-task embedding challenges: score submissions from EvalAI and publish a dynamic-rank leaderboard.
 
     `neuco-worker COMMAND --help` explains a command, with an example. The commands for organizers that take --config use
-    ./challenge.yaml by default, or the file that the environment variable NEUCO_CHALLENGE names.
+    ./challenge.yaml by default or, if there is none, the file that the environment variable NEUCO_CHALLENGE names. The exit status is 0
+    if the command succeeded, 1 if it failed, and 2 if its usage, the configuration or the credentials are wrong.
     """
 
 
@@ -140,7 +122,6 @@ def guarded(arguments: list[str]) -> int:
 
     With that environment variable, an unexpected error shows one; this is for developers.
     """
-    arguments = _present_names(arguments)
     try:
         status = int(app(arguments, standalone_mode=False) or 0)
         if status != INTERRUPTED:
@@ -173,17 +154,6 @@ def guarded(arguments: list[str]) -> int:
             code="unexpected",
         )
         return _ended(unexpected, arguments)
-
-
-def _present_names(arguments: list[str]) -> list[str]:
-    """Replace an earlier name of a command with the present one, and say so, except in systemd's journal."""
-    for old, new in RENAMED.items():
-        if tuple(arguments[: len(old)]) == old:
-            if "JOURNAL_STREAM" not in os.environ:
-                told = f"`{' '.join(old)}` is now called `{' '.join(new)}`; the old name will be removed in the next version."
-                print(f"neuco-worker: {told}", file=sys.stderr)
-            return [*new, *arguments[len(old) :]]
-    return arguments
 
 
 def _ended(error: NeucoError, arguments: list[str]) -> int:

@@ -8,11 +8,10 @@ from typing import Annotated
 
 import typer
 
-from worker.cli.commands import Commands
 from worker.cli.options import ConfigOption, JsonOption
 from worker.cli.progress import progress_bar
 
-board = Commands(name="board", help="Show, publish, report on and close the boards.")
+board = typer.Typer(no_args_is_help=True, help="Show, publish, report on and close the boards.")
 
 PhaseOption = Annotated[str, typer.Option("--phase", help="Codename of the phase.", show_default=False)]
 
@@ -32,9 +31,9 @@ def show(
 ) -> None:
     """Show the latest boards in the terminal, as participants see them.
 
-    Example: neuco-worker board show --phase dev --config challenge.yaml
-
-    Example: neuco-worker board show --awards --phase eval --config challenge.yaml
+    Example: `neuco-worker board show --phase dev --config challenge.yaml
+    `
+    Example: `neuco-worker board show --awards --phase eval --config challenge.yaml`
     """
     from worker.organizer import listing
     from worker.organizer.session import open_session
@@ -83,9 +82,9 @@ def publish(
 ) -> None:
     """Compute and push the boards now. A running worker does this on request, and the command waits for it.
 
-    Example: neuco-worker board publish --config challenge.yaml
-
-    Example: neuco-worker board publish --preview ./preview --config challenge.yaml
+    Example: `neuco-worker board publish --config challenge.yaml
+    `
+    Example: `neuco-worker board publish --preview ./preview --config challenge.yaml`
     """
     from worker.organizer import board_by_hand
     from worker.organizer.session import open_session
@@ -120,7 +119,7 @@ def report(
     Near copies are embeddings of different teams that differ only by noise, scale or a rotation. Finding them takes about as long as
     reading all files once.
 
-    Example: neuco-worker board report --phase dev --out ./report --config challenge.yaml
+    Example: `neuco-worker board report --phase dev --out ./report --config challenge.yaml`
     """
     from leaderboard.ranking import from_json
     from leaderboard.report import report as make_report
@@ -170,7 +169,7 @@ def freeze(
 
     With `shown: at_end`, the command first waits until all submissions so far are answered. Then the values and ranks are shown.
 
-    Example: neuco-worker board freeze --phase dev --reason "the phase has ended" --config challenge.yaml
+    Example: `neuco-worker board freeze --phase dev --reason "the phase has ended" --config challenge.yaml`
     """
     from worker.organizer import board_by_hand
     from worker.organizer.session import open_session

@@ -16,7 +16,7 @@ def bundle(
 
     Run it whenever you have changed texts, dates or challenge.yaml. If DIR/bundle does not exist, the command creates it first.
 
-    Example: neuco-worker bundle my-challenge
+    Example: `neuco-worker bundle my-challenge`
     """
     from worker.organizer import scaffold
     from worker.organizer.bundle import LEADERBOARD

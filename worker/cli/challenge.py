@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from scoring.printable import count_of
-from worker.cli.commands import Commands, Group
 from worker.cli.options import ConfigOption
 from worker.cli.progress import progress_bar
 
@@ -17,25 +15,11 @@ if TYPE_CHECKING:
     from worker.organizer.session import OrganizerSession
 
 
-class ChallengeCommands(Group):
-    """The commands of a challenge, in sections."""
+challenge = typer.Typer(no_args_is_help=True, help="Correct and control a running challenge.")
 
-    sections = (
-        (
-            "Scores, and who counts",
-            ("rescore", "rules", "retry", "choose", "disqualify", "rename-team"),
-        ),
-        ("The worker", ("pause", "resume", "drain")),
-        ("Records and copies", ("audit", "backup", "restore", "mark-restored")),
-        ("What anyone can check", ("commit", "reveal")),
-    )
-
-
-challenge = Commands(
-    name="challenge",
-    cls=ChallengeCommands,
-    help="Correct and control a running challenge. `challenge audit` prints a record of everything that was done.",
-)
+SCORES = "Scores, and who counts"
+WORKER = "The worker"
+COPIES = "Copies"
 
 Reason = Annotated[
     str, typer.Option("--reason", help="The reason, which the reveal publishes.", show_default=False)
@@ -43,7 +27,7 @@ Reason = Annotated[
 Pk = Annotated[int, typer.Argument(help="EvalAI's submission number.", show_default=False)]
 
 
-@challenge.command()
+@challenge.command(rich_help_panel=SCORES)
 def rescore(
     *,
     config: ConfigOption,
@@ -61,7 +45,7 @@ def rescore(
     Without --yes, it only shows what would be done and how long it would take. If it is interrupted, run it again: it continues where it
     stopped. Files that are no longer stored are downloaded from EvalAI again, and used only if their content has not changed.
 
-    Example: neuco-worker challenge rescore --reason "a label was wrong" --config challenge.yaml --yes
+    Example: `neuco-worker challenge rescore --reason "a label was wrong" --config challenge.yaml --yes`
     """
     from worker.organizer.rescoring import carry_out, make_plan
     from worker.organizer.session import open_session
@@ -104,7 +88,7 @@ def rescore(
             print(f"  Done: {count_of(changed, 'answer')} changed; the worker posts what changed.{follows}")
 
 
-@challenge.command()
+@challenge.command(rich_help_panel=SCORES)
 def rules(
     *,
     config: ConfigOption,
@@ -117,7 +101,7 @@ def rules(
     hidden_teams. The next board uses the new rules. Boards of closed phases do not change; posted answers change only if you switch
     `selection: ladder` or `shown: at_end` on or off.
 
-    Example: neuco-worker challenge rules --reason "announced on 1 June" --config challenge.yaml
+    Example: `neuco-worker challenge rules --reason "announced on 1 June" --config challenge.yaml`
     """
     from worker.fairness.recording import record_rules
     from worker.organizer.session import open_session
@@ -134,11 +118,11 @@ def rules(
             print(f"{codename}: {told}{closed}")
 
 
-@challenge.command()
+@challenge.command(rich_help_panel=SCORES)
 def choose(pk: Pk, *, config: ConfigOption, reason: Reason) -> None:
     """Choose the submission that counts for its team. The phase must have `selection: chosen`.
 
-    Example: neuco-worker challenge choose 123 --reason "requested by the team before the deadline" --config challenge.yaml
+    Example: `neuco-worker challenge choose 123 --reason "requested by the team before the deadline" --config challenge.yaml`
     """
     from worker.organizer import decisions
     from worker.organizer.session import open_session
@@ -148,7 +132,7 @@ def choose(pk: Pk, *, config: ConfigOption, reason: Reason) -> None:
     print(f"Submission {pk} now counts for its team.{closed}")
 
 
-@challenge.command()
+@challenge.command(rich_help_panel=SCORES)
 def disqualify(
     pk: Pk,
     *,
@@ -158,7 +142,7 @@ def disqualify(
 ) -> None:
     """Take a submission off the board. To remove it from EvalAI's own leaderboard too, use EvalAI's pages.
 
-    Example: neuco-worker challenge disqualify 123 --reason "used test data" --config challenge.yaml
+    Example: `neuco-worker challenge disqualify 123 --reason "used test data" --config challenge.yaml`
     """
     from worker.organizer import decisions
     from worker.organizer.session import open_session
@@ -175,7 +159,7 @@ def disqualify(
     print(f"Submission {pk} {'counts again' if undo else 'no longer counts'}.{hint}{closed}")
 
 
-@challenge.command()
+@challenge.command(rich_help_panel=SCORES)
 def rename_team(
     *,
     config: ConfigOption,
@@ -194,7 +178,7 @@ def rename_team(
 
     This cannot be undone. The name stays in earlier commits of the repository and in older lines of history.jsonl.
 
-    Example: neuco-worker challenge rename-team --team "Jane Doe" --as "Team 12" --reason "asked for by its members" --config challenge.yaml
+    Example: `neuco-worker challenge rename-team --team "Jane Doe" --as "Team 12" --reason "asked for by its members"`
     """
     from worker.organizer.renaming import rename
     from worker.organizer.session import open_session
@@ -205,14 +189,14 @@ def rename_team(
     print("Earlier commits and the older lines of history.jsonl still have the name.")
 
 
-@challenge.command()
+@challenge.command(rich_help_panel=SCORES)
 def retry(pk: Pk, *, config: ConfigOption) -> None:
     """Let a submission that is on hold or waiting for its next attempt continue without further waiting.
 
     Fix the cause first. A running worker continues with the submission within a minute. A submission that was already answered is not
     scored again; to score it again, re-run it at EvalAI as a host.
 
-    Example: neuco-worker challenge retry 123 --config challenge.yaml
+    Example: `neuco-worker challenge retry 123 --config challenge.yaml`
     """
     from worker.organizer import decisions
     from worker.organizer.session import open_session
@@ -250,11 +234,11 @@ def _mode(config: Path, mode: Literal["pause", "drain"] | None, action: str, sen
     print(sentence)
 
 
-@challenge.command()
+@challenge.command(rich_help_panel=WORKER)
 def pause(*, config: ConfigOption) -> None:
     """Stop scoring. Submissions are still received, and finished answers are still sent.
 
-    Example: neuco-worker challenge pause --config challenge.yaml
+    Example: `neuco-worker challenge pause --config challenge.yaml`
     """
     _mode(
         config,
@@ -264,11 +248,11 @@ def pause(*, config: ConfigOption) -> None:
     )
 
 
-@challenge.command()
+@challenge.command(rich_help_panel=WORKER)
 def drain(*, config: ConfigOption) -> None:
     """Finish the submissions that were received, and receive no more, before an upgrade or a move to another machine.
 
-    Example: neuco-worker challenge drain --config challenge.yaml
+    Example: `neuco-worker challenge drain --config challenge.yaml`
     """
     _mode(
         config,
@@ -281,30 +265,16 @@ def drain(*, config: ConfigOption) -> None:
     )
 
 
-@challenge.command()
+@challenge.command(rich_help_panel=WORKER)
 def resume(*, config: ConfigOption) -> None:
     """End a pause or a drain.
 
-    Example: neuco-worker challenge resume --config challenge.yaml
+    Example: `neuco-worker challenge resume --config challenge.yaml`
     """
     _mode(config, None, "resumed", "Resumed: submissions are received and scored again.")
 
 
-@challenge.command()
-def audit(*, config: ConfigOption) -> None:
-    """Print a record of all submissions, scores and decisions, with times, versions and hashes, as one JSON object per line.
-
-    Example: neuco-worker challenge audit --config challenge.yaml > audit.jsonl
-    """
-    from worker.organizer.auditing import records
-    from worker.organizer.session import open_session
-
-    with open_session(config) as session:
-        for record in records(session.store):
-            print(json.dumps(record, sort_keys=True))
-
-
-@challenge.command()
+@challenge.command(rich_help_panel=COPIES)
 def backup(
     archive: Annotated[
         Path,
@@ -321,7 +291,7 @@ def backup(
 
     The archive contains the secret and all submissions, so protect it like the secret. It does not contain tokens.
 
-    Example: neuco-worker challenge backup /backup/challenge.tar.gz --config challenge.yaml
+    Example: `neuco-worker challenge backup /backup/challenge.tar.gz --config challenge.yaml`
     """
     from worker.organizer.archiving import named, write_backup
     from worker.organizer.session import open_session
@@ -337,7 +307,7 @@ def backup(
     )
 
 
-@challenge.command()
+@challenge.command(rich_help_panel=COPIES)
 def restore(
     archive: Annotated[
         Path, typer.Argument(help="An archive that `challenge backup` wrote.", show_default=False)
@@ -346,7 +316,7 @@ def restore(
 ) -> None:
     """Unpack a backup into a new folder, and say which tokens and keys you still have to add.
 
-    Example: neuco-worker challenge restore /backup/challenge.tar.gz ./challenge
+    Example: `neuco-worker challenge restore /backup/challenge.tar.gz ./challenge`
     """
     from worker.challenge.configuration import load
     from worker.organizer.archiving import missing_secrets, read_backup
@@ -360,14 +330,14 @@ def restore(
     print(f"Next: neuco-worker doctor --config {place}")
 
 
-@challenge.command()
+@challenge.command(rich_help_panel=COPIES)
 def mark_restored(*, config: ConfigOption) -> None:
     """Record that a PostgreSQL state was restored from a dump. Run this before you start a worker on it.
 
     An alert will then name the submissions that were answered after the dump, and the public log of receipts continues correctly. After
     `challenge restore`, this is not needed.
 
-    Example: neuco-worker challenge mark-restored --config challenge.yaml
+    Example: `neuco-worker challenge mark-restored --config challenge.yaml`
     """
     from worker.organizer.archiving import mark_restored as mark
     from worker.organizer.session import open_session

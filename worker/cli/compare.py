@@ -44,7 +44,7 @@ def compare(
     If two runs have the same labels and splits, they are compared fold by fold, which makes the intervals narrower. The intervals reflect
     the random splits only, not new data.
 
-    Example: neuco-worker compare results/all/ours_20260314_120000 results/all/theirs_20260314_120500 --plot differences.png
+    Example: `neuco-worker compare results/all/ours_20260314_120000 results/all/theirs_20260314_120500 --plot differences.png`
     """
     from leaderboard.exchange import compare_runs, comparison_document
 

@@ -16,7 +16,7 @@ def compile_code(
     Run it once after each installation, as the user who runs the worker. The compiled code goes to NUMBA_CACHE_DIR if that is set, else
     to systemd's cache or state directory, else to the user's cache directory.
 
-    Example: NUMBA_CACHE_DIR=/var/cache/neuco-worker neuco-worker compile
+    Example: `NUMBA_CACHE_DIR=/var/cache/neuco-worker neuco-worker compile`
     """
     import structlog
 

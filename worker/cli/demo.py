@@ -56,7 +56,7 @@ def demo(
     a dev phase and then in an eval phase, five teams submit, publicly and privately, and the organizers add two baselines. In each
     phase, one file is faulty. At the end, everything is revealed, and checked with the repository alone.
 
-    Example: neuco-worker demo --dir my-demo
+    Example: `neuco-worker demo --dir my-demo`
     """
     from worker.cli.terminal import Console
     from worker.organizer.demo.demo import run_demo

@@ -6,19 +6,24 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scoring.errors import OrganizerError
+from scoring.printable import printable
 from worker.cli.options import ConfigOption, JsonOption
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
-    from worker.organizer.doctor import CheckOutcome, Level, Report
+    from worker.organizer.doctor import CheckOutcome, Cost, Level, Report
 
+TEST_TEXT = "This is a test: alerts of this challenge arrive here."
 GROUPS = {
     "configuration": "Configuration",
     "secret": "Secret and private files",
@@ -43,16 +48,27 @@ def doctor(
     show_all: Annotated[
         bool, typer.Option("--all", help="Show every check and what it found, not only problems.")
     ] = False,
+    alert: Annotated[
+        bool,
+        typer.Option(
+            "--alert", help="Only send a test alert to the webhook, and print the webhook's answer."
+        ),
+    ] = False,
     json_output: JsonOption = False,
 ) -> None:
     """Check everything that can be checked before launch, and say how to fix each problem.
 
-    The command changes nothing: it receives no submission, pushes nothing and posts nothing. Its output names hidden tasks, but never
-    shows a label. Exits with 1 if a check fails, and with 0 if there are only warnings.
+    Also shows what a submission to each phase costs on this machine. The command changes nothing: it receives no submission, pushes
+    nothing and posts nothing. Its output names hidden tasks, but never shows a label. Exits with 1 if a check fails or the webhook does
+    not accept the test alert, and with 0 if there are only warnings.
 
-    Example: neuco-worker doctor --config challenge.yaml
+    Example: `neuco-worker doctor --config challenge.yaml`
     """
     from worker.organizer.doctor import Level, examine
+
+    if alert:
+        _send_alert(config)
+        return
 
     def now() -> datetime:
         return datetime.now(UTC)
@@ -67,6 +83,24 @@ def doctor(
         _show(report, show_all=show_all)
     if report.level is Level.FAIL:
         raise typer.Exit(1)
+
+
+def _send_alert(config: Path) -> None:
+    """Send a test alert in the same way as the worker does."""
+    from worker.challenge.configuration import load
+    from worker.daemon import alerts
+
+    configuration = load(config)
+    if configuration.alerts.webhook is None:
+        raise OrganizerError(
+            "alerts.webhook is not set, so alerts appear only in the log and in `status`.",
+            cure="Create an incoming webhook (Slack, Mattermost), write its address into webhook.token,"
+            " and set alerts.webhook: file:./webhook.token",
+            code="alerts.no_webhook",
+        )
+    answer = alerts.send(configuration, TEST_TEXT, "alerts.test")
+    print(f"The webhook answered {printable(answer)}. Check that this alert has arrived:")
+    print(f"  [{printable(configuration.challenge.title)}] {TEST_TEXT} (alerts.test)")
 
 
 def _wait(seconds: float, why: str) -> None:
@@ -109,8 +143,28 @@ def _show(report: Report, *, show_all: bool) -> None:
             _list(console, heading, outcomes)
         elif outcomes:
             _sum_up(console, heading, outcomes)
+    if report.costs:
+        console.print(_costs(report.costs))
     more = "" if show_all else " Add --all to list them."
     console.print(f"\n{len(report.outcomes)} checks: {_counts(report.outcomes)}.{more}", style="bold")
+
+
+def _costs(costs: Mapping[str, Cost]) -> Table:
+    """Return a table of what a submission to each phase costs on this machine."""
+    from rich.table import Table
+
+    table = Table(title="\nA submission on this machine", title_justify="left")
+    for name in ("Phase", "Seconds", "An hour", "CSV file, MB", "Memory, GB"):
+        table.add_column(name, justify="left" if name == "Phase" else "right")
+    for codename, cost in costs.items():
+        table.add_row(
+            codename,
+            f"{cost.seconds:.1f}",
+            f"{3600 / cost.seconds:,.0f}",
+            f"{cost.csv_bytes / 1e6:.1f}",
+            f"{cost.memory_bytes / 1e9:.2f}",
+        )
+    return table
 
 
 def _tell(console: Console, outcome: CheckOutcome, level: Level) -> None:

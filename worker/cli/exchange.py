@@ -11,25 +11,12 @@ import typer
 
 from scoring.errors import OrganizerError
 from scoring.printable import count_of, printable_lines
-from worker.cli.commands import Commands
 
 if TYPE_CHECKING:
     import pandas as pd
 
-import_results = Commands(name="import", help="Read results of other benchmarks.")
-export_results = Commands(
-    name="export", help="Write results in the formats of other benchmarks.", no_args_is_help=True
-)
-
-
-@import_results.callback()
-def _import() -> None:
-    """Read results of other benchmarks."""
-
-
-@export_results.callback()
-def _export() -> None:
-    """Write results in the formats of other benchmarks."""
+import_results = typer.Typer(no_args_is_help=True, help="Read results of other benchmarks.")
+export_results = typer.Typer(no_args_is_help=True, help="Write results in the formats of other benchmarks.")
 
 
 @import_results.command("geobench")
@@ -68,7 +55,7 @@ def import_geobench(
 ) -> None:
     """Check, normalize, aggregate and rank GEO-Bench submissions. Exits with 1 if one of them is not valid.
 
-    Example: neuco-worker import geobench new_submission --normalizer normalizer.json --output board --comment verdict.md
+    Example: `neuco-worker import geobench new_submission --normalizer normalizer.json --output board --comment verdict.md`
     """
     from leaderboard.exchange import (
         board_files,
@@ -158,7 +145,7 @@ def export_geobench(
 
     With --config, the files show every hidden task of the challenge: keep them private until the reveal.
 
-    Example: neuco-worker export geobench new_submission --output_dir results --phase dev
+    Example: `neuco-worker export geobench new_submission --output_dir results --phase dev`
     """
     from leaderboard.exchange import rows_of_runs, write_submission
 
@@ -188,7 +175,7 @@ def export_neurobench(
 ) -> None:
     """Write results as NeuroBench JSON: correctness, complexity and system metrics, one document per task.
 
-    Example: neuco-worker export neurobench results/dev/mine_20260314_120000 --output neurobench
+    Example: `neuco-worker export neurobench results/dev/mine_20260314_120000 --output neurobench`
     """
     from leaderboard.exchange import neurobench_documents
 

@@ -49,9 +49,9 @@ def commit(
     The key signs everything that the challenge publishes. Replace it if others may have it, for example because a backup was lost. The old
     key signs the new one, and is not used after that.
 
-    Example: neuco-worker challenge commit --beacon "3 14 15 26 35 49" --config challenge.yaml
+    Example: `neuco-worker challenge commit --beacon "3 14 15 26 35 49" --config challenge.yaml`
 
-    Example: neuco-worker challenge commit --new-key --reason "a laptop with a backup was stolen" --config challenge.yaml
+    Example: `neuco-worker challenge commit --new-key --reason "a laptop with a backup was stolen" --config challenge.yaml`
     """
     from worker.organizer.committing import commit as make_commitment
     from worker.organizer.committing import renew_key
@@ -134,7 +134,7 @@ def reveal(
     Without --phase, it reveals every closed phase (`board freeze`). A phase that is still open is revealed only with --open. If you run the
     command again, it publishes only what has not been revealed yet.
 
-    Example: neuco-worker challenge reveal --phase dev --yes --config challenge.yaml
+    Example: `neuco-worker challenge reveal --phase dev --yes --config challenge.yaml`
     """
     from worker.organizer.board_by_hand import publish_now
     from worker.organizer.disclosure import disclose
@@ -216,7 +216,7 @@ def verify(
     (~), not revealed yet (?), contradicted (✗). The scores of all published submission files are recomputed. Exits with 1 if something is
     contradicted, and with 1 or 2 if the check itself fails.
 
-    Example: neuco-worker verify https://github.com/organizer/challenge-leaderboard
+    Example: `neuco-worker verify https://github.com/organizer/challenge-leaderboard`
     """
     from worker.fairness.verify import make_report, older_verdicts, verdicts
     from worker.fairness.verify.public import contents_in

@@ -58,7 +58,7 @@ def init(
 
     Asks for the most important settings unless you give them as options. Existing files are never overwritten.
 
-    Example: neuco-worker init my-challenge --title "Embed2Scale 2027" --phase dev --phase eval --folds 40 --folds 200 --dim 1024 --yes
+    Example: `neuco-worker init my-challenge --title "Embed2Scale 2027" --phase dev --phase eval --folds 40 --folds 200 --dim 1024 --yes`
     """
     from worker.organizer import scaffold
 

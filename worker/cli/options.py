@@ -53,7 +53,7 @@ ConfigOption = Annotated[
         help="The challenge's configuration file.",
         default_factory=Path,
         callback=_given_or_found,
-        show_default=f"./{HERE}, or what {NAMED_BY} names",
+        show_default=f"./{HERE}",
         metavar="FILE",
     ),
 ]
@@ -63,7 +63,7 @@ OptionalConfig = Annotated[
         "--config",
         "-c",
         help="The challenge's configuration file.",
-        show_default=f"./{HERE}, or what {NAMED_BY} names",
+        show_default=f"./{HERE}",
         metavar="FILE",
     ),
 ]

@@ -1,10 +1,11 @@
-"""``neuco-worker rank``: the dynamic rank of any table."""
+"""``neuco-worker rank``: the dynamic rank of a table, or of a phase's runs as NeuCo-Bench's ``summarize_runs`` computes it."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,19 +16,24 @@ from worker.cli.options import JsonOption
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.table import Table
 
+    from leaderboard.exchange import PhaseRuns
     from leaderboard.ranking import Ranking
 
 
 def rank(
-    table: Annotated[
+    source: Annotated[
         Path,
         typer.Argument(
-            help="CSV file: first column = entry, other columns = tasks, higher is better. Use - for standard input."
+            help="CSV file: first column = entry, other columns = tasks, higher is better; - is standard input. Or the folder of"
+            " `score`'s results.",
+            metavar="TABLE",
         ),
     ],
-    json_output: JsonOption = False,
+    *,
+    phase: Annotated[
+        str, typer.Option(help="With a folder: the group of runs, as given to `score` with --phase.")
+    ] = "all",
     ghost_task: Annotated[
         float,
         typer.Option(
@@ -36,25 +42,39 @@ def rank(
     ] = 0.0,
     baselines: Annotated[
         list[str] | None,
-        typer.Option(help="Name of a baseline, which gets no rank number; may be repeated."),
+        typer.Option(help="Name of a baseline, which gets no rank number; may be repeated.", metavar="NAME"),
     ] = None,
     baselines_weigh: Annotated[
         bool, typer.Option(help="Let baselines take part in the task weights and per-task ranks, or not.")
     ] = True,
+    json_output: JsonOption = False,
 ) -> None:
-    """Rank the entries of any table by dynamic rank: the mean of their ranks per task, weighted by how much scores differ on the task.
+    """Rank the entries of a table, or runs of `score`, by dynamic rank: their mean rank, weighted by how much scores differ on each task.
 
-    Example: neuco-worker rank results.csv --baselines "Averaging Baseline" --no-baselines-weigh
+    Of a folder, the complete runs of a phase are ranked, and the leaderboard is also written as CSV in NeuCo-Bench's columns.
+
+    Example: `neuco-worker rank results.csv --baselines "Averaging Baseline" --no-baselines-weigh`
+
+    Example: `neuco-worker rank results --phase dev`
     """
-    from leaderboard.exchange import rank_table, read_table, table_document
+    from leaderboard.exchange import rank_runs, rank_table, read_table, table_document
 
-    read = read_table(_text(table))
+    runs = rank_runs(source, phase) if source.is_dir() else None
+    table = read_table(_text(source)) if runs is None else runs.table
     names = tuple(baselines or ())
-    ranking = rank_table(read, ghost_task=ghost_task, baselines=names, baselines_weigh=baselines_weigh)
+    ranking = rank_table(table, ghost_task=ghost_task, baselines=names, baselines_weigh=baselines_weigh)
+    document = table_document(table, ranking)
+    if runs is not None:
+        runs = replace(runs, ranking=ranking)
+        path = write_leaderboard(runs, source, phase)
+        document["left_out"] = [{"run": name, "reason": reason} for name, reason in runs.left_out]
+        document["csv"] = str(path)
     if json_output:
-        print(json.dumps(table_document(read, ranking), indent=2, allow_nan=False))
+        print(json.dumps(document, indent=2, allow_nan=False))
+    elif runs is not None:
+        show_leaderboard(runs, path, names)
     else:
-        _show(read, ranking, names)
+        _show(table, ranking, names)
 
 
 def _text(path: Path) -> str:
@@ -73,38 +93,50 @@ def _text(path: Path) -> str:
         ) from error
 
 
-def standings(
-    title: str, scores: pd.DataFrame, ranking: Ranking, *, entry: str, baselines: Sequence[str] = ()
-) -> Table:
-    """Return ranked entries as a table for the terminal, the best first; ``entry`` heads the column of their names."""
-    from rich.table import Table
-    from rich.text import Text
+def write_leaderboard(runs: PhaseRuns, output_dir: Path, phase: str) -> Path:
+    """Write ``leaderboards/<phase>/leaderboard_<time>.csv`` and return its path."""
+    from leaderboard.exchange import leaderboard_csv
 
-    table = Table(title=title, title_justify="left")
-    for name in ("Rank", entry, "Weighted rank", "Mean"):
-        table.add_column(name, justify="left" if name == entry else "right")
-    for index in ranking.order:
-        name = str(scores.index[index])
-        table.add_row(
-            "–" if name in baselines else str(ranking.ranks[index]),
-            Text(name),  # a name is text, not markup
-            f"{ranking.weighted_ranks[index]:.3f}",
-            f"{ranking.means[index]:.3f}",
-        )
-    return table
+    now = datetime.now().astimezone()
+    path = output_dir / "leaderboards" / phase / f"leaderboard_{now:%Y%m%d_%H%M%S}.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(leaderboard_csv(runs), "utf-8")
+    return path
 
 
-def _show(scores: pd.DataFrame, ranking: Ranking, baselines: Sequence[str]) -> None:
+def show_leaderboard(runs: PhaseRuns, path: Path, baselines: tuple[str, ...] = ()) -> None:
+    """Print the ranking of runs, what was left out of it, and the path of the CSV."""
+    from worker.cli.terminal import Console
+
+    _show(runs.table, runs.ranking, baselines)
+    console = Console(highlight=False)
+    for name, reason in runs.left_out:
+        console.print(f"Left out: {name} {reason}.", markup=False, soft_wrap=True)
+    console.print(f"Leaderboard: {path}", markup=False, soft_wrap=True)
+
+
+def _show(scores: pd.DataFrame, ranking: Ranking, baselines: tuple[str, ...]) -> None:
     from rich.table import Table
     from rich.text import Text
 
     from worker.cli.terminal import Console
 
+    standings = Table(title="Standings", title_justify="left")
+    for name in ("Rank", "Entry", "Weighted rank", "Mean"):
+        standings.add_column(name, justify="left" if name == "Entry" else "right")
+    for index in ranking.order:
+        entry = str(scores.index[index])
+        standings.add_row(
+            "–" if entry in baselines else str(ranking.ranks[index]),
+            Text(entry),  # a name is text, not markup
+            f"{ranking.weighted_ranks[index]:.3f}",
+            f"{ranking.means[index]:.3f}",
+        )
     weights = Table(title="Task weights", title_justify="left")
     weights.add_column("Task")
     weights.add_column("Weight", justify="right")
     for task, weight in sorted(zip(scores.columns, ranking.weights, strict=True), key=lambda pair: -pair[1]):
         weights.add_row(Text(task), f"{weight:.4f}")
     console = Console()
-    console.print(standings("Standings", scores, ranking, entry="Entry", baselines=baselines))
+    console.print(standings)
     console.print(weights)

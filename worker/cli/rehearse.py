@@ -50,7 +50,7 @@ def rehearse(
     for the public random value of fairness.beacon, but uses a practice value. At the end, it closes, reveals and verifies the phases.
     Exits with 1 if something does not work as it should.
 
-    Example: neuco-worker rehearse --config challenge.yaml --data public.npz --folds 10
+    Example: `neuco-worker rehearse --config challenge.yaml --data public.npz --folds 10`
     """
     from worker.cli.terminal import Console
     from worker.organizer.rehearsal import rehearse as run_rehearsal

@@ -15,7 +15,7 @@ def run(*, config: ConfigOption) -> None:
     SIGHUP makes it read the configuration again. If EvalAI refuses the token, the worker keeps running, sends an alert and waits for a new
     token.
 
-    Example: neuco-worker run --config /etc/neuco-worker/challenge.yaml
+    Example: `neuco-worker run --config /etc/neuco-worker/challenge.yaml`
     """
     from worker.daemon import run as run_daemon
 
@@ -27,7 +27,7 @@ def once(*, config: ConfigOption) -> None:
 
     Exits with 0 only if every submission whose upload is finished was answered and the leaderboard was pushed.
 
-    Example: neuco-worker once --config challenge.yaml
+    Example: `neuco-worker once --config challenge.yaml`
     """
     from worker.daemon import once as drain
 

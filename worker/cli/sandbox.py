@@ -16,7 +16,6 @@ import typer
 from scoring.errors import OrganizerError
 from scoring.inputs.documents import read_yaml
 from scoring.printable import printable, printable_lines
-from worker.cli.commands import Commands
 
 if TYPE_CHECKING:
     from worker.sandbox import SandboxSettings
@@ -25,11 +24,7 @@ DEFAULT_TEAMS = ("Team Alice", "Team Bob")
 LOOK_EVERY_S = 1.0
 
 
-sandbox = Commands(
-    name="sandbox",
-    invoke_without_command=True,
-    no_args_is_help=False,
-)
+sandbox = typer.Typer(invoke_without_command=True)
 
 
 @sandbox.callback()
@@ -62,7 +57,7 @@ def serve(
 
     Prints what to write into a worker's configuration, and the tokens of the host and the teams.
 
-    Example: neuco-worker sandbox --config challenge.yaml --team "Team Alice"
+    Example: `neuco-worker sandbox --config challenge.yaml --team "Team Alice"`
     """
     from worker.sandbox import Sandbox
 
@@ -116,7 +111,7 @@ def submit(
 
     With --wait, it exits with 1 if the submission fails.
 
-    Example: neuco-worker sandbox submit embeddings.csv --phase dev --team "Team Alice" --wait
+    Example: `neuco-worker sandbox submit embeddings.csv --phase dev --team "Team Alice" --wait`
     """
     from worker.sandbox import PracticeTeam
 

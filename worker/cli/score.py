@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scoring.errors import OrganizerError
-from worker.cli.summarize import show_leaderboard
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from leaderboard.exchange import PhaseRuns
     from scoring.neuco_bench.configuration import StandaloneSettings
     from scoring.neuco_bench.run import Material, RunReport, Watcher
     from scoring.neuco_bench.sizes import SizePoint
@@ -133,9 +131,11 @@ def score(
     Some embeddings that a challenge would refuse are scored with a warning: missing values count as 0, samples without an embedding are
     left out, and embeddings with too few dimensions are padded with zeros.
 
-    Example: neuco-worker score --annotation_path labels --submission_file embeddings.csv --config config.yaml --phase dev
+    Example: `neuco-worker score --annotation_path labels --submission_file embeddings.csv --config config.yaml --phase dev`
     """
+    from leaderboard.exchange import rank_runs
     from scoring.neuco_bench.run import Inputs, read_material
+    from worker.cli.rank import show_leaderboard, write_leaderboard
     from worker.cli.terminal import Console
 
     shown, console = Console(highlight=False), Console(stderr=True, highlight=False)
@@ -159,14 +159,16 @@ def score(
         document, table = bench.document(report, folder), _results(report)
     else:
         folder, document, table = _study(bench, material, method, sizes, sample_values)
-    ranked = _ranked(output_dir, phase) if bench.settings.update_leaderboard else None
+    if bench.settings.update_leaderboard:
+        runs = rank_runs(output_dir, phase)
+        leaderboard = write_leaderboard(runs, output_dir, phase)
     if json_output:
         print(json.dumps(document, indent=2))
         return
     shown.print(table)
     shown.print(f"Results: {folder}", markup=False, soft_wrap=True)
-    if ranked is not None:
-        show_leaderboard(*ranked)
+    if bench.settings.update_leaderboard:
+        show_leaderboard(runs, leaderboard)
 
 
 def _settings(config: Path | None, folds: int | None, console: Console) -> StandaloneSettings:
@@ -264,14 +266,6 @@ def _study(
 def _warn(console: Console, warnings: Sequence[str]) -> None:
     for warning in warnings:
         console.print(f"Warning: {warning}", markup=False, soft_wrap=True)
-
-
-def _ranked(output_dir: Path, phase: str) -> tuple[PhaseRuns, Path]:
-    from leaderboard.exchange import rank_runs
-    from worker.cli.summarize import write_leaderboard
-
-    runs = rank_runs(output_dir, phase)
-    return runs, write_leaderboard(runs, output_dir, phase, now=datetime.now().astimezone())
 
 
 def _sizes(text: str) -> tuple[int, ...]:

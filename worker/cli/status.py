@@ -42,7 +42,7 @@ def status(
 
     It works without the EvalAI token, but then cannot show when the token expires.
 
-    Example: neuco-worker status --watch --config challenge.yaml
+    Example: `neuco-worker status --watch --config challenge.yaml`
     """
     from worker.challenge.configuration import load
     from worker.cli.terminal import Console

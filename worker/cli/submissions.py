@@ -37,7 +37,7 @@ def submissions(
     The numbers are those of EvalAI; the commands `challenge disqualify`, `choose` and `retry` expect them. A star marks the submissions
     that count on the latest board.
 
-    Example: neuco-worker submissions --phase dev --state held --config challenge.yaml
+    Example: `neuco-worker submissions --phase dev --state held --config challenge.yaml`
     """
     from worker.organizer import listing
     from worker.organizer.session import open_session

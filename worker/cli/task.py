@@ -1,4 +1,4 @@
-"""``neuco-worker task …``: make, check and list task packages."""
+"""``neuco-worker task …``: make and check task packages."""
 
 from __future__ import annotations
 
@@ -10,17 +10,14 @@ import typer
 
 from scoring.errors import OrganizerError
 from scoring.printable import printable, printable_lines
-from worker.cli.commands import Commands
 from worker.cli.options import JsonOption
 
 if TYPE_CHECKING:
     from scoring.neuco_bench.expectations import PackageCheck
-    from scoring.tasks import TaskPackage
 
-task = Commands(name="task", help="Make, check and list task packages.")
+task = typer.Typer(no_args_is_help=True, help="Make and check task packages.")
 
 TYPES = ("regr", "cls", "multiclass", "multilabel")
-METRICS = {"regr": "r2", "cls": "f1", "multiclass": "macro_f1", "multilabel": "macro_f1"}
 TEMPLATE = """\
 identifier: {identifier}        # name of the task; letters, digits, '_', '-' and '.'
 version: 1              # increase it when labels or settings change; then only this task is scored again
@@ -61,7 +58,7 @@ def new(
 ) -> None:
     """Make a task package from a label file, with a task.yaml to fill in.
 
-    Example: neuco-worker task new tasks/canopy --labels canopy__regr.csv
+    Example: `neuco-worker task new tasks/canopy --labels canopy__regr.csv`
     """
     from scoring.neuco_bench.expectations import fingerprint
     from scoring.neuco_bench.labels import read_labels
@@ -105,7 +102,7 @@ def check(
 ) -> None:
     """Check tasks: labels, splits, ceiling (the best score that noise permits), and the baseline's score. Exits with 1 if a check fails.
 
-    Example: neuco-worker task check tasks/canopy --ids ids/dev.txt --folds 200
+    Example: `neuco-worker task check tasks/canopy --ids ids/dev.txt --folds 200`
     """
     from scoring.inputs.identifiers import read_ids
     from scoring.neuco_bench.expectations import check_file, check_package
@@ -136,42 +133,6 @@ def check(
         raise typer.Exit(1)
 
 
-@task.command("list")
-def list_tasks(
-    folders: Annotated[list[Path], typer.Argument(help="Folders with tasks.", exists=True, file_okay=False)],
-    *,
-    json_output: JsonOption = False,
-) -> None:
-    """List tasks (packages and plain label files) with what is known about each.
-
-    With --json, the list is a registry as in NeuroBench: dataset, input shape, classes, metric, baseline.
-
-    Example: neuco-worker task list tasks/dev --json
-    """
-    entries = [_entry(source) for folder in folders for source in _sources(folder)]
-    if json_output:
-        print(json.dumps({"tasks": {entry["name"]: entry for entry in entries}}, indent=2))
-        return
-    from rich.table import Table
-    from rich.text import Text
-
-    from worker.cli.terminal import Console
-
-    grid = Table()
-    for name in ("Task", "Version", "Type", "Samples", "Group", "Description"):
-        grid.add_column(name, justify="right" if name in {"Version", "Samples"} else "left")
-    for entry in entries:
-        grid.add_row(
-            Text(entry["name"]),
-            str(entry["version"]),
-            entry["type"],
-            f"{entry['samples']:,}",
-            Text(entry["parent"] or "–"),
-            Text(entry["description"] or "–"),
-        )
-    Console(highlight=False).print(grid)
-
-
 def _sources(folder: Path) -> tuple[Path, ...]:
     """Return the tasks of a folder: the folder if it is a package, otherwise its tasks or, in a folder of such folders, those of each."""
     from scoring.tasks import is_package, task_sources
@@ -182,51 +143,6 @@ def _sources(folder: Path) -> tuple[Path, ...]:
     if inside and all(path.is_dir() and not is_package(path) for path in inside):
         return tuple(source for path in inside for source in _sources(path))
     return task_sources(folder)
-
-
-def _entry(source: Path) -> dict[str, Any]:
-    from scoring.neuco_bench.expectations import fingerprint
-    from scoring.neuco_bench.labels import read_labels
-    from scoring.tasks import TaskPackage, is_package, read_package
-
-    if is_package(source):
-        package = read_package(source)
-    else:
-        name, _, kind = source.stem.rpartition("__")
-        package = TaskPackage(identifier=name, version=1, type=kind, labels=source)
-    labels, _ = read_labels(package.labels, package.identifier, package.type)
-    classes = {"regr": 0, "cls": 2}.get(labels.kind.value, len(labels.classes))
-    baseline = package.baseline
-    return {
-        "name": package.identifier,
-        "description": package.description,
-        "dataset": package.dataset or package.labels.name,
-        "input_shape": _input_shape(package),
-        "n_classes": classes,
-        "metric": METRICS[labels.kind.value],
-        "neurobench_id": package.identifier,
-        "baseline_accuracy": None if baseline is None else baseline.score,
-        "type": labels.kind.value,
-        "version": package.version,
-        "samples": len(labels.ids),
-        "parent": package.parent,
-        "ceiling": package.ceiling,
-        "licence": package.licence,
-        "bibtex": package.bibtex,
-        "fingerprint": fingerprint(labels),
-        "package": is_package(source),
-    }
-
-
-def _input_shape(package: TaskPackage) -> list[int] | None:
-    """Return the shape of one embedding, which is known if a baseline is shipped."""
-    from scoring.neuco_bench.labels import read_labels
-    from scoring.neuco_bench.reading import read_embeddings
-
-    if package.baseline is None:
-        return None
-    labels, _ = read_labels(package.labels, package.identifier, package.type)
-    return [read_embeddings(package.baseline.embeddings, set(labels.ids)).matrix.shape[1]]
 
 
 def _document(done: PackageCheck) -> dict[str, Any]:

@@ -5,7 +5,6 @@ Nothing is imported here, because some of its modules run as root in scripts tha
 
 __all__ = [
     "archiving",
-    "auditing",
     "board_by_hand",
     "bundle",
     "bundle_check",
@@ -17,7 +16,6 @@ __all__ = [
     "disclosure",
     "doctor",
     "listing",
-    "planning",
     "rehearsal",
     "renaming",
     "rescoring",

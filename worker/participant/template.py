@@ -24,7 +24,7 @@ def template(
 ) -> None:
     """Write an empty submission to fill in: one row per public id, one column per dimension.
 
-    Example: neuco-worker template submission.csv --challenge https://github.com/organizer/challenge-leaderboard --phase dev
+    Example: `neuco-worker template submission.csv --challenge https://github.com/organizer/challenge-leaderboard --phase dev`
     """
     from worker.participant.challenge import asked
 

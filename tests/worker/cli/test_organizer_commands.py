@@ -147,16 +147,16 @@ def test_a_retry_of_a_disputed_submission_asks_evalai_again(
 
 def test_a_test_alert(harness: Harness, capsys: pytest.CaptureFixture[str]) -> None:
     """It is sent as the worker sends its own; a webhook that is missing or refuses is reported with a cure."""
-    assert "alerts.webhook is not set" in said(harness, capsys, "alerts", "test", status=2)
+    assert "alerts.webhook is not set" in said(harness, capsys, "doctor", "--alert", status=2)
     hook = Hook()
     try:
         (harness.folder / "hook").write_text(hook.url)
         harness.configure({"alerts": {"webhook": "file:hook"}})
-        told = said(harness, capsys, "alerts", "test")
-        assert "The webhook answered 200 ok after" in told
+        told = said(harness, capsys, "doctor", "--alert")
+        assert "The webhook answered 200 ok." in told
         assert [one["text"] for one in hook.heard] == [told.splitlines()[1].strip()]
         hook.status = 404
-        assert "answered 404" in said(harness, capsys, "alerts", "test", status=1)
+        assert "answered 404" in said(harness, capsys, "doctor", "--alert", status=1)
     finally:
         hook.close()
 

@@ -298,7 +298,11 @@ def test_the_command_shows_failures_first_and_ends_with_1(challenge: FaultyChall
     assert lines[10] == f"✓ Configuration: {count['configuration']} passed"
     assert f"✗ Public ids: {count['ids'] - 1} passed, 1 failed" in lines
     assert f"! EvalAI: {count['evalai'] - 1} passed, 1 with warnings" in lines
-    assert len(lines) == 10 + len(count) + 2 + 1  # what the first score waits for
+    table = lines.index("A submission on this machine")
+    assert table == 10 + len(count) + 3  # what the first score waits for, the room on the disk, an empty line
+    assert (
+        len([line for line in lines[table:] if re.match(r"│ (dev|eval) +│ +\d+\.\d │ +[\d,]+ │", line)]) == 2
+    )
     assert lines[-1].startswith(f"{len(CHECKS)} checks: {len(CHECKS) - 2} passed, 1 with warnings, 1 failed.")
     for hidden in (
         challenge.evalai.token("host"),

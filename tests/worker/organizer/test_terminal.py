@@ -32,17 +32,17 @@ def test_a_console_shows_text_without_any_effect() -> None:
 
 
 def test_commands_show_untrusted_text_without_any_effect(harness: Harness, worker: StepWorker) -> None:
-    """For example a team's name in the audit and the awards, or a server's text in the status."""
+    """For example a team's name in the list of submissions and the awards, or a server's text in the status."""
     harness.submit(HOSTILE)
     worker.drive()
     with worker.store.write() as tx:
-        tx.raise_alert("odd", "odd.text", f"The server said: {HOSTILE}", now=worker.clock.now())
+        tx.raise_alert("odd", "unexpected", f"The server said: {HOSTILE}", now=worker.clock.now())
     worker.stop()
     try:
         for command in (
             ("status",),
             ("status", "--json"),
-            ("challenge", "audit"),
+            ("submissions",),
             ("board", "show", "--awards"),
         ):
             done = harness.command(*command)

@@ -335,7 +335,7 @@ def test_a_damaged_database_is_named_with_what_to_do(
     place = harness.state / "worker.db"
     place.write_bytes(damage(place.read_bytes()))
     archive = tmp_path / "damaged.tar.gz"
-    for command in (["status"], ["challenge", "audit"], ["challenge", "backup", str(archive)]):
+    for command in (["status"], ["submissions"], ["challenge", "backup", str(archive)]):
         assert guarded([*command, "--config", str(harness.path)]) == 1
         sentence, cure = capsys.readouterr().err.splitlines()
         assert sentence.startswith(f"neuco-worker: The state database {place} is damaged (")

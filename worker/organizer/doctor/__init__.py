@@ -25,6 +25,7 @@ from worker.organizer.doctor import (
     training,
 )
 from worker.organizer.doctor.check import Check, CheckOutcome, Finding, Level, Report, fail, skipped, worst
+from worker.organizer.doctor.cost import Cost
 from worker.organizer.doctor.examination import Examination
 from worker.organizer.doctor.remote import Wait
 
@@ -71,7 +72,7 @@ def examine(
                 check=check, findings=_ask(check, exam, outcomes, offline=offline)
             )
             on_outcome(outcomes[check.id])
-    return Report(outcomes=tuple(outcomes.values()))
+        return Report(outcomes=tuple(outcomes.values()), costs=exam.measured)
 
 
 def _ask(
@@ -117,6 +118,7 @@ __all__ = [
     "CHECKS",
     "Check",
     "CheckOutcome",
+    "Cost",
     "Examination",
     "Finding",
     "Level",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
+    from worker.organizer.doctor.cost import Cost
     from worker.organizer.doctor.examination import Examination
 
 T = TypeVar("T")
@@ -167,9 +168,10 @@ class CheckOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """The outcomes of all checks, in their order."""
+    """The outcomes of all checks, in their order, and the cost of a submission to each phase, where it was measured."""
 
     outcomes: tuple[CheckOutcome, ...]
+    costs: Mapping[str, Cost]
 
     def at(self, level: Level) -> list[CheckOutcome]:
         """Return the outcomes of one level."""
@@ -189,4 +191,5 @@ class Report:
             "result": self.level.value,
             "counts": {level.value: len(self.at(level)) for level in Level},
             "checks": [outcome.to_json() for outcome in self.outcomes],
+            "costs": {codename: asdict(cost) for codename, cost in self.costs.items()},
         }

@@ -32,7 +32,7 @@ class Cost:
         seconds: From its file to its score, estimated for all folds.
         measured_folds: How many were actually trained.
         csv_bytes: Size as plain CSV with all digits of a float32.
-        memory_bytes: Peak resident size of this process while it scored.
+        memory_bytes: Peak resident size of this process while it scored, with the file.
     """
 
     seconds: float
@@ -60,8 +60,6 @@ def _seconds(exam: Examination) -> Iterator[Finding]:
                 f"{sentence}; submission.deadline is {deadline:g} s, which leaves little margin for a busy machine.",
                 "Set submission.deadline to several times the estimate.",
             )
-        else:
-            yield note(f"{sentence}.")
 
 
 @CHECKS.add("cost.answer_grid", "The time of an answer does not show how much was scored", needs=MEASURED)
@@ -92,8 +90,6 @@ def _size(exam: Examination) -> Iterator[Finding]:
                 f"Phase {codename}: a plain CSV file is about {size:.1f} MB, more than submission.max_megabytes ({limit:g}).",
                 "Raise submission.max_megabytes, or ask participants to submit Parquet or NPZ.",
             )
-        else:
-            yield note(f"Phase {codename}: a plain CSV file is about {size:.1f} MB.")
 
 
 @CHECKS.add(
@@ -106,34 +102,28 @@ def _disk(exam: Examination) -> Iterator[Finding]:
 
     few = 200
     free = shutil.disk_usage(existing(exam.configuration.state_dir)).free
-    room = free - exam.configuration.submission.disk_reserve_gigabytes * GIGABYTE
+    usable = free - exam.configuration.submission.disk_reserve_gigabytes * GIGABYTE
     largest = max(cost.csv_bytes for cost in exam.costs.values())
-    fit = int(room / largest)
+    fit = int(usable / largest)
+    room = f"Apart from the reserve, the disk has room for about {count_of(fit, 'submission')} as plain CSV."
     if fit < few:
         yield warn(
-            f"Apart from the reserve, the disk has room for about {count_of(fit, 'submission')} as plain CSV.",
-            "Use a larger disk, or lower submission.keep_days or submission.disk_reserve_gigabytes.",
+            room, "Use a larger disk, or lower submission.keep_days or submission.disk_reserve_gigabytes."
         )
     else:
-        yield note(
-            f"Apart from the reserve, the disk has room for about {count_of(fit, 'submission')} as plain CSV."
-        )
+        yield note(room, always=True)
 
 
 @CHECKS.add("cost.memory", "A submission is scored well within its memory limit", needs=MEASURED)
 def _memory(exam: Examination) -> Iterator[Finding]:
     limit = exam.configuration.submission.memory_gigabytes * GIGABYTE
     for codename, cost in exam.costs.items():
-        # The file is still in memory while it is turned into a matrix.
-        needed = cost.memory_bytes + cost.csv_bytes
-        if needed > limit:
+        if cost.memory_bytes > limit:
             yield fail(
-                f"Phase {codename}: a submission takes about {needed / GIGABYTE:.2f} GB of memory,"
+                f"Phase {codename}: a submission takes about {cost.memory_bytes / GIGABYTE:.2f} GB of memory,"
                 f" more than submission.memory_gigabytes ({limit / GIGABYTE:g}).",
                 "Raise submission.memory_gigabytes.",
             )
-        else:
-            yield note(f"Phase {codename}: about {needed / GIGABYTE:.2f} GB of memory.")
 
 
 def measure(exam: Examination, codename: str) -> Cost:
@@ -179,7 +169,8 @@ def measure(exam: Examination, codename: str) -> Cost:
         seconds=reading_s + card.seconds + training_s * (setup.protocol.folds / folds - 1),
         measured_folds=folds,
         csv_bytes=size,
-        memory_bytes=card.peak_memory_bytes,
+        # the file is still in memory while it is turned into a matrix
+        memory_bytes=card.peak_memory_bytes + size,
     )
 
 

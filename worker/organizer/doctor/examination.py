@@ -123,6 +123,11 @@ class Examination:
 
         return {codename: measure(self, codename) for codename in self.setups}
 
+    @property
+    def measured(self) -> Mapping[str, Cost]:
+        """The costs, if they were measured."""
+        return self.costs if "costs" in vars(self) else {}
+
     @contextmanager
     def state(self) -> Iterator[Transaction | None]:
         """The existing state; None if there is none, and none is made."""

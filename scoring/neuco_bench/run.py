@@ -103,19 +103,6 @@ class RunReport:
     scale: Moments = NEUTRAL
 
 
-class Watcher:
-    """Callbacks for a run's progress; these do nothing."""
-
-    def task(self, name: str, *, samples: int, folds: int) -> None:
-        """Called when a task begins."""
-
-    def folds(self, finished: int) -> None:
-        """Called with the number of folds finished since the last call."""
-
-    def done(self, name: str, result: Quality) -> None:
-        """Called when a task is finished."""
-
-
 def read_material(inputs: Inputs, settings: StandaloneSettings) -> Material:
     """Read all files of a run.
 
@@ -156,18 +143,18 @@ def score_run(
     *,
     seed: int = SEED,
     threads: int | None = None,
-    watcher: Watcher | None = None,
+    progress: Callable[[int, int], None] = lambda *_: None,
     cancelled: Callable[[], bool] = never,
 ) -> RunReport:
     """Score all tasks that the configuration asks for, in order of their names.
 
     As in NeuCo-Bench, embeddings are standardized over the ids of all label files together, even those of tasks that are not scored.
+    ``progress`` is called with the folds that were trained since its last call, and with the number of all.
 
     Raises:
         OrganizerError: If the probe or its parameters are wrong.
         Cancelled: If ``cancelled`` said so.
     """
-    watcher = watcher or Watcher()
     matrix = material.embeddings.matrix
     scale = reference_moments(matrix) if settings.standardize_embeddings else NEUTRAL
     probe = make_probe(
@@ -183,19 +170,17 @@ def score_run(
     reports: list[TaskReport] = []
     warnings = list(material.warnings)
     for data in _probe_inputs(chosen, matrix, scale):
-        watcher.task(data.name, samples=len(data.rows), folds=settings.k_folds)
         begun = time.perf_counter()
         training = probe.train(
             data,
             folds=settings.k_folds,
             details=settings.enable_plots,
-            progress=watcher.folds,
+            progress=lambda finished: progress(finished, len(chosen) * settings.k_folds),
             cancelled=cancelled,
         )
         seconds = time.perf_counter() - begun
         report = _report(data, training, seconds, complexity(matrix, probe, data, seconds, settings.k_folds))
         warnings.extend(_remarks(report))
-        watcher.done(data.name, report.quality)
         reports.append(report)
     complete = all(np.isfinite(report.quality.q) for report in reports)
     return RunReport(

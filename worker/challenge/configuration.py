@@ -153,7 +153,7 @@ def load(path: Path) -> Configuration:
     except FileNotFoundError:
         raise OrganizerError(
             f"There is no configuration file at {path}.",
-            cure="Create one with `neuco-worker init DIR`.",
+            cure="Change to the challenge's folder, add --config FILE, or create a challenge with `neuco-worker init DIR`.",
             code="config.missing",
         ) from None
     except (OSError, UnicodeDecodeError) as error:

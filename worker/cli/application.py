@@ -7,10 +7,8 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from typer.exceptions import TyperException
 
 from scoring.errors import InfrastructureError, NeucoError
-from scoring.printable import printable_lines
 from worker.cli.board import board
 from worker.cli.bundle import bundle
 from worker.cli.challenge import challenge
@@ -29,11 +27,10 @@ from worker.cli.score import score
 from worker.cli.status import status
 from worker.cli.submissions import submissions
 from worker.cli.task import task
+from worker.participant.application import report
+from worker.participant.application import run as run_command
 from worker.participant.template import template
 from worker.participant.validate import validate
-
-INTERRUPTED = 130
-"""Exit code with which typer ends after Ctrl-C."""
 
 OF_UNITS = ("run", "once", "compile")
 """The commands of systemd's units; under systemd they write each line as a JSON object."""
@@ -107,8 +104,8 @@ def _program(
     """Run hidden-task embedding challenges: score submissions from EvalAI and publish a dynamic-rank leaderboard.
 
     `neuco-worker COMMAND --help` explains a command, with an example. The commands for organizers that take --config use
-    ./challenge.yaml by default or, if there is none, the file that the environment variable NEUCO_CHALLENGE names. The exit status is 0
-    if the command succeeded, 1 if it failed, and 2 if its usage, the configuration or the credentials are wrong.
+    the file that the environment variable NEUCO_CHALLENGE names or, if it is not set, challenge.yaml. The exit status is 0 if the command
+    succeeded, 1 if it failed, and 2 if its usage, the configuration or the credentials are wrong.
     """
 
 
@@ -123,22 +120,7 @@ def guarded(arguments: list[str]) -> int:
     With that environment variable, an unexpected error shows one; this is for developers.
     """
     try:
-        status = int(app(arguments, standalone_mode=False) or 0)
-        if status != INTERRUPTED:
-            return status
-        raise KeyboardInterrupt
-    except typer.Exit as ending:
-        return ending.exit_code
-    except TyperException as error:
-        show = getattr(error, "show", None)
-        if show is not None:
-            show()
-        else:
-            print(f"neuco-worker: {error}", file=sys.stderr)
-        return 2
-    except (typer.Abort, KeyboardInterrupt):
-        print("Stopped.", file=sys.stderr)
-        return 1
+        return run_command(app, arguments)
     except NeucoError as error:
         return _ended(error, arguments)
     except BrokenPipeError:
@@ -164,7 +146,4 @@ def _ended(error: NeucoError, arguments: list[str]) -> int:
         if for_systemd():
             last_words(error)
             return error.exit_code
-    print(f"neuco-worker: {printable_lines(error.sentence)}", file=sys.stderr)
-    if error.cure:
-        print(f"  {printable_lines(error.cure)}", file=sys.stderr)
-    return error.exit_code
+    return report("neuco-worker", error)

@@ -11,6 +11,7 @@ import typer
 
 from scoring.errors import OrganizerError
 from scoring.printable import count_of, printable_lines
+from worker.cli.options import JsonOption
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +52,7 @@ def import_geobench(
             "--comment", help="Write the result to this file as Markdown, for a comment on a pull request."
         ),
     ] = None,
-    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    json_output: JsonOption = False,
 ) -> None:
     """Check, normalize, aggregate and rank GEO-Bench submissions. Exits with 1 if one of them is not valid.
 
@@ -128,7 +129,7 @@ def export_geobench(
     ],
     *,
     output_dir: Annotated[
-        Path | None, typer.Option("--output_dir", "--output-dir", help="Folder with the results of `score`.")
+        Path | None, typer.Option("--output_dir", help="Folder with the results of `score`.")
     ] = None,
     config: Annotated[
         Path | None,
@@ -170,7 +171,7 @@ def export_neurobench(
     *,
     output: Annotated[
         Path | None,
-        typer.Option(help="Folder to write one <task>.json per task to; by default, all are printed."),
+        typer.Option(help="Folder to write one `<task>.json` per task to; by default, all are printed."),
     ] = None,
 ) -> None:
     """Write results as NeuroBench JSON: correctness, complexity and system metrics, one document per task.

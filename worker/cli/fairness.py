@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -108,7 +108,7 @@ def reveal(
     *,
     config: ConfigOption,
     phase: Annotated[
-        list[str] | None, typer.Option("--phase", help="Only this phase; may be repeated.")
+        list[str] | None, typer.Option("--phase", help="Only this phase; may be repeated.", metavar="NAME")
     ] = None,
     labels: Annotated[bool, typer.Option(help="Publish the labels, or only their hashes.")] = True,
     open_too: Annotated[
@@ -174,12 +174,21 @@ def verify(
     *,
     submission: Annotated[
         list[Path] | None,
-        typer.Option(help="A submission file, to recompute its scores; may be repeated.", metavar="FILE"),
+        typer.Option(
+            help="A submission file, to recompute its scores; may be repeated.",
+            exists=True,
+            dir_okay=False,
+            readable=True,
+            metavar="FILE",
+        ),
     ] = None,
     receipt: Annotated[
         list[Path] | None,
         typer.Option(
             help="The stdout that EvalAI shows for a submission, saved to a file; may be repeated.",
+            exists=True,
+            dir_okay=False,
+            readable=True,
             metavar="FILE",
         ),
     ] = None,
@@ -203,7 +212,7 @@ def verify(
         bool, typer.Option(help="Recompute the scores of all published submissions.")
     ] = True,
     engine: Annotated[
-        str,
+        Literal["default", "pytorch"],
         typer.Option(
             "--with", help="Engine for recomputing: `default`, or `pytorch` for a plain training loop."
         ),
@@ -223,12 +232,7 @@ def verify(
     from worker.fairness.verify.public import opened as opened_repository
     from worker.fairness.verify.published import published_verdicts
 
-    if engine not in ("default", "pytorch"):
-        raise OrganizerError(
-            f"There is no engine {engine!r}.", cure="Use default or pytorch.", code="verify.engine"
-        )
-    told = [(path, *_told(_readable(path))) for path in receipt or ()]
-    sent = [_readable(path) for path in submission or ()]
+    told = [(path, *_told(path)) for path in receipt or ()]
     beside = None if files is None else contents_in(files)
     with opened_repository(repository) as as_pushed:
         _check_is_leaderboard(as_pushed, repository)
@@ -241,7 +245,7 @@ def verify(
         if against is not None:
             with opened_repository(against) as older:
                 found += older_verdicts(public, older)
-        found += _brought(public, told, sent, engine)
+        found += _brought(public, told, submission or (), engine)
         report = make_report(public, found)
     if json_output:
         print(json.dumps(report.to_json(), indent=1))
@@ -282,27 +286,6 @@ def _brought(
 def _counted(verdict: Verdict, progress: Callable[[int, int | None], None]) -> Verdict:
     progress(1, None)
     return verdict
-
-
-def _readable(path: Path) -> Path:
-    """Return a file's path.
-
-    Raises:
-        OrganizerError: If it is a folder, or cannot be read.
-    """
-    if path.is_dir():
-        raise OrganizerError(
-            f"{path} is a folder.",
-            cure="Name the file itself. The option may be repeated.",
-            code="verify.file",
-        )
-    try:
-        path.open("rb").close()
-    except OSError as error:
-        raise OrganizerError(
-            f"{path} cannot be read: {error.strerror}.", cure="Check the path.", code="verify.file"
-        ) from None
-    return path
 
 
 def _show(report: Report) -> None:

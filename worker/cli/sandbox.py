@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scoring.errors import OrganizerError
-from scoring.inputs.documents import read_yaml
 from scoring.printable import printable, printable_lines
+from worker.cli.options import JsonOption
 
 if TYPE_CHECKING:
     from worker.sandbox import SandboxSettings
@@ -49,9 +48,9 @@ def serve(
         ),
     ] = None,
     team: Annotated[
-        list[str] | None, typer.Option(help="Name of a participant team; may be repeated.")
+        list[str] | None, typer.Option(help="Name of a participant team; may be repeated.", metavar="NAME")
     ] = None,
-    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    json_output: JsonOption = False,
 ) -> None:
     """Run an EvalAI-compatible server on this machine until Ctrl-C. It keeps everything in memory.
 
@@ -129,34 +128,12 @@ def submit(
 
 
 def _settings(config: Path | None, **chosen: Any) -> SandboxSettings:
+    from worker.challenge.configuration import load
     from worker.sandbox import SandboxSettings, from_challenge
 
-    if config is None:
-        return SandboxSettings(**chosen)
-    import yaml
-
-    try:
-        document = read_yaml(config.read_text(encoding="utf-8"))
-    except OSError as problem:
-        raise OrganizerError(
-            f"The configuration {config} cannot be read: {problem.strerror}.",
-            cure="Check the path given with --config.",
-            code="config.missing",
-        ) from problem
-    except (yaml.YAMLError, UnicodeDecodeError) as problem:
-        raise OrganizerError(
-            f"The configuration {config} is not YAML.",
-            cure="Fix the file; `neuco-worker doctor` shows the line.",
-            code="config.syntax",
-        ) from problem
-    try:
-        return from_challenge(document, **chosen)
-    except (AttributeError, TypeError, ValueError) as problem:
-        raise OrganizerError(
-            f"The configuration {config} is not the configuration of a challenge.",
-            cure="Add the sections challenge, evalai and phases.",
-            code="config.shape",
-        ) from problem
+    return (
+        SandboxSettings(**chosen) if config is None else from_challenge(load(config).model_dump(), **chosen)
+    )
 
 
 def _describe(facts: Mapping[str, Any]) -> str:

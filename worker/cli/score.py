@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -13,117 +12,96 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scoring.errors import OrganizerError
+from worker.cli.options import JsonOption
+from worker.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
     from scoring.neuco_bench.configuration import StandaloneSettings
-    from scoring.neuco_bench.run import Material, RunReport, Watcher
+    from scoring.neuco_bench.run import Material, RunReport
     from scoring.neuco_bench.sizes import SizePoint
-    from scoring.quality import Quality
 
 SAMPLE_VALUES = 4 * 27 * 264 * 264  # of one SSL4EO-S12 data cube: seasons, channels, pixels
-
-# Flags are spelled as in NeuCo-Bench; spellings with hyphens also work.
-SubmissionFile = Annotated[
-    Path,
-    typer.Option(
-        "--submission_file",
-        "--submission-file",
-        help=(
-            "Embeddings as CSV (also .gz, .zip) with the column id and one column per dimension, as Parquet, or as"
-            " NPZ."
-        ),
-        exists=True,
-        dir_okay=False,
-    ),
-]
-AnnotationPath = Annotated[
-    Path,
-    typer.Option(
-        "--annotation_path",
-        "--annotation-path",
-        help="Folder of label files <task>__<type>.csv (columns id,label) or task packages.",
-    ),
-]
-OutputDir = Annotated[Path, typer.Option("--output_dir", "--output-dir", help="Folder for the results.")]
-Config = Annotated[
-    Path | None,
-    typer.Option(
-        help="YAML file with k_folds, probe_type, probe_params, task_filter and so on; by default config.yaml if it"
-        " exists, else the values of NeuCo-Bench's sample configuration.",
-        show_default=False,
-    ),
-]
-MethodName = Annotated[
-    str | None,
-    typer.Option(
-        "--method_name",
-        "--method-name",
-        help="Your method's name; by default, the name of the submission file.",
-    ),
-]
-PhaseName = Annotated[str, typer.Option(help="Name of a group of runs, which are ranked together.")]
-ExcludeFile = Annotated[
-    Path | None,
-    typer.Option("--exclude_file", "--exclude-file", help="Text file of ids to leave out, one per line."),
-]
-Seed = Annotated[
-    int,
-    typer.Option(
-        help="Seed of splits and training; 42 gives NeuCo-Bench's own numbers.", min=0, max=2**32 - 1
-    ),
-]
-Dims = Annotated[
-    str | None,
-    typer.Option(
-        help="Sizes of embeddings to compare, such as 64,128,256: only the first dimensions are used."
-    ),
-]
-SampleValues = Annotated[
-    int,
-    typer.Option(
-        "--sample_values",
-        "--sample-values",
-        help=(
-            "Number of values in one sample before compression, for the compression ratio; by default, an SSL4EO-S12"
-            " data cube."
-        ),
-        min=1,
-    ),
-]
-Folds = Annotated[
-    int | None,
-    typer.Option(help="Number of random splits; by default, k_folds of the configuration.", min=1),
-]
-Threads = Annotated[
-    int | None,
-    typer.Option(help="Number of folds trained at the same time; by default, one per core.", min=1),
-]
-JsonOption = Annotated[
-    bool,
-    typer.Option(
-        "--json",
-        help="Print one JSON document: the run's folder and its results_summary.json, or with --dims the results for each size.",
-    ),
-]
 
 
 def score(
     *,
-    submission_file: SubmissionFile,
-    annotation_path: AnnotationPath,
-    output_dir: OutputDir = Path("results"),
-    config: Config = None,
-    method_name: MethodName = None,
-    phase: PhaseName = "all",
-    exclude_file: ExcludeFile = None,
-    folds: Folds = None,
-    seed: Seed = 42,
-    dims: Dims = None,
-    sample_values: SampleValues = SAMPLE_VALUES,
-    threads: Threads = None,
+    # flags are spelled as in NeuCo-Bench
+    submission_file: Annotated[
+        Path,
+        typer.Option(
+            "--submission_file",
+            help=(
+                "Embeddings as CSV (also .gz, .zip) with the column id and one column per dimension, as Parquet, or as"
+                " NPZ."
+            ),
+            exists=True,
+            dir_okay=False,
+        ),
+    ],
+    annotation_path: Annotated[
+        Path,
+        typer.Option(
+            "--annotation_path",
+            help="Folder of label files `<task>__<type>.csv` (columns id,label) or task packages.",
+        ),
+    ],
+    output_dir: Annotated[Path, typer.Option("--output_dir", help="Folder for the results.")] = Path(
+        "results"
+    ),
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            help="YAML file with k_folds, probe_type, probe_params, task_filter and so on; by default config.yaml if it"
+            " exists, else the values of NeuCo-Bench's sample configuration.",
+            show_default=False,
+        ),
+    ] = None,
+    method_name: Annotated[
+        str | None,
+        typer.Option(
+            "--method_name",
+            help="Your method's name; by default, the name of the submission file.",
+        ),
+    ] = None,
+    phase: Annotated[str, typer.Option(help="Name of a group of runs, which are ranked together.")] = "all",
+    exclude_file: Annotated[
+        Path | None,
+        typer.Option("--exclude_file", help="Text file of ids to leave out, one per line."),
+    ] = None,
+    folds: Annotated[
+        int | None,
+        typer.Option(help="Number of random splits; by default, k_folds of the configuration.", min=1),
+    ] = None,
+    seed: Annotated[
+        int,
+        typer.Option(
+            help="Seed of splits and training; 42 gives NeuCo-Bench's own numbers.", min=0, max=2**32 - 1
+        ),
+    ] = 42,
+    dims: Annotated[
+        str | None,
+        typer.Option(
+            help="Sizes of embeddings to compare, such as 64,128,256: only the first dimensions are used."
+        ),
+    ] = None,
+    sample_values: Annotated[
+        int,
+        typer.Option(
+            "--sample_values",
+            help=(
+                "Number of values in one sample before compression, for the compression ratio; by default, an SSL4EO-S12"
+                " data cube."
+            ),
+            min=1,
+        ),
+    ] = SAMPLE_VALUES,
+    threads: Annotated[
+        int | None,
+        typer.Option(help="Number of folds trained at the same time; by default, one per core.", min=1),
+    ] = None,
     json_output: JsonOption = False,
 ) -> None:
     """Score embeddings on your own tasks, as NeuCo-Bench's main.py does: same flags, configuration, folders, keys and numbers.
@@ -218,8 +196,10 @@ class _Bench:
 
         folder, settings = self.folder(method), self.settings
         try:
-            with _progress(self.console) as watcher:
-                report = score_run(material, settings, seed=self.seed, threads=self.threads, watcher=watcher)
+            with progress_bar("Scoring", "folds") as progress:
+                report = score_run(
+                    material, settings, seed=self.seed, threads=self.threads, progress=progress
+                )
         except BaseException:
             folder.rmdir()  # nothing was written yet, and an empty folder is no run
             raise
@@ -280,38 +260,6 @@ def _sizes(text: str) -> tuple[int, ...]:
             code="standalone.bad_dims",
         )
     return tuple(sizes)
-
-
-@contextmanager
-def _progress(console: Console) -> Iterator[Watcher]:
-    """Show a bar for each task on stderr; if stderr is not a terminal, one line for each finished task. Results are printed at the end."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from scoring.neuco_bench.run import Watcher
-
-    bars = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("folds"),
-        TimeRemainingColumn(),
-        console=console,
-        disable=not console.is_terminal,
-    )
-
-    class Bars(Watcher):
-        def task(self, name: str, *, samples: int, folds: int) -> None:
-            self._bar = bars.add_task(f"{name} ({samples:,} samples)", total=folds)
-
-        def folds(self, finished: int) -> None:
-            bars.advance(self._bar, finished)
-
-        def done(self, name: str, result: Quality) -> None:
-            if not console.is_terminal:
-                console.print(f"Scored: {name}", markup=False, soft_wrap=True)
-
-    with bars:
-        yield Bars()
 
 
 def _results(report: RunReport) -> Table:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.cli.options import ConfigOption, JsonOption
@@ -26,37 +22,24 @@ if TYPE_CHECKING:
     from worker.state.status import Status
 
 SOON = timedelta(days=30)
-WATCH_EVERY_S = 2.0
-COMPARE_EVERY_S = 60.0
 
 
 def status(
     *,
     config: ConfigOption,
-    watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Refresh every 2 seconds, until Ctrl-C.")
-    ] = False,
     json_output: JsonOption = False,
 ) -> None:
     """Show what needs attention, then the worker, submissions, last poll, last push and token expiry.
 
     It works without the EvalAI token, but then cannot show when the token expires.
 
-    Example: `neuco-worker status --watch --config challenge.yaml`
+    Example: `neuco-worker status --config challenge.yaml`
     """
     from worker.challenge.configuration import load
     from worker.cli.terminal import Console
 
-    if watch and json_output:
-        raise OrganizerError(
-            "--watch and --json cannot be combined, because --json prints one document.",
-            cure="Remove one of them.",
-            code="config.options",
-        )
     configuration = load(config)
-    if watch:
-        _watch(configuration)
-    elif json_output:
+    if json_output:
         print(json.dumps(_read(configuration).to_json(), indent=2, sort_keys=True))
     else:
         Console(soft_wrap=True, highlight=False).print(
@@ -98,30 +81,8 @@ class View:
         }
 
 
-def _watch(configuration: Configuration) -> None:
-    """Show the state repeatedly; files are compared with the record less often, because that reads them completely."""
-    from rich.live import Live
-
-    from worker.cli.terminal import Console
-
-    console = Console(soft_wrap=True, highlight=False)
-    view = _read(configuration)
-    compared_s = time.monotonic()
-    title = configuration.challenge.title
-    with (
-        contextlib.suppress(KeyboardInterrupt),
-        Live(_page(title, view), console=console, auto_refresh=False, screen=console.is_terminal) as live,
-    ):
-        while True:
-            live.update(_page(title, view), refresh=True)
-            time.sleep(WATCH_EVERY_S)
-            known = view.differing if time.monotonic() - compared_s < COMPARE_EVERY_S else None
-            compared_s = compared_s if known is not None else time.monotonic()
-            view = _read(configuration, differing=known)
-
-
-def _read(configuration: Configuration, *, differing: Sequence[Difference] | None = None) -> View:
-    """Read everything that is shown; differences from the record only if they are not given."""
+def _read(configuration: Configuration) -> View:
+    """Read everything that is shown."""
     from worker.runtime.files import FileStore
     from worker.runtime.storage import below_reserve, fault
     from worker.state import Store, leader_lock
@@ -143,8 +104,7 @@ def _read(configuration: Configuration, *, differing: Sequence[Difference] | Non
             token_expires=token_expires,
             free_bytes=FileStore(configuration.state_dir).free_bytes(),
         )
-        if differing is None:
-            differing = _differing(configuration, store)
+        differing = _differing(configuration, store)
         awaited = _awaited(store)
     finally:
         store.close()

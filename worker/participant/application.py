@@ -12,6 +12,9 @@ from scoring.printable import printable_lines
 from worker.participant.template import template
 from worker.participant.validate import validate
 
+INTERRUPTED = 130
+"""Exit code with which typer ends after Ctrl-C."""
+
 app = typer.Typer(
     name="neuco-check",
     help="Check a submission to an embedding challenge before you send it.",
@@ -28,22 +31,39 @@ for command in (validate, template):
 def main() -> None:
     """Run a command; the process's exit status is 0 (done), 1 (refused or failed) or 2 (wrong usage)."""
     try:
-        status = int(app(standalone_mode=False) or 0)
+        sys.exit(run(app, sys.argv[1:]))
+    except NeucoError as error:
+        sys.exit(report("neuco-check", error))
+
+
+def run(program: typer.Typer, arguments: list[str]) -> int:
+    """Run a command and return its exit status; wrong usage is reported here.
+
+    Raises:
+        NeucoError: If the command ended with it.
+    """
+    try:
+        status = int(program(arguments, standalone_mode=False) or 0)
+        if status != INTERRUPTED:
+            return status
+        raise KeyboardInterrupt
     except typer.Exit as ending:
-        status = ending.exit_code
+        return ending.exit_code
     except TyperException as error:
         show = getattr(error, "show", None)
-        if show is not None:
-            show()
+        if show is None:
+            print(error, file=sys.stderr)
         else:
-            print(f"neuco-check: {error}", file=sys.stderr)
-        status = 2
+            show()
+        return 2
     except (typer.Abort, KeyboardInterrupt):
         print("Stopped.", file=sys.stderr)
-        status = 1
-    except NeucoError as error:
-        print(f"neuco-check: {printable_lines(error.sentence)}", file=sys.stderr)
-        if error.cure:
-            print(f"  {printable_lines(error.cure)}", file=sys.stderr)
-        status = error.exit_code
-    sys.exit(status)
+        return 1
+
+
+def report(name: str, error: NeucoError) -> int:
+    """Print what ended a command, and what to do about it; return the exit status."""
+    print(f"{name}: {printable_lines(error.sentence)}", file=sys.stderr)
+    if error.cure:
+        print(f"  {printable_lines(error.cure)}", file=sys.stderr)
+    return error.exit_code

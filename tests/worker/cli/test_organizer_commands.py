@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import pty
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.worker.harness.harness import ROOT, Harness, StepWorker, clean_environment, embeddings, git
+from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
 from tests.worker.harness.webhook import Hook
 from worker.cli import guarded
 from worker.sandbox import Fault, FaultPlan
@@ -159,32 +153,3 @@ def test_a_test_alert(harness: Harness, capsys: pytest.CaptureFixture[str]) -> N
         assert "answered 404" in said(harness, capsys, "doctor", "--alert", status=1)
     finally:
         hook.close()
-
-
-def test_a_watched_status_is_refreshed_until_ctrl_c(harness: Harness) -> None:
-    """At a terminal the page is updated by itself, and Ctrl-C ends it with success."""
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "worker.cli", "status", "--watch", "--config", str(harness.path)]
-    environment = clean_environment(TERM="xterm", COLUMNS="100", LINES="40")
-    # A shell's background job ignores SIGINT, and its processes inherit that.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    with subprocess.Popen(command, stdout=theirs, stderr=theirs, env=environment, cwd=ROOT) as process:
-        signal.signal(signal.SIGINT, before)
-        os.close(theirs)
-        shown = ""
-        while shown.count("Nothing needs attention.") < 3:
-            shown += os.read(ours, 65536).decode()
-        process.send_signal(signal.SIGINT)
-        with contextlib.suppress(OSError):  # the other end is closed when the process has ended
-            while True:
-                shown += os.read(ours, 65536).decode()
-        assert process.wait(timeout=60) == 0
-    os.close(ours)
-    assert "Traceback" not in shown
-
-
-def test_watch_and_json_exclude_each_other(harness: Harness, capsys: pytest.CaptureFixture[str]) -> None:
-    """The output is either one document or a page that is updated."""
-    assert "--watch and --json cannot be combined" in said(
-        harness, capsys, "status", "--watch", "--json", status=2
-    )

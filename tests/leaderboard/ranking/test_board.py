@@ -177,16 +177,6 @@ def test_rows_out_of_competition_change_nothing() -> None:
     assert with_it.standings[1:] == without.standings
 
 
-def test_baselines_take_no_number_away() -> None:
-    """By default a baseline weighs, but the team behind it is numbered as if it were not there."""
-    result = made(phase(steady(1, 1, 30), steady(2, 2, 20, baseline=True), steady(3, 3, 10)))
-    assert [(row.team_key, row.rank, row.rank_by_mean, row.numbered) for row in result.standings] == [
-        (1, 1, 1, True),
-        (2, 2, 2, False),
-        (3, 2, 2, True),
-    ]
-
-
 @settings(max_examples=15, deadline=None)
 @given(st.permutations(range(8)))
 def test_the_order_of_entries_does_not_matter(order: list[int]) -> None:

@@ -44,12 +44,6 @@ def test_iqm_is_scipys_trimmed_mean(table: np.ndarray) -> None:
     assert iqm(table) == pytest.approx(stats.trim_mean(table, 0.25, axis=1))
 
 
-def test_iqm_by_hand() -> None:
-    """The middle four of eight scores count, so one very good and one failed task change nothing."""
-    assert iqm(np.array([[-90.0, 1, 2, 3, 4, 5, 6, 99]])).tolist() == [3.5]
-    assert iqm(np.array([[0.0, 1, 2, 3, 4, 5, 6, 7]])).tolist() == [3.5]
-
-
 @given(st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), min_size=2, max_size=12))
 def test_kendall_is_scipys_tau_b(pairs: list[tuple[int, int]]) -> None:
     """Tau-b is scipy's, and None if one side is a single tie."""
@@ -59,13 +53,6 @@ def test_kendall_is_scipys_tau_b(pairs: list[tuple[int, int]]) -> None:
         assert tau is None
     else:
         assert tau == pytest.approx(stats.kendalltau(first, second).statistic)
-
-
-def test_kendall_by_hand() -> None:
-    """Same order 1, reversed -1, one of three pairs reversed 1/3."""
-    assert kendall_tau([1, 2, 3], [1, 2, 3]) == 1.0
-    assert kendall_tau([1, 2, 3], [3, 2, 1]) == -1.0
-    assert kendall_tau([1, 2, 3], [2, 1, 3]) == pytest.approx(1 / 3)
 
 
 def test_leaving_out_an_entry_can_reverse_a_pair() -> None:

@@ -145,18 +145,6 @@ def test_equal_scores_have_an_interval_of_one_point() -> None:
     assert luck.q_intervals == ((25.0, 25.0),)  # type: ignore[attr-defined]
 
 
-def test_entries_out_of_competition_change_no_figure() -> None:
-    """A baseline outside weights and numbers leaves the others' figures as they are."""
-    random = np.random.default_rng(8)
-    tasks = [noisy(random, [0.5, 0.51, 0.52, 0.1], 15) for _ in range(2)]
-    inside = np.array([True, True, True, False])
-    with_it = run(table(*tasks), weighs=inside, numbered=inside)
-    without = run(table(*[scores[:3] for scores in tasks]))
-    assert with_it.q_intervals[:3] == without.q_intervals  # type: ignore[attr-defined]
-    assert with_it.p_first[:3] == without.p_first  # type: ignore[attr-defined]
-    assert (with_it.beats[:3, :3] == without.beats).all()  # type: ignore[attr-defined]
-
-
 def test_mismatched_folds_are_refused() -> None:
     """Tasks on one row set have one number of folds; a cell without any finite fold cannot be resampled."""
     with pytest.raises(ValueError, match="number of folds"):

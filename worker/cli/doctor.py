@@ -139,10 +139,7 @@ def _show(report: Report, *, show_all: bool) -> None:
             console.print()
     for group, heading in GROUPS.items():
         outcomes = [outcome for outcome in report.outcomes if outcome.check.group == group]
-        if show_all:
-            _list(console, heading, outcomes)
-        elif outcomes:
-            _sum_up(console, heading, outcomes)
+        _group(console, heading, outcomes, show_all=show_all)
     if report.costs:
         console.print(_costs(report.costs))
     more = "" if show_all else " Add --all to list them."
@@ -197,8 +194,8 @@ def _mark(level: Level) -> tuple[str, str]:
     }[level]
 
 
-def _sum_up(console: Console, heading: str, outcomes: Sequence[CheckOutcome]) -> None:
-    """Print a group as one line, and why checks of it were skipped."""
+def _group(console: Console, heading: str, outcomes: Sequence[CheckOutcome], *, show_all: bool) -> None:
+    """Print a group as one line, with the reason if checks of it were skipped; below it each check on request, and facts."""
     from rich.text import Text
 
     from worker.organizer.doctor import Level, worst
@@ -209,23 +206,10 @@ def _sum_up(console: Console, heading: str, outcomes: Sequence[CheckOutcome]) ->
     if reasons:
         line.append(f" ({'; '.join(reason.rstrip('.') for reason in reasons)})", style="dim")
     console.print(line)
-    for fact in (finding.sentence for o in outcomes for finding in o.findings if finding.always):
-        console.print(Text(f"    {fact}", style="dim"))
-
-
-def _list(console: Console, heading: str, outcomes: Sequence[CheckOutcome]) -> None:
-    """Print a group with each of its checks and the facts that it found."""
-    from rich.text import Text
-
-    from worker.organizer.doctor import Level
-
-    console.print(Text(heading, style="bold"))
     for outcome in outcomes:
-        mark, style = _mark(outcome.level)
-        line = Text(f"  {mark} ", style=style).append(outcome.check.title, style="default")
-        facts = [
-            finding.sentence for finding in outcome.findings if finding.level in (Level.OK, Level.SKIPPED)
-        ]
-        if facts:
-            line.append(f"\n      {' '.join(facts)}", style="dim")
-        console.print(line)
+        if show_all:
+            mark, style = _mark(outcome.level)
+            console.print(Text(f"  {mark} ", style=style).append(outcome.check.title, style="default"))
+        for finding in outcome.findings:
+            if finding.always or (show_all and finding.level in (Level.OK, Level.SKIPPED)):
+                console.print(Text(f"    {finding.sentence}", style="dim"))

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -55,6 +56,22 @@ def test_help_of_every_command(words: tuple[str, ...], capsys: pytest.CaptureFix
         assert isinstance(command, typer.core.TyperGroup)
         command = command.commands[word]
     assert not [one.name for one in command.params if not (one.hidden or one.help)]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_no_text_of_a_help_page_is_taken_for_markup(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Underscores, stars and angle brackets are shown; only backticks disappear."""
+    monkeypatch.setenv("COLUMNS", "2000")
+    assert guarded([*words, "--help"]) == 0
+    page = capsys.readouterr().out
+    command: Any = program()
+    for word in words:
+        command = command.commands[word]
+    texts = [" ".join(text.split()) for text in (command.help or "").split("\n\n")]
+    texts += [parameter.help for parameter in command.params if not parameter.hidden]
+    assert [text for text in texts if text.replace("`", "") not in page] == []
 
 
 def test_the_program_lists_its_commands_by_role(capsys: pytest.CaptureFixture[str]) -> None:

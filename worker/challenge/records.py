@@ -23,7 +23,6 @@ from scoring.protocol import Protocol, Recipe
 from scoring.tasks import Task, TaskType
 from worker.challenge.canonical import canonical
 
-FORMAT = 1
 KEPT = 8  # records in the cache
 
 
@@ -122,7 +121,6 @@ class PhaseRecord:
         rows = {task.row_set: task.ids for task in self.tasks}
         return canonical(
             {
-                "format": FORMAT,
                 "ids": self.ids,
                 "row_sets": {name: [position[one] for one in ids] for name, ids in rows.items()},
                 "tasks": [
@@ -168,7 +166,7 @@ def unpack(packed: bytes, name: str) -> PhaseRecord:
         name: The hash that it must have.
 
     Raises:
-        InfrastructureError: If it is damaged, or a newer version of this software wrote it.
+        InfrastructureError: If it is damaged.
     """
     try:
         document = gzip.decompress(packed)
@@ -180,14 +178,7 @@ def unpack(packed: bytes, name: str) -> PhaseRecord:
             cure="Restore the last backup: `neuco-worker challenge restore ARCHIVE DIRECTORY`.",
             code="record.damaged",
         )
-    found = json.loads(document)
-    if found["format"] != FORMAT:
-        raise InfrastructureError(
-            f"The record of a phase has format {found['format']}; this version reads only format {FORMAT}.",
-            cure="Install the newer version that wrote it.",
-            code="record.newer",
-        )
-    record = _parse(found)
+    record = _parse(json.loads(document))
     # Both are known here, and take as long to compute as to parse.
     vars(record).update(hash=name, packed=packed)
     return record

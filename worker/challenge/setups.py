@@ -112,8 +112,7 @@ def read_record(tx: Transaction, codename: str) -> PhaseRecord | None:
         InfrastructureError: If the record is damaged.
     """
     row = tx.phase_record(codename)
-    name = None if row is None else row.record
-    return None if name is None else unpack(tx.record(name), name)
+    return None if row is None else unpack(tx.record(row.record), row.record)
 
 
 def open_phase(tx: Transaction, codename: str, secret: bytes) -> PhaseSetup:
@@ -125,7 +124,7 @@ def open_phase(tx: Transaction, codename: str, secret: bytes) -> PhaseSetup:
     """
     record = read_record(tx, codename)
     if record is None:
-        raise not_recorded(tx, codename)
+        raise not_recorded(codename)
     key = split_key(secret, codename, public_value(tx.public_commitments(), codename))
     if secret_commitment(key) != record.protocol.secret_commitment:
         raise OrganizerError(
@@ -137,23 +136,15 @@ def open_phase(tx: Transaction, codename: str, secret: bytes) -> PhaseSetup:
 
 
 def alert_key(codename: str) -> str:
-    """Return the key of the alert that a phase waits because it is not recorded."""
+    """Return the key of the alert that a phase's record is damaged."""
     return f"record:{codename}"
 
 
-def not_recorded(tx: Transaction, codename: str) -> OrganizerError:
-    """Return the error for a phase that has no record: a new one, or one of an earlier version whose files have changed since."""
-    if tx.phase_record(codename) is None:
-        return OrganizerError(
-            f"Phase {codename} has not begun: the worker has not recorded it yet.",
-            cure="Start or reload the worker, then run the command again.",
-            code="phase.not_recorded",
-        )
+def not_recorded(codename: str) -> OrganizerError:
+    """Return the error for a new phase."""
     return OrganizerError(
-        f"Phase {codename} has scores from before an upgrade, but its files or settings are no longer those that the scores were"
-        " computed from.",
-        cure="Restore the old files and settings, and reload the worker. Or score the phase again with the new ones:"
-        " `neuco-worker challenge rescore`.",
+        f"Phase {codename} has not begun: the worker has not recorded it yet.",
+        cure="Start or reload the worker, then run the command again.",
         code="phase.not_recorded",
     )
 
@@ -167,7 +158,7 @@ def put_on_record(tx: Transaction, record: PhaseRecord, *, files: str | None, no
         files: Fingerprint of the files from which it was read.
         now: The time.
     """
-    tx.add_record(record.hash, record.packed, files=files, now=now)
+    tx.add_record(record.hash, record.packed, files=files)
     tx.record_phase(
         record.codename, record=record.hash, protocol_hash=record.protocol.hash, tasks=record.versions
     )

@@ -201,7 +201,7 @@ def _challenge_rows(config: Path | None, codename: str) -> pd.DataFrame:
         with session.store.read() as tx:
             record = read_record(tx, codename)
             if record is None:
-                raise not_recorded(tx, codename)
+                raise not_recorded(codename)
             state = snapshot(tx, session.configuration, codename)
         kinds = {task.name: task.type.value for task in record.tasks}
         return rows_of_phase(state, kinds, vars(record.protocol.recipe))

@@ -69,7 +69,6 @@ class ScoreSubmission(ChildAct[Result]):
         if current is None or current.state is not State.SCORING or self.pk in begun:
             raise NotDue
         self._attempt = tx.open_attempt(self.pk, Attempt.EVALUATE, worker=self._context.name, now=now)
-        tx.note_record(self._attempt, self._setup.record.hash)
         self._complete = tx.complete_rows(self._setup.protocol.hash, self._setup.tasks)
         self._context.log.info(
             "Scoring started.", event_key="evaluate.start", submission=self.pk, attempt=self._attempt

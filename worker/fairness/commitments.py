@@ -189,11 +189,10 @@ def _draws(
 def _record(tx: Transaction, read: Iterable[PhaseSetup], *, now: datetime) -> list[PhaseSetup]:
     """Record phases and return those whose present content no commitment covers yet.
 
-    A phase with scores keeps its record, because only a rescore applies its changes. If it has no record, because an earlier version began
-    it, it is recorded from its files, provided that its scores were made from them.
+    A phase with scores keeps its record, because only a rescore applies its changes.
     """
     manifests = _manifests(tx)
-    recorded = [setup for setup in read if _may_record(tx, setup)]
+    recorded = [setup for setup in read if not has_scores(tx, setup.codename)]
     for setup in recorded:
         put_on_record(tx, setup.record, files=setup.files, now=now)
     return [setup for setup in recorded if not covers(manifests.get(setup.codename), setup.record)]
@@ -203,13 +202,6 @@ def _manifests(tx: Transaction) -> dict[str, dict[str, Any]]:
     """Return the manifests that the last commitment covers: phase to manifest."""
     entries = tx.commitments()
     return dict(entries[-1][1]["manifests"]) if entries else {}
-
-
-def _may_record(tx: Transaction, setup: PhaseSetup) -> bool:
-    row = tx.phase_record(setup.codename)
-    if row is None or not has_scores(tx, setup.codename):
-        return True
-    return row.record is None and setup.record.scores_as(row.protocol_hash, row.tasks)
 
 
 def _reason(fresh: Iterable[PhaseSetup], before: Mapping[str, Any]) -> str:

@@ -33,9 +33,6 @@ from worker.state import Store, Transaction
 def record_phases(store: Store, configuration: Configuration, *, now: datetime) -> RecordedPhases:
     """Record new phases and those that have changed before their first score; return all recorded phases.
 
-    Phases of an earlier version are recorded here if their scores were made from the present files. Otherwise the phase waits: an alert
-    says so, and the next start or reload tries again.
-
     Raises:
         OrganizerError: If the secret is not the one of the records, a phase without scores cannot be read, or a valid file could not be
             read within the memory limit; then nothing is recorded.
@@ -45,14 +42,7 @@ def record_phases(store: Store, configuration: Configuration, *, now: datetime) 
     with store.read() as tx:
         entries = tx.public_commitments()
         due = [name for name in configuration.phases if _is_due(tx, configuration, name, secret)]
-        begun = [name for name in due if has_begun(tx, name)]
-    read = []
-    for name in due:
-        try:
-            read.append(read_phase(configuration, name, secret, public_value(entries, name)))
-        except OrganizerError:
-            if name not in begun:
-                raise
+    read = [read_phase(configuration, name, secret, public_value(entries, name)) for name in due]
     draw, rule = name_draw(configuration, now), configuration.fairness.publish_files
     with store.write() as tx:
         commitments.begin(tx, secret, read, now=now, draw=draw, publish_files=rule)
@@ -92,29 +82,22 @@ def has_begun(tx: Transaction, codename: str) -> bool:
 def _is_due(tx: Transaction, configuration: Configuration, codename: str, secret: bytes) -> bool:
     """Return whether the files of a phase must be read."""
     row = tx.phase_record(codename)
-    if row is None or row.record is None:
+    if row is None:
         return True
     return not has_begun(tx, codename) and bool(differences(tx, configuration, codename, secret))
 
 
 def _check(tx: Transaction, configuration: Configuration, secret: bytes, *, now: datetime) -> None:
     """Check that every phase in use can be scored with this secret on this machine."""
-    waiting = set()
     for codename in configuration.phases:
         row = tx.phase_record(codename)
         if row is None or row.frozen_at is not None:
-            continue
-        if row.record is None:
-            error = not_recorded(tx, codename)
-            tx.raise_alert(alert_key(codename), error.code, error.message, now=now)
-            waiting.add(alert_key(codename))
             continue
         setup = open_phase(tx, codename, secret)
         columns = setup.protocol.embedding_dim
         check_limits(configuration, codename, rows=len(setup.ids), columns=columns)
     for alert in tx.alerts():
-        if alert.key.startswith(alert_key("")) and alert.key not in waiting:
-            # including alerts of phases that were frozen or removed meanwhile
+        if alert.key.startswith(alert_key("")):  # no record in use is damaged any more
             tx.resolve_alert(alert.key, now=now)
 
 
@@ -131,7 +114,7 @@ def record_rules(
     if row is not None and row.frozen_at is not None:
         return ()
     if row is None or before is None:
-        raise not_recorded(tx, codename)
+        raise not_recorded(codename)
     rules = rules_of(configuration, codename)
     changed = before.rules.changed(rules)
     if "shown" in changed and rules.shown == "at_end" and has_scores(tx, codename):

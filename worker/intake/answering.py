@@ -99,7 +99,7 @@ class PostAnswer(Call[None]):
             running_at=row.running_at,
             grid_s=self._context.configuration.submission.answer_grid,
         )
-        tx.postpone(owed.id, not_before=moment, error=error.code)
+        tx.postpone(owed.id, not_before=moment)
         tx.note(row.pk, read_at=None)
         # Only if EvalAI answers all other calls, because an outage has an alert of its own.
         stuck = owed.tries >= STUCK_TRIES and self._session.silent_since == now

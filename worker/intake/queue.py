@@ -94,4 +94,4 @@ class DeleteMessage(Call[None]):
         if owed.tries >= VAIN_TRIES and not isinstance(error, Throttled | TokenRefused):
             tx.settled(owed.id, now=now)
         else:
-            tx.postpone(owed.id, not_before=self._context.retry_at(now, owed.tries), error=error.code)
+            tx.postpone(owed.id, not_before=self._context.retry_at(now, owed.tries))

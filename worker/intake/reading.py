@@ -159,7 +159,7 @@ class ReadSubmission(Call[Submission]):
             return
         defer(self._context, tx, self.pk, error, now)
         for owed in tx.owed(OutboxKind.POST, self.pk):
-            tx.postpone(owed.id, not_before=self._context.retry_at(now, owed.tries), error=error.code)
+            tx.postpone(owed.id, not_before=self._context.retry_at(now, owed.tries))
 
 
 class ListSubmissions(Call[list[Submission]]):

@@ -150,8 +150,7 @@ def _add_files(tar: tarfile.TarFile, session: OrganizerSession, codename: str) -
     configuration = session.configuration
     phase = configuration.phases[codename]
     with session.store.read() as tx:
-        record = tx.phase_record(codename)
-        suffices = record is not None and record.record is not None and has_scores(tx, codename)
+        suffices = has_scores(tx, codename)
     for path, name in ((phase.tasks, f"tasks/{codename}"), (phase.ids, f"ids/{codename}.txt")):
         if not suffices or configuration.path(path).exists():
             tar.add(configuration.path(path), name)

@@ -28,7 +28,7 @@ def choose(session: OrganizerSession, pk: int, reason: str) -> str:
             )
         record = read_record(tx, row.phase)
         if record is None:
-            raise not_recorded(tx, row.phase)
+            raise not_recorded(row.phase)
         if record.rules.selection != "chosen":
             raise OrganizerError(
                 f"Phase {row.phase} has selection: {record.rules.selection}, so no submission can be chosen by hand.",
@@ -36,7 +36,7 @@ def choose(session: OrganizerSession, pk: int, reason: str) -> str:
                 code="choose.selection",
             )
         register(tx, session.clock())  # first, so that earlier changes do not get this reason
-        tx.choose(row.phase, row.team_key, pk, reason)
+        tx.choose(row.phase, row.team_key, pk)
         tx.request_publish()
         tx.log("chosen", actor=session.actor, now=session.now, submission=pk, phase=row.phase, reason=reason)
         register(tx, session.clock(), reason=reason)

@@ -236,7 +236,7 @@ def keep_boards(tx: Transaction, pending: PendingBoards) -> bool:
     if any(tx.phase_record(name) != pending.preconditions.records[name] for name in made):
         return False
     for board in pending.new:
-        tx.add_board(board.phase, board.sequence, boards.to_json(board), made_at=board.made_at)
+        tx.add_board(board.phase, board.sequence, boards.to_json(board))
     return True
 
 

@@ -40,7 +40,7 @@ class Attempts(Tables):
         self._connection.execute(
             table.update()
             .where(table.c.id == attempt, table.c.closed_at.is_(None))
-            .values(closed_at=now, outcome=outcome.value, reason=reason, peak_memory_bytes=peak_memory_bytes)
+            .values(closed_at=now, outcome=outcome, reason=reason, peak_memory_bytes=peak_memory_bytes)
         )
 
     def is_open(self, attempt: int) -> bool:

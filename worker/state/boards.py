@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 import sqlalchemy as sa
 
 from worker.state import schema
@@ -26,10 +24,10 @@ class Boards(Tables):
         query = sa.select(sa.func.max(table.c.sequence)).where(table.c.phase == phase)
         return int(self._connection.execute(query).scalar() or 0)
 
-    def add_board(self, phase: str, sequence: int, document: str, *, made_at: datetime) -> None:
+    def add_board(self, phase: str, sequence: int, document: str) -> None:
         """Append a board to the history."""
         self._connection.execute(
-            schema.boards.insert().values(phase=phase, sequence=sequence, document=document, made_at=made_at)
+            schema.boards.insert().values(phase=phase, sequence=sequence, document=document)
         )
 
     def replace_board(self, phase: str, sequence: int, document: str) -> None:
@@ -43,10 +41,8 @@ class Boards(Tables):
         query = sa.select(schema.choices).where(schema.choices.c.phase == phase)
         return {row.team_key: row.submission for row in self._connection.execute(query)}
 
-    def choose(self, phase: str, team_key: int, submission: int, reason: str) -> None:
+    def choose(self, phase: str, team_key: int, submission: int) -> None:
         """Choose the submission that counts for a team, regardless of the rule."""
         table = schema.choices
         self._connection.execute(table.delete().where(table.c.phase == phase, table.c.team_key == team_key))
-        self._connection.execute(
-            table.insert().values(phase=phase, team_key=team_key, submission=submission, reason=reason)
-        )
+        self._connection.execute(table.insert().values(phase=phase, team_key=team_key, submission=submission))

@@ -72,11 +72,9 @@ class Outbox(Tables):
             .values(done_at=now)
         )
 
-    def postpone(self, owed: int, *, not_before: datetime, error: str) -> None:
+    def postpone(self, owed: int, *, not_before: datetime) -> None:
         """Count a failed try, and set the time of the next one."""
         table = schema.outbox
         self._connection.execute(
-            table.update()
-            .where(table.c.id == owed)
-            .values(not_before=not_before, tries=table.c.tries + 1, last_error=error)
+            table.update().where(table.c.id == owed).values(not_before=not_before, tries=table.c.tries + 1)
         )

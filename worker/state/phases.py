@@ -36,14 +36,12 @@ class Phases(Tables):
         if known.rowcount == 0:
             self._connection.execute(table.insert().values(phase=phase, **values))
 
-    def add_record(self, name: str, document: bytes, *, files: str | None, now: datetime) -> None:
+    def add_record(self, name: str, document: bytes, *, files: str | None) -> None:
         """Store a record under its hash; an existing one is kept, with the fingerprint of the files from which it was last read."""
         table = schema.records
         known = self._connection.execute(table.update().where(table.c.hash == name).values(files=files))
         if known.rowcount == 0:
-            self._connection.execute(
-                table.insert().values(hash=name, document=document, files=files, recorded_at=now)
-            )
+            self._connection.execute(table.insert().values(hash=name, document=document, files=files))
 
     def record(self, name: str) -> bytes:
         """Return the compressed document of a record."""
@@ -55,11 +53,6 @@ class Phases(Tables):
         """Return the fingerprint of the files from which a record was read."""
         table = schema.records
         return self._connection.execute(sa.select(table.c.files).where(table.c.hash == name)).scalar()
-
-    def note_record(self, attempt: int, name: str) -> None:
-        """Note on which record an attempt scores."""
-        table = schema.attempts
-        self._connection.execute(table.update().where(table.c.id == attempt).values(record=name))
 
     def freeze_phase(self, phase: str, *, at: datetime | None) -> None:
         """Freeze a phase's board, or thaw it with None."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from sqlalchemy import String
 
 from worker.state.columns import Code, Document, FoldScores, Hash, Name
-from worker.state.states import Attempt, OutboxKind, State
+from worker.state.states import Attempt, OutboxKind, Outcome, State
 
 LONGEST_WAIT = timedelta(seconds=120)
 """The longest back-off; a time further in the future was set before the clock was set back, and is ignored."""
@@ -119,10 +119,9 @@ class AttemptRow:
     worker: Name
     opened_at: datetime
     closed_at: datetime | None
-    outcome: Annotated[str, String(16)] | None  # an Outcome, or an outcome of an earlier version
+    outcome: Outcome | None
     reason: str | None
     peak_memory_bytes: int | None
-    record: Hash | None  # the phase's record on which an evaluation began
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +163,6 @@ class Owed:
     tries: int = 0
     sent_at: datetime | None  # set before the first byte is sent
     done_at: datetime | None
-    last_error: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +173,7 @@ class PhaseRow:
     protocol_hash: Hash
     tasks: Annotated[dict[str, str], Document()]  # identifier to the version from which the scores are made
     frozen_at: datetime | None
-    record: Hash | None  # hash of its current record; None until a phase of an earlier version is recorded
+    record: Hash  # hash of its current record
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from sqlalchemy import (
 )
 
 from worker.state import rows
-from worker.state.columns import Instant, table
+from worker.state.columns import table
 
 metadata = MetaData()
 
@@ -41,7 +41,6 @@ boards = Table(
     metadata,
     Column("phase", String(100), primary_key=True),
     Column("sequence", Integer, primary_key=True),
-    Column("made_at", Instant, nullable=False),
     Column("document", Text, nullable=False),
 )
 
@@ -51,7 +50,6 @@ records = Table(
     Column("hash", String(64), primary_key=True),
     Column("document", LargeBinary, nullable=False),  # compressed; contains hidden labels
     Column("files", String(64)),  # fingerprint of the files from which it was read
-    Column("recorded_at", Instant, nullable=False),
 )
 
 choices = Table(
@@ -60,7 +58,6 @@ choices = Table(
     Column("phase", String(100), primary_key=True),
     Column("team_key", Integer, primary_key=True),
     Column("submission", Integer, nullable=False),
-    Column("reason", Text, nullable=False),
 )
 
 facts = Table(

@@ -268,69 +268,6 @@ def test_a_start_becomes_leader_before_it_records(unscored: Harness) -> None:
         assert tx.phase_record("dev") is None
 
 
-def forget(harness: Harness) -> None:
-    """Leave the state as a version without records did."""
-    with closing(sqlite3.connect(harness.state / "worker.db")) as database, database:
-        database.execute("UPDATE phases SET record = NULL")
-        database.execute("DELETE FROM records")
-
-
-def test_a_phase_of_an_earlier_version_waits_for_its_files(harness: Harness, worker: StepWorker) -> None:
-    """It is recorded from the files of its scores; other files keep its submissions waiting, and no other phase's."""
-    harness.submit("A", embeddings(1))
-    worker.drive()
-    before = recorded(worker).hash
-    worker.stop()
-    forget(harness)
-    file = harness.folder / "tasks" / "dev" / "alpha__regr.csv"
-    right = file.read_text()
-    file.write_text(right.replace("img_000,", "img_000,7", 1))
-    worker.start()
-    waiting, other = harness.submit("B", embeddings(2)), harness.submit("B", embeddings(0), phase="eval")
-    worker.drive(lambda: harness.status(other) == "finished" and worker.row(waiting).hold is not None)
-    assert worker.row(waiting).hold == "phase.not_recorded"
-    assert worker.alerts() == {"phase.not_recorded"}
-    assert harness.posts(waiting) == []
-    file.write_text(right)
-    worker.reload()
-    worker.drive()
-    assert harness.status(waiting) == "finished"
-    assert worker.alerts() == set()
-    assert recorded(worker).hash == before
-    with worker.store.read() as tx:
-        assert len(tx.commitments()) == 1
-
-
-def test_a_frozen_phase_of_an_earlier_version_blocks_nothing(harness: Harness, worker: StepWorker) -> None:
-    """Its files may be missing, because nothing is scored in it any more."""
-    harness.submit("A", embeddings(1))
-    worker.drive()
-    assert harness.command("board", "freeze", "--phase", "dev").returncode == 0
-    worker.stop()
-    forget(harness)
-    shutil.rmtree(harness.folder / "tasks" / "dev")
-    worker.start()
-    pk = harness.submit("A", embeddings(0), phase="eval")
-    worker.drive()
-    assert harness.status(pk) == "finished"
-    assert worker.alerts() == set()
-
-
-def test_a_waiting_phase_has_an_alert_until_it_is_frozen(harness: Harness, worker: StepWorker) -> None:
-    """After that, nothing needs its record any more."""
-    harness.submit("A", embeddings(1))
-    worker.drive()
-    worker.stop()
-    forget(harness)
-    shutil.rmtree(harness.folder / "tasks" / "dev")
-    worker.start()
-    assert worker.alerts() == {"phase.not_recorded"}
-    with open_session(harness.path) as session:
-        freeze(session, "dev")
-    worker.reload()
-    assert worker.alerts() == set()
-
-
 def test_a_start_leaves_a_rescore_at_work_alone(harness: Harness, worker: StepWorker) -> None:
     """The child's folder contains the record that it scores on; a folder from the day before is removed."""
     files = worker.daemon.files
@@ -342,18 +279,9 @@ def test_a_start_leaves_a_rescore_at_work_alone(harness: Harness, worker: StepWo
     assert [folder.exists() for folder in (young, old, other)] == [True, False, False]
 
 
-def test_a_start_resolves_obsolete_alerts_of_earlier_versions(harness: Harness, worker: StepWorker) -> None:
-    """An earlier version raised them for causes that no longer exist."""
-    with worker.store.write() as tx:
-        for key in ("tasks:dev", "tasks:dev@host", "phase:eval@host", "disk.reserve@host", "disk.reserve"):
-            tx.raise_alert(key, key, "Told by an earlier version.", now=worker.clock.now())
-    worker.restart()
-    assert worker.alerts() == {"disk.reserve"}
-
-
 def test_a_child_gets_its_record_in_a_private_file(harness: Harness, worker: StepWorker) -> None:
     """It is in the child's folder, which is removed when the child has ended."""
-    pk = harness.submit("A", embeddings(1))
+    harness.submit("A", embeddings(1))
     worker.drive(lambda: worker.daemon.evaluation.busy)
     [place] = (harness.state / "tmp").glob("*/record")
     assert place.stat().st_mode & 0o777 == 0o600
@@ -361,9 +289,6 @@ def test_a_child_gets_its_record_in_a_private_file(harness: Harness, worker: Ste
     assert place.read_bytes() == recorded(worker).packed
     worker.drive()
     assert not place.exists()
-    with worker.store.read() as tx:
-        [name] = [each.record for each in tx.attempts(pk=pk) if each.kind == "evaluate"]
-    assert name == recorded(worker).hash
 
 
 def test_a_damaged_record_breaks_no_step_of_the_evaluation(harness: Harness) -> None:

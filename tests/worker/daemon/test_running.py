@@ -115,7 +115,7 @@ def test_once_waits_for_the_next_answer_but_not_for_a_retry(harness: Harness, wo
     assert intake.next_answer_at(owed.not_before) is None
     assert intake.next_answer_at(before - timedelta(days=1)) is None  # the clock was set back
     with worker.store.write() as tx:
-        tx.postpone(owed.id, not_before=owed.not_before, error="evalai.unreachable")
+        tx.postpone(owed.id, not_before=owed.not_before)
     assert intake.next_answer_at(before) is None
 
 

@@ -18,7 +18,7 @@ def store_boards(store: Store, boards: list[Board]) -> None:
     """Store boards as a publish cycle does."""
     with store.write() as tx:
         for board in boards:
-            tx.add_board(board.phase, board.sequence, to_json(board), made_at=board.made_at)
+            tx.add_board(board.phase, board.sequence, to_json(board))
 
 
 def test_the_stored_boards_are_read_in_order(tmp_path: Path) -> None:

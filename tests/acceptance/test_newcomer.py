@@ -25,7 +25,7 @@ ANYWHERE = (
     f"validate good.csv --ids ids.txt --dim {DIM}",
     f"template empty.csv --ids ids.txt --dim {DIM}",
     "rank table.csv",
-    "demo --dir played --phase dev --entries 2 --folds 2",
+    "demo --dir played --folds 2",
 )
 BEFORE = ("doctor", "rehearse --folds 2", "challenge commit")
 AFTER = (

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from scoring.errors import OrganizerError
 from tests.worker.harness.harness import ROOT, clean_environment
 from tests.worker.organizer.doctor_faults import PHASES, label_rows, public_ids, write_healthy
-from worker.organizer.demo.files import csv_of
 from worker.organizer.rehearsal.entries import covering, pooled_means, read_features
+from worker.organizer.rehearsal.files import csv_of
 from worker.organizer.rehearsal.report import PhaseReport, Rehearsal, RehearsedSubmission
 
 DIM, CONFIGURED_FOLDS, FOLDS = 8, 12, 3

@@ -52,30 +52,40 @@ def rehearse(
 
     Example: `neuco-worker rehearse --config challenge.yaml --data public.npz --folds 10`
     """
+    from worker.challenge.configuration import load
     from worker.cli.terminal import Console
     from worker.organizer.rehearsal import rehearse as run_rehearsal
-    from worker.organizer.rehearsal.entries import read_features
+    from worker.organizer.rehearsal.entries import baselines, read_features
+
+    def tell(sentence: str) -> None:
+        aside.print(sentence, markup=False, style="dim")
 
     aside = Console(stderr=True, highlight=False, soft_wrap=True)
-    rehearsal = run_rehearsal(
-        config,
-        folds=folds,
-        features=read_features(data) if data else None,
-        keep=keep,
-        tell=lambda sentence: aside.print(sentence, markup=False, style="dim"),
-    )
+    configuration = load(config)
+    entries = baselines(configuration, read_features(data or ()), tell)
+    rehearsal = run_rehearsal(configuration, entries, folds=folds, keep=keep, tell=tell)
     if json_output:
         typer.echo(json.dumps(rehearsal.to_json(), indent=2))
     else:
-        _show(rehearsal, keep)
+        console = Console(highlight=False, soft_wrap=True)
+        show_rehearsal(console, rehearsal)
+        kept = (
+            "The files of the rehearsal were deleted; --keep DIR keeps them."
+            if keep is None
+            else f"Everything is kept in {keep}."
+        )
+        following = (
+            ""
+            if rehearsal.faults
+            else " Next: `neuco-worker doctor` shows what is still to do before launch."
+        )
+        console.print(f"{kept}{following}", markup=False)
     if rehearsal.faults:
         raise typer.Exit(1)
 
 
-def _show(rehearsal: Rehearsal, keep: Path | None) -> None:
-    from worker.cli.terminal import Console
-
-    console = Console(highlight=False, soft_wrap=True)
+def show_rehearsal(console: Console, rehearsal: Rehearsal) -> None:
+    """Print all results of a rehearsal."""
     for phase in rehearsal.phases:
         _show_phase(console, rehearsal, phase)
     console.print(
@@ -96,15 +106,6 @@ def _show(rehearsal: Rehearsal, keep: Path | None) -> None:
                 console.print(f"  • {sentence}", markup=False)
     if not rehearsal.faults:
         console.print(f"\nEverything worked as it should, in {rehearsal.seconds:.0f} s.", style="bold green")
-    kept = (
-        "The files of the rehearsal were deleted; --keep DIR keeps them."
-        if keep is None
-        else f"Everything is kept in {keep}."
-    )
-    following = (
-        "" if rehearsal.faults else " Next: `neuco-worker doctor` shows what is still to do before launch."
-    )
-    console.print(f"{kept}{following}", markup=False)
 
 
 def _show_phase(console: Console, rehearsal: Rehearsal, phase: PhaseReport) -> None:
@@ -131,16 +132,16 @@ def _show_phase(console: Console, rehearsal: Rehearsal, phase: PhaseReport) -> N
             "" if one.seconds is None else f"{one.seconds:.1f}",
         )
     console.print(submissions)
-    board = Table(title="Board", title_justify="left", box=None, padding=(0, 2))
-    for name in ("Rank", "Team", "Mean Q"):
+    board = Table(title=f"Leaderboard of phase {phase.codename}", title_justify="left")
+    for name in ("Rank", "Team", "Mean Q", "By mean Q"):
         board.add_column(name, justify="left" if name == "Team" else "right")
     for entry in phase.entries:
-        rank = entry["rank"]
-        board.add_row("–" if rank is None else str(rank), Text(str(entry["team"])), f"{entry['q_mean']:g}")
+        rank, by_mean = ("–" if entry[key] is None else str(entry[key]) for key in ("rank", "rank_by_mean"))
+        board.add_row(rank, Text(str(entry["team"])), f"{entry['q_mean']:g}", by_mean)
     console.print(board)
     for one in phase.submissions:
         if one.message:
-            console.print(f"  The answer to {one.method}:", markup=False)
+            console.print(f"  What EvalAI shows {one.team} about {one.method}:", markup=False)
             console.print(indent(one.message, "    "), markup=False)
     if phase.seconds_per_submission is not None and phase.per_hour is not None:
         estimated = "" if phase.folds == phase.configured_folds else ", estimated for all folds"

@@ -96,7 +96,7 @@ def create(directory: Path, new: NewChallenge, *, now: datetime) -> list[Path]:
     except OrganizerError:
         path.unlink()
         raise
-    write_secret(directory / "challenge.secret")
+    _write_secret(directory / "challenge.secret")
     (directory / ".gitignore").write_text(GITIGNORE, encoding="utf-8")
     (directory / "tasks").mkdir(mode=0o700)  # no other user of this machine may see hidden tasks
     dev, last = data.load()
@@ -159,26 +159,10 @@ def pack_bundle(directory: Path, configuration: Configuration | None = None, *, 
     return target
 
 
-def write_secret(path: Path, secret: bytes | None = None) -> None:
-    """Write the challenge secret, readable only by its owner.
-
-    Args:
-        path: The file to write; an existing one is never replaced.
-        secret: 32 bytes; random ones by default.
-
-    Raises:
-        OrganizerError: If the file exists, because another secret would change all scores.
-    """
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        raise OrganizerError(
-            f"{path} exists already. A new secret would invalidate all scores.",
-            cure="Keep the secret, or choose another folder.",
-            code="init.exists",
-        ) from None
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write((secret if secret is not None else secrets.token_bytes(32)).hex() + "\n")
+def _write_secret(path: Path) -> None:
+    """Write a random challenge secret, readable only by its owner; an existing one is never replaced."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
+        file.write(secrets.token_hex(32) + "\n")
 
 
 def new_configuration(new: NewChallenge) -> str:

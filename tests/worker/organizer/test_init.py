@@ -115,14 +115,6 @@ def test_nothing_is_overwritten(tmp_path: Path, name: str) -> None:
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "mine")]
 
 
-def test_secret_is_never_replaced(tmp_path: Path) -> None:
-    """Even a direct call cannot lose a secret."""
-    scaffold.write_secret(tmp_path / "s", b"\1" * 32)
-    with pytest.raises(OrganizerError, match="invalidate all scores"):
-        scaffold.write_secret(tmp_path / "s")
-    assert read_challenge_secret(tmp_path / "s") == b"\1" * 32
-
-
 def test_impossible_plan_leaves_nothing(tmp_path: Path) -> None:
     """An invalid configuration is refused, and the folder is unchanged."""
     plan = scaffold.NewChallenge(title="x", phases={"dev": 0}, dim=4)

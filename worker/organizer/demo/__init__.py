@@ -1,3 +1,3 @@
 """The demo: a complete hidden-task challenge on one machine, with real data and the real worker."""
 
-__all__ = ["data", "demo", "files", "folder", "runner", "screen"]
+__all__ = ["data", "demo"]

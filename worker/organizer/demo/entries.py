@@ -6,11 +6,11 @@ import gzip
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from worker.organizer.demo import methods
+from worker.organizer.demo import data, methods
 from worker.organizer.demo.data import PhaseData
-from worker.organizer.demo.files import csv_of, spoilt
+from worker.organizer.rehearsal.entries import HOST, Entry
+from worker.organizer.rehearsal.files import csv_of, spoilt
 
-HOSTS = "Host_1_Team"  # EvalAI's name for the team through which hosts submit
 Method = Callable[[methods.Images], methods.Embeddings]
 
 
@@ -19,7 +19,6 @@ class DemoEntry:
     """One submission.
 
     Attributes:
-        user: The account that submits, which is the only member of ``team``.
         method_name: What the participant calls the method.
         method: How images become embeddings.
         project_url: The participant's link to the code.
@@ -29,7 +28,6 @@ class DemoEntry:
     """
 
     team: str
-    user: str
     method_name: str
     method: Method
     project_url: str = ""
@@ -40,61 +38,63 @@ class DemoEntry:
 
     def file(self, phase: PhaseData) -> bytes:
         """Make the file that is submitted."""
-        data = csv_of(phase.ids, self.method(phase.images))
+        content = csv_of(phase.ids, self.method(phase.images))
         if self.broken:
-            data = spoilt(data, nan=((10, 3), (11, 7)), missing=2)
-        return gzip.compress(data, mtime=0) if self.file_name.endswith(".gz") else data
+            content = spoilt(content, nan=((10, 3), (11, 7)), missing=2)
+        return gzip.compress(content, mtime=0) if self.file_name.endswith(".gz") else content
+
+    def submission(self, phase: PhaseData) -> Entry:
+        """Make the submission to a phase."""
+        return Entry(
+            team=self.team,
+            method=self.method_name,
+            content=self.file(phase),
+            file_name=self.file_name,
+            project_url=self.project_url,
+            publication_url=self.publication_url,
+            public=self.public,
+            good=not self.broken,
+        )
 
 
-PIXELS = DemoEntry(team="Pixel Pushers", user="ada", method_name="raw pixels", method=methods.raw_pixels)
+PIXELS = DemoEntry(team="Pixel Pushers", method_name="raw pixels", method=methods.raw_pixels)
 PCA = DemoEntry(
     team="Eigendigits",
-    user="karl",
     method_name="principal components",
     method=methods.principal_components,
     project_url="https://example.org/eigendigits/code",
     publication_url="https://example.org/eigendigits/paper.pdf",
 )
 PROJECTION = DemoEntry(
-    team="Random Walkers", user="emmy", method_name="random projection", method=methods.random_projection
+    team="Random Walkers", method_name="random projection", method=methods.random_projection
 )
 FEATURES = DemoEntry(
     team="Random Walkers",
-    user="emmy",
     method_name="random features",
     method=methods.random_features,
     file_name="embeddings.csv.gz",
 )
 POOLED = DemoEntry(
     team="Pool Party",
-    user="sofia",
     method_name="pooled means",
     method=methods.pooled_means,
     project_url="https://example.org/pool-party",
 )
 PRIVATE = DemoEntry(
     team="Pool Party",
-    user="sofia",
     method_name="quiet experiment with edges",
     method=methods.edges,
     public=False,
 )
 BROKEN = DemoEntry(
     team="Last Minute",
-    user="emil",
     method_name="raw pixels, in a hurry",
     method=methods.raw_pixels,
     broken=True,
 )
-CORRECTED = DemoEntry(
-    team="Last Minute", user="emil", method_name="pixels as shares of ink", method=methods.pixel_shares
-)
-BASELINE_MEAN = DemoEntry(
-    team=HOSTS, user="host", method_name="Baseline mean embeddings", method=methods.quadrant_means
-)
-BASELINE_RANDOM = DemoEntry(
-    team=HOSTS, user="host", method_name="Baseline random embeddings", method=methods.noise
-)
+CORRECTED = DemoEntry(team="Last Minute", method_name="pixels as shares of ink", method=methods.pixel_shares)
+BASELINE_MEAN = DemoEntry(team=HOST, method_name="Baseline mean embeddings", method=methods.quadrant_means)
+BASELINE_RANDOM = DemoEntry(team=HOST, method_name="Baseline random embeddings", method=methods.noise)
 
 PHASES: dict[str, tuple[DemoEntry, ...]] = {
     "dev": (
@@ -118,6 +118,9 @@ Pixel Pushers, because all teams share their splits. In eval, the faulty file is
 """
 
 
-def teams() -> dict[str, str]:
-    """Return each participant team with its member."""
-    return {entry.team: entry.user for entries in PHASES.values() for entry in entries if entry.team != HOSTS}
+def entries() -> dict[str, tuple[Entry, ...]]:
+    """Make the submissions to each phase."""
+    return {
+        codename: tuple(entry.submission(phase) for entry in PHASES[codename])
+        for codename, phase in zip(PHASES, data.load(), strict=True)
+    }

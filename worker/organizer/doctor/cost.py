@@ -141,7 +141,7 @@ def measure(exam: Examination, codename: str) -> Cost:
     from scoring.inputs.embeddings import Embeddings
     from scoring.inputs.submission import read_submission
     from scoring.warm import warm
-    from worker.organizer.demo.files import csv_of
+    from worker.organizer.rehearsal.files import csv_of
 
     warm()
     setup, settings = exam.setups[codename], exam.configuration.scoring

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from worker.organizer.rehearsal.folder import RehearsalFolder
 from worker.organizer.rehearsal.rehearsal import rehearse
 from worker.organizer.rehearsal.report import PhaseReport, Rehearsal, RehearsedSubmission
 
-__all__ = ["PhaseReport", "Rehearsal", "RehearsedSubmission", "entries", "rehearse"]
+__all__ = ["PhaseReport", "Rehearsal", "RehearsalFolder", "RehearsedSubmission", "entries", "rehearse"]

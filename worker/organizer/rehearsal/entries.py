@@ -1,10 +1,10 @@
-"""The submissions of a rehearsal: two baselines, a malformed file and a private submission."""
+"""The submissions of a rehearsal; by default two baselines, a malformed file and a private submission."""
 
 from __future__ import annotations
 
 import csv
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from zipfile import BadZipFile
@@ -14,20 +14,28 @@ from numpy.typing import NDArray
 
 from scoring.errors import OrganizerError
 from scoring.inputs.embeddings import without_suffix
-from worker.organizer.demo.files import csv_of, spoilt
+from scoring.inputs.identifiers import read_ids
+from worker.challenge.configuration import Configuration
+from worker.organizer.rehearsal.files import csv_of, spoilt
 
 Matrix = NDArray[np.float32]
 Features = Mapping[str, NDArray[np.float64]]
 
 
+HOST = "host"  # submits through EvalAI's team of the hosts
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
-class RehearsalEntry:
+class Entry:
     """One submission.
 
     Attributes:
-        team: A team for this submission alone.
+        team: The team that submits; :data:`HOST` for the organizers.
         method: Name of the method.
         content: The file.
+        file_name: Its name.
+        project_url: The participant's link to the code.
+        publication_url: The participant's link to the paper.
         public: Whether it counts for the board.
         good: Whether it must be scored; otherwise it must be refused.
     """
@@ -35,30 +43,56 @@ class RehearsalEntry:
     team: str
     method: str
     content: bytes
+    file_name: str = "embeddings.csv"
+    project_url: str = ""
+    publication_url: str = ""
     public: bool = True
     good: bool = True
 
+    @property
+    def listed_as(self) -> str:
+        """The name under which the board lists it; a baseline of the hosts is listed under its method."""
+        return self.method if self.team == HOST else self.team
 
-def make_entries(ids: Sequence[str], dim: int, features: Features | None) -> tuple[RehearsalEntry, ...]:
-    """Make a phase's submissions.
+
+Entries = Mapping[str, Sequence[Entry]]
+
+
+def baselines(
+    configuration: Configuration, features: Features, tell: Callable[[str], object]
+) -> dict[str, tuple[Entry, ...]]:
+    """Make the submissions to each phase, from random numbers and from public data.
 
     Args:
-        ids: Public ids.
-        dim: Numbers in one embedding.
-        features: Public data by id; None to leave out the pooled mean.
+        configuration: The organizer's configuration.
+        features: Public data by id, for the pooled mean.
+        tell: Called with a sentence about each phase that some public data are missing for.
     """
+    entries = {}
+    for codename, phase in configuration.phases.items():
+        ids = read_ids(configuration.path(phase.ids))
+        covers = covering(features, ids)
+        if covers is None:
+            tell(
+                f"{codename}: no pooled-mean baseline is submitted, because there is no public data for all ids (--data FILE)."
+            )
+        entries[codename] = _entries(ids, configuration.submission.embedding_dim, covers)
+    return entries
+
+
+def _entries(ids: Sequence[str], dim: int, features: Features | None) -> tuple[Entry, ...]:
     rng = np.random.default_rng(0)
     shape = (len(ids), dim)
     noise = csv_of(ids, rng.standard_normal(shape, dtype=np.float32))
     entries = [
-        RehearsalEntry(team="Rehearsal: random", method="random embeddings", content=noise),
-        RehearsalEntry(
+        Entry(team="Rehearsal: random", method="random embeddings", content=noise),
+        Entry(
             team="Rehearsal: malformed",
             method="a malformed file",
             content=spoilt(noise, nan=((1, -1),), missing=1),
             good=False,
         ),
-        RehearsalEntry(
+        Entry(
             team="Rehearsal: private",
             method="a private file",
             content=csv_of(ids, rng.standard_normal(shape, dtype=np.float32)),
@@ -68,8 +102,7 @@ def make_entries(ids: Sequence[str], dim: int, features: Features | None) -> tup
     if features is not None:
         matrix = pooled_means(np.stack([features[identifier] for identifier in ids]), dim)
         entries.insert(
-            0,
-            RehearsalEntry(team="Rehearsal: pooled mean", method="pooled mean", content=csv_of(ids, matrix)),
+            0, Entry(team="Rehearsal: pooled mean", method="pooled mean", content=csv_of(ids, matrix))
         )
     return tuple(entries)
 

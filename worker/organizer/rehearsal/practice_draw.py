@@ -12,10 +12,10 @@ from typing import Any
 
 from worker.challenge.sections import Fairness, read_source
 from worker.fairness import draws
+from worker.fairness.commitments import PATH
 from worker.fairness.draws import DRAND, NONE, Draw
 from worker.organizer.committing import commit
-from worker.organizer.demo.folder import ChallengeFolder
-from worker.organizer.demo.runner import published_commitments
+from worker.organizer.rehearsal.folder import RehearsalFolder
 from worker.organizer.rehearsal.practice_chain import practice_chain, served
 from worker.organizer.rehearsal.report import RehearsedDraw
 from worker.organizer.session import open_session
@@ -58,13 +58,13 @@ class DrawWatch:
     """Follows and reports what is published about the draw, and enters the value of an organizer's own source.
 
     Args:
-        challenge: The rehearsal's folder.
+        folder: The rehearsal's folder.
         fairness: The organizer's settings.
         tell: Called with a sentence for each event.
     """
 
-    def __init__(self, challenge: ChallengeFolder, fairness: Fairness, tell: Callable[[str], object]) -> None:
-        self._challenge = challenge
+    def __init__(self, folder: RehearsalFolder, fairness: Fairness, tell: Callable[[str], object]) -> None:
+        self._folder = folder
         self._fairness = fairness
         self._tell = tell
         self._waiting: dict[str, Draw] = {}
@@ -77,7 +77,7 @@ class DrawWatch:
         """Process what was published since the last look."""
         if self._fairness.beacon == NONE or (self.drawn and not self._waiting):
             return
-        entries = published_commitments(self._challenge)
+        entries = self._folder.published(PATH) or []
         for entry in entries[self._seen :]:
             self._name(entry, now)
             self._take(entry)
@@ -121,7 +121,7 @@ class DrawWatch:
             f"The value of {sources} is due. In the real challenge, you now run `neuco-worker challenge commit --beacon"
             f" VALUE` with the published value; here, “{PRACTICE_VALUE}” is used."
         )
-        with open_session(self._challenge.configuration) as session:
+        with open_session(self._folder.configuration) as session:
             commit(session, reason="", beacon=PRACTICE_VALUE)
         self._brought = True
 

@@ -1,10 +1,11 @@
-"""The rehearsal: start a sandbox, submit the baselines, let the real worker draw the splits and drain the queue.
+"""The rehearsal: start a sandbox, submit files, let the real worker draw the splits and drain the queue.
 
 At the end, the phases are closed, revealed and verified, and the results are collected.
 """
 
 from __future__ import annotations
 
+import json
 import subprocess
 import tempfile
 import time
@@ -15,7 +16,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from scoring.errors import NeucoError, OrganizerError
-from scoring.inputs.identifiers import read_ids
 from scoring.printable import count_of
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.files import read_phases
@@ -23,15 +23,20 @@ from worker.challenge.sections import Phase
 from worker.fairness.verify import Worth, make_report, verdicts
 from worker.fairness.verify.public import opened
 from worker.fairness.verify.published import published_verdicts
-from worker.organizer.demo.folder import ChallengeFolder
-from worker.organizer.demo.runner import board, close, last_words, publish_all, q_mean, watch, worker
-from worker.organizer.rehearsal.entries import Features, RehearsalEntry, covering, make_entries
+from worker.organizer.board_by_hand import freeze, publish_now
+from worker.organizer.disclosure import disclose
+from worker.organizer.rehearsal.entries import Entries, Entry
+from worker.organizer.rehearsal.folder import RehearsalFolder, prepare
 from worker.organizer.rehearsal.practice_draw import DrawWatch, practised
-from worker.organizer.rehearsal.preparation import prepare, sandbox_settings
 from worker.organizer.rehearsal.report import PhaseReport, Rehearsal, RehearsedSubmission
-from worker.sandbox import Sandbox
+from worker.organizer.rehearsal.runner import drain, last_words, watch
+from worker.organizer.reveal import reveal
+from worker.organizer.session import open_session
+from worker.sandbox import Sandbox, from_challenge
 from worker.state import Attempt, Store, Transaction
 
+# calls a minute, so that the rehearsal never waits; EvalAI's limit is taken into account afterwards
+UNHINDERED = 1_000_000
 PATIENCE_S = 120.0  # beyond a submission's deadline, without any change, after which the rehearsal has failed
 ANSWERED = ("finished", "failed")
 BEACON = "beacon"
@@ -42,23 +47,23 @@ BEACON = "beacon"
 class _Submitted:
     pk: int
     phase: str
-    entry: RehearsalEntry
+    entry: Entry
 
 
 def rehearse(
-    path: Path,
+    configuration: Configuration,
+    entries: Entries,
     *,
     folds: int | None = None,
-    features: Features | None = None,
     keep: Path | None = None,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Callable[[str], object] = lambda _: None,
 ) -> Rehearsal:
     """Rehearse a challenge in a folder of its own; EvalAI and the leaderboard's repository are not touched.
 
     Args:
-        path: The organizer's configuration.
+        configuration: The organizer's configuration.
+        entries: The submissions to each phase, in order.
         folds: Largest number in each phase, to save time; times are estimated for all.
-        features: Public data by id, for the pooled mean.
         keep: New or empty folder to keep everything in; by default a temporary one, which is removed.
         tell: Called with a sentence about each step.
 
@@ -66,26 +71,28 @@ def rehearse(
         OrganizerError: If configuration, secret, ids or tasks are wrong, or the folder is not empty.
         InfrastructureError: If nothing changes any more.
     """
-    configuration = load(path)
     read_phases(configuration)  # reports its faults before anything is started
     begun = time.monotonic()
-    with (
-        _folder(keep) as folder,
-        Sandbox(sandbox_settings(configuration)) as evalai,
-    ):
-        challenge = ChallengeFolder(path=folder)
-        submitted = _submit(configuration, evalai, features or {}, tell)
+    settings = from_challenge(
+        configuration.model_dump(mode="json"), throttle_per_minute=UNHINDERED, visibility_timeout_s=600.0
+    )
+    with _folder(keep) as path, Sandbox(settings) as evalai:
+        folder = RehearsalFolder(path=path)
+        submitted = _submit(evalai, entries)
+        tell(f"Submitted {len(submitted)} files; the worker starts.")
         calls_before = len(evalai.journal)
-        watched = DrawWatch(challenge, configuration.fairness, tell)
-        with practised(configuration.fairness, challenge.path) as draw:
-            prepare(challenge, configuration, evalai, folds=folds, draw=draw)
-            status = _drain(configuration, challenge, evalai, submitted, watched=watched, tell=tell)
+        watched = DrawWatch(folder, configuration.fairness, tell)
+        with practised(configuration.fairness, path) as draw:
+            prepare(folder, configuration, evalai, folds=folds, draw=draw)
+            status = _drain(configuration, folder, evalai, submitted, watched=watched, tell=tell)
         calls = _calls(evalai, since=calls_before)
-        failures = _failures(challenge, evalai, status)
+        failures = _failures(folder, evalai, status)
         verified: tuple[str, ...] = ()
         if not failures:
-            verified, failures = _end(challenge, configuration.phases, tell)
-        phases = _phases(configuration, challenge, evalai, submitted, watched)
+            verified, failures = _end(folder, configuration.phases, tell)
+        phases = _phases(configuration, folder, evalai, submitted, watched)
+        if keep is not None:
+            _keep_files(folder, evalai, submitted)
     return Rehearsal(
         phases=phases,
         calls_per_submission=calls / len(submitted),
@@ -113,84 +120,88 @@ def _folder(keep: Path | None) -> Iterator[Path]:
     yield keep.resolve()
 
 
-def _submit(
-    configuration: Configuration, evalai: Sandbox, features: Features, tell: Callable[[str], None]
-) -> list[_Submitted]:
+def _submit(evalai: Sandbox, entries: Entries) -> list[_Submitted]:
     submitted = []
-    for codename, phase in configuration.phases.items():
-        ids = read_ids(configuration.path(phase.ids))
-        covers = covering(features, ids)
-        if covers is None:
-            tell(
-                f"{codename}: no pooled-mean baseline is submitted, because there is no public data for all ids (--data FILE)."
-            )
-        for entry in make_entries(ids, configuration.submission.embedding_dim, covers):
+    for codename, theirs in entries.items():
+        for entry in theirs:
             pk = evalai.submit(
-                entry.team, codename, entry.content, method_name=entry.method, is_public=entry.public
+                entry.team,
+                codename,
+                entry.content,
+                method_name=entry.method,
+                project_url=entry.project_url,
+                publication_url=entry.publication_url,
+                is_public=entry.public,
+                file_name=entry.file_name,
             )
             submitted.append(_Submitted(pk=pk, phase=codename, entry=entry))
-    tell(f"Submitted {len(submitted)} files; the worker starts.")
     return submitted
 
 
 def _drain(
     configuration: Configuration,
-    challenge: ChallengeFolder,
+    folder: RehearsalFolder,
     evalai: Sandbox,
     submitted: Sequence[_Submitted],
     *,
     watched: DrawWatch,
-    tell: Callable[[str], None],
+    tell: Callable[[str], object],
 ) -> int:
-    """Run ``once`` as cron would, report its progress, and return its exit status."""
-    answered: dict[int, str] = {}
+    """Run the worker until nothing is left to do, report its progress, and return its exit status."""
+    answered: set[int] = set()
     patience_s = configuration.submission.deadline + PATIENCE_S
-    with worker(challenge, "once") as process:
-        for now in watch(
-            process,
-            challenge,
-            evalai,
-            [one.pk for one in submitted],
-            patience_s=patience_s,
-            code="rehearse.stuck",
-        ):
+    pks = [submission.pk for submission in submitted]
+    with drain(folder) as process:
+        for statuses in watch(process, folder, evalai, pks, patience_s=patience_s):
             watched.look(datetime.now(UTC))
-            for one in submitted:
-                if now[one.pk] in ANSWERED and one.pk not in answered:
-                    answered[one.pk] = now[one.pk]
-                    tell(
-                        f"{len(answered)} of {len(submitted)} answered. {one.phase}, {one.entry.method}: {now[one.pk]}"
-                    )
+            for submission in submitted:
+                if statuses[submission.pk] in ANSWERED and submission.pk not in answered:
+                    answered.add(submission.pk)
+                    tell(f"{len(answered)} of {len(submitted)} answered. {_outcome(evalai, submission)}")
     return int(process.returncode)
 
 
+def _outcome(evalai: Sandbox, submission: _Submitted) -> str:
+    entry, value = submission.entry, _q_mean(evalai, submission.pk)
+    kind = "public" if entry.public else "private"
+    status = evalai.submission(submission.pk)["status"]
+    shown = "" if value is None else f", mean Q {value:g}"
+    return f"{submission.phase}, {entry.team}, {entry.method}, {kind}: {status}{shown}"
+
+
 def _end(
-    challenge: ChallengeFolder, phases: Mapping[str, Phase], tell: Callable[[str], None]
+    folder: RehearsalFolder, phases: Mapping[str, Phase], tell: Callable[[str], object]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Close and reveal the phases, and verify everything from the repository alone; return the result, and what went wrong."""
     try:
-        close(challenge, phases)
+        with open_session(folder.configuration) as session:
+            for codename in phases:
+                freeze(session, codename)
         if kept := [name for name, phase in phases.items() if phase.shown == "at_end"]:
             tell(f"{', '.join(kept)}: closed; the withheld values are now shown.")
-            with worker(challenge, "once") as process:
+            with drain(folder) as process:
                 process.wait(timeout=PATIENCE_S)
         tell("Closing and revealing the phases, and checking the repository with `verify` …")
-        publish_all(challenge, phases, tell)
-        with opened(str(challenge.repository)) as public:
+        with open_session(folder.configuration) as session:
+            publish_now(session, tell=tell)
+            contents = disclose(session, phases, tell=tell)
+            reveal(session, phases, labels=True, contents=contents)
+            publish_now(session, tell=tell)
+        with opened(str(folder.repository)) as public:
             report = make_report(public, [*verdicts(public), *published_verdicts(public)])
     except NeucoError as error:
         return (), (f"The end of the challenge could not be rehearsed: {error.message}",)
     except subprocess.TimeoutExpired:
-        return (), (f"The worker did not exit after the phases were closed. {last_words(challenge)}",)
+        return (), (f"The worker did not exit after the phases were closed. {last_words(folder)}",)
     contradicted = [one.sentence for one in report.verdicts if one.worth is Worth.CONTRADICTED]
     drawn = [f"Phase {one.phase}: {one.sentence}" for one in report.verdicts if one.check == BEACON]
     return (*drawn, report.sentence), tuple(f"`verify` found a contradiction: {one}" for one in contradicted)
 
 
-def _failures(challenge: ChallengeFolder, evalai: Sandbox, status: int) -> tuple[str, ...]:
+def _failures(folder: RehearsalFolder, evalai: Sandbox, status: int) -> tuple[str, ...]:
     failures = []
     if status != 0:
-        failures.append(f"The worker exited with status {status}. {last_words(challenge)}")
+        failures.append(f"The worker exited with status {status}. {last_words(folder)}")
     if evalai.queue_length():
         failures.append(
             f"{count_of(evalai.queue_length(), 'message is', 'messages are')} still in the queue."
@@ -200,15 +211,15 @@ def _failures(challenge: ChallengeFolder, evalai: Sandbox, status: int) -> tuple
 
 def _phases(
     configuration: Configuration,
-    challenge: ChallengeFolder,
+    folder: RehearsalFolder,
     evalai: Sandbox,
     submitted: Sequence[_Submitted],
     watched: DrawWatch,
 ) -> tuple[PhaseReport, ...]:
     """Collect the results of every phase."""
-    rehearsed = load(challenge.configuration)
+    rehearsed = load(folder.configuration)
     reports = []
-    with closing(Store(challenge.database_url)) as store, store.read() as tx:
+    with closing(Store(folder.database_url)) as store, store.read() as tx:
         for codename, settings in configuration.phases.items():
             folds = rehearsed.phases[codename].folds
             theirs = [one for one in submitted if one.phase == codename]
@@ -220,7 +231,7 @@ def _phases(
                     configured_folds=settings.folds,
                     shows_all=settings.selection != "chosen",
                     submissions=tuple(_rehearsed(tx, evalai, one, more=more) for one in theirs),
-                    entries=tuple((board(challenge, codename) or {"entries": ()})["entries"]),
+                    entries=folder.board(codename),
                     draw=watched.drawn.get(codename),
                 )
             )
@@ -238,7 +249,6 @@ def _rehearsed(tx: Transaction, evalai: Sandbox, one: _Submitted, *, more: float
     """
     shown = evalai.submission(one.pk)
     stdout, stderr = evalai.text(one.pk, "stdout_file"), evalai.text(one.pk, "stderr_file")
-    finished = shown["status"] == "finished"
     seconds, peak = None, None
     for attempt in tx.attempts(pk=one.pk):
         if attempt.kind == Attempt.EVALUATE.value and attempt.closed_at is not None:
@@ -253,18 +263,39 @@ def _rehearsed(tx: Transaction, evalai: Sandbox, one: _Submitted, *, more: float
     )
     return RehearsedSubmission(
         phase=one.phase,
-        team=one.entry.team,
+        team=one.entry.listed_as,
         method=one.entry.method,
         public=one.entry.public,
         good=one.entry.good,
         status=str(shown["status"]),
-        q_mean=q_mean(evalai, one.pk) if finished else None,
+        q_mean=_q_mean(evalai, one.pk),
         message=stderr.strip(),
         silent=not (stderr if one.entry.good else stdout),
         seconds=seconds,
         full_seconds=None if seconds is None else seconds + training_s * (more - 1),
         peak_memory_bytes=peak,
     )
+
+
+def _q_mean(evalai: Sandbox, pk: int) -> float | None:
+    """Return the mean Q that the participant is shown; None if there is none."""
+    try:
+        value = json.loads(evalai.text(pk, "stdout_file"))["q_mean"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _keep_files(folder: RehearsalFolder, evalai: Sandbox, submitted: Sequence[_Submitted]) -> None:
+    """Keep what was submitted, and what EvalAI showed about it, as careful participants do, because it contains the receipt."""
+    for submission in submitted:
+        answer = folder.answer(submission.phase, submission.pk)
+        answer.parent.mkdir(parents=True, exist_ok=True)
+        answer.with_name(f"{submission.pk}-{submission.entry.file_name}").write_bytes(
+            submission.entry.content
+        )
+        answer.write_text(evalai.text(submission.pk, "stdout_file"), encoding="utf-8")
+        answer.with_suffix(".stderr").write_text(evalai.text(submission.pk, "stderr_file"), encoding="utf-8")
 
 
 def _calls(evalai: Sandbox, *, since: int) -> int:

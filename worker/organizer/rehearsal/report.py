@@ -17,6 +17,7 @@ class RehearsedSubmission:
     """One submission, and what EvalAI shows of it at the end.
 
     Attributes:
+        team: The name under which the board lists it.
         good: Whether it had to be scored.
         status: EvalAI's status.
         q_mean: The value that the participant is shown; None if nothing.

@@ -1,0 +1,118 @@
+"""The folder of a rehearsal: a normal challenge folder whose EvalAI is the sandbox, and whose repository is local."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import git
+import yaml
+
+from worker.challenge.configuration import Configuration
+from worker.sandbox import Sandbox
+
+
+@dataclass(frozen=True, kw_only=True)
+class RehearsalFolder:
+    """The paths of one rehearsal."""
+
+    path: Path
+
+    @property
+    def configuration(self) -> Path:
+        """The worker's configuration."""
+        return self.path / "challenge.yaml"
+
+    @property
+    def repository(self) -> Path:
+        """The bare git repository that the worker pushes to."""
+        return self.path / "leaderboard.git"
+
+    @property
+    def log(self) -> Path:
+        """The worker's log."""
+        return self.path / "worker.log"
+
+    @property
+    def database_url(self) -> str:
+        """The address of the worker's state."""
+        return f"sqlite:///{self.path / 'state' / 'worker.db'}"
+
+    def answer(self, phase: str, number: int) -> Path:
+        """Return where the text is kept that EvalAI shows about a submission, with its receipt."""
+        return self.path / "participants" / phase / f"{number}.stdout"
+
+    def published(self, path: str) -> Any:
+        """Read a JSON file as a visitor of the repository sees it; None if it was not pushed yet."""
+        try:
+            return json.loads(git.Repo(self.repository).git.show(f"main:{path}"))
+        except git.GitCommandError:
+            return None
+
+    def board(self, codename: str) -> tuple[Mapping[str, Any], ...]:
+        """Return the published rows of a phase's board; none if there is no board."""
+        names = git.Repo(self.repository).git.ls_tree("--name-only", "main", "leaderboard/").split()
+        documents = [self.published(name) for name in names if name.endswith(".json")]
+        boards = [document for document in documents if document.get("title") == codename]
+        return tuple(boards[0]["entries"]) if boards else ()
+
+
+def prepare(
+    folder: RehearsalFolder,
+    configuration: Configuration,
+    evalai: Sandbox,
+    *,
+    folds: int | None,
+    draw: Mapping[str, Any],
+) -> None:
+    """Write the rehearsal's configuration, and make an empty repository.
+
+    Everything that decides a score is the organizer's own: tasks, ids, secret, folds (unless fewer are requested), recipe and limits. These
+    are replaced: EvalAI, the repository, the state, the public value that decides the splits, and everything that would only take time,
+    such as waiting between polls and pushes and for the grid of answers.
+
+    Args:
+        folder: The rehearsal's folder.
+        configuration: The organizer's configuration.
+        evalai: The sandbox.
+        folds: Largest number in each phase; None for all.
+        draw: The settings of the practice draw.
+    """
+    git.Repo.init(folder.repository, bare=True, initial_branch="main")
+    token = folder.path / "evalai.token"
+    token.touch(mode=0o600)
+    token.write_text(f"{evalai.token('host')}\n", encoding="utf-8")
+    document: dict[str, Any] = configuration.model_dump(mode="json")
+    document["challenge"]["secret"] = str(configuration.path(configuration.challenge.secret))
+    document["evalai"] |= {
+        "server": evalai.url,
+        "challenge": evalai.challenge,
+        "queue": evalai.queue,
+        "token": f"file:./{token.name}",
+        "poll_every": 0.5,
+        "requests_per_minute": 6000,
+        "media_hosts": [evalai.media_host],
+    }
+    for codename, phase in configuration.phases.items():
+        document["phases"][codename] |= {
+            "tasks": str(configuration.path(phase.tasks)),
+            "ids": str(configuration.path(phase.ids)),
+            "folds": phase.folds if folds is None else min(folds, phase.folds),
+        }
+    document["submission"] |= {"answer_grid": 0, "disk_reserve_gigabytes": 0}
+    document["leaderboard"] |= {
+        "repository": f"./{folder.repository.name}",
+        "branch": "main",
+        "token": None,
+        "ssh_key": None,
+        "known_hosts": None,
+        "publish_every": 0,
+    }
+    document["fairness"] |= draw
+    document["alerts"] = {"webhook": None}
+    document["metrics"] = {"listen": None, "textfile": None}
+    document["state"] = folder.database_url
+    folder.configuration.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")

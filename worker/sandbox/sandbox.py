@@ -90,10 +90,6 @@ class Sandbox:
                 self._issued[user] = self.tokens.issue(self.world.user(user))
             return self._issued[user]
 
-    def hex_token(self, user: str = "host") -> str:
-        """Return a user's 40 hexadecimal digits (scheme Token)."""
-        return self.world.user(user).hex_token
-
     def issue_token(self, user: str, *, kind: str = "refresh", lifetime: timedelta = LIFETIME) -> str:
         """Sign another token; a negative lifetime makes an expired one, kind ``access`` one of the wrong type."""
         with self.world.lock:
@@ -106,20 +102,10 @@ class Sandbox:
                 self.tokens.blacklist(self._issued.pop(user))
         return self.token(user)
 
-    def age_hex_token(self, user: str, days: int) -> None:
-        """Make a user's hex token older; after 365 days it has expired."""
-        with self.world.lock:
-            self.world.user(user).hex_created -= timedelta(days=days)
-
     def add_team(self, name: str, members: tuple[str, ...] = ()) -> Team:
         """Let a team take part; without members it gets a new user."""
         with self.world.lock:
             return self.world.add_team(name, members)
-
-    def hide_hosts(self, *, hidden: bool = True) -> None:
-        """Answer requests for the host team with 404, as a server without that address does."""
-        with self.world.lock:
-            self.world.tells_hosts = not hidden
 
     def change_hosts(self, *names: str) -> None:
         """Make these users the hosts of the challenge."""
@@ -147,24 +133,10 @@ class Sandbox:
         """Return the primary key of a phase."""
         return self.world.phase(codename).pk
 
-    def split_pk(self, codename: str) -> int:
-        """Return the primary key of a phase's challenge phase split."""
-        return self.world.phase(codename).split_pk
-
     def end_challenge(self) -> None:
         """End the challenge now: it accepts no new submissions, and everything else continues."""
         with self.world.lock:
             self.world.end_date = self.world.clock.now()
-
-    def end_phase(self, codename: str) -> None:
-        """End one phase now; the challenge continues."""
-        with self.world.lock:
-            self.world.phase(codename).end_date = self.world.clock.now()
-
-    def pause_phase(self, codename: str, *, paused: bool = True) -> None:
-        """Stop or resume accepting submissions."""
-        with self.world.lock:
-            self.world.phase(codename).is_submission_paused = paused
 
     def rename_metric(self, codename: str, metric: str) -> None:
         """Change the metric of a phase's leaderboard, as a host does by mistake."""
@@ -320,11 +292,6 @@ class Sandbox:
         """Lose every message, as at the end of the retention period."""
         with self.world.lock:
             self.world.queue.purge()
-
-    def show_messages(self) -> None:
-        """Make all hidden messages visible at once."""
-        with self.world.lock:
-            self.world.queue.show(self.world.clock.monotonic())
 
     def set_faults(self, plan: FaultPlan) -> None:
         """Change how often faults occur from now on, including the queue's."""

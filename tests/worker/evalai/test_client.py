@@ -155,7 +155,7 @@ def test_failure_reaches_the_participant_alone(sandbox: Sandbox, client: Client)
 
 def test_hex_and_jwt_tokens_both_authenticate(sandbox: Sandbox, connect: Callable[..., Client]) -> None:
     """Forty hexadecimal digits are sent as Token, a JSON web token as Bearer; both work."""
-    for token in (sandbox.hex_token(), sandbox.token(), f" {sandbox.token()}\n"):
+    for token in (sandbox.world.user("host").hex_token, sandbox.token(), f" {sandbox.token()}\n"):
         assert connect(token=token).challenge().pk == sandbox.challenge
 
 
@@ -204,24 +204,6 @@ def test_the_listing_finds_what_the_queue_lost(sandbox: Sandbox, client: Client,
 # Traps
 
 
-def test_a_message_comes_again_under_a_new_handle(
-    sandbox: Sandbox, client: Client, clock: ManualClock
-) -> None:
-    """After the visibility time-out the same message has another handle, and only that one deletes it."""
-    sandbox.submit("Team Alice", "dev", CSV)
-    first = client.receive()
-    clock.advance(31)
-    second = client.receive()
-    assert first is not None
-    assert second is not None
-    assert first.receipt_handle != second.receipt_handle
-    client.delete_message(first.receipt_handle)
-    assert sandbox.queue_length() == 1
-    client.delete_message(second.receipt_handle)
-    client.delete_message(second.receipt_handle)
-    assert sandbox.queue_length() == 0
-
-
 def test_messages_of_every_producer_are_read(sandbox: Sandbox, client: Client) -> None:
     """Submit, re-run, resume and re-send give the same kind of message, with strings or integers, with or without the flag."""
     pk = sandbox.submit("Team Alice", "dev", CSV)
@@ -232,25 +214,6 @@ def test_messages_of_every_producer_are_read(sandbox: Sandbox, client: Client) -
     received = [client.receive() for _ in range(4)]
     assert [m.submission_pk for m in received if m] == [pk, fresh, fresh, pk]
     assert {(m.phase_pk, m.challenge_pk) for m in received if m} == {(dev(sandbox), sandbox.challenge)}
-
-
-def test_rerun_has_the_old_file_and_time(sandbox: Sandbox, client: Client, clock: ManualClock) -> None:
-    """A re-run is a new submission of the same file and time; the old one is cancelled."""
-    pk = sandbox.submit("Team Alice", "dev", CSV)
-    clock.advance(100)
-    fresh = client.submission(sandbox.rerun(pk))
-    old = client.submission(pk)
-    assert (fresh.pk != pk, fresh.input_file, fresh.submitted_at) == (True, old.input_file, old.submitted_at)
-    assert (fresh.rerun_resumed_at, old.status) == (clock.now(), "cancelled")
-
-
-def test_evalai_accepts_a_result_for_a_cancelled_submission(sandbox: Sandbox, client: Client) -> None:
-    """EvalAI publishes such a result, so the worker must check for itself."""
-    pk = sandbox.submit("Team Alice", "dev", CSV)
-    sandbox.cancel(pk)
-    assert client.submission(pk).status == "cancelled"
-    client.finish(pk, dev(sandbox), stdout="", result={"q_mean": 1.0}, split="dev_split")
-    assert len(sandbox.leaderboard("dev")) == 1
 
 
 @pytest.mark.parametrize(
@@ -291,20 +254,6 @@ def test_a_wrong_split_is_rejected_with_the_servers_words(sandbox: Sandbox, clie
     assert client.submission(pk).status == "running"
 
 
-def test_a_result_posted_twice_is_one_row(sandbox: Sandbox, client: Client) -> None:
-    """After an error that came after the effect the same PUT is repeated: one row, equal posts."""
-    pk = sandbox.submit("Team Alice", "dev", CSV)
-    sandbox.faults.force(Fault.ERROR_AFTER)
-    with pytest.raises(Unreachable) as problem:
-        client.finish(pk, dev(sandbox), stdout="o", result={"q_mean": 1.0}, split="dev_split")
-    assert problem.value.applied_unknown
-    assert client.submission(pk).status == "finished"
-    client.finish(pk, dev(sandbox), stdout="o", result={"q_mean": 1.0}, split="dev_split")
-    first, second = ({k: v for k, v in post.items() if k != "before"} for post in sandbox.journal.posts()[pk])
-    assert first == second
-    assert len(sandbox.leaderboard("dev")) == 1
-
-
 @pytest.mark.parametrize("fault", [f for f in Fault if f not in (Fault.SLOW, Fault.STORM)])
 def test_every_fault_is_infrastructure(sandbox: Sandbox, client: Client, fault: Fault) -> None:
     """Whatever the fault, the error is Unreachable; only for writes does it say that the effect is unknown."""
@@ -335,7 +284,7 @@ def test_throttling_gives_the_time_to_wait(
 ) -> None:
     """The wait after a 429 is EvalAI's own, applies to both schemes, and is long enough."""
     sandbox.world.throttle.per_minute = 3
-    bearer, digits = connect(), connect(token=sandbox.hex_token())
+    bearer, digits = connect(), connect(token=sandbox.world.user("host").hex_token)
     bearer.challenge()
     clock.advance(20)
     digits.challenge()
@@ -370,8 +319,8 @@ def test_refused_tokens_say_why(sandbox: Sandbox, connect: Callable[..., Client]
         token, reason = sandbox.token(), "blacklisted"
         sandbox.refresh_token()
     elif kind == "old digits":
-        sandbox.age_hex_token("host", 366)
-        token, reason = sandbox.hex_token(), "expired"
+        sandbox.world.user("host").hex_created -= timedelta(days=366)
+        token, reason = sandbox.world.user("host").hex_token, "expired"
     else:
         token, reason = refusals(sandbox)[kind]
     with pytest.raises(TokenRefused) as problem:

@@ -131,7 +131,7 @@ def test_changes_of_the_host_team_are_followed(harness: Harness, worker: StepWor
 
 def test_a_server_that_hides_its_hosts_stops_nothing(harness: Harness, worker: StepWorker) -> None:
     """Until they are known, EvalAI's name for host teams decides; later boards correct the earlier ones without a contradiction."""
-    harness.evalai.hide_hosts()
+    harness.evalai.world.tells_hosts = False
     harness.evalai.rename_team("host", "Host_1_Team")
     harness.submit("A", embeddings(0), method_name=BASELINE)
     harness.submit("host", embeddings(1), method_name=BASELINE)
@@ -144,7 +144,7 @@ def test_a_server_that_hides_its_hosts_stops_nothing(harness: Harness, worker: S
         worker.clock.advance(600)
         worker.drive()
     assert worker.alerts() == {"evalai.hosts_unknown"}
-    harness.evalai.hide_hosts(hidden=False)
+    harness.evalai.world.tells_hosts = True
     worker.clock.advance(3600)
     worker.drive()
     assert worker.alerts() == set()
@@ -155,7 +155,7 @@ def test_a_server_that_hides_its_hosts_stops_nothing(harness: Harness, worker: S
 
 def test_an_upgraded_state_looks_up_earlier_authors(harness: Harness, worker: StepWorker) -> None:
     """Rows from an earlier version have no author; the next listing has, and the earlier boards are not contradicted."""
-    harness.evalai.hide_hosts()
+    harness.evalai.world.tells_hosts = False
     harness.evalai.rename_team("host", "Organizers")
     harness.submit("A", embeddings(0), method_name=BASELINE)
     harness.submit("host", embeddings(1), method_name="a trial")
@@ -165,7 +165,7 @@ def test_an_upgraded_state_looks_up_earlier_authors(harness: Harness, worker: St
     worker.stop()
     with closing(sqlite3.connect(harness.state / "worker.db")) as database, database:
         database.execute("UPDATE submissions SET created_by = NULL, by_host = NULL")
-    harness.evalai.hide_hosts(hidden=False)
+    harness.evalai.world.tells_hosts = True
     worker.start()
     worker.drive()
     assert rows(harness) == {"A": 1}
@@ -192,7 +192,7 @@ def test_an_author_whom_no_listing_shows_is_judged_by_the_team(harness: Harness,
 
 def test_a_drain_succeeds_without_knowing_the_hosts(live: Harness) -> None:
     """Cron's run answers, pushes and exits with 0 even if the hosts cannot be read."""
-    live.evalai.hide_hosts()
+    live.evalai.world.tells_hosts = False
     pk = live.submit("A", embeddings(0))
     done = live.once()
     assert done.returncode == 0, done.stderr

@@ -94,23 +94,23 @@ class Replay:
         user = step["as"]
         if user == "anonymous":
             return {}
-        issue, hex_token = self.sandbox.issue_token, self.sandbox.hex_token
+        issue, hex_token = self.sandbox.issue_token, self.sandbox.world.user(user).hex_token
         match step.get("auth"):
             case None:
                 header = f"Bearer {self.sandbox.token(user)}"
             case "hex":
-                header = f"Token {hex_token(user)}"
+                header = f"Token {hex_token}"
             case "JWT under Token":
                 header = f"Token {self.sandbox.token(user)}"
             case "hex under Bearer":
-                header = f"Bearer {hex_token(user)}"
+                header = f"Bearer {hex_token}"
             case "access JWT":
                 header = f"Bearer {issue(user, kind='access')}"
             case "expired JWT":
                 header = f"Bearer {issue(user, lifetime=timedelta(seconds=-1))}"
             case "expired hex":
-                self.sandbox.age_hex_token(user, 366)
-                header = f"Token {hex_token(user)}"
+                self.sandbox.world.user(user).hex_created -= timedelta(days=366)
+                header = f"Token {hex_token}"
             case "unknown hex":
                 header = f"Token {'0' * 40}"
             case other:

@@ -181,7 +181,7 @@ def _name_and_type(path: Path) -> tuple[str, TaskType]:
 
 
 def label_rows(path: Path) -> list[tuple[int, str, float]]:
-    """Read a label file: line number, id and label of each row.
+    """Read a label file: line number, id and label of each row. No error quotes a label, because the labels are secret.
 
     Raises:
         OrganizerError: If it cannot be read or a row is not an id and a finite number.
@@ -215,7 +215,7 @@ def _label_rows(text: str, path: Path) -> Iterator[tuple[int, str, float]]:
     header = [name.strip() for name in next(reader, [])]
     if header.count("id") != 1 or header.count("label") != 1:
         raise OrganizerError(
-            f"{path} does not have exactly one column id and one column label (first line: {','.join(header)[:100]!r}).",
+            f"{path} does not begin with a header that has one column id and one column label.",
             cure="Begin the file with the line id,label and separate with commas.",
             code="tasks.missing_columns",
         )
@@ -232,7 +232,7 @@ def _label_rows(text: str, path: Path) -> Iterator[tuple[int, str, float]]:
         if not row[id_column]:
             faults.append(f"line {reader.line_num} has no id")
         elif not math.isfinite(label):
-            faults.append(f"line {reader.line_num} (id {row[id_column]}) has the label {number[:40]!r}")
+            faults.append(f"line {reader.line_num} (id {row[id_column]}) has no finite number as its label")
         else:
             yield reader.line_num, row[id_column], label
     if faults:
@@ -269,7 +269,7 @@ def _check_ids(rows: list[tuple[int, str, float]], public_ids: frozenset[str], s
 def _varied(labels: NDArray[np.float64], source: str) -> NDArray[np.float64]:
     if labels.min() == labels.max():
         raise OrganizerError(
-            f"All {len(labels)} labels in {source} are {labels[0]:g}.",
+            f"All {len(labels)} labels in {source} are equal.",
             cure="Use other labels or remove the task, because predictions of a constant cannot be compared.",
             code="tasks.constant_labels",
         )
@@ -282,7 +282,7 @@ def _binary(
     values = set(labels.tolist())
     pair = (-1.0, 1.0) if -1.0 in values else (0.0, 1.0)
     if not values <= set(pair):
-        odd = [f"{label:g} on line {line}" for line, _, label in rows if label not in pair]
+        odd = [f"line {line}" for line, _, label in rows if label not in pair]
         raise OrganizerError(
             f"{source} is a classification task with labels other than 0 and 1 (or -1 and 1): {', '.join(odd[:SHOWN])}.",
             cure="Use two classes 0 and 1, or name the file <task>__regr.csv if it is a regression.",
@@ -290,7 +290,7 @@ def _binary(
         )
     if len(values) == 1:
         raise OrganizerError(
-            f"{source} has only the class {labels[0]:g} in its {len(labels)} rows.",
+            f"{source} has samples of only one class in its {len(labels)} rows.",
             cure="Add samples of the other class, or remove the task.",
             code="tasks.one_class",
         )

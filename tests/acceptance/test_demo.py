@@ -73,7 +73,9 @@ class Demo:
 
     def rows(self, phase: str) -> list[Row]:
         """Read the phase's submissions and cells from the database."""
-        with sqlite3.connect(f"file:{self.folder / 'rehearsal' / 'state' / 'worker.db'}?mode=ro", uri=True) as database:
+        with sqlite3.connect(
+            f"file:{self.folder / 'rehearsal' / 'state' / 'worker.db'}?mode=ro", uri=True
+        ) as database:
             database.row_factory = sqlite3.Row
             cells = database.execute("select * from cells where phase = ?", (phase,)).fetchall()
             submissions = database.execute(

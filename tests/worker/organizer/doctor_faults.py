@@ -212,12 +212,12 @@ class FaultyChallenge:
         return self._open.enter_context(listening)
 
     def examine(self, *only: str, offline: bool = False) -> Report:
-        """Open the challenge, and run the given checks with those that they need, or all."""
+        """Open the challenge, and run the given checks, or all."""
         self.open()
         return self.look(*only, offline=offline)
 
     def look(self, *only: str, offline: bool = False) -> Report:
-        """Run the given checks with those that they need, or all; waiting only moves the sandbox's clock."""
+        """Run the given checks, or all; waiting only moves the sandbox's clock."""
         return examine(
             self.path,
             clock=lambda: datetime.now(UTC) + self.ahead,
@@ -479,7 +479,6 @@ FAULTS: dict[str, Fault] = {
         changing({"fairness": {"beacon": "drand", "drand_servers": ["http://127.0.0.1:9"]}})
     ),
     "secret.file": failing(lambda challenge: (challenge.folder / "challenge.secret").unlink()),
-    "secret.mode": failing(_chmod("challenge.secret", 0o644)),
     "secret.random": failing(overwriting("challenge.secret", "5a" * 32)),
     "secret.versioned": failing(_commit_everything),
     "secret.tasks": warning(_open_tasks),
@@ -490,13 +489,7 @@ FAULTS: dict[str, Fault] = {
     "ids.labelled": warning(overwriting("dev.txt", "\n".join([*public_ids("dev"), "img_zz"]))),
     "labels.everywhere": warning(relabeled(lambda rows: rows[:60], "gamma__regr.csv")),
     "labels.files": failing(overwriting("tasks/dev/notes.txt", "remember")),
-    "labels.numbers": failing(relabeled(lambda rows: [(rows[0][0], "nan"), *rows[1:]])),
-    "labels.public": failing(relabeled(lambda rows: [*rows, ("img_nowhere", "1")])),
-    "labels.once": failing(relabeled(lambda rows: [*rows, rows[0]])),
-    "labels.varied": failing(relabeled(lambda rows: [(name, "7.25") for name, _ in rows])),
-    "labels.binary": failing(relabeled(lambda rows: [(rows[0][0], "2"), *rows[1:]], "beta__cls.csv")),
-    "labels.classes": failing(relabeled(lambda rows: [(name, "1") for name, _ in rows], "beta__cls.csv")),
-    "labels.enough": failing(relabeled(lambda rows: rows[:10], "gamma__regr.csv")),
+    "labels.enough": warning(relabeled(lambda rows: rows[:30], "gamma__regr.csv")),
     "labels.positives": warning(
         relabeled(lambda rows: [(name, int(row < 2)) for row, (name, _) in enumerate(rows)], "beta__cls.csv")
     ),
@@ -520,9 +513,6 @@ FAULTS: dict[str, Fault] = {
             {"evalai": {"server": f"http://127.0.0.1:{_closed_port(challenge)}"}}
         )
     ),
-    "evalai.accepted": failing(_attribute("token", lambda evalai: evalai.issue_token("host", kind="access"))),
-    "evalai.host": failing(_attribute("token", lambda evalai: evalai.token("otherhost"))),
-    "evalai.queue": failing(changing({"evalai": {"queue": "another-queue"}})),
     "evalai.challenge": failing(changing({"evalai": {"challenge": 4711}})),
     "evalai.remote_evaluation": failing(_sandbox(remote_evaluation=False)),
     "evalai.docker": failing(_sandbox(docker_based=True)),
@@ -534,9 +524,15 @@ FAULTS: dict[str, Fault] = {
     "evalai.budget": warning(changing({"evalai": {"requests_per_minute": 120}})),
     "evalai.phases": failing(_sandbox(phases=HEALTHY_PHASES[:1])),
     "evalai.other_phases": warning(_sandbox(phases=(*HEALTHY_PHASES, PhaseSettings(codename="bonus")))),
-    "evalai.ended": warning(_attribute("prepare", lambda evalai: evalai.end_phase("dev"))),
+    "evalai.ended": warning(
+        _attribute(
+            "prepare", lambda evalai: setattr(evalai.world.phase("dev"), "end_date", evalai.world.clock.now())
+        )
+    ),
     "evalai.public": warning(_phase(is_public=False)),
-    "evalai.open": warning(_attribute("prepare", lambda evalai: evalai.pause_phase("dev"))),
+    "evalai.open": warning(
+        _attribute("prepare", lambda evalai: setattr(evalai.world.phase("dev"), "is_submission_paused", True))
+    ),
     "evalai.logs": warning(_phase(disable_logs=True)),
     "evalai.visibility": warning(_phase(is_submission_public=False)),
     "evalai.partial": warning(_phase(partial_evaluation=True)),
@@ -584,6 +580,17 @@ FAULTS: dict[str, Fault] = {
 """Check to the fault that proves it."""
 
 SHADES: list[tuple[str, Fault]] = [
+    ("labels.files", failing(relabeled(lambda rows: [(rows[0][0], "nan"), *rows[1:]]))),
+    ("labels.files", failing(relabeled(lambda rows: [*rows, ("img_nowhere", "1")]))),
+    ("labels.files", failing(relabeled(lambda rows: [*rows, rows[0]]))),
+    ("labels.files", failing(relabeled(lambda rows: [(name, "7.25") for name, _ in rows]))),
+    ("labels.files", failing(relabeled(lambda rows: [(rows[0][0], "2"), *rows[1:]], "beta__cls.csv"))),
+    ("labels.files", failing(relabeled(lambda rows: [(name, "1") for name, _ in rows], "beta__cls.csv"))),
+    ("labels.files", failing(relabeled(lambda rows: rows[:10], "gamma__regr.csv"))),
+    ("secret.file", failing(_chmod("challenge.secret", 0o644))),
+    ("evalai.server", failing(_attribute("token", lambda evalai: evalai.issue_token("host", kind="access")))),
+    ("evalai.server", failing(_attribute("token", lambda evalai: evalai.token("otherhost")))),
+    ("evalai.server", failing(changing({"evalai": {"queue": "another-queue"}}))),
     ("configuration.file", failing(changing({"phases": {"dev": {"folds": "many"}}}))),
     ("configuration.folds", warning(changing({"phases": {"dev": {"selection": "ladder"}}}))),
     ("configuration.placeholders", failing(changing({"leaderboard": {"repository": EXAMPLE_REPOSITORY}}))),
@@ -596,13 +603,12 @@ SHADES: list[tuple[str, Fault]] = [
     ("secret.file", failing(overwriting("challenge.secret", "too short"))),
     ("labels.files", failing(lambda challenge: shutil.rmtree(challenge.folder / "tasks" / "dev"))),
     ("labels.files", failing(overwriting("tasks/dev/alpha__regr.csv", f"img_1,{SECRET_LABEL}\n"))),
-    ("labels.numbers", failing(relabeled(lambda rows: [(rows[0][0], f"{SECRET_LABEL}!"), *rows[1:]]))),
-    ("labels.varied", failing(relabeled(lambda rows: [(name, SECRET_LABEL) for name, _ in rows]))),
+    ("labels.files", failing(relabeled(lambda rows: [(rows[0][0], f"{SECRET_LABEL}!"), *rows[1:]]))),
+    ("labels.files", failing(relabeled(lambda rows: [(name, SECRET_LABEL) for name, _ in rows]))),
     (
-        "labels.binary",
+        "labels.files",
         failing(relabeled(lambda rows: [(rows[0][0], SECRET_LABEL), *rows[1:]], "beta__cls.csv")),
     ),
-    ("labels.enough", warning(relabeled(lambda rows: rows[:30], "gamma__regr.csv"))),
     ("labels.order", warning(relabeled(_leaning))),
     ("ids.neutral", warning(_two_kinds_of_names)),
     (
@@ -614,11 +620,11 @@ SHADES: list[tuple[str, Fault]] = [
         warning(_with_token(lambda evalai: evalai.issue_token("host", lifetime=timedelta(days=90)))),
     ),
     ("evalai.clock", warning(_attribute("ahead", timedelta(seconds=-40)))),
-    ("evalai.accepted", failing(_attribute("prepare", _replaced_token))),
-    ("evalai.host", failing(_with_token(_participants))),
+    ("evalai.server", failing(_attribute("prepare", _replaced_token))),
+    ("evalai.server", failing(_with_token(_participants))),
     ("evalai.leaderboard", warning(_phase(leaderboard_public=False))),
     ("evalai.latest", warning(changing({"phases": {"dev": {"selection": "best"}}}))),
-    ("evalai.queue", failing(_sandbox(shared_queue=True))),
+    ("evalai.server", failing(_sandbox(shared_queue=True))),
     ("evalai.server", failing(_attribute("prepare", lambda evalai: evalai.set_faults(ALWAYS_500)))),
     ("board.readme", warning(lambda challenge: challenge.push("README.md", f"{END}\n{BEGIN}\n"))),
     ("board.address", failing(changing({"leaderboard": {"repository": "http://example.org/board.git"}}))),

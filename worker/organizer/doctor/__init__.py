@@ -24,7 +24,17 @@ from worker.organizer.doctor import (
     tasks,
     training,
 )
-from worker.organizer.doctor.check import Check, CheckOutcome, Finding, Level, Report, fail, skipped, worst
+from worker.organizer.doctor.check import (
+    Check,
+    CheckOutcome,
+    Finding,
+    Level,
+    NotChecked,
+    Report,
+    fail,
+    skipped,
+    worst,
+)
 from worker.organizer.doctor.cost import Cost
 from worker.organizer.doctor.examination import Examination
 from worker.organizer.doctor.remote import Wait
@@ -58,36 +68,36 @@ def examine(
         path: The configuration file.
         clock: Returns the time of this machine, aware.
         offline: Skip the checks that contact other machines.
-        only: Ids of the checks to run, with those that they need; all by default.
+        only: Ids of the checks to run; all by default.
         on_outcome: Called with each outcome as soon as it is known.
         wait: Waits for the given seconds, with the reason.
     """
-    wanted = _closure(only)
-    outcomes: dict[str, CheckOutcome] = {}
+    outcomes = []
+    raised: dict[NeucoError, str] = {}
     with Examination(path, clock=clock, wait=wait) as exam:
         for check in CHECKS:
-            if check.id not in wanted:
-                continue
-            outcomes[check.id] = CheckOutcome(
-                check=check, findings=_ask(check, exam, outcomes, offline=offline)
-            )
-            on_outcome(outcomes[check.id])
-        return Report(outcomes=tuple(outcomes.values()), costs=exam.measured)
+            if only is None or check.id in only:
+                outcome = CheckOutcome(check=check, findings=_ask(check, exam, raised, offline=offline))
+                outcomes.append(outcome)
+                on_outcome(outcome)
+        return Report(outcomes=tuple(outcomes), costs=exam.measured)
 
 
 def _ask(
-    check: Check, exam: Examination, outcomes: dict[str, CheckOutcome], *, offline: bool
+    check: Check, exam: Examination, raised: dict[NeucoError, str], *, offline: bool
 ) -> tuple[Finding, ...]:
+    """Return what a check finds; ``raised`` has the errors so far, each with the check that reported it."""
     if offline and check.remote:
         return (skipped("--offline was given."),)
-    for need in check.needs:
-        if outcomes[need].level in (Level.FAIL, Level.SKIPPED):
-            state = "failed" if outcomes[need].level is Level.FAIL else "was skipped"
-            return (skipped(f"{need} {state}."),)
     findings: list[Finding] = []
     try:
         findings.extend(check.ask(exam))
+    except NotChecked as reason:
+        findings.append(skipped(str(reason)))
     except NeucoError as error:
+        if error in raised:
+            return (skipped(f"{raised[error]} failed."),)
+        raised[error] = check.id
         findings.append(fail(error.sentence, error.cure))
     except Exception as error:  # noqa: BLE001 - a defect in one check must not hide what the others find
         kind = type(error).__name__
@@ -98,20 +108,6 @@ def _ask(
             )
         )
     return tuple(findings)
-
-
-def _closure(only: Collection[str] | None) -> frozenset[str]:
-    by_id = {check.id: check for check in CHECKS}
-    if only is None:
-        return frozenset(by_id)
-    wanted: set[str] = set()
-    waiting = list(only)
-    while waiting:
-        identifier = waiting.pop()
-        if identifier not in wanted:
-            wanted.add(identifier)
-            waiting.extend(by_id[identifier].needs)
-    return frozenset(wanted)
 
 
 __all__ = [

@@ -55,7 +55,7 @@ def _source(exam: Examination) -> Iterator[Finding]:
         )
 
 
-@CHECKS.add("beacon.servers", "A server of drand answers", needs=("beacon.chosen",), remote=True)
+@CHECKS.add("beacon.servers", "A server of drand answers", remote=True)
 def _servers(exam: Examination) -> Iterator[Finding]:
     fairness = exam.configuration.fairness
     if fairness.beacon != DRAND:

@@ -4,66 +4,36 @@ from __future__ import annotations
 
 import re
 import socket
-import subprocess
 from collections.abc import Iterator
-from urllib.parse import SplitResult, urlsplit
 
 from leaderboard.rendering import BEGIN, END
 from scoring.loopback import is_loopback
 from worker.fairness import commitments
-from worker.organizer.doctor.check import Checks, Finding, fail, note, skipped, warn
+from worker.organizer.doctor.check import Checks, Finding, fail, note, warn
 from worker.organizer.doctor.examination import Examination
 from worker.publishing.last_push import last_commit
 from worker.state import LOG_UNSEEN
 
-# The first version that can be configured by the environment, where no process list shows a token.
-GIT_NEEDED = (2, 31)
-GIT_S = 20.0
 CONNECT_S = 5.0
 README, HISTORY = "README.md", "leaderboard/history.jsonl"
-GIT = ("configuration.file", "board.git")
-PUSH = (*GIT, "board.address", "board.push")
-WEBHOOK = ("configuration.file", "alerts.webhook")
-STILL_EXAMPLE = "leaderboard.repository is still an example."
 CHECKS = Checks()
 
 
-@CHECKS.add("board.git", "git is installed and new enough", needs=())
-def _git(_: Examination) -> Iterator[Finding]:
-    cure = "Install it: sudo apt-get install git"
-    try:
-        said = subprocess.run(
-            ["git", "--version"], capture_output=True, text=True, timeout=GIT_S, check=False
-        ).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        yield fail("git is not installed.", cure)
-        return
-    version = tuple(map(int, found.groups())) if (found := re.search(r"(\d+)\.(\d+)", said)) else (0, 0)
-    if version < GIT_NEEDED:
-        wanted = ".".join(map(str, GIT_NEEDED))
-        yield fail(
-            f"git is version {'.'.join(map(str, version))}; {wanted} or newer is needed.",
-            f"Upgrade git to {wanted} or newer. If your distribution has no newer version, use git's own package archive.",
-        )
+@CHECKS.add("board.git", "git is installed and new enough")
+def _git(exam: Examination) -> Iterator[Finding]:
+    yield note("git is version {}.{}.".format(*exam.git_version))
 
 
 @CHECKS.add("board.address", "The leaderboard repository's address and credentials can be used")
 def _address(exam: Examination) -> Iterator[Finding]:
-    if exam.has_example_repository:
-        yield skipped(STILL_EXAMPLE)
-        return
     yield note(f"Branch {exam.configuration.leaderboard.branch} of {_shown(exam)}.")
     exam.publisher  # noqa: B018 - this reads the credentials, and raises an error if they are wrong
 
 
 @CHECKS.add("board.host_keys", "The host keys of an ssh server are pinned")
 def _host_keys(exam: Examination) -> Iterator[Finding]:
-    board = exam.configuration.leaderboard
-    if exam.has_example_repository:
-        yield skipped(STILL_EXAMPLE)
-        return
-    over_ssh = board.repository.startswith("ssh://") or re.match(r"[\w.-]+@[\w.-]+:", board.repository)
-    if over_ssh and board.known_hosts is None:
+    over_ssh = re.match(r"ssh://|[\w.-]+@[\w.-]+:", exam.repository)
+    if over_ssh and exam.configuration.leaderboard.known_hosts is None:
         yield warn(
             "leaderboard.known_hosts is not set: pushes rely on the known_hosts file of the user that runs the worker.",
             "Write the server's published host keys into a file and name it in leaderboard.known_hosts.",
@@ -73,17 +43,16 @@ def _host_keys(exam: Examination) -> Iterator[Finding]:
 @CHECKS.add(
     "board.push",
     "The repository would take a push (tried without sending anything)",
-    needs=(*GIT, "board.address"),
     remote=True,
 )
 def _push(exam: Examination) -> Iterator[Finding]:
-    exam.publisher.check()
+    exam.published  # noqa: B018 - this raises an error
     yield from ()
 
 
-@CHECKS.add("board.readme", "The repository's README has room for the board", needs=PUSH, remote=True)
+@CHECKS.add("board.readme", "The repository's README has room for the board", remote=True)
 def _readme(exam: Examination) -> Iterator[Finding]:
-    text = exam.publisher.existing().get(README)
+    text = exam.published.get(README)
     if text is None:
         yield note("There is no README.md yet. The first push creates it.")
         return
@@ -99,9 +68,9 @@ def _readme(exam: Examination) -> Iterator[Finding]:
         )
 
 
-@CHECKS.add("board.history", "The repository has no earlier challenge", needs=PUSH, remote=True)
+@CHECKS.add("board.history", "The repository has no earlier challenge", remote=True)
 def _history(exam: Examination) -> Iterator[Finding]:
-    if HISTORY not in exam.publisher.existing():
+    if HISTORY not in exam.published:
         return
     with exam.state() as tx:
         has_boards = tx is not None and any(tx.last_board(name) for name in exam.configuration.phases)
@@ -115,11 +84,10 @@ def _history(exam: Examination) -> Iterator[Finding]:
 @CHECKS.add(
     "board.commitments",
     "The repository promises nothing that this state does not know",
-    needs=PUSH,
     remote=True,
 )
 def _commitments(exam: Examination) -> Iterator[Finding]:
-    public = exam.publisher.existing().get(commitments.PATH)
+    public = exam.published.get(commitments.PATH)
     if public is not None:
         with exam.state() as tx:
             ours = commitments.commitment_file(tx) if tx else None
@@ -138,7 +106,7 @@ def _webhook(exam: Examination) -> Iterator[Finding]:
             " and set alerts.webhook: file:./webhook.token",
         )
         return
-    address = _webhook_address(exam)
+    address = exam.webhook
     if address.scheme != "https" and not is_loopback(address.hostname):
         yield fail(
             "The address of the alert webhook does not begin with https://.", "Copy the whole address."
@@ -148,14 +116,10 @@ def _webhook(exam: Examination) -> Iterator[Finding]:
 @CHECKS.add(
     "alerts.reachable",
     "The alert webhook's server takes connections (nothing is posted)",
-    needs=WEBHOOK,
     remote=True,
 )
 def _reachable(exam: Examination) -> Iterator[Finding]:
-    if exam.configuration.alerts.webhook is None:
-        yield skipped("alerts.webhook is not set.")
-        return
-    address = _webhook_address(exam)
+    address = exam.webhook
     port = address.port or (443 if address.scheme == "https" else 80)
     try:
         socket.create_connection((address.hostname or "", port), timeout=CONNECT_S).close()
@@ -165,11 +129,6 @@ def _reachable(exam: Examination) -> Iterator[Finding]:
             f"{address.hostname}, the host of the alert webhook, does not accept a connection ({type(error).__name__}).",
             "Check the address, and whether a firewall blocks connections to it.",
         )
-
-
-def _webhook_address(exam: Examination) -> SplitResult:
-    reference = exam.configuration.alerts.webhook or ""
-    return urlsplit(exam.configuration.secret(reference, "alerts.webhook").get_secret_value())
 
 
 def _shown(exam: Examination) -> str:

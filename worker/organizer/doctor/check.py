@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Ask = Callable[["Examination"], "Iterable[Finding]"]
 Things = Callable[["Examination"], Iterable[T]]
-CONFIGURATION = ("configuration.file",)
+
+
+class NotChecked(Exception):
+    """Why something cannot be checked, as a sentence."""
 
 
 class Level(StrEnum):
@@ -76,15 +79,14 @@ class Check:
     Attributes:
         id: Stable key, ``group.name``.
         title: What is true if nothing is wrong.
-        ask: Yields what it found; a :class:`scoring.errors.NeucoError` that it raises counts as a failure.
-        needs: Checks that must not have failed; otherwise this one is skipped.
+        ask: Yields what it found. A :class:`scoring.errors.NeucoError` that it raises counts as a failure, unless an earlier check has
+            raised it already: then this one is skipped.
         remote: Whether it contacts another machine.
     """
 
     id: str
     title: str
     ask: Ask
-    needs: tuple[str, ...]
     remote: bool
 
     @property
@@ -121,23 +123,19 @@ class Flag(Generic[T]):
 class Checks(list[Check]):
     """The checks of a module, in the order in which they run."""
 
-    def add(
-        self, identifier: str, title: str, *, needs: tuple[str, ...] = CONFIGURATION, remote: bool = False
-    ) -> Callable[[Ask], Ask]:
+    def add(self, identifier: str, title: str, *, remote: bool = False) -> Callable[[Ask], Ask]:
         """Return a decorator that adds a function as a check."""
 
         def take(ask: Ask) -> Ask:
-            self.append(Check(id=identifier, title=title, ask=ask, needs=needs, remote=remote))
+            self.append(Check(id=identifier, title=title, ask=ask, remote=remote))
             return ask
 
         return take
 
-    def add_flags(
-        self, things: Things[T], flags: Iterable[Flag[T]], *, needs: tuple[str, ...], remote: bool
-    ) -> None:
+    def add_flags(self, things: Things[T], flags: Iterable[Flag[T]], *, remote: bool) -> None:
         """Add a table of checks that compare the same things."""
         for flag in flags:
-            self.add(flag.id, flag.title, needs=needs, remote=remote)(partial(flag.ask, things))
+            self.add(flag.id, flag.title, remote=remote)(partial(flag.ask, things))
 
 
 @dataclass(frozen=True, kw_only=True)

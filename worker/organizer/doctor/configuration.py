@@ -10,13 +10,11 @@ from itertools import combinations
 from pathlib import Path
 from zipfile import BadZipFile
 
-from scoring.errors import OrganizerError
 from scoring.printable import count_of
-from worker.challenge.secrets import read_challenge_secret
 from worker.challenge.web_address import web_address
 from worker.organizer.bundle import LEADERBOARD
 from worker.organizer.bundle_check import pages_to_fill_in
-from worker.organizer.doctor.check import Checks, Finding, fail, note, skipped, warn
+from worker.organizer.doctor.check import Checks, Finding, fail, note, warn
 from worker.organizer.doctor.examination import Examination
 from worker.organizer.scaffold import EXAMPLE_QUEUE
 from worker.state import is_host_team
@@ -24,7 +22,6 @@ from worker.state import is_host_team
 FEW_FOLDS = 10
 LADDER_FOLDS = 40  # with which the Ladder was measured, see SECURITY.md
 DISTINCT_BYTES = 16  # of 32; random secrets have about 30 different bytes, and never as few as this
-SECRET = ("configuration.file", "secret.file")
 GIT_S = 20.0
 _GIVES_AWAY = {
     "intervals": "intervals show how much fold scores vary and, with several teams, something of how many tasks there are",
@@ -33,7 +30,7 @@ _GIVES_AWAY = {
 CHECKS = Checks()
 
 
-@CHECKS.add("configuration.file", "The configuration file can be read and every key is right", needs=())
+@CHECKS.add("configuration.file", "The configuration file can be read and every key is right")
 def _file(exam: Examination) -> Iterator[Finding]:
     phases = ", ".join(exam.configuration.phases)
     yield note(f"“{exam.configuration.challenge.title}” with the phases {phases}.")
@@ -113,9 +110,7 @@ def _baselines(exam: Examination) -> Iterator[Finding]:
 
 @CHECKS.add("configuration.bundle", "The challenge's pages say where the leaderboard is")
 def _bundle(exam: Examination) -> Iterator[Finding]:
-    if exam.has_example_repository:
-        yield skipped("leaderboard.repository is still an example.")
-        return
+    reachable = web_address(exam.repository) is not None
     archive = exam.base / "bundle.zip"
     if not archive.is_file():
         yield note("There is no bundle.zip next to the configuration.")
@@ -126,40 +121,25 @@ def _bundle(exam: Examination) -> Iterator[Finding]:
     except (OSError, BadZipFile):
         yield warn("bundle.zip is not a zip file.", f"Pack the bundle again: {pack}")
         return
-    known = web_address(exam.configuration.leaderboard.repository) is not None
     for page in pages:
         yield warn(
             f"bundle.zip: {page} has the placeholder {LEADERBOARD} where participants look for the leaderboard's address.",
             f"Pack the bundle again: {pack}. If the page is on EvalAI already, edit it there."
-            if known
+            if reachable
             else f"Write the leaderboard's address into bundle/{page}, because no browser can open leaderboard.repository. "
             f"Then pack the bundle again: {pack}",
         )
 
 
-@CHECKS.add("secret.file", "The challenge secret is there")
+@CHECKS.add("secret.file", "The challenge secret is there, and only its owner can read it")
 def _secret(exam: Examination) -> Iterator[Finding]:
-    path = _secret_path(exam)
-    try:
-        read_challenge_secret(path)
-    except OrganizerError as error:
-        if error.code != "secret.mode":
-            yield fail(error.sentence, error.cure)
+    exam.secret  # noqa: B018 - this raises an error
+    yield from ()
 
 
-@CHECKS.add("secret.mode", "Only its owner can read the challenge secret", needs=SECRET)
-def _mode(exam: Examination) -> Iterator[Finding]:
-    path = _secret_path(exam)
-    if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        yield fail(
-            f"{path} can be read by other users, who would then know every split.", f"Run: chmod 600 {path}"
-        )
-
-
-@CHECKS.add("secret.random", "The challenge secret looks random", needs=SECRET)
+@CHECKS.add("secret.random", "The challenge secret looks random")
 def _random(exam: Examination) -> Iterator[Finding]:
-    text = _secret_path(exam).read_text(encoding="utf-8").strip()
-    if len(set(bytes.fromhex(text))) < DISTINCT_BYTES:
+    if len(set(exam.secret)) < DISTINCT_BYTES:
         yield fail(
             "The challenge secret is not 32 random bytes. A participant could guess it, and with it every split.",
             "Create a new one before the first submission: python3 -c 'import secrets; print(secrets.token_hex(32))'",
@@ -181,9 +161,7 @@ def _versioned(exam: Examination) -> Iterator[Finding]:
             )
 
 
-@CHECKS.add(
-    "secret.tasks", "Other users of this machine cannot read the hidden tasks", needs=("configuration.file",)
-)
+@CHECKS.add("secret.tasks", "Other users of this machine cannot read the hidden tasks")
 def _tasks(exam: Examination) -> Iterator[Finding]:
     configuration = exam.configuration
     for folder in dict.fromkeys(configuration.path(phase.tasks) for phase in configuration.phases.values()):

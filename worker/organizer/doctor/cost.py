@@ -13,14 +13,11 @@ from scoring.inputs.limits import MEGABYTE
 from scoring.printable import count_of
 from worker.organizer.doctor.check import Checks, Finding, fail, note, warn
 from worker.organizer.doctor.examination import Examination
-from worker.organizer.doctor.tasks import LABELS
 from worker.runtime.limits import GIGABYTE
 
 READ_ROWS = 200  # of a CSV, from which the time to read all of it is estimated
 LEAST_FOLDS = 2
 HALF = 0.5
-NEEDS = ("secret.file", "secret.mode", "machine.memory", *LABELS)
-MEASURED = (*NEEDS, "cost.seconds")
 CHECKS = Checks()
 
 
@@ -41,7 +38,7 @@ class Cost:
     memory_bytes: int
 
 
-@CHECKS.add("cost.seconds", "A submission is scored well within its deadline", needs=NEEDS)
+@CHECKS.add("cost.seconds", "A submission is scored well within its deadline")
 def _seconds(exam: Examination) -> Iterator[Finding]:
     deadline = exam.configuration.submission.deadline
     for codename, cost in exam.costs.items():
@@ -62,7 +59,7 @@ def _seconds(exam: Examination) -> Iterator[Finding]:
             )
 
 
-@CHECKS.add("cost.answer_grid", "The time of an answer does not show how much was scored", needs=MEASURED)
+@CHECKS.add("cost.answer_grid", "The time of an answer does not show how much was scored")
 def _answer_grid(exam: Examination) -> Iterator[Finding]:
     grid = exam.configuration.submission.answer_grid
     for codename, cost in exam.costs.items():
@@ -80,7 +77,7 @@ def _answer_grid(exam: Examination) -> Iterator[Finding]:
             )
 
 
-@CHECKS.add("cost.size", "A plain CSV of honest embeddings is within the size limit", needs=MEASURED)
+@CHECKS.add("cost.size", "A plain CSV of honest embeddings is within the size limit")
 def _size(exam: Examination) -> Iterator[Finding]:
     limit = exam.configuration.submission.max_megabytes
     for codename, cost in exam.costs.items():
@@ -92,9 +89,7 @@ def _size(exam: Examination) -> Iterator[Finding]:
             )
 
 
-@CHECKS.add(
-    "cost.disk", "The disk holds the submissions of the whole challenge", needs=(*MEASURED, "machine.disk")
-)
+@CHECKS.add("cost.disk", "The disk holds the submissions of the whole challenge")
 def _disk(exam: Examination) -> Iterator[Finding]:
     import shutil
 
@@ -114,7 +109,7 @@ def _disk(exam: Examination) -> Iterator[Finding]:
         yield note(room, always=True)
 
 
-@CHECKS.add("cost.memory", "A submission is scored well within its memory limit", needs=MEASURED)
+@CHECKS.add("cost.memory", "A submission is scored well within its memory limit")
 def _memory(exam: Examination) -> Iterator[Finding]:
     limit = exam.configuration.submission.memory_gigabytes * GIGABYTE
     for codename, cost in exam.costs.items():
@@ -159,7 +154,7 @@ def measure(exam: Examination, codename: str) -> Cost:
     folds = min(setup.protocol.folds, max(LEAST_FOLDS, threads))
     card = score_embeddings(
         Embeddings.from_rows(ids, matrix),
-        tuple(exam.tasks(codename).values()),
+        tuple(exam.tasks[codename]),
         replace(setup.protocol, folds=folds),
         setup.key,
         engine=make_engine(settings.engine, threads=settings.threads, ray_address=settings.ray_address),

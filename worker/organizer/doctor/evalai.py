@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from datetime import UTC, timedelta
 from urllib.parse import urlsplit
 
-from scoring.errors import NeucoError, OrganizerError
+from scoring.errors import OrganizerError
 from scoring.printable import count_of
-from worker.evalai import Challenge, NotFound, NotPermitted, TokenRefused
+from worker.evalai import Challenge
 from worker.fetching.download import check_address
 from worker.organizer.doctor.check import Checks, Finding, Flag, fail, note, skipped, warn
 from worker.organizer.doctor.examination import Examination
@@ -16,9 +16,6 @@ from worker.organizer.doctor.examination import Examination
 SOON = timedelta(days=30)
 ALLOWED_PER_MINUTE = 60
 SKEW_WARN_S, SKEW_FAIL_S = 10.0, 120.0
-TOKEN = ("configuration.file", "evalai.token")
-SERVER = (*TOKEN, "evalai.server")
-HOST = (*SERVER, "evalai.accepted", "evalai.host", "evalai.queue")
 CHECKS = Checks()
 
 
@@ -32,7 +29,7 @@ def _token(exam: Examination) -> Iterator[Finding]:
     yield note(f"The token is {kind}.")
 
 
-@CHECKS.add("evalai.expiry", "The EvalAI token outlives the challenge", needs=TOKEN)
+@CHECKS.add("evalai.expiry", "The EvalAI token outlives the challenge")
 def _expiry(exam: Examination) -> Iterator[Finding]:
     expiry, now = exam.remote.expiry, exam.clock()
     if expiry is None:
@@ -50,64 +47,19 @@ def _expiry(exam: Examination) -> Iterator[Finding]:
         yield note(f"The token expires on {expiry:%Y-%m-%d}.")
 
 
-@CHECKS.add("evalai.server", "EvalAI answers", needs=TOKEN, remote=True)
+@CHECKS.add("evalai.server", "EvalAI answers, and accepts token and queue", remote=True)
 def _server(exam: Examination) -> Iterator[Finding]:
-    if exam.has_example_challenge:
-        yield skipped("evalai.challenge or evalai.queue is still an example.")
-        return
-    greeting = exam.remote.greeting
-    known = isinstance(greeting, TokenRefused | NotPermitted | NotFound) or exam.remote.queue_breaks
-    if isinstance(greeting, NeucoError) and not known:
-        yield fail(greeting.sentence, greeting.cure)
+    yield note(f"Challenge {exam.challenge.pk}: “{exam.challenge.title}”.")
 
 
-@CHECKS.add("evalai.accepted", "EvalAI accepts the token", needs=SERVER, remote=True)
-def _accepted(exam: Examination) -> Iterator[Finding]:
-    if isinstance(exam.remote.greeting, TokenRefused):
-        yield fail(exam.remote.greeting.sentence, exam.remote.greeting.cure)
-
-
-@CHECKS.add(
-    "evalai.host",
-    "The token belongs to a host of the challenge",
-    needs=(*SERVER, "evalai.accepted"),
-    remote=True,
-)
-def _host(exam: Examination) -> Iterator[Finding]:
-    if isinstance(exam.remote.greeting, NotPermitted):
-        yield fail(exam.remote.greeting.sentence, exam.remote.greeting.cure)
-
-
-@CHECKS.add(
-    "evalai.queue",
-    "EvalAI has the configured queue",
-    needs=(*SERVER, "evalai.accepted", "evalai.host"),
-    remote=True,
-)
-def _queue(exam: Examination) -> Iterator[Finding]:
-    queue = exam.configuration.evalai.queue
-    if exam.remote.queue_breaks and isinstance(exam.remote.greeting, NeucoError):
-        yield fail(
-            f"{exam.remote.greeting.sentence} EvalAI answers all other requests, so two challenges probably share the queue {queue}.",
-            "Ask EvalAI's administrators for your own queue, and enter its name as evalai.queue.",
-        )
-    elif isinstance(exam.remote.greeting, NotFound):
-        yield fail(
-            f"EvalAI has no challenge with the queue {queue}.",
-            "Copy evalai.queue from the challenge's Manage tab on EvalAI, where it appears after the bundle is uploaded.",
-        )
-
-
-@CHECKS.add("evalai.challenge", "The queue belongs to the configured challenge", needs=HOST, remote=True)
+@CHECKS.add("evalai.challenge", "The queue belongs to the configured challenge", remote=True)
 def _challenge(exam: Examination) -> Iterator[Finding]:
-    found, wanted = exam.remote.challenge.pk, exam.configuration.evalai.challenge
+    found, wanted = exam.challenge.pk, exam.configuration.evalai.challenge
     if found != wanted:
         yield fail(
             f"The queue belongs to challenge {found}, not to {wanted}.",
             "Correct evalai.challenge or evalai.queue.",
         )
-    else:
-        yield note(f"Challenge {found}: “{exam.remote.challenge.title}”.")
 
 
 FLAGS: tuple[Flag[Challenge], ...] = (
@@ -146,12 +98,12 @@ FLAGS: tuple[Flag[Challenge], ...] = (
         " for a standard queue.",
     ),
 )
-CHECKS.add_flags(lambda exam: [exam.remote.challenge], FLAGS, needs=HOST, remote=True)
+CHECKS.add_flags(lambda exam: [exam.challenge], FLAGS, remote=True)
 
 
-@CHECKS.add("evalai.dates", "The challenge has not ended", needs=HOST, remote=True)
+@CHECKS.add("evalai.dates", "The challenge has not ended", remote=True)
 def _dates(exam: Examination) -> Iterator[Finding]:
-    challenge, now = exam.remote.challenge, exam.clock()
+    challenge, now = exam.challenge, exam.clock()
     if challenge.end_date is not None and challenge.end_date <= now:
         yield fail(
             f"The challenge ended on {challenge.end_date:%Y-%m-%d %H:%M} UTC; EvalAI takes no submissions.",
@@ -168,8 +120,9 @@ def _dates(exam: Examination) -> Iterator[Finding]:
         )
 
 
-@CHECKS.add("evalai.clock", "This machine's clock agrees with EvalAI's", needs=SERVER, remote=True)
+@CHECKS.add("evalai.clock", "This machine's clock agrees with EvalAI's", remote=True)
 def _clock(exam: Examination) -> Iterator[Finding]:
+    exam.challenge  # noqa: B018 - any answer has the server's time
     skew_s = exam.remote.skew_s
     if skew_s is None:
         yield skipped("The server does not send its time.")
@@ -181,8 +134,9 @@ def _clock(exam: Examination) -> Iterator[Finding]:
         )
 
 
-@CHECKS.add("evalai.files", "Files may come from where EvalAI stores them", needs=HOST, remote=True)
+@CHECKS.add("evalai.files", "Files may come from where EvalAI stores them", remote=True)
 def _files(exam: Examination) -> Iterator[Finding]:
+    exam.challenge  # noqa: B018 - this answer has the address
     url = exam.remote.script_url
     evalai = exam.configuration.evalai
     if not url or not urlsplit(url).netloc:

@@ -8,19 +8,16 @@ from collections.abc import Iterator
 from worker.challenge.sections import Phase as ConfiguredPhase
 from worker.evalai import Phase, PhaseSplit
 from worker.organizer.doctor.check import Checks, Finding, Flag, fail, warn
-from worker.organizer.doctor.evalai import HOST
 from worker.organizer.doctor.examination import Examination
 
 PUBLIC = 3
 BY_LATEST = {"last": True, "best": False}  # EvalAI cannot show other selections
-PHASES = (*HOST, "evalai.phases")
-SPLITS = (*PHASES, "evalai.splits")
 CHECKS = Checks()
 
 
-@CHECKS.add("evalai.phases", "EvalAI has every configured phase", needs=HOST, remote=True)
+@CHECKS.add("evalai.phases", "EvalAI has every configured phase", remote=True)
 def _phases(exam: Examination) -> Iterator[Finding]:
-    known = exam.remote.phases
+    known = exam.evalai_phases
     for codename in exam.configuration.phases:
         if codename not in known:
             yield fail(
@@ -29,19 +26,19 @@ def _phases(exam: Examination) -> Iterator[Finding]:
             )
 
 
-@CHECKS.add("evalai.other_phases", "Every phase on EvalAI is configured", needs=PHASES, remote=True)
+@CHECKS.add("evalai.other_phases", "Every phase on EvalAI is configured", remote=True)
 def _other_phases(exam: Examination) -> Iterator[Finding]:
-    for codename in sorted(set(exam.remote.phases) - set(exam.configuration.phases)):
+    for codename in sorted(set(exam.evalai_phases) - set(exam.configuration.phases)):
         yield warn(
             f"EvalAI has a phase {codename} that is not configured. Its submissions would be put on hold.",
             f"Add phases.{codename} to the configuration, or remove the phase at EvalAI.",
         )
 
 
-@CHECKS.add("evalai.ended", "No phase has ended", needs=(*PHASES, "evalai.dates"), remote=True)
+@CHECKS.add("evalai.ended", "No phase has ended", remote=True)
 def _ended(exam: Examination) -> Iterator[Finding]:
-    for codename in exam.configuration.phases:
-        end = exam.remote.phases[codename].end_date
+    for codename, phase in exam.matched:
+        end = phase.end_date
         if end is not None and end <= exam.clock():
             yield warn(
                 f"Phase {codename} ended on {end:%Y-%m-%d %H:%M} UTC, so EvalAI accepts no more submissions to it.",
@@ -92,34 +89,33 @@ FLAGS: tuple[Flag[Phase], ...] = (
     ),
 )
 CHECKS.add_flags(
-    lambda exam: [exam.remote.phases[name] for name in exam.configuration.phases],
+    lambda exam: [phase for _, phase in exam.matched],
     FLAGS,
-    needs=PHASES,
     remote=True,
 )
 
 
-@CHECKS.add("evalai.splits", "Every phase has the configured dataset split", needs=PHASES, remote=True)
+@CHECKS.add("evalai.splits", "Every phase has the configured dataset split", remote=True)
 def _splits(exam: Examination) -> Iterator[Finding]:
-    for codename, phase in exam.configuration.phases.items():
-        pk = exam.remote.phases[codename].pk
-        if (pk, phase.split) not in exam.remote.splits:
-            there = sorted(split for of, split in exam.remote.splits if of == pk)
+    for codename, phase in exam.matched:
+        split = exam.configuration.phases[codename].split
+        if (phase.pk, split) not in exam.splits:
+            there = sorted(name for pk, name in exam.splits if pk == phase.pk)
             yield fail(
-                f"Phase {codename} has no dataset split {phase.split} on EvalAI; it has {', '.join(there) or 'none'}.",
+                f"Phase {codename} has no dataset split {split} on EvalAI; it has {', '.join(there) or 'none'}.",
                 f"Correct phases.{codename}.split.",
             )
 
 
 def _each_split(exam: Examination) -> Iterator[tuple[str, ConfiguredPhase, PhaseSplit]]:
     """Yield each phase's codename, its configuration, and its split at EvalAI."""
-    for codename, phase in exam.configuration.phases.items():
-        yield codename, phase, exam.remote.splits[exam.remote.phases[codename].pk, phase.split]
+    for codename, phase in exam.matched:
+        configured = exam.configuration.phases[codename]
+        if split := exam.splits.get((phase.pk, configured.split)):
+            yield codename, configured, split
 
 
-@CHECKS.add(
-    "evalai.metric", "EvalAI's leaderboards have exactly the metric that is posted", needs=SPLITS, remote=True
-)
+@CHECKS.add("evalai.metric", "EvalAI's leaderboards have exactly the metric that is posted", remote=True)
 def _metric(exam: Examination) -> Iterator[Finding]:
     for codename, phase, split in _each_split(exam):
         if split.labels != (phase.metric,):
@@ -129,19 +125,17 @@ def _metric(exam: Examination) -> Iterator[Finding]:
             )
 
 
-@CHECKS.add("evalai.leaderboard", "Participants see EvalAI's own leaderboard", needs=SPLITS, remote=True)
+@CHECKS.add("evalai.leaderboard", "Participants see EvalAI's own leaderboard", remote=True)
 def _leaderboard(exam: Examination) -> Iterator[Finding]:
     for codename, _, split in _each_split(exam):
-        if split.visibility != PUBLIC or not exam.remote.phases[codename].leaderboard_public:
+        if split.visibility != PUBLIC or not exam.evalai_phases[codename].leaderboard_public:
             yield warn(
                 f"EvalAI's leaderboard of phase {codename} is not public, so participants see mean Q only in their own submissions.",
                 "Set leaderboard_public and visibility: 3 on EvalAI, unless it is meant not to be public.",
             )
 
 
-@CHECKS.add(
-    "evalai.latest", "EvalAI shows the same submission of each team as the board", needs=SPLITS, remote=True
-)
+@CHECKS.add("evalai.latest", "EvalAI shows the same submission of each team as the board", remote=True)
 def _latest(exam: Examination) -> Iterator[Finding]:
     for codename, phase, split in _each_split(exam):
         wanted = BY_LATEST.get(phase.selection)
@@ -158,9 +152,7 @@ def _latest(exam: Examination) -> Iterator[Finding]:
         )
 
 
-@CHECKS.add(
-    "evalai.execution_time", "EvalAI does not show how long submissions took", needs=SPLITS, remote=True
-)
+@CHECKS.add("evalai.execution_time", "EvalAI does not show how long submissions took", remote=True)
 def _execution_time(exam: Examination) -> Iterator[Finding]:
     for codename, _, split in _each_split(exam):
         if split.show_execution_time:

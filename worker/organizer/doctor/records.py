@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from scoring.engines.choice import SAME_SCORES, has_gpu
 from scoring.errors import NeucoError
 from worker.challenge.differences import differences
-from worker.challenge.files import read_secret
 from worker.challenge.setups import open_phase, read_record
 from worker.fairness import disclosure
 from worker.organizer.bundle import published
@@ -15,15 +14,12 @@ from worker.organizer.bundle_check import TERMS, stated_rule
 from worker.organizer.doctor.check import Checks, Finding, fail, note, warn
 from worker.organizer.doctor.examination import Examination
 
-RECORDS = ("configuration.file", "secret.file", "machine.state", "machine.database")
 CHECKS = Checks()
 
 
-@CHECKS.add(
-    "records.same", "Phases are scored as their files and the configuration describe them", needs=RECORDS
-)
+@CHECKS.add("records.same", "Phases are scored as their files and the configuration describe them")
 def _same(exam: Examination) -> Iterator[Finding]:
-    secret = read_secret(exam.configuration)
+    secret = exam.secret
     with exam.state() as tx:
         for codename in exam.configuration.phases:
             if tx is None or tx.phase_record(codename) is None:
@@ -37,7 +33,7 @@ def _same(exam: Examination) -> Iterator[Finding]:
                 yield warn(found.sentence, found.cure)
 
 
-@CHECKS.add("records.engine", "Each phase is scored by one engine, which finds its hardware", needs=RECORDS)
+@CHECKS.add("records.engine", "Each phase is scored by one engine, which finds its hardware")
 def _engine(exam: Examination) -> Iterator[Finding]:
     with exam.state() as tx:
         for codename in exam.configuration.phases:
@@ -80,7 +76,6 @@ def _mixed(codename: str, found: Sequence[str], recorded: str) -> Finding:
 @CHECKS.add(
     "records.terms",
     "The terms say whose embeddings are published",
-    needs=("configuration.file", *RECORDS[2:]),
 )
 def _terms(exam: Examination) -> Iterator[Finding]:
     configured = exam.configuration.fairness.publish_files

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from email.utils import parsedate_to_datetime
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, TypeVar
 
 import requests
 
-from scoring.errors import NeucoError
 from worker.challenge.configuration import Configuration
 from worker.daemon import make_client
-from worker.evalai import Challenge, Phase, PhaseSplit, Throttled, Unreachable
+from worker.evalai import Challenge, Phase, PhaseSplit, Throttled
 
 TIMEOUT_S = (5.0, 20.0)
 WAITS = 5  # for one call, each until EvalAI accepts calls again
@@ -67,43 +66,16 @@ class Remote:
         """When the token expires; None for a token without an expiry date."""
         return self._client.expiry
 
-    @cached_property
-    def greeting(self) -> Challenge | NeucoError:
-        """The challenge behind the queue, or the error: a worker's first call."""
-        try:
-            return self._ask(self._client.challenge)
-        except NeucoError as error:
-            return error
-
-    @property
     def challenge(self) -> Challenge:
-        """The challenge behind the queue.
+        """Return the challenge behind the queue: a worker's first call."""
+        return self._ask(self._client.challenge)
 
-        Raises:
-            NeucoError: The error of the call.
-        """
-        if isinstance(self.greeting, NeucoError):
-            raise self.greeting
-        return self.greeting
+    def phases(self) -> Sequence[Phase]:
+        """Return EvalAI's phases."""
+        return self._ask(self._client.phases)
 
-    @cached_property
-    def queue_breaks(self) -> bool:
-        """Whether only calls by the queue's name fail, as when two challenges share a queue; calls by the challenge's number succeed."""
-        if not isinstance(self.greeting, Unreachable):
-            return False
-        try:
-            return bool(self.phases)
-        except NeucoError:
-            return False
-
-    @cached_property
-    def phases(self) -> Mapping[str, Phase]:
-        """EvalAI's phases by codename."""
-        return {phase.codename: phase for phase in self._ask(self._client.phases)}
-
-    @cached_property
-    def splits(self) -> Mapping[tuple[int, str], PhaseSplit]:
-        """EvalAI's phase splits by phase and the dataset split's codename."""
+    def splits(self) -> dict[tuple[int, str], PhaseSplit]:
+        """Return EvalAI's phase splits by phase and the dataset split's codename."""
         splits = self._ask(self._client.phase_splits)
         names = {
             pk: self._ask(partial(self._client.dataset_split, pk)).codename

@@ -9,14 +9,13 @@ from scoring.printable import count_of
 from scoring.randomness import held_out
 from worker.organizer.doctor.check import Checks, Finding, warn
 from worker.organizer.doctor.examination import Examination
-from worker.organizer.doctor.tasks import LABELS
 
 LEAST_MOVE = 2.0
 """How many times its random initial size a weight must be able to move; measured, see :func:`_steps`."""
 CHECKS = Checks()
 
 
-@CHECKS.add("labels.steps", "Every probe trains enough steps to learn", needs=LABELS)
+@CHECKS.add("labels.steps", "Every probe trains enough steps to learn")
 def _steps(exam: Examination) -> Iterator[Finding]:
     """Warn of tasks whose probes cannot forget their random initial weights.
 
@@ -30,8 +29,8 @@ def _steps(exam: Examination) -> Iterator[Finding]:
     """
     scoring, dim = exam.configuration.scoring, exam.configuration.submission.embedding_dim
     needed = ceil(LEAST_MOVE / (scoring.learning_rate * dim**0.5))
-    for codename in exam.labels:
-        tasks = exam.tasks(codename)
+    for codename, loaded in exam.tasks.items():
+        tasks = {task.name: task for task in loaded}
         batches = {
             name: ceil((len(task.ids) - held_out(len(task.ids), scoring.test_size)) / scoring.batch_size)
             for name, task in tasks.items()

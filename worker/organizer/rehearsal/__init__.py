@@ -6,4 +6,12 @@ from worker.organizer.rehearsal.folder import RehearsalFolder
 from worker.organizer.rehearsal.rehearsal import rehearse
 from worker.organizer.rehearsal.report import PhaseReport, Rehearsal, RehearsedSubmission
 
-__all__ = ["PhaseReport", "Rehearsal", "RehearsalFolder", "RehearsedSubmission", "entries", "rehearse"]
+__all__ = [
+    "PhaseReport",
+    "Rehearsal",
+    "RehearsalFolder",
+    "RehearsedSubmission",
+    "entries",
+    "files",
+    "rehearse",
+]

@@ -29,6 +29,7 @@ from tests.acceptance.fair_challenge import Fair, public_copy, revealed, with_re
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings
 from worker.fairness import commitments, events, receipts, seal, succession
+from worker.fairness.published_format import FORMAT
 from worker.fairness.signing import Signer
 from worker.fairness.verify.public import Contents, PublicRepository, opened
 from worker.fairness.verify.replay import Register
@@ -164,10 +165,11 @@ class Story:
             ]
             body = self.on_lines(
                 {
-                    "format": receipts.FORMAT,
+                    "format": FORMAT,
                     "sequence": number,
                     "made_at": made_at.isoformat(timespec="seconds"),
                     "every": EVERY.total_seconds(),
+                    "restored": None,
                     "previous": previous,
                     "entries": sorted([*listed, *filling]),
                 }
@@ -295,7 +297,6 @@ class Story:
             if self.revealed == PHASES
             else None,
             "register": [told.opening() for told in opened_],
-            "entries": [],
             "boards": [json.loads(boards.to_json(board)) for board in history],
         }
 
@@ -304,10 +305,10 @@ class Story:
         score = next(told for told in self.about(submission) if told.fields["kind"] == events.SCORE)
         before = [line for line in self.lines() if datetime.fromisoformat(line["made_at"]) <= score.at]
         body = {
-            "format": receipts.FORMAT,
+            "format": FORMAT,
             "submission": submission,
             "q_mean": score.fields["q_mean"],
-            **({"counts": score.fields["counts"]} if "counts" in score.fields else {}),
+            "counts": score.fields["counts"],
             "nonce": score.nonce,
             "commitment": score.commitment,
             "challenge": self.entries[-1]["commitment"],

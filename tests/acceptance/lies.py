@@ -154,7 +154,7 @@ def _in_another_format(story: Story) -> None:
     lines = {story.due(told.at) for told in story.events if told.left_out}
 
     def line(body: dict[str, Any]) -> dict[str, Any]:
-        return {**body, "format": 1, "receipts": body["entries"]} if body["sequence"] in lines else body
+        return {**body, "format": 2} if body["sequence"] in lines else body
 
     story.on_lines = line
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scoring.errors import ParticipantError
+from scoring.errors import OrganizerError, ParticipantError
 from scoring.randomness import phase_key
 from tests.acceptance.fair_challenge import ALWAYS, REVEAL, Fair, named, others, public_copy, revealed
 from tests.worker.harness.fork_server import ForkServer
@@ -41,7 +41,6 @@ def test_honest_repository_verifies(fair: Fair) -> None:
     tip = git(fair.harness.board, "rev-parse", "main").strip()
     assert report.heading()[0] == f"Repository: {fair.harness.board}"
     assert report.heading()[1].startswith(f"Branch main, commit {tip[:10]} of 20")
-    assert "Format 2." in report.heading()[2]
 
 
 def test_verify_reports_how_many_draws_another_winner_takes(fair: Fair) -> None:
@@ -106,6 +105,18 @@ def test_command_needs_nothing_but_public_files(fair: Fair, tmp_path: Path) -> N
     said = json.loads(shown.stdout)
     assert (said["verdict"], said["recomputed"], said["entries"]) == ("contradicted", 0, 3)
     assert said["phases"]["dev"]["contradicted"] >= 1
+
+
+def test_a_repository_in_another_format_is_refused(fair: Fair, tmp_path: Path) -> None:
+    """Whoever has another version gets one sentence with both formats, not contradictions."""
+    shutil.copytree(fair.public, tmp_path / "other")
+    listed = tmp_path / "other" / "commitment.json"
+    listed.write_text(listed.read_text().replace('"format": 1', '"format": 7'))
+    with (
+        pytest.raises(OrganizerError, match="has format 7; this version reads format 1"),
+        opened(str(tmp_path / "other")),
+    ):
+        pass
 
 
 @pytest.mark.parametrize("engine", ["default", "pytorch"])

@@ -203,7 +203,7 @@ def test_scores_that_do_not_follow_are_contradicted(repository: PublicRepository
 def test_a_promised_content_that_is_missing_is_contradicted_unless_explained(
     repository: PublicRepository,
 ) -> None:
-    """A missing content is contradicted, unless a published reason explains it; a missing list means that all contents are missing."""
+    """A missing content is contradicted, unless a published reason explains it; so is a list that is missing."""
 
     def dropped(document: dict[str, Any]) -> None:
         document["files"] = document["files"][1:]
@@ -220,7 +220,7 @@ def test_a_promised_content_that_is_missing_is_contradicted_unless_explained(
     assert [one.worth for one in found] == [Worth.BELIEVED, Worth.RECOMPUTED]
     assert "its stored file is gone" in found[0].sentence
     gone = replace(with_file(repository, LIST, None), contents=repository.contents)
-    assert worths(published_verdicts(gone)) == [Worth.CONTRADICTED] * 2
+    assert worths(published_verdicts(gone)) == [Worth.CONTRADICTED]
     odd = replace(with_file(repository, LIST, b'{"files": 7}'), contents=repository.contents)
     assert worths(published_verdicts(odd)) == [Worth.CONTRADICTED]
 

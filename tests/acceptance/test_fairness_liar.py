@@ -13,7 +13,7 @@ from tests.acceptance.fair_challenge import Fair, lies
 from tests.acceptance.ladder_lies import BROKEN, with_ladder
 from tests.acceptance.liar import BEGUN, EVERY, FILES, HOSTS, Git, Story, honest
 from tests.acceptance.lies import CAUGHT, NAMED, raise_score, score
-from worker.fairness import disclosure, events
+from worker.fairness import disclosure, events, succession
 from worker.fairness.verify import Worth, make_report, older_verdicts, receipt_verdicts, verdicts
 from worker.fairness.verify.public import opened
 from worker.fairness.verify.published import published_verdicts
@@ -116,6 +116,13 @@ def test_an_invented_baseline_is_found_by_its_file(story: Story) -> None:
         Worth.BELIEVED,
         True,
     )
+    for entry in story.entries:
+        del entry["publish_files"], entry["signature"]
+        entry["signature"] = story.signer.sign(succession.COMMITMENT, entry)
+    for files in story.hidden.values():
+        files.pop(disclosure.path("dev"), None)
+    silent = story.publish()
+    assert Worth.CONTRADICTED in {one.worth for one in published_verdicts(silent)}
 
 
 def test_a_raised_score_is_found_with_the_file(story: Story, tmp_path: Path) -> None:

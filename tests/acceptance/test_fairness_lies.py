@@ -120,7 +120,7 @@ LIES: dict[str, tuple[str, Change, str]] = {
     "another score": (
         REVEAL,
         of_event(events.SCORE, to(*CELL, "folds", 0, value=lambda fold: fold + 0.25)),
-        "dev: scores",
+        "dev: register",
     ),
     "another team": (REVEAL, of_event(events.SUBMISSION, to("team", value="Z")), "dev: register"),
     "other rules": (
@@ -159,7 +159,7 @@ LIES: dict[str, tuple[str, Change, str]] = {
     ),
     "a board dropped": (REVEAL, to("boards", value=_drop_first), "dev: board"),
     "the last board dropped": (REVEAL, to("boards", value=lambda boards: boards[:-1]), "dev: board"),
-    "a dropped batch of receipts": (receipts.PATH, _drop_first, "dev: scores"),
+    "a dropped batch of receipts": (receipts.PATH, _drop_first, "dev: register"),
     "a dropped receipt": (receipts.PATH, to(0, "entries", value=_drop_first), "receipts"),
     "receipts reordered": (receipts.PATH, to(0, "entries", value=lambda listed: listed[::-1]), "receipts"),
     "a line signed by somebody else": (receipts.PATH, to(0, "signature", value="00" * 64), "signatures"),
@@ -178,12 +178,12 @@ LIES: dict[str, tuple[str, Change, str]] = {
     "the present board changed": (
         "leaderboard/dev.json",
         to("entries", 0, "q_mean", value=99.0),
-        "dev: board",
+        "dev: page",
     ),
-    "names swapped on the present board": ("leaderboard/dev.json", _swap_names, "dev: board"),
-    "another weight on the page": ("leaderboard/dev.json", to("tasks", 0, "weight", value=0.9), "dev: board"),
-    "another table": ("leaderboard/dev.csv", _better, "dev: board"),
-    "another README": ("README.md", _swap_lines, "dev: board"),
+    "names swapped on the present board": ("leaderboard/dev.json", _swap_names, "dev: page"),
+    "another weight on the page": ("leaderboard/dev.json", to("tasks", 0, "weight", value=0.9), "dev: page"),
+    "another table": ("leaderboard/dev.csv", _better, "dev: page"),
+    "another README": ("README.md", _swap_lines, "page"),
     "a sentence of the README": (
         "README.md",
         lambda text: text.replace("A team's last scored", "A team's best scored"),
@@ -287,9 +287,8 @@ def test_missing_files_are_found(fair: Fair) -> None:
     for path, check in (
         ("reveal/dev/labels/alpha__regr.csv", "dev: labels"),
         ("reveal/dev/ids.txt", "dev: ids"),
-        ("leaderboard/dev.json", "dev: board"),
-        ("leaderboard/dev.csv", "dev: board"),
-        ("README.md", "dev: board"),
+        ("leaderboard/dev.json", "page"),
+        ("leaderboard/dev.csv", "dev: page"),
         ("README.md", "page"),
         ("index.html", "page"),
         ("leaderboard/dev-evolution-light.svg", "dev: page"),
@@ -407,18 +406,6 @@ def test_what_a_phase_shows_before_its_reveal_follows_from_its_data(fair: Fair, 
     )
     for path, change, check in changes:
         assert lies(changed(repository, path, change)) == {check, "seal"}
-
-
-def test_another_version_of_the_software_is_no_lie(fair: Fair) -> None:
-    """Pages rendered by another version may differ, so they are reported as taken on trust; the data are still compared."""
-    repository = changed(
-        read_folder(fair.public), "commitment.json", to(0, "software", value="neuco-worker 0.0.0")
-    )
-    assert lies(repository) == {"seal", "signatures"}  # the challenge itself would have updated both
-    styled = changed(repository, "index.html", lambda text: text.replace("</style>", "p{}</style>"))
-    (page,) = [one for one in verdicts(styled) if named(one) == "page" and one.worth is Worth.BELIEVED]
-    assert "index.html: this version renders something else" in page.sentence
-    assert "dev: board" in lies(changed(repository, "leaderboard/dev.csv", _better))
 
 
 def test_forged_score_is_found_by_its_team(fair: Fair, tmp_path: Path) -> None:

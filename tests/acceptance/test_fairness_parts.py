@@ -1,4 +1,4 @@
-"""A reveal's long lists are split into parts that git servers accept, and a single-file reveal by an earlier version is still read."""
+"""A reveal's long lists are split into parts that git servers accept."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from tests.acceptance.fair_challenge import (
     resealed,
     revealed,
     with_file,
-    with_reveal,
 )
 from worker.fairness import parts, seal
-from worker.fairness.verify import receipt_verdicts, verdicts
+from worker.fairness.verify import verdicts
 from worker.fairness.verify.public import PublicRepository, read_folder
 
 pytestmark = pytest.mark.xdist_group("fairness")
@@ -74,16 +73,8 @@ def test_many_parts_equal_one(fair: Fair) -> None:
     assert "dev: board" in lies(with_file(again, REVEAL, json.dumps(swapped).encode()))
 
 
-def test_a_reveal_in_one_file_by_an_earlier_version_is_read(fair: Fair) -> None:
-    """A single-file reveal gives the same verdicts, including those on a receipt; a document in both forms is a lie."""
+def test_a_key_that_occurs_twice_is_a_contradiction(fair: Fair) -> None:
+    """Readers of JSON differ in which of two equal keys they use."""
     repository = read_folder(fair.public)
-    document = revealed(repository)
-    files = {path: content for path, content in repository.files.items() if path not in PARTS}
-    files[REVEAL] = json.dumps(document, indent=1).encode()
-    earlier = resealed(fair, PublicRepository(files=files))
-    assert told(earlier) == told(repository)
-    receipt = fair.harness.stdout(min(fair.harness.evalai.journal.posts()))["receipt"]
-    assert list(receipt_verdicts(earlier, receipt)) == list(receipt_verdicts(repository, receipt))
-    both = {**repository.json(REVEAL), "boards": []}
-    assert "dev: board" in lies(with_file(repository, REVEAL, json.dumps(both).encode()))
-    assert told(with_reveal(repository, document)) == told(repository)
+    twice = repository.files[REVEAL].replace(b"{", b'{"key": "00", ', 1)
+    assert "dev: splits" in lies(resealed(fair, with_file(repository, REVEAL, twice)))

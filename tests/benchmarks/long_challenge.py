@@ -25,7 +25,18 @@ from scoring.quality import mean_quality, quality, shown
 from scoring.randomness import phase_key, secret_commitment
 from scoring.tasks import Task, TaskType, make_task
 from worker.challenge.records import PhaseRecord, PhaseRules
-from worker.fairness import commitments, events, manifests, membership, parts, receipts, seal, succession
+from worker.fairness import (
+    commitments,
+    disclosure,
+    events,
+    manifests,
+    membership,
+    parts,
+    receipts,
+    seal,
+    succession,
+)
+from worker.fairness.published_format import FORMAT
 from worker.fairness.signing import Signer
 from worker.fairness.verify.growth import HISTORY
 
@@ -71,16 +82,19 @@ def make_repository(folder: Path, size: Size) -> Path:
     manifest = manifests.phase_manifest(record)
     opened = manifests.opening(SECRET, {PHASE: manifest})
     public = {
-        "format": commitments.FORMAT,
+        "format": FORMAT,
         "sequence": 1,
         "made_at": START.isoformat(),
         "reason": "the challenge begins",
         "commitment": manifests.commitment_of(opened),
         "beacon": None,
+        "draws": {},
+        "drawn": {},
         "publish_files": "baselines",
         "phases": {PHASE: manifests.announced_protocol(manifest["protocol"])},
         "software": f"neuco-worker {version('neuco-worker')}",
         "key": SIGNER.public,
+        "succession": None,
     }
     public["signature"] = SIGNER.sign(succession.COMMITMENT, public)
     story = _story(record, size)
@@ -92,7 +106,7 @@ def make_repository(folder: Path, size: Size) -> Path:
         committed=True,
     )
     reveal = {
-        "format": 2,
+        "format": FORMAT,
         "phase": PHASE,
         "revealed_at": (history[-1].made_at + timedelta(minutes=30)).isoformat(timespec="seconds"),
         "commitments": [{"sequence": 1, "opening": opened, "manifest": manifest}],
@@ -266,6 +280,8 @@ def _happened(
         "protocol": record.protocol.hash,
         "cells": cells,
         "q_mean": shown(q_mean, record.rules.decimals),
+        "counts": None,
+        "engines": [],
     }
     steps = (
         (events.SUBMISSION, facts),
@@ -291,10 +307,11 @@ def _publish(
     filling = [receipts.filler(key, place) for place in range(receipts.SMALLEST_BATCH - len(entries))]
     previous = receipts.head_of(story.lines[-1].decode() if story.lines else None)
     body = {
-        "format": receipts.FORMAT,
+        "format": FORMAT,
         "sequence": len(story.lines) + 1,
         "made_at": made_at.isoformat(timespec="seconds"),
         "every": 3600,
+        "restored": None,
         "previous": previous,
         "entries": sorted([*entries, *filling]),
     }
@@ -306,10 +323,11 @@ def _publish(
 
 def _revealed(record: PhaseRecord, reveal: Mapping[str, Any], story: Story) -> dict[str, bytes]:
     folder = f"reveal/{PHASE}"
-    lists = {"register": story.openings, "entries": [], "boards": story.texts}
+    lists = {"register": story.openings, "boards": story.texts}
     written = {name: parts.written(name, lines) for name, lines in lists.items()}
     named = {name: [part for part, _ in found] for name, found in written.items()}
     files = {
+        disclosure.path(PHASE): disclosure.text((), {}).encode(),
         commitments.reveal_path(PHASE): commitments.reveal_text({**reveal, "parts": named}).encode(),
         f"{folder}/ids.txt": "".join(f"{name}\n" for name in record.ids).encode(),
     }

@@ -1,12 +1,12 @@
 """Fairness that can be checked: commitments at the start, a register and receipts during the challenge, and their verification."""
 
 __all__ = [
-    "canonical",
     "commitments",
     "disclosure",
     "drand",
     "draws",
     "events",
+    "hashing",
     "id_lists",
     "ladder",
     "manifests",
@@ -14,6 +14,7 @@ __all__ = [
     "mixing",
     "parts",
     "pseudonyms",
+    "published_format",
     "receipts",
     "recording",
     "register",

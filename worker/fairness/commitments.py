@@ -13,11 +13,11 @@ from worker.challenge.keys import public_value, split_key
 from worker.challenge.setups import PhaseSetup, has_scores, put_on_record
 from worker.fairness.draws import alert_key
 from worker.fairness.manifests import announced_protocol, commitment_of, covers, opening, phase_manifest
+from worker.fairness.published_format import FORMAT
 from worker.fairness.signing import renew, signer
 from worker.fairness.succession import COMMITMENT, SUCCESSION, key_of, keys_of
 from worker.state import Transaction
 
-FORMAT = 2  # format 1 had no key and no signature
 PATH = "commitment.json"
 UNKNOWN = "leaderboard.commitment_unknown"
 
@@ -72,9 +72,9 @@ def commit(
         "reason": reason,
         "commitment": commitment_of(opened),
         "beacon": beacon,
-        **({"draws": dict(draws)} if draws else {}),
-        **({"drawn": dict(drawn)} if drawn else {}),
-        "publish_files": publish_files or (entries[-1][0].get("publish_files") if entries else None),
+        "draws": dict(draws or {}),
+        "drawn": dict(drawn or {}),
+        "publish_files": publish_files or entries[-1][0]["publish_files"],
         "phases": {name: announced_protocol(manifest["protocol"]) for name, manifest in manifests.items()},
         "software": f"neuco-worker {version('neuco-worker')}",
     }
@@ -90,10 +90,9 @@ def commit(
 def _sign(tx: Transaction, public: dict[str, Any], *, new_key: bool) -> None:
     """Sign an entry, if necessary with a new key that the old key signs."""
     before = signer(tx)
-    key = renew(tx) if before is None or new_key else before
+    key = renew(tx) if new_key else before
     public["key"] = key.public
-    if before is not None and key is not before:
-        public["succession"] = before.sign(SUCCESSION, key.public)
+    public["succession"] = before.sign(SUCCESSION, key.public) if new_key else None
     public["signature"] = key.sign(COMMITMENT, public)
 
 
@@ -110,7 +109,7 @@ def _opened_too(
     after its reveal must be revealed again.
     """
     document = json.loads(files[reveal_path(phase)])
-    if not document["commitments"] or manifest != document["commitments"][-1]["manifest"]:
+    if manifest != document["commitments"][-1]["manifest"]:
         return dict(files)
     document["commitments"].append({"sequence": sequence, "opening": opened, "manifest": manifest})
     return {**files, reveal_path(phase): reveal_text(document)}
@@ -137,14 +136,11 @@ def begin(
 ) -> None:
     """Record phases as read from their files, and commit to those without a commitment; ``draw`` decides their splits."""
     before = _manifests(tx)
-    fresh, begun = _record(tx, read, now=now), bool(tx.commitments())
+    fresh = _record(tx, read, now=now)
     if fresh:
-        reason = _reason(fresh, before) if begun else "the challenge begins"
+        reason = _reason(fresh, before) if before else "the challenge begins"
         draws = _draws(tx, fresh, draw, now)
         commit(tx, secret, fresh, reason=reason, now=now, draws=draws, publish_files=publish_files)
-    elif begun and signer(tx) is None:
-        reason = "what is published is signed from now on"
-        commit(tx, secret, (), reason=reason, now=now, publish_files=publish_files)
 
 
 def commit_again(
@@ -155,21 +151,18 @@ def commit_again(
     reason: str,
     now: datetime,
     draw: Mapping[str, Any] | None = None,
-    new_key: bool = False,
     publish_files: str | None = None,
 ) -> dict[str, Any]:
     """Record phases as read from their files, and make a new commitment even if nothing has changed."""
     fresh = _record(tx, read, now=now)
     draws = _draws(tx, fresh, draw, now)
-    return commit(
-        tx, secret, fresh, reason=reason, now=now, draws=draws, new_key=new_key, publish_files=publish_files
-    )
+    return commit(tx, secret, fresh, reason=reason, now=now, draws=draws, publish_files=publish_files)
 
 
 def _draws(
     tx: Transaction, fresh: Sequence[PhaseSetup], draw: Mapping[str, Any] | None, now: datetime
 ) -> dict[str, Mapping[str, Any]]:
-    """Name a value for each phase without scores; a phase that an earlier version began keeps its splits.
+    """Name a value for each phase without scores.
 
     Raises:
         OrganizerError: If the value may be known already.

@@ -12,12 +12,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from worker.fairness.published_format import FORMAT
+
 BRANCH = "files"
 BASELINES, TOP, ALL = "baselines", "top:", "all"
 PART_BYTES = 45_000_000
 LIMIT_BYTES = 1_000_000_000  # for all contents together; git servers recommend no larger repositories
 AT = "at"  # in the list: the address of a content that is too large for the branch
-FORMAT = 1
 
 
 def path(phase: str) -> str:
@@ -39,14 +40,8 @@ def text(files: Sequence[Mapping[str, Any]], left_out: Mapping[int, str]) -> str
 
 
 def rule_of(entries: Iterable[Mapping[str, Any]], phase: str) -> str | None:
-    """Return the rule of a phase from the first commitment to it, which was public before the first submission.
-
-    Returns:
-        None if that commitment comes from an earlier version and has no rule.
-    """
-    found = next((entry for entry in entries if phase in (entry.get("phases") or ())), {})
-    rule = found.get("publish_files")
-    return None if rule is None else str(rule)
+    """Return the rule of a phase from the first commitment to it, which was public before the first submission; None before that."""
+    return next((str(entry["publish_files"]) for entry in entries if phase in entry["phases"]), None)
 
 
 def due(rule: str | None, rows: Iterable[tuple[int, bool]]) -> list[int]:

@@ -80,7 +80,7 @@ def named(entry: Entry, phase: str) -> Draw | None:
     Raises:
         LookupError, ValueError, TypeError, AttributeError: If the entry has another form.
     """
-    found = (entry.get("draws") or {}).get(phase)
+    found = entry["draws"].get(phase)
     if found is None:
         return None
     return Draw(
@@ -95,7 +95,7 @@ def named(entry: Entry, phase: str) -> Draw | None:
 
 def drawn(entry: Entry, phase: str) -> Mapping[str, Any] | None:
     """Return what an entry publishes about the value that was named for a phase: the value and drand's signature."""
-    found: Mapping[str, Any] | None = (entry.get("drawn") or {}).get(phase)
+    found: Mapping[str, Any] | None = entry["drawn"].get(phase)
     return found
 
 
@@ -103,10 +103,10 @@ def waiting(entries: Iterable[Entry]) -> dict[str, Draw]:
     """Return the phases whose value is named but not mixed in yet, according to the public commitments."""
     open_ones: dict[str, Draw] = {}
     for entry in entries:
-        for phase in entry.get("draws") or {}:
+        for phase in entry["draws"]:
             if (draw := named(entry, phase)) is not None:
                 open_ones[phase] = draw
-        for phase in entry.get("drawn") or {}:
+        for phase in entry["drawn"]:
             open_ones.pop(phase, None)
     return open_ones
 

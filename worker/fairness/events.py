@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from worker.challenge.canonical import canonical
-from worker.fairness.canonical import digest
+from worker.fairness.hashing import digest
 
 SUBMISSION = "submission"
 """The facts about a submission that decide whether and how it is on a board; a new event follows each change."""

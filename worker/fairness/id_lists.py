@@ -19,6 +19,11 @@ def text(ids: Iterable[str]) -> str:
     return "".join(f"{identifier}\n" for identifier in ids)
 
 
+def read(content: bytes) -> tuple[str, ...]:
+    """Return the ids of a list."""
+    return tuple(line for line in content.decode().split("\n") if line)
+
+
 def files(tx: Transaction) -> dict[str, bytes]:
     """Return the lists to publish: path to content. A list that no commitment covers, or whose record is damaged, is left out."""
     published = {}

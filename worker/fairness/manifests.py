@@ -13,7 +13,7 @@ from typing import Any
 
 from worker.challenge.canonical import canonical
 from worker.challenge.records import PhaseRecord
-from worker.fairness.canonical import NONCE_BYTES, digest, labels_hash
+from worker.fairness.hashing import NONCE_BYTES, digest
 
 
 def phase_manifest(record: PhaseRecord) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def phase_manifest(record: PhaseRecord) -> dict[str, Any]:
                 "type": task.type.value,
                 "version": task.version,
                 "salt": salt.hex(),
-                "labels": labels_hash(task, salt),
+                "labels": labels_hash(zip(task.ids, task.labels, strict=True), salt),
             }
         )
     return {
@@ -37,6 +37,12 @@ def phase_manifest(record: PhaseRecord) -> dict[str, Any]:
         "protocol_hash": record.protocol.hash,
         "tasks": tasks,
     }
+
+
+def labels_hash(rows: Iterable[tuple[str, float]], salt: bytes) -> str:
+    """Hash a task's ids and labels with a random salt, without which a few labels could be guessed and compared."""
+    parsed = [[identifier, float(label)] for identifier, label in rows]
+    return digest("labels", salt, canonical(parsed))
 
 
 def phase_commitment(manifest: Mapping[str, Any]) -> str:

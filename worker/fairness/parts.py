@@ -13,8 +13,8 @@ from typing import Any
 
 from worker.fairness.disclosure import PART_BYTES
 
-LISTS = ("register", "entries", "boards")
-"""The long lists: the events of a phase, the scores from before the register existed, and all boards."""
+LISTS = ("register", "boards")
+"""The long lists: the events of a phase, and all boards."""
 
 
 def written(

@@ -1,7 +1,7 @@
 """The public log, which commits to every event of the register, and the receipts with which participants find their own events in it.
 
 The log contains only hashes, chained and signed, in batches at fixed intervals that are padded with filler entries. So it shows neither
-when something happened nor how often. What was published before the register existed has format 1: receipts of scores, unsigned.
+when something happened nor how often.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ from typing import Any
 
 from scoring.errors import InfrastructureError
 from worker.challenge.canonical import canonical
-from worker.fairness.canonical import NONCE_BYTES, digest
+from worker.fairness.hashing import NONCE_BYTES, digest
 from worker.fairness.ladder import ShownValue
+from worker.fairness.published_format import FORMAT
 from worker.fairness.register import note
 from worker.fairness.signing import is_signed, signer
 from worker.state import LOG_UNSEEN, Transaction
 
 PATH = "receipts.jsonl"
-FORMAT = 2
-FORMATS = (1, FORMAT)
 SMALLEST_BATCH = 32
 LONGEST_CADENCE_S = 86400.0
 BATCH, RECEIPT = "batch", "receipt"  # kinds of signed documents
@@ -52,26 +51,21 @@ def issue(
         "format": FORMAT,
         "submission": submission,
         "q_mean": score.value,
-        **({} if score.counts is None else {"counts": score.counts}),
+        "counts": score.counts,
         "nonce": nonce,
         "commitment": commitment,
-        "challenge": entries[-1]["commitment"] if entries else "",
+        "challenge": entries[-1]["commitment"],
         "batch": number,
         "chain": head_of(line),
-        "key": None if key is None else key.public,
+        "key": key.public,
     }
-    return {**receipt, "signature": None if key is None else key.sign(RECEIPT, receipt)}
+    return {**receipt, "signature": key.sign(RECEIPT, receipt)}
 
 
 def is_genuine(receipt: Mapping[str, Any]) -> bool:
     """Return whether a receipt's signature belongs to the key that it names."""
     body = {name: value for name, value in receipt.items() if name != "signature"}
     return is_signed(str(receipt.get("key")), RECEIPT, body, receipt.get("signature"))
-
-
-def commitment_of(record: Mapping[str, Any], nonce: bytes) -> str:
-    """Return the commitment to a record of format 1 with its nonce."""
-    return digest("receipt", nonce, canonical(record))
 
 
 def due_at(begun_at: datetime, last_at: datetime | None, every_s: float) -> datetime:
@@ -88,9 +82,9 @@ def chained(previous: str, body: Mapping[str, Any]) -> str:
     return digest("chain", bytes.fromhex(previous), canonical(body))
 
 
-def made_at(line: str) -> datetime:
-    """Return the time on a batch."""
-    return datetime.fromisoformat(json.loads(line)["made_at"])
+def made_at(document: Mapping[str, Any]) -> datetime:
+    """Return the time on a line of the log, a commitment or a board."""
+    return datetime.fromisoformat(document["made_at"])
 
 
 def head_of(line: str | None) -> str:
@@ -106,13 +100,7 @@ def head(log: bytes | None) -> str:
 
 def cadence(line: Mapping[str, Any]) -> float:
     """Return the seconds after which a line says that the next one is due; at most a day."""
-    return min(LONGEST_CADENCE_S, float(line.get("every", LONGEST_CADENCE_S)))
-
-
-def entries_of(line: Mapping[str, Any]) -> list[Any]:
-    """Return the entries of a log line of either format."""
-    found = line["entries"] if line["format"] == FORMAT else line["receipts"]
-    return list(found)
+    return min(LONGEST_CADENCE_S, float(line["every"]))
 
 
 def filler(key: bytes, number: int) -> str:
@@ -123,7 +111,7 @@ def filler(key: bytes, number: int) -> str:
 def lost_lines(chain: Iterable[Mapping[str, Any]]) -> frozenset[int]:
     """Return the log lines that a restored state did not know, whose entries may be impossible to open."""
     lines = list(chain)
-    said = (line["restored"] for line in lines if "restored" in line)
+    said = (line["restored"] for line in lines if line["restored"] is not None)
     return frozenset(
         number
         for one in said
@@ -151,19 +139,8 @@ def close_batch(tx: Transaction, *, made_at: datetime, every_s: float) -> None:
         made_at: The time, in public.
         every_s: The interval to the next batch, in seconds.
     """
-    if earlier := tx.open_receipts():  # receipts from a version without a register
-        _add_line(tx, 1, "receipts", earlier, made_at=made_at)
-    more: dict[str, Any] = {"every": every_s}
-    if (gap := tx.fact(_GAP)) is not None:
-        more["restored"] = json.loads(gap)
-        tx.set_fact(_GAP, None)
-    _add_line(tx, FORMAT, "entries", tx.open_events(), made_at=made_at, **more)
-
-
-def _add_line(
-    tx: Transaction, format_: int, kind: str, commitments: Sequence[str], *, made_at: datetime, **more: Any
-) -> None:
-    """Append one line to the log, padded and chained, and signed if the challenge has a key."""
+    commitments, restored = tx.open_events(), json.loads(tx.fact(_GAP) or "null")
+    tx.set_fact(_GAP, None)
     number, last = tx.last_batch()
     size = SMALLEST_BATCH
     while size < len(commitments):
@@ -171,15 +148,16 @@ def _add_line(
     key = secrets.token_bytes(NONCE_BYTES)
     filling = [filler(key, number) for number in range(size - len(commitments))]
     body = {
-        "format": format_,
+        "format": FORMAT,
         "sequence": number + 1,
         "made_at": made_at.isoformat(timespec="seconds"),
-        **more,
+        "every": every_s,
+        "restored": restored,
         "previous": head_of(last),
-        kind: sorted([*commitments, *filling]),
+        "entries": sorted([*commitments, *filling]),
     }
-    reached, signed = chained(str(body["previous"]), body), signer(tx)
-    line = {**body, "head": reached, "signature": None if signed is None else signed.sign(BATCH, reached)}
+    reached = chained(str(body["previous"]), body)
+    line = {**body, "head": reached, "signature": signer(tx).sign(BATCH, reached)}
     tx.add_batch(number + 1, json.dumps(line), commitments, fillers=key.hex())
 
 
@@ -201,13 +179,13 @@ class LogIsAhead(InfrastructureError):
         self.after = after
 
 
-def check_growth(public: bytes | None, ours: bytes | None, *, keys: Sequence[str] = ()) -> None:
+def check_growth(public: bytes | None, ours: bytes | None, *, keys: Sequence[str]) -> None:
     """Check that our log lacks nothing of the public one, in which participants have receipts.
 
     Args:
         public: The log in the repository.
         ours: The log in the state.
-        keys: The challenge's keys, the newest last. If there are any, a line that they have not signed was added by somebody else.
+        keys: The challenge's keys, the newest last. A line that it has not signed was added by somebody else.
 
     Raises:
         LogIsAhead: If lines are missing. Lines that do not continue our chain are ignored.
@@ -224,16 +202,12 @@ def check_growth(public: bytes | None, ours: bytes | None, *, keys: Sequence[str
 def _going_on(lines: Sequence[str], known: Sequence[str], keys: Sequence[str]) -> Iterator[str]:
     """Yield the lines that continue known ones in one chain, up to the first that does not."""
     reached = head_of(known[-1] if known else None)
-    signed_already = bool(known) and json.loads(known[-1])["format"] == FORMAT
     for number, line in enumerate(lines[len(known) :], len(known) + 1):
         try:
             body = json.loads(line)
-            said, signature = body.pop("head"), body.pop("signature", None)
-            whole = body["format"] in FORMATS and body["sequence"] == number and set(entries_of(body))
-            if not whole or body["previous"] != reached or said != chained(reached, body):
-                return
-            needs_key = bool(keys) and (signed_already or body["format"] == FORMAT)
-            if needs_key and not is_signed(keys[-1], BATCH, said, signature):
+            said, signature = body.pop("head"), body.pop("signature")
+            whole = body["sequence"] == number and body["entries"] and body["previous"] == reached
+            if not whole or said != chained(reached, body) or not is_signed(keys[-1], BATCH, said, signature):
                 return
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             return
@@ -249,9 +223,9 @@ def take_over(tx: Transaction, log: LogIsAhead, *, now: datetime) -> bool:
     """
     if tx.last_batch()[0] != log.after:
         return False
-    waiting = {*tx.open_receipts(), *tx.open_events()}
+    waiting = set(tx.open_events())
     for sequence, line in enumerate(log.lines, log.after + 1):
-        tx.add_batch(sequence, line, sorted(waiting.intersection(entries_of(json.loads(line)))))
+        tx.add_batch(sequence, line, sorted(waiting.intersection(json.loads(line)["entries"])))
     _tell_restored(tx, log.after + 1, log.after + len(log.lines), now=now)
     return True
 

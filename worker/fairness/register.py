@@ -21,7 +21,7 @@ from worker.challenge.canonical import canonical
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import read_record
 from worker.fairness import events, pseudonyms
-from worker.fairness.canonical import NONCE_BYTES, digest
+from worker.fairness.hashing import NONCE_BYTES, digest
 from worker.fairness.ladder import ShownValue
 from worker.state import COUNTED, CellRow, State, SubmissionRow, Transaction
 
@@ -135,13 +135,13 @@ def _register_submissions(
 
 
 def _register_late(tx: Transaction, row: SubmissionRow, record: PhaseRecord, at: datetime) -> None:
-    """Register the score of a submission that an earlier version scored, or whose new score did not change its answer."""
+    """Register a score that came with another submission of equal content."""
     cells = tx.row(row.content_hash or "", record.protocol.hash, record.versions)
     if len(cells) == len(record.versions) and row.q_mean is not None:
         score = ShownValue(value=shown(row.q_mean, record.rules.decimals))
         if row.answer is not None and _q_mean(cells) == row.q_mean:
             answer = json.loads(row.answer)
-            score = ShownValue(value=answer["value"], counts=answer.get("counts"))
+            score = ShownValue(value=answer["value"], counts=answer["counts"])
         entry = _register_submission(tx, row, at)
         _score_event(tx, row, entry, protocol=record.protocol.hash, cells=cells, score=score, at=at)
 
@@ -219,7 +219,7 @@ def _score_event(
     score: ShownValue,
     at: datetime,
 ) -> tuple[str, str]:
-    fields: dict[str, Any] = {
+    fields = {
         "kind": events.SCORE,
         "phase": row.phase,
         "at": at.isoformat(),
@@ -241,11 +241,9 @@ def _score_event(
             for cell in cells
         },
         "q_mean": score.value,
+        "counts": score.counts,
+        "engines": sorted({cell.engine for cell in cells} - SAME_SCORES),  # `verify` uses the kernel
     }
-    if score.counts is not None:
-        fields["counts"] = score.counts
-    if engines := {cell.engine for cell in cells} - SAME_SCORES:
-        fields["engines"] = sorted(engines)  # `verify` uses the kernel
     facts = stands_on(cells[0].content_hash, protocol, {cell.task: cell.version for cell in cells})
     return _add(tx, subject_of(row), fields, facts)
 

@@ -8,10 +8,10 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from worker.fairness.published_format import FORMAT
 from worker.fairness.signing import Signer, is_signed
 
 PATH = "seal.json"
-FORMAT = 2
 SEAL = "seal"  # the kind of signed document
 
 

@@ -1,6 +1,6 @@
 """Signatures: distinguish what the challenge has published from what somebody else has pushed.
 
-The key is made with the first commitment that names it. It is in the database, and so in backups and with every worker that may lead. Its
+The key is made when it is first needed. It is in the database, and so in backups and with every worker that may lead. Its
 public half is in ``commitment.json``.
 """
 
@@ -42,10 +42,10 @@ class Signer:
         return Ed25519PrivateKey.from_private_bytes(self.seed)
 
 
-def signer(tx: Transaction) -> Signer | None:
-    """Return the challenge's key, None if it has none yet."""
+def signer(tx: Transaction) -> Signer:
+    """Return the challenge's key; the first call makes it."""
     seed = tx.fact(_FACT)
-    return None if seed is None else Signer(bytes.fromhex(seed))
+    return renew(tx) if seed is None else Signer(bytes.fromhex(seed))
 
 
 def renew(tx: Transaction) -> Signer:

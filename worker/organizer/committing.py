@@ -9,10 +9,9 @@ from scoring.errors import OrganizerError
 from worker.challenge.files import read_phases, read_secret
 from worker.challenge.setups import put_on_record
 from worker.fairness import commitments, draws, mixing
-from worker.fairness.canonical import digest
 from worker.fairness.draws import Draw
+from worker.fairness.hashing import digest
 from worker.fairness.recording import has_begun, name_draw
-from worker.fairness.signing import signer
 from worker.organizer.session import OrganizerSession
 from worker.state import Transaction
 
@@ -50,7 +49,7 @@ def renew_key(session: OrganizerSession, *, reason: str) -> dict[str, Any]:
     secret = read_secret(session.configuration)
     with session.store.write() as tx:
         entries = tx.commitments()
-        if not entries or signer(tx) is None:
+        if not entries:
             raise OrganizerError(
                 "The challenge does not have a key yet.",
                 cure="Start the worker. It creates the first key, with a commitment.",

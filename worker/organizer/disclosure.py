@@ -81,7 +81,7 @@ def due(tx: Transaction, phase: str) -> list[int]:
 
 def _published(tx: Transaction) -> dict[str, dict[str, Any]]:
     """Return what earlier reveals have published: content hash to its place."""
-    lists = (files.get(disclosure.path(phase), '{"files": []}') for phase, files in tx.reveals().items())
+    lists = (files[disclosure.path(phase)] for phase, files in tx.reveals().items())
     return {file["content"]: file for text in lists for file in json.loads(text)["files"]}
 
 

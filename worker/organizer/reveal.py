@@ -21,13 +21,13 @@ from worker.evaluation.shown_values import withholds
 from worker.fairness import disclosure, events, id_lists, membership, parts
 from worker.fairness.commitments import reveal_path, reveal_text
 from worker.fairness.pseudonyms import opened, pseudonyms
+from worker.fairness.published_format import FORMAT
 from worker.fairness.receipts import close_batch
 from worker.fairness.register import register
 from worker.organizer.disclosure import with_latecomers
 from worker.organizer.session import OrganizerSession
 from worker.state import REVEALED, Event, Transaction
 
-FORMAT = 2
 FOLDER = "reveal"
 
 
@@ -113,7 +113,7 @@ def _is_unchanged(tx: Transaction, phase: str, files: Mapping[str, str]) -> bool
     """Return whether a phase still has the tasks and the protocol that were revealed, so that revealing it again exposes nothing."""
     told = json.loads(files[reveal_path(phase)])["commitments"]
     newest = [private["manifests"].get(phase) for _, private in tx.commitments()][-1]
-    return bool(told) and told[-1]["manifest"] == newest
+    return bool(told[-1]["manifest"] == newest)
 
 
 def reveal_again(session: OrganizerSession, tx: Transaction) -> list[str]:
@@ -134,10 +134,7 @@ def _as_told(known: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, bool], d
     labels = {
         name: json.loads(files[reveal_path(name)])["labels"] == "published" for name, files in known.items()
     }
-    contents = {
-        name: files[disclosure.path(name)] for name, files in known.items() if disclosure.path(name) in files
-    }
-    return labels, contents
+    return labels, {name: files[disclosure.path(name)] for name, files in known.items()}
 
 
 def _reveal(
@@ -212,7 +209,6 @@ def _document(
     stood = {row.submission for text in boards for row in from_json(text).standings}
     lists = {
         "register": parts.written("register", _register(tx, phase, stood)),
-        "entries": parts.written("entries", _earlier(tx, phase, stood)),
         "boards": parts.written("boards", boards),
     }
     document = {
@@ -256,7 +252,7 @@ def _register(tx: Transaction, phase: str, stood: Collection[int]) -> Iterator[s
             opening = events.opened_in_part(event.fields, nonce, membership.QUALIFYING_FIELDS)
         else:
             opening = events.opened_in_part(event.fields, nonce)
-        yield _line(opening)
+        yield json.dumps(opening, ensure_ascii=False, separators=(",", ":"))
 
 
 def _qualifying(tx: Transaction, phase: str) -> frozenset[int]:
@@ -273,20 +269,6 @@ def _qualifying(tx: Transaction, phase: str) -> frozenset[int]:
     return frozenset(
         row.team_key for other in asking for text in tx.boards(other) for row in from_json(text).standings
     )
-
-
-def _earlier(tx: Transaction, phase: str, stood: Collection[int]) -> Iterator[str]:
-    """Return the entries that were scored, and at some time counted, before the register existed."""
-    rows, removed = {row.pk: row for row in tx.submissions(phase=phase)}, pseudonyms(tx)
-    for receipt in tx.receipts():
-        if receipt["submission"] in stood and receipt["record"]["phase"] == phase:
-            told = {name: receipt[name] for name in ("submission", "record", "nonce", "commitment")}
-            row = rows[receipt["submission"]]
-            yield _line({**told, "team": removed.get(row.team_key or 0, row.team)})
-
-
-def _line(document: Mapping[str, Any]) -> str:
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
 
 
 def _is_open(event: Event, shown: Collection[str]) -> bool:

@@ -117,8 +117,6 @@ class _Rendering:
         receipts.check_growth(existing.get(receipts.PATH), log, keys=self._keys)
         site = render(self._pending.site, readme=existing.get(README), history=self._history(existing))
         files = {**site, **attestations}
-        if preconditions.signer is None:
-            return files
         sealed = seal.seal(
             files,
             existing.get(seal.PATH),

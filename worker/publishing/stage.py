@@ -7,6 +7,7 @@ delays scoring.
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from typing import Any
 
@@ -147,8 +148,8 @@ class Publishing:
             number, last = tx.last_batch()
         if not entries or unseen:  # a batch that does not follow the public log would fork it
             return
-        begun_at = datetime.fromisoformat(entries[0][0]["made_at"])
-        last_at = receipts.made_at(last) if last is not None else None
+        begun_at = receipts.made_at(entries[0][0])
+        last_at = None if last is None else receipts.made_at(json.loads(last))
         due = receipts.due_at(begun_at, last_at, receipts.seconds_to_next(last, every_s))
         if due > now:
             self._closes_at = due

@@ -20,6 +20,7 @@ from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
 from worker.challenge.configuration import load
 from worker.cli import guarded
 from worker.fairness import receipts
+from worker.fairness.signing import signer
 from worker.organizer.archiving import read_backup, write_backup
 from worker.organizer.doctor import Level, examine
 from worker.organizer.session import open_session
@@ -242,15 +243,15 @@ def test_only_a_log_that_continues_ours_is_taken_over(harness: Harness, public: 
         lines[b"bare"] = json.dumps(body | {"head": receipts.chained(body["previous"], body)}).encode()
         with store.write() as tx:
             tx._connection.execute(schema.batches.delete().where(schema.batches.c.sequence == 3))
-            ours = receipts.receipts_file(tx)
+            ours, keys = receipts.receipts_file(tx), [signer(tx).public]
             if not ahead:
-                receipts.check_growth(public % lines, ours)
+                receipts.check_growth(public % lines, ours, keys=keys)
                 return
             with pytest.raises(receipts.LogIsAhead) as found:
-                receipts.check_growth(public % lines, ours)
+                receipts.check_growth(public % lines, ours, keys=keys)
             assert receipts.take_over(tx, found.value, now=now)
             assert not receipts.take_over(tx, found.value, now=now)  # somebody was quicker
-            receipts.check_growth(public % lines, receipts.receipts_file(tx))
+            receipts.check_growth(public % lines, receipts.receipts_file(tx), keys=keys)
 
 
 def test_a_folder_that_cannot_be_made_is_not_blamed_on_the_backup(harness: Harness, tmp_path: Path) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from worker.fairness.verify.checks import PHASE_CHECKS, verdicts
+from worker.fairness.verify.checks import verdicts
 from worker.fairness.verify.older import older_verdicts
 from worker.fairness.verify.report import Report, make_report
 from worker.fairness.verify.verdict import Verdict, Worth
 from worker.fairness.verify.witness import entry_of, receipt_verdicts
 
 __all__ = [
-    "PHASE_CHECKS",
     "Report",
     "Verdict",
     "Worth",

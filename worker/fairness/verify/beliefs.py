@@ -1,4 +1,4 @@
-"""What must be trusted in each format, stated explicitly, because nothing that is published could contradict it."""
+"""What must be trusted, stated explicitly, because nothing that is published could contradict it."""
 
 from __future__ import annotations
 
@@ -18,22 +18,12 @@ def beliefs(phase: RevealedPhase) -> Iterator[Verdict]:
             f"“{pseudonym}” is the pseudonym of team number {team}, whose name was removed. Its former name, in older"
             " lines of the history, is taken on trust. Its submissions, scores and ranks are checked like all others",
         )
-    if phase.is_registered:
-        yield phase.believed(
-            "evalai",
-            "what only EvalAI knows is taken on trust: who sent each submission and when, whether it was public, and"
-            " whether one is missing from the register. Each team can see its own submissions at EvalAI",
-        )
-        if len(phase.boards) > 1:
-            yield phase.believed(
-                "groups",
-                "the tie groups, intervals and movements of all boards but the last are taken on trust",
-            )
-        return
-    hidden = ", ".join(sorted(phase.rules.hidden_teams))
     yield phase.believed(
-        "complete",
-        "who is on the boards, which submission of a team counts, and who is eligible are taken on trust, because"
-        f" only submissions that counted at some time are revealed{f'; the rules hide {hidden}' if hidden else ''}",
+        "evalai",
+        "what only EvalAI knows is taken on trust: who sent each submission and when, whether it was public, and"
+        " whether one is missing from the register. Each team can see its own submissions at EvalAI",
     )
-    yield phase.believed("groups", "the tie groups and intervals of its boards are taken on trust")
+    if len(phase.boards) > 1:
+        yield phase.believed(
+            "groups", "the tie groups, intervals and movements of all boards but the last are taken on trust"
+        )

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from datetime import datetime
 from typing import Any
 
 from scoring.printable import count_of
 from worker.fairness import receipts
-from worker.fairness.verify import ledger, opening, plausible, signed, standings, timeline
-from worker.fairness.verify import registered as registered_checks
+from worker.fairness.verify import facts, ledger, opening, plausible, registered, signed, standings, timeline
 from worker.fairness.verify.beliefs import beliefs
+from worker.fairness.verify.decisions import decisions
 from worker.fairness.verify.pages import page_verdicts
 from worker.fairness.verify.public import PublicRepository
+from worker.fairness.verify.replay import Register
 from worker.fairness.verify.revealed import (
     UNREADABLE,
     RevealedPhase,
@@ -28,7 +28,7 @@ from worker.fairness.verify.revealed import (
 )
 from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
 
-PHASE_CHECKS: Mapping[str, Callable[[RevealedPhase], Verdict]] = {
+_ALONE: Mapping[str, Callable[[RevealedPhase], Verdict | None]] = {
     "commitment": opening.commitment,
     "splits": opening.splits,
     "labels": opening.labels,
@@ -36,9 +36,18 @@ PHASE_CHECKS: Mapping[str, Callable[[RevealedPhase], Verdict]] = {
     "scores": ledger.scores,
     "possible": plausible.possible,
     "ranks": standings.ranks,
-    "board": standings.files,
+    "board": standings.history,
+    "register": registered.in_the_log,
+    "facts": facts.belong,
+    "unscored": facts.unscored,
+    "private": registered.private,
 }
-"""The checks of a revealed phase, in the order of what was promised."""
+"""The checks of a revealed phase by itself, in the order of what was promised."""
+_WITH_OTHERS: Mapping[str, Callable[[RevealedPhase, Mapping[str, Register]], Verdict]] = {
+    "decisions": decisions,
+    "replay": registered.replayed,
+}
+"""The checks of a revealed phase whose rules may refer to another one."""
 
 
 def verdicts(repository: PublicRepository) -> Iterator[Verdict]:
@@ -52,13 +61,14 @@ def verdicts(repository: PublicRepository) -> Iterator[Verdict]:
     if (order := ledger.order(repository, entries)) is not None:
         yield order
     chain = list(repository.lines(receipts.PATH))
-    yield ledger.chain(chain, entries)
+    yield ledger.log(chain)
     yield from signed.signatures(entries, chain)
     yield from signed.sealed(repository, entries)
     revealed = {name: read_phase(repository, name) for name in revealed_phases(repository)}
     if (found := timeline.times(repository, revealed)) is not None:
         yield found
-    yield from _nothing_left_out(chain, revealed, phases(repository))
+    if revealed:
+        yield from _nothing_left_out(chain, revealed, phases(repository))
     for name in phases(repository):
         if (found := opening.id_list(repository, entries, name)) is not None:
             yield found
@@ -68,39 +78,24 @@ def verdicts(repository: PublicRepository) -> Iterator[Verdict]:
             yield not_revealed(
                 "reveal", "Not revealed: tasks, splits, scores and ranks cannot be checked.", phase=name
             )
-    yield from page_verdicts(repository, revealed, entries)
+    yield from page_verdicts(repository, revealed)
 
 
 def _of_phase(phase: RevealedPhase, revealed: Mapping[str, RevealedPhase]) -> Iterator[Verdict]:
-    for check, look in PHASE_CHECKS.items():
+    for check in (*_ALONE, *_WITH_OTHERS):
         try:
-            yield look(phase)
+            if check in _ALONE:
+                found = _ALONE[check](phase)
+            else:
+                found = _WITH_OTHERS[check](phase, {name: one.register for name, one in revealed.items()})
         except UNREADABLE as error:
-            yield phase.contradicted(check, f"the revealed document cannot be read ({type(error).__name__})")
-    yield from _registered(phase, revealed)
+            found = phase.contradicted(
+                check, f"the revealed documents cannot be read ({type(error).__name__})"
+            )
+        if found is not None:
+            yield found
     with suppress(*UNREADABLE):  # which was reported already
         yield from beliefs(phase)
-
-
-def _registered(phase: RevealedPhase, revealed: Mapping[str, RevealedPhase]) -> Iterator[Verdict]:
-    try:
-        if not phase.is_registered and phase.needs_register:
-            yield phase.contradicted("register", "its register was not revealed")
-            return
-        if not phase.is_registered:
-            yield phase.believed(
-                "register",
-                (
-                    "revealed in format 1, which does not show whether an entry was left out, hidden or removed: this is taken"
-                    " on trust"
-                ),
-            )
-            return
-        others = {name: other for name, other in revealed.items() if other.is_registered}
-    except UNREADABLE as error:
-        yield phase.contradicted("register", f"the register cannot be read ({type(error).__name__})")
-        return
-    yield from registered_checks.checks(phase, others)
 
 
 def _nothing_left_out(
@@ -108,13 +103,11 @@ def _nothing_left_out(
 ) -> Iterator[Verdict]:
     """Check that the whole log was opened, once every phase is revealed."""
     try:
-        registered = [phase for phase in revealed.values() if phase.is_registered]
-        if not registered:
-            return
-        left, lost = registered_checks.unopened(chain, registered), sorted(receipts.lost_lines(chain))
-        ended = max(phase.revealed_at for phase in registered)
-        waiting = sorted(phase.name for phase in registered if phase.waits)
-        later = {number for number in left if datetime.fromisoformat(chain[number - 1]["made_at"]) > ended}
+        left = registered.unopened(chain, revealed.values())
+        lost = sorted(receipts.lost_lines(chain))
+        ended = max(phase.revealed_at for phase in revealed.values())
+        waiting = sorted(phase.name for phase in revealed.values() if phase.waits)
+        later = {number for number in left if receipts.made_at(chain[number - 1]) > ended}
     except UNREADABLE as error:
         yield contradicted("register", f"The register cannot be read ({type(error).__name__}).")
         return
@@ -123,12 +116,6 @@ def _nothing_left_out(
             "register",
             f"{count_of(len(lost), 'line')} of the public log (from line {lost[0]} to line {lost[-1]}) cannot be opened: according to the"
             " organizers, the keys were lost when the state was restored from a backup. The content is taken on trust.",
-        )
-    if earlier := sum(line["format"] != receipts.FORMAT for line in chain):
-        yield believed(
-            "register",
-            f"{count_of(earlier, 'line of the public log is', 'lines of the public log are')} in format 1 and cannot be opened."
-            " The content is taken on trust.",
         )
     number = sum(left.values())
     told = (

@@ -6,17 +6,15 @@ change, one team could get the credit for another's submission.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterator
 from datetime import datetime
 
 from scoring.protocol import ids_hash
 from scoring.quality import mean_quality, quality, shown
-from worker.fairness import events, membership, receipts
+from worker.fairness import events, membership
 from worker.fairness.ladder import ShownValue, ladders
 from worker.fairness.verify.replay import History, Register
-from worker.fairness.verify.revealed import RevealedPhase
+from worker.fairness.verify.revealed import RevealedPhase, label_rows
 from worker.fairness.verify.verdict import Verdict
 
 CHECK = "facts"
@@ -84,9 +82,9 @@ def _scores(phase: RevealedPhase) -> Iterator[str]:
 
 
 def _before_the_rules(phase: RevealedPhase) -> Iterator[str]:
-    """Find scores from before there were rules, which only a challenge that began without a register has."""
+    """Find scores from before there were rules."""
     begun = phase.register.decisions.moments
-    for history in phase.register.scores.values() if phase.public[0]["format"] == receipts.FORMAT else ():
+    for history in phase.register.scores.values():
         first = history.events[0]
         if not begun or datetime.fromisoformat(first["at"]) < begun[0]:
             yield f"submission {first['submission']} was scored on {first['at'][:16]}, before the rules of the board were registered"
@@ -99,10 +97,10 @@ def _shown(phase: RevealedPhase) -> Iterator[str]:
     rounding = 0.5 * 10.0 ** -min(int(one["decimals"]) for one in rules) + 1e-9
     for submission, records in phase.records.items():
         for record in records:
-            if _follows_a_rule(register, datetime.fromisoformat(record["scored_at"])):
+            if _follows_a_rule(register, datetime.fromisoformat(record["at"])):
                 continue
             q_mean = mean_quality(list(phase.quality_of(record).values()))
-            if "q_mean" in record and not _is_near(record["q_mean"], q_mean, rounding):
+            if not _is_near(record["q_mean"], q_mean, rounding):
                 yield f"the mean Q that was posted for submission {submission} does not follow from its scores"
 
 
@@ -126,7 +124,7 @@ def _told(phase: RevealedPhase) -> Iterator[str]:
             if not score["public_at_first"] and not register.withholds(moment):
                 continue  # the ladder of private submissions is not fully open
             expected = _expected(phase, entry, score, moment)
-            if expected is not None and (score["q_mean"], score.get("counts")) != (
+            if expected is not None and (score["q_mean"], score["counts"]) != (
                 expected.value,
                 expected.counts,
             ):
@@ -142,7 +140,7 @@ def _expected(phase: RevealedPhase, entry: str, score: events.Fields, moment: da
     rules = register.rules(moment)
     if rules is None or register.withholds(moment):
         return ShownValue(value=None)
-    epsilon = phase.epsilon_of({"protocol_hash": score["protocol"]})
+    epsilon = phase.protocol_of(score).recipe.epsilon
     basis = {
         "protocol": score["protocol"],
         "tasks": {task: cell["version"] for task, cell in score["cells"].items()},
@@ -165,9 +163,8 @@ def _rows(phase: RevealedPhase) -> Iterator[str]:
     versions = {task["identifier"]: str(task["version"]) for task in phase.manifest["tasks"]}
     for name, content in phase.label_files.items():
         task = name.rpartition("__")[0]
-        rows = list(csv.reader(io.StringIO(content.decode(), newline="")))[1:]
         if task in versions:
-            known[task, versions[task]] = ids_hash(tuple(row[0] for row in rows))
+            known[task, versions[task]] = ids_hash(tuple(identifier for identifier, _ in label_rows(content)))
     for history in phase.register.scores.values():
         for score in history.events:
             for task, cell in score["cells"].items():

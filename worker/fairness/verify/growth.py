@@ -7,7 +7,6 @@ what it publishes, only sealed versions are its own. Others are named, and later
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,7 +14,6 @@ from datetime import datetime
 from typing import Any
 
 from worker.fairness import commitments
-from worker.fairness.canonical import is_prefix
 from worker.fairness.verify.own_commits import ABSENT, GROWING, HISTORY, Blobs, Sealed, Step
 
 __all__ = ["GROWING", "HISTORY", "Growth", "Rewrite", "grew", "growth"]
@@ -64,14 +62,12 @@ class Growth:
     """What a history shows about the files that may only grow.
 
     Attributes:
-        versions: Path to the number of its versions.
         rewrites: Changes that did more than add, oldest first.
         foreign: Changes by somebody else, oldest first.
         uncommitted: The history of boards as it was before there was any commitment.
         added: What sealed commits added, file by file.
     """
 
-    versions: Counter[str] = field(default_factory=Counter)
     rewrites: list[Rewrite] = field(default_factory=list)
     foreign: list[Rewrite] = field(default_factory=list)
     uncommitted: bytes = b""
@@ -86,8 +82,8 @@ def grew(path: str, earlier: bytes, later: bytes) -> bool:
     """
     if path != commitments.PATH:
         return later.startswith(earlier)
-    before, after = (json.loads(content or b"[]") for content in (earlier, later))
-    return is_prefix(before, after)
+    before, after = (list(json.loads(content or b"[]")) for content in (earlier, later))
+    return after[: len(before)] == before
 
 
 def growth(blobs: Blobs, steps: Sequence[Step], own: Mapping[str, Sealed]) -> Growth:
@@ -174,7 +170,6 @@ class _Versions:
     def _compare(self, step: Step, befores: Sequence[str], after: str, place: int | None = None) -> None:
         for before in befores:
             earlier, later = self._content(before), self._content(after)
-            self._found.versions[self._path] += 1
             try:
                 goes_on = grew(self._path, earlier, later)
             except (ValueError, TypeError, RecursionError):

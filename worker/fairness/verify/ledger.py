@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any
 
 from scoring.printable import all_of, count_of, name_some
 from worker.fairness import receipts
+from worker.fairness.published_format import FORMAT
 from worker.fairness.verify.growth import GROWING
 from worker.fairness.verify.public import SHOWN, History, PublicRepository
 from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase
@@ -117,9 +119,9 @@ def order(repository: PublicRepository, entries: list[dict[str, Any]]) -> Verdic
     )
 
 
-def chain(lines: list[dict[str, Any]], entries: list[dict[str, Any]]) -> Verdict:
-    """Check that the log of receipts is unbroken and of one format, and that its times never go back."""
-    previous, registered = receipts.GENESIS, entries[0].get("format") == receipts.FORMAT
+def log(lines: list[dict[str, Any]]) -> Verdict:
+    """Check that the log of receipts is unbroken, and that its times never go back."""
+    previous = receipts.GENESIS
     last: datetime | None = None
     for number, line in enumerate(lines, start=1):
         body = {key: value for key, value in line.items() if key not in ("head", "signature")}
@@ -128,22 +130,17 @@ def chain(lines: list[dict[str, Any]], entries: list[dict[str, Any]]) -> Verdict
                 line["sequence"] == number
                 and line["previous"] == previous
                 and line["head"] == receipts.chained(previous, body)
+                and line["format"] == FORMAT
             )
-            of_format = line["format"] == receipts.FORMAT or (line["format"] == 1 and not registered)
-            made_at = datetime.fromisoformat(line["made_at"])
+            made_at = receipts.made_at(line)
             runs_back, last = last is not None and made_at < last - CLOCK_SLACK, made_at
-            restored = line.get("restored", {"last": number - 1})["last"] == number - 1
+            restored = line["restored"] is None or line["restored"]["last"] == number - 1
         except UNREADABLE:
-            intact, of_format, runs_back, restored = False, True, False, True
+            intact, runs_back, restored = False, False, True
         if not intact:
             return contradicted(
                 "receipts",
                 f"The public log is broken at line {number}: something was changed, dropped or reordered.",
-            )
-        if not of_format:
-            return contradicted(
-                "receipts",
-                f"Line {number} of the public log is in another format than the challenge: nothing in it could be opened.",
             )
         if not restored:
             return contradicted(
@@ -163,36 +160,21 @@ def chain(lines: list[dict[str, Any]], entries: list[dict[str, Any]]) -> Verdict
             " that backup is lost."
         )
         for line in lines
-        if "restored" in line
+        if line["restored"] is not None
     )
     return consistent("receipts", f"The public log is unbroken (batches: {len(lines)}).{told}")
 
 
-def listed(lines: list[dict[str, Any]]) -> frozenset[str]:
-    """Return all receipts of the public log."""
-    batches = (line.get("entries", line.get("receipts")) for line in lines)
-    return frozenset(str(entry) for batch in batches if isinstance(batch, list) for entry in batch)
-
-
 def scores(phase: RevealedPhase) -> Verdict:
-    """Check that every score was committed to when it was made, and made on tasks with an earlier commitment."""
-    published = listed(phase.chain)
-    for entry in phase.entries:
-        record, submission = entry["record"], entry["submission"]
-        if entry["opens"] != entry["commitment"] or entry["commitment"] not in published:
-            return phase.contradicted(
-                "scores", f"the scores of submission {submission} have no receipt in the public log"
-            )
-        if record["submission"] != submission or record["phase"] != phase.name:
-            return phase.contradicted(
-                "scores", f"the receipt of submission {submission} belongs to another submission"
-            )
+    """Check that every score was made on tasks and by a protocol with an earlier commitment."""
+    for record in chain.from_iterable(phase.records.values()):
+        submission = record["submission"]
         versions = {task: cell["version"] for task, cell in record["cells"].items()}
         moments = [
             promise.made_at
             for promise in phase.promises
             if promise.manifest is not None
-            and promise.manifest["protocol_hash"] == record["protocol_hash"]
+            and promise.manifest["protocol_hash"] == record["protocol"]
             and {task["identifier"]: task["version"] for task in promise.manifest["tasks"]} == versions
         ]
         if not moments:
@@ -200,13 +182,12 @@ def scores(phase: RevealedPhase) -> Verdict:
                 "scores",
                 f"submission {submission} was scored on tasks or by a protocol without a commitment",
             )
-        if datetime.fromisoformat(record["scored_at"]) < min(moments) - CLOCK_SLACK:
+        if datetime.fromisoformat(record["at"]) < min(moments) - CLOCK_SLACK:
             return phase.contradicted(
                 "scores",
                 f"submission {submission} was scored before there was a commitment to its tasks",
             )
     return phase.consistent(
         "scores",
-        f"the scores of {all_of(len(phase.entries), 'entry', 'entries')} have a receipt in the public log, and were made after a commitment"
-        " to their tasks",
+        f"the scores of {all_of(len(phase.records), 'entry', 'entries')} were made after a commitment to their tasks",
     )

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
 from typing import Any
 
 from scoring.printable import all_of, count_of
 from scoring.protocol import ids_hash
-from worker.challenge.canonical import canonical
-from worker.fairness import manifests
-from worker.fairness.canonical import digest
+from worker.fairness import id_lists, manifests
+from worker.fairness.published_format import FORMAT
 from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase
+from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase, label_rows
 from worker.fairness.verify.verdict import Verdict, consistent, contradicted
 from worker.participant.layout import announced, list_path
 
 
 def sequence(entries: list[Any]) -> Verdict:
     """Check that the commitments are in order, and report how often they were renewed."""
-    numbers = [entry.get("sequence") for entry in entries]
+    numbers = [(entry.get("sequence"), entry.get("format")) for entry in entries]
     times = [str(entry.get("made_at")) for entry in entries]
-    if numbers != list(range(1, len(entries) + 1)) or times != sorted(times):
+    if numbers != [(number, FORMAT) for number in range(1, len(entries) + 1)] or times != sorted(times):
         return contradicted("commitment", "The commitments are not in order, or one is missing.")
     reasons = "; ".join(str(entry.get("reason")) for entry in entries[1:])
     changed = (
@@ -105,9 +102,7 @@ def labels(phase: RevealedPhase) -> Verdict:
 
 def same_labels(content: bytes, task: Mapping[str, Any]) -> bool:
     """Return whether a published label file is the one that was committed to."""
-    rows = list(csv.reader(io.StringIO(content.decode(), newline="")))[1:]
-    parsed = canonical([[identifier, float(label)] for identifier, label in rows])
-    return digest("labels", bytes.fromhex(task["salt"]), parsed) == str(task["labels"])
+    return manifests.labels_hash(label_rows(content), bytes.fromhex(task["salt"])) == str(task["labels"])
 
 
 def ids(phase: RevealedPhase) -> Verdict:
@@ -123,8 +118,7 @@ def id_list(repository: PublicRepository, entries: list[dict[str, Any]], phase: 
     if content is None:
         return None
     try:
-        listed = tuple(line for line in content.decode().split("\n") if line)
-        is_it = ids_hash(listed) == announced(entries)[phase]["ids_hash"]
+        is_it = ids_hash(id_lists.read(content)) == announced(entries)[phase]["ids_hash"]
     except UNREADABLE:
         is_it = False
     if not is_it:

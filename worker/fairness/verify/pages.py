@@ -12,13 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from importlib.metadata import version
 from typing import Any
 
 from leaderboard import Board, Method, MoveKind, PhaseSite, Rules, Selection, Site, Standing, WaitingTeam
 from leaderboard.rendering import BEGIN, END, markdown, render
 from scoring.printable import name_some
-from worker.fairness import commitments, receipts, seal
+from worker.fairness import commitments, parts, receipts, seal
 from worker.fairness.commitments import reveal_path
 from worker.fairness.verify.growth import HISTORY
 from worker.fairness.verify.public import PublicRepository
@@ -71,15 +70,12 @@ class ShownPhase:
         return frozenset(path for path in self.files if not path.endswith(".csv"))
 
 
-def page_verdicts(
-    repository: PublicRepository, revealed: Mapping[str, RevealedPhase], entries: Sequence[Mapping[str, Any]]
-) -> Iterator[Verdict]:
+def page_verdicts(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) -> Iterator[Verdict]:
     """Render everything that is published again, and compare it.
 
     Args:
         repository: The public files.
         revealed: Codename to revealed phase.
-        entries: The public commitments.
     """
     try:
         shown = [_shown(repository, stem.decode(), revealed) for stem in _stems(repository)]
@@ -88,14 +84,13 @@ def page_verdicts(
     except UNREADABLE as error:
         yield contradicted(CHECK, f"The published files cannot be rendered again ({type(error).__name__}).")
         return
-    other = _other_version(entries)
     ours = {*expected, *(path for phase in shown for path in phase.files)}
     common = sorted(set(expected) - {path for phase in shown for path in phase.files})
-    yield _compared(common, differing, other, phase=None)
+    yield _compared(common, differing, phase=None)
     for phase in shown:
         name = phase.site.codename
         compared = [path for path in phase.files if path in expected and path not in phase.believed]
-        yield _compared(compared, differing, other, phase=name)
+        yield _compared(compared, differing, phase=name)
         if phase.believed and name in revealed:
             yield not_revealed(
                 CHECK,
@@ -280,19 +275,12 @@ def _above_charts(section: bytes, stem: bytes) -> bytes:
     return _PAST.sub(rb"\1", section.partition(b'<h3 id="%b-evolution">' % stem)[0])
 
 
-def _compared(paths: Sequence[str], differing: set[str], other: str | None, *, phase: str | None) -> Verdict:
+def _compared(paths: Sequence[str], differing: set[str], *, phase: str | None) -> Verdict:
     wrong = [path for path in paths if path in differing]
     names = ", ".join(path.removeprefix("leaderboard/") for path in paths)
     if not wrong:
         return consistent(
             CHECK, f"Rendered again, these files are identical, byte for byte: {names}.", phase=phase
-        )
-    if other is not None:
-        return believed(
-            CHECK,
-            f"{', '.join(wrong)}: this version renders something else. The challenge ran with {other}: check with that"
-            " version, or take these files on trust.",
-            phase=phase,
         )
     return contradicted(
         CHECK,
@@ -301,22 +289,15 @@ def _compared(paths: Sequence[str], differing: set[str], other: str | None, *, p
     )
 
 
-def _other_version(entries: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the software version of the last commitment, if it is not this one."""
-    said = str(entries[-1].get("software")) if entries else ""
-    return None if said == f"neuco-worker {version('neuco-worker')}" else said
-
-
 def _closed_otherwise(shown: ShownPhase, phase: RevealedPhase) -> str | None:
     """Report that the page's time of closing contradicts the register before the reveal; None if it does not."""
     try:
-        decided = phase.register.decisions.events[-1] if phase.is_registered else {}
-        registered = decided.get("frozen_at")
+        registered = phase.register.decisions.events[-1]["frozen_at"]
         then = None if registered is None else datetime.fromisoformat(registered).replace(microsecond=0)
     except UNREADABLE:
         return None  # which is reported where it is read
     said = shown.site.frozen_at
-    if not decided or said == then:
+    if said == then:
         return None
     told, known = (moment.isoformat()[:16] if moment else "never" for moment in (said, then))
     return (
@@ -342,5 +323,5 @@ def _strangers(
         known |= {reveal_path(name), f"{folder}/ids.txt", f"{folder}/files.json"}
         known |= {f"{folder}/labels/{file}" for file in phase.label_files}
         with suppress(*UNREADABLE):  # which is reported where it is read
-            known |= set(phase.parts)
+            known |= {path for listed in parts.LISTS for path in phase.parts(listed)}
     return sorted(repository.files.keys() - known)

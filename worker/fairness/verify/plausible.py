@@ -29,7 +29,7 @@ def possible(phase: RevealedPhase) -> Verdict:
     contents: dict[int, str] = {}
     for submission, records in phase.records.items():
         for record in records:
-            content = str(record["content_hash"])
+            content = str(record["content"])
             if contents.setdefault(submission, content) != content:
                 return phase.contradicted(
                     "possible", f"submission {submission} was scored with two different contents"
@@ -41,7 +41,7 @@ def possible(phase: RevealedPhase) -> Verdict:
                     return phase.contradicted(
                         "possible", f"submission {submission} has {fault} in task {task}"
                     )
-                key = (content, str(record["protocol_hash"]), task, str(cell["version"]))
+                key = (content, str(record["protocol"]), task, str(cell["version"]))
                 other, known, first = by_content.setdefault(key, (submission, folds, record))
                 if largest_difference(folds, known) > tolerance(record, first):
                     return phase.contradicted("possible", _two_scores(submission, other, task))
@@ -59,7 +59,7 @@ def tolerance(*records: Mapping[str, Any]) -> float:
 
     It is larger only if a record names an engine other than the kernel.
     """
-    return OTHER_ENGINE if any(record.get("engines") for record in records) else TOLERANCE
+    return OTHER_ENGINE if any(record["engines"] for record in records) else TOLERANCE
 
 
 def _fault(phase: RevealedPhase, record: Mapping[str, Any], task: str, folds: Sequence[float]) -> str | None:

@@ -18,6 +18,7 @@ from leaderboard.git import LOG_OPTIONS, OtherCommit, read_log
 from scoring.errors import InfrastructureError, OrganizerError
 from worker.fairness import commitments, seal, succession
 from worker.fairness.disclosure import BRANCH, PART_BYTES
+from worker.fairness.published_format import check_format
 from worker.fairness.verify.growth import Growth, growth
 from worker.fairness.verify.own_commits import Blobs, newest_sealed, own_commits, reveals, walk
 
@@ -177,10 +178,10 @@ class PublicRepository:
 
         Raises:
             KeyError: If there is no such file.
-            ValueError: If it is not JSON.
+            ValueError: If it is not JSON, or an object in it has a key twice.
             RecursionError: If it is nested too deeply.
         """
-        return json.loads(self.files[path])
+        return json.loads(self.files[path], object_pairs_hook=_unique)
 
     def lines(self, path: str) -> Iterator[dict[str, Any]]:
         """Return the objects in a file of JSON lines; an empty object for a line that is none."""
@@ -190,6 +191,14 @@ class PublicRepository:
             except (ValueError, RecursionError):
                 document = {}
             yield document if isinstance(document, dict) else {}
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object whose keys are all different; JSON readers would otherwise use the last of equal keys."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key occurs twice")
+    return found
 
 
 def read_folder(folder: Path) -> PublicRepository:
@@ -213,11 +222,13 @@ def opened(place: str) -> Iterator[PublicRepository]:
     """Read a repository (any git URL, a bare repository, a checkout) or a plain folder.
 
     Raises:
-        OrganizerError: If there is nothing to read.
+        OrganizerError: If there is nothing to read, or in another format than this version's.
     """
     folder = Path(place).expanduser()
     if folder.is_dir() and not (folder / ".git").exists() and not (folder / "HEAD").is_file():
-        yield read_folder(folder)
+        public = read_folder(folder)
+        check_format(public.files.get(commitments.PATH))
+        yield public
         return
     with ExitStack() as stack:
         temporary = stack.enter_context(tempfile.TemporaryDirectory())
@@ -237,6 +248,7 @@ def opened(place: str) -> Iterator[PublicRepository]:
                 cure="Name a git URL, a clone or a folder.",
                 code="verify.repository",
             ) from error
+        check_format(public.files.get(commitments.PATH))
         yield public
 
 

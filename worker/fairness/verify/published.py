@@ -104,7 +104,7 @@ def _promised(plan: _Plan) -> None:
     """Compare the list of published contents with the committed rule and with the register."""
     phase, path = plan.phase, disclosure.path(plan.phase.name)
     rule = disclosure.rule_of(phase.public, phase.name)
-    listed = phase.repository.json(path) if path in phase.repository.files else {"files": [], "left_out": []}
+    listed = phase.repository.json(path)
     files = {int(file["submission"]): file for file in listed["files"]}
     left_out = {int(one["submission"]): str(one["reason"]) for one in listed["left_out"]}
     rows = [(row.submission, row.baseline) for row in phase.boards[-1].standings] if phase.boards else []
@@ -116,11 +116,11 @@ def _promised(plan: _Plan) -> None:
         if submission in left_out:
             told = f"the file of {who}, is not published, and its scores are taken on trust: {left_out[submission]}"
             plan.verdicts.append(phase.believed(CHECK, told))
-        elif rule is not None:
+        else:
             told = f"the file of {who}, should have been published ({rule}), but is missing"
             plan.verdicts.append(phase.contradicted(CHECK, told))
     for submission, file in files.items():
-        if file["content"] in {record["content_hash"] for record in phase.records.get(submission, [])}:
+        if file["content"] in {record["content"] for record in phase.records.get(submission, [])}:
             plan.files.append(file)
         else:
             told = f"the file published for submission {submission} is not the one in the register"

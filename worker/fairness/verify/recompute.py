@@ -146,7 +146,7 @@ def current(
         record
         for record in records
         if {task: cell["version"] for task, cell in record["cells"].items()} == versions
-        and record["protocol_hash"] == phase.protocol.hash
+        and record["protocol"] == phase.protocol.hash
     ]
 
 

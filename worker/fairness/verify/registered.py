@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,42 +12,17 @@ from leaderboard.ranking import REPLICATES, counted
 from leaderboard.ranking import board as boards
 from scoring.printable import all_of, count_of
 from worker.fairness import events, receipts
-from worker.fairness.verify.decisions import decisions
-from worker.fairness.verify.facts import belong, unscored
 from worker.fairness.verify.replay import Register
-from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase
+from worker.fairness.verify.revealed import RevealedPhase
 from worker.fairness.verify.verdict import Verdict
 
 SECOND = timedelta(seconds=1)  # a batch's time has whole seconds
 CADENCES = 3  # intervals after which a batch is late or overdue
 
 
-def checks(phase: RevealedPhase, others: Mapping[str, RevealedPhase]) -> Iterator[Verdict]:
-    """Check the register of a revealed phase.
-
-    Args:
-        phase: The phase.
-        others: All revealed phases, for rules that refer to another one.
-    """
-    looks: dict[str, Callable[[RevealedPhase], Verdict | None]] = {
-        "register": in_the_log,
-        "facts": belong,
-        "unscored": unscored,
-        "decisions": lambda phase: decisions(phase, {name: other.register for name, other in others.items()}),
-        "private": private,
-        "replay": lambda phase: replayed(phase, others),
-    }
-    for name, look in looks.items():
-        try:
-            if (found := look(phase)) is not None:
-                yield found
-        except UNREADABLE as error:
-            yield phase.contradicted(name, f"the register cannot be read ({type(error).__name__})")
-
-
 def in_the_log(phase: RevealedPhase) -> Verdict:
     """Check that every event was published as a commitment, in the batch that was due after it."""
-    lines = {str(entry): line for line in phase.chain for entry in receipts.entries_of(line)}
+    lines = {str(entry): line for line in phase.chain for entry in line["entries"]}
     lost, late, longest = receipts.lost_lines(phase.chain), 0, timedelta()
     for commitment, fields in phase.events:
         line = lines.get(commitment)
@@ -55,12 +30,12 @@ def in_the_log(phase: RevealedPhase) -> Verdict:
         if line is None:
             return phase.contradicted("register", f"{told} is not in the public log")
         moment, number = datetime.fromisoformat(fields["at"]), int(line["sequence"])
-        if moment > datetime.fromisoformat(line["made_at"]) + SECOND:
+        if moment > receipts.made_at(line) + SECOND:
             return phase.contradicted(
                 "register", f"{told} is in a batch that was made before the event happened"
             )
         before = phase.chain[number - 2] if number > 1 and number - 1 not in lost else None
-        if before is not None and moment < datetime.fromisoformat(before["made_at"]):
+        if before is not None and moment < receipts.made_at(before):
             return phase.contradicted("register", f"{told} was left out of the next batch")
         if (
             fields["kind"] == events.CHALLENGE
@@ -68,7 +43,7 @@ def in_the_log(phase: RevealedPhase) -> Verdict:
             and number != fields["last"] + 1
         ):
             return phase.contradicted("register", f"{told} names other lines than those right before it")
-        waited = datetime.fromisoformat(line["made_at"]) - moment
+        waited = receipts.made_at(line) - moment
         if waited > CADENCES * timedelta(seconds=receipts.cadence(line)):
             late, longest = late + 1, max(longest, waited)
     number = len(phase.events)
@@ -95,42 +70,33 @@ def private(phase: RevealedPhase) -> Verdict:
     )
 
 
-def replayed(phase: RevealedPhase, others: Mapping[str, RevealedPhase]) -> Verdict:
-    """Recompute the boards from the register: check what decided each of them, all of the last one, and that the last one was due."""
-    registers = {name: other.register for name, other in others.items()}
+def replayed(phase: RevealedPhase, registers: Mapping[str, Register]) -> Verdict:
+    """Recompute the boards from the register: check what decided each of them, all of the last one, and that the last one was due.
+
+    Args:
+        phase: The phase.
+        registers: The registers of all revealed phases, for rules that refer to another one.
+    """
     if (needed := phase.register.unknown_phase(registers)) is not None:
         return phase.not_revealed(
             "replay", f"its rules ask for a score in phase {needed}, which has not been revealed"
         )
     history: list[Board] = []
-    last, early = len(phase.boards), 0
+    last = len(phase.boards)
     for number, board in enumerate(phase.each_board(), 1):
         snapshot = phase.register.snapshot(
             board.made_at, epsilon=phase.epsilon_at(board.made_at), elsewhere=registers
         )
-        if snapshot is None:
-            early, history = early + 1, [board]
-            continue
         if (
-            board.sequence != number
+            snapshot is None
+            or board.sequence != number
             or not _follows(board, snapshot, history)
             or (number == last and not _is_made(phase, board, snapshot, history))
         ):
             return phase.contradicted("replay", f"board {board.sequence} does not follow from the register")
         history = [board]
-    if early and phase.public[0]["format"] == receipts.FORMAT:
-        return phase.contradicted(
-            "replay", f"{count_of(early, 'board was', 'boards were')} made before anything was registered"
-        )
     if (missing := _missing(phase, history, registers)) is not None:
         return missing
-    if early:
-        older = "its first board is" if early == 1 else f"its first {early} boards are"
-        newer = "the last one follows" if last - early == 1 else f"the other {last - early} follow"
-        return phase.believed(
-            "replay",
-            f"{older} older than the register" + (f"; {newer} from it" if last > early else ""),
-        )
     return phase.consistent(
         "replay",
         f"{all_of(last, 'board')} {'follows' if last == 1 else 'follow'} from the register (the last one byte for byte), and no later board"
@@ -228,9 +194,9 @@ def unopened(chain: Iterable[Mapping[str, Any]], phases: Iterable[RevealedPhase]
     left = {}
     for line in chain:
         number = int(line["sequence"])
-        if line["format"] != receipts.FORMAT or number in lost:
+        if number in lost:
             continue
-        entries = receipts.entries_of(line)
+        entries = line["entries"]
         key = bytes.fromhex(fillers[number]) if number in fillers else None
         filling = set() if key is None else {receipts.filler(key, place) for place in range(len(entries))}
         if count := sum(entry not in opened and entry not in filling for entry in entries):

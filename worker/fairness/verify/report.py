@@ -13,7 +13,6 @@ from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import (
     UNREADABLE,
     phases,
-    public_commitments,
     read_phase,
     revealed_phases,
 )
@@ -62,7 +61,7 @@ class Report:
     """All results of a verification.
 
     Attributes:
-        repository: What was checked: address, branch, commit and its time, time of the public log, format.
+        repository: What was checked: address, branch, commit and its time, time of the public log.
         phases: Codename to summary.
         verdicts: All verdicts, those on the challenge first.
     """
@@ -142,17 +141,7 @@ class Report:
         else:
             lines.append(f"Branch {where['branch']}, commit {commit[:10]} of {where['committed_at']}")
         log = f"last line of {where['log_at']}" if where["log_at"] else "empty"
-        made = (
-            f"Format {where['format']}"
-            if where["format"] is not None
-            else "No format, because there is no commitment"
-        )
-        unsigned = (
-            ", unsigned: nothing shows that the challenge itself published this"
-            if where["format"] == 1
-            else ""
-        )
-        lines.append(f"Public log: {log}. {made}{unsigned}.")
+        lines.append(f"Public log: {log}.")
         return lines
 
     def to_json(self) -> dict[str, Any]:
@@ -212,7 +201,7 @@ def _files(entries: int) -> str:
 
 
 def _checked(repository: PublicRepository) -> dict[str, Any]:
-    commit, entries = repository.commit, public_commitments(repository)
+    commit = repository.commit
     lines = list(repository.lines(receipts.PATH))
     return {
         "address": repository.address,
@@ -220,7 +209,6 @@ def _checked(repository: PublicRepository) -> dict[str, Any]:
         "commit": None if commit is None else commit.hash,
         "committed_at": None if commit is None else commit.at.isoformat(),
         "log_at": lines[-1].get("made_at") if lines else None,
-        "format": entries[-1].get("format") if entries else None,
     }
 
 

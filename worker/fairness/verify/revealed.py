@@ -6,7 +6,9 @@ Nothing here is trusted. A document without the promised form raises one of ``UN
 from __future__ import annotations
 
 import csv
+import io
 import json
+from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -17,11 +19,9 @@ from leaderboard import Board, Rules, Selection
 from leaderboard.ranking import append_board, from_json
 from scoring.protocol import Protocol
 from scoring.quality import quality
+from scoring.scorecard import folds_from_json
 from scoring.tasks import TaskType
-from worker.fairness import events, pseudonyms, receipts
-from worker.fairness.manifests import committed_epsilon
-from worker.fairness.verify.documents import RevealDocument
-from worker.fairness.verify.entries import compact, of_event, of_format_1
+from worker.fairness import commitments, events, id_lists, parts, pseudonyms, receipts
 from worker.fairness.verify.promises import Promise, protocol_of, read_promises
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.replay import Register
@@ -55,18 +55,20 @@ class RevealedPhase:
         self._qualities: dict[int, dict[str, float]] = {}
 
     @cached_property
-    def _revealed(self) -> RevealDocument:
-        return RevealDocument(self.repository.files, self.name)
-
-    @property
     def document(self) -> Mapping[str, Any]:
-        """The content of ``reveal.json``, without its long lists."""
-        return self._revealed.rest
+        """The content of ``reveal.json``."""
+        found: Mapping[str, Any] = self.repository.json(commitments.reveal_path(self.name))
+        return found
 
-    @property
-    def parts(self) -> list[str]:
-        """Paths of its long lists."""
-        return self._revealed.paths
+    def parts(self, name: str) -> list[str]:
+        """Return the paths of the parts of a long list."""
+        folder = f"reveal/{self.name}"
+        return [parts.path_of(self.repository.files, folder, part) for part in self.document["parts"][name]]
+
+    def _each(self, name: str) -> Iterator[str]:
+        """Yield the text of each element of a long list; together, parsed, they would take twenty times the memory of the files."""
+        for path in self.parts(name):
+            yield from parts.lines_of(self.repository.files[path])
 
     @property
     def revealed_at(self) -> datetime:
@@ -112,7 +114,7 @@ class RevealedPhase:
         Raises:
             LookupError: If no commitment has it.
         """
-        return protocol_of(self._manifests[record["protocol_hash"]])
+        return protocol_of(self._manifests[record["protocol"]])
 
     def types_of(self, record: Mapping[str, Any]) -> Mapping[str, TaskType]:
         """Return the types of the tasks that were committed to with a record's protocol; of equal names, the latest counts."""
@@ -120,7 +122,7 @@ class RevealedPhase:
         return {
             task["identifier"]: TaskType(task["type"])
             for manifest in promised
-            if manifest and manifest["protocol_hash"] == record["protocol_hash"]
+            if manifest and manifest["protocol_hash"] == record["protocol"]
             for task in manifest["tasks"]
         }
 
@@ -132,8 +134,7 @@ class RevealedPhase:
     @property
     def ids(self) -> tuple[str, ...]:
         """The public ids."""
-        text = self.repository.files[f"reveal/{self.name}/ids.txt"].decode()
-        return tuple(line for line in text.split("\n") if line)
+        return id_lists.read(self.repository.files[f"reveal/{self.name}/ids.txt"])
 
     @property
     def with_labels(self) -> bool:
@@ -150,20 +151,9 @@ class RevealedPhase:
             if path.startswith(folder)
         }
 
-    @property
-    def is_registered(self) -> bool:
-        """Whether it was revealed with its register, which is format 2."""
-        return "register" in self._revealed
-
-    @property
-    def needs_register(self) -> bool:
-        """Whether the challenge had a register when it was revealed."""
-        signed = (entry for entry in self.public if entry.get("format") == receipts.FORMAT)
-        return any(datetime.fromisoformat(entry["made_at"]) <= self.revealed_at for entry in signed)
-
     def each_opening(self) -> Iterator[Mapping[str, Any]]:
         """Yield the opening of each event of its register, in their order."""
-        for text in self._revealed.each("register"):
+        for text in self._each("register"):
             yield json.loads(text)
 
     @cached_property
@@ -172,30 +162,18 @@ class RevealedPhase:
         found = []
         for opening in self.each_opening():
             commitment, fields = events.read_opening(opening)
-            found.append((commitment, compact(fields), pseudonyms.hidden(opening, fields)))
+            found.append((commitment, _compact(fields), pseudonyms.hidden(opening, fields)))
         return list(pseudonyms.filled(found))
 
     @cached_property
     def pseudonyms(self) -> Mapping[int, str]:
         """The teams whose names were removed: number to pseudonym."""
-        return pseudonyms.noted(fields for _, fields in self.events) if self.is_registered else {}
+        return pseudonyms.noted(fields for _, fields in self.events)
 
     @cached_property
     def register(self) -> Register:
         """Its register, as far as it was opened."""
         return Register(self.name, (fields for _, fields in self.events))
-
-    @cached_property
-    def entries(self) -> list[Mapping[str, Any]]:
-        """Every revealed score with its commitment; those from a register are converted to format 1."""
-        earlier = [of_format_1(json.loads(text)) for text in self._revealed.each("entries")]
-        registered = self.events if self.is_registered else []
-        scored = [
-            of_event(commitment, fields)
-            for commitment, fields in registered
-            if fields["kind"] == events.SCORE and "submission" in fields
-        ]
-        return [*earlier, *scored]
 
     @cached_property
     def rules(self) -> Rules:
@@ -206,22 +184,14 @@ class RevealedPhase:
         document["chosen"] = {int(team): submission for team, submission in document["chosen"].items()}
         return Rules(**{**document, "epsilon": self.protocol.recipe.epsilon})
 
-    def epsilon_of(self, record: Mapping[str, Any]) -> float:
-        """Return the epsilon of a record's protocol, which may have been changed since."""
-        manifests = (promise.manifest for promise in self.promises)
-        epsilon = committed_epsilon(manifests, record["protocol_hash"])
-        return self.rules.epsilon if epsilon is None else epsilon
-
     def epsilon_at(self, moment: datetime) -> float:
-        """Return the epsilon of the phase's protocol at a moment."""
+        """Return the epsilon of the phase's protocol at a moment, which may have been changed since."""
         decided = self.register.decisions.at(moment)
-        return (
-            self.rules.epsilon if decided is None else self.epsilon_of({"protocol_hash": decided["protocol"]})
-        )
+        return self.rules.epsilon if decided is None else self.protocol_of(decided).recipe.epsilon
 
     def each_board(self) -> Iterator[Board]:
         """Yield every board that was ever published, oldest first, with everything that is known of it."""
-        for text in self._revealed.each("boards"):
+        for text in self._each("boards"):
             yield from_json(text)
 
     @cached_property
@@ -234,32 +204,30 @@ class RevealedPhase:
 
     @cached_property
     def records(self) -> Mapping[int, list[Mapping[str, Any]]]:
-        """Submission to its records, in the order in which they were revealed."""
+        """Submission to its open registered scores, oldest first."""
         records = defaultdict(list)
-        for entry in self.entries:
-            records[int(entry["submission"])].append(entry["record"])
+        for _, fields in self.events:
+            if fields["kind"] == events.SCORE and "submission" in fields:
+                records[int(fields["submission"])].append(fields)
         return records
 
     def records_of(self, content_hash: str) -> list[Mapping[str, Any]]:
         """Return the records of all submissions with a content."""
         return [
-            record
-            for same in self.records.values()
-            for record in same
-            if record["content_hash"] == content_hash
+            record for same in self.records.values() for record in same if record["content"] == content_hash
         ]
 
     def record_for(self, submission: int, at: datetime) -> Mapping[str, Any] | None:
         """Return the latest record of a submission that existed at a time; the first one if clocks disagree."""
         records = self.records.get(submission, [])
-        earlier = [record for record in records if datetime.fromisoformat(record["scored_at"]) <= at]
+        earlier = [record for record in records if datetime.fromisoformat(record["at"]) <= at]
         return next(iter(earlier[-1:] or records[:1]), None)
 
     def quality_of(self, record: Mapping[str, Any]) -> Mapping[str, float]:
         """Return a record's quality scores by task, which are cached."""
         known = self._qualities.get(id(record))
         if known is None:
-            epsilon = self.epsilon_of(record)
+            epsilon = self.protocol_of(record).recipe.epsilon
             known = self._qualities[id(record)] = {
                 task: quality(cell["folds"], epsilon).q for task, cell in record["cells"].items()
             }
@@ -282,6 +250,23 @@ class RevealedPhase:
         return not_revealed(check, f"{sentence[:1].upper()}{sentence[1:]}.", phase=self.name)
 
 
+def label_rows(content: bytes) -> list[tuple[str, float]]:
+    """Return the rows of a published label file: id and label."""
+    rows = list(csv.reader(io.StringIO(content.decode(), newline="")))[1:]
+    return [(identifier, float(label)) for identifier, label in rows]
+
+
+def _compact(fields: events.Fields) -> events.Fields:
+    """Return an event with its folds as arrays, because a list takes four times the memory; an event without folds is unchanged."""
+    if "cells" not in fields:
+        return fields
+    cells = {
+        task: {**cell, "folds": array("d", folds_from_json(cell["folds"]))}
+        for task, cell in fields["cells"].items()
+    }
+    return {**fields, "cells": cells}
+
+
 def revealed_phases(repository: PublicRepository) -> list[str]:
     """Return the phases that were revealed."""
     return sorted(
@@ -295,7 +280,7 @@ def read_phase(repository: PublicRepository, name: str) -> RevealedPhase:
     """Read one revealed phase with the public promises, once only, because its documents are large."""
     if name not in repository.read:
         repository.read[name] = RevealedPhase(
-            repository, name, public_commitments(repository), list(repository.lines("receipts.jsonl"))
+            repository, name, public_commitments(repository), list(repository.lines(receipts.PATH))
         )
     phase: RevealedPhase = repository.read[name]
     return phase
@@ -304,7 +289,7 @@ def read_phase(repository: PublicRepository, name: str) -> RevealedPhase:
 def public_commitments(repository: PublicRepository) -> list[dict[str, Any]]:
     """Return the public list of commitments; an empty one if the file is no list."""
     try:
-        entries = repository.json("commitment.json")
+        entries = repository.json(commitments.PATH)
     except UNREADABLE:
         return []
     return entries if isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries) else []

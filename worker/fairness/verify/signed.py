@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from scoring.printable import count_of, name_some
+from scoring.printable import name_some
 from worker.fairness import receipts, seal, succession
 from worker.fairness.signing import is_signed
 from worker.fairness.verify.public import PublicRepository
@@ -14,17 +14,9 @@ from worker.fairness.verify.verdict import Verdict, believed, consistent, contra
 
 def signatures(entries: Sequence[Mapping[str, Any]], chain: Sequence[Mapping[str, Any]]) -> Iterator[Verdict]:
     """Check that commitments and batches are signed, each with the challenge's key of its time; report when the key was replaced."""
-    if not any("key" in entry for entry in entries):
-        yield believed(
-            "signatures",
-            "Nothing is signed (format 1): that the challenge itself published this is taken on trust.",
-        )
-        return
     keys: list[str] = []
     changes = []
     for entry in entries:
-        if not keys and "key" not in entry:
-            continue  # in format 1
         key = succession.key_of(entry, keys)
         if key is None:
             yield contradicted(
@@ -36,14 +28,6 @@ def signatures(entries: Sequence[Mapping[str, Any]], chain: Sequence[Mapping[str
         if key not in keys:
             keys.append(key)
             changes.append(f"on {str(entry.get('made_at'))[:16]} ({entry.get('reason')})")
-    if unsigned := sum("key" not in entry for entry in entries):
-        yield believed(
-            "signatures",
-            (
-                f"{count_of(unsigned, 'commitment is', 'commitments are')} in format 1, which is unsigned: the author and the time are"
-                " taken on trust."
-            ),
-        )
     if (wrong := _first_unsigned(chain, keys)) is not None:
         yield contradicted(
             "signatures",
@@ -59,8 +43,6 @@ def _first_unsigned(chain: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> 
     """Return the first line that no key has signed; a replaced key must not sign a line after its successor has signed one."""
     left = list(keys)
     for line in chain:
-        if line.get("format") != receipts.FORMAT:
-            continue
         while left and not is_signed(left[0], receipts.BATCH, line.get("head"), line.get("signature")):
             left.pop(0)
         if not left:
@@ -70,8 +52,6 @@ def _first_unsigned(chain: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> 
 
 def sealed(repository: PublicRepository, entries: Sequence[Mapping[str, Any]]) -> Iterator[Verdict]:
     """Check that the files are those that the challenge has sealed."""
-    if not any("key" in entry for entry in entries):
-        return
     document = seal.read(repository.files.get(seal.PATH))
     if document is None or document["key"] not in succession.keys_in(entries)[-1:]:
         yield contradicted(

@@ -1,19 +1,17 @@
-"""Participants as witnesses: compare what they were shown with the repository."""
+"""Participants as witnesses: a signed receipt, checked against the log, the register and the final board."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from scoring.quality import mean_quality
-from worker.fairness import receipts
-from worker.fairness.verify.claims import claims
-from worker.fairness.verify.ledger import listed
-from worker.fairness.verify.places import place
+from worker.fairness import events, receipts, succession
+from worker.fairness.signing import is_signed
+from worker.fairness.verify.counting import counting
 from worker.fairness.verify.public import PublicRepository
+from worker.fairness.verify.registered import CADENCES
 from worker.fairness.verify.revealed import (
     UNREADABLE,
     RevealedPhase,
@@ -40,12 +38,12 @@ def entry_of(repository: PublicRepository, receipt: Mapping[str, Any]) -> Scored
     """Return the revealed entry to which a receipt belongs; None if there is none, or it cannot be read."""
     for name in revealed_phases(repository):
         try:
-            for entry in read_phase(repository, name).entries:
-                if entry["commitment"] == receipt.get("commitment"):
+            for commitment, fields in read_phase(repository, name).events:
+                if commitment == receipt.get("commitment") and "content" in fields:
                     return Scored(
                         phase=name,
-                        submission=int(entry["submission"]),
-                        content_hash=str(entry["record"]["content_hash"]),
+                        submission=int(fields["submission"]),
+                        content_hash=str(fields["content"]),
                     )
         except UNREADABLE:
             continue
@@ -69,114 +67,207 @@ def receipt_verdicts(
         check: Name of the verdicts.
         now: The time, after which a batch may be overdue.
     """
-    if receipt.get("format") == receipts.FORMAT:
-        try:
-            yield from claims(repository, receipt, told, check=check, now=now or datetime.now(UTC))
-        except UNREADABLE as error:
-            yield contradicted(
-                check, f"What the receipt has to be compared with cannot be read ({type(error).__name__})."
-            )
+    if not receipts.is_genuine(receipt) or (told is not None and told != receipt["q_mean"]):
+        yield believed(check, "This receipt was changed after it was signed: it proves nothing.")
         return
-    entries = public_commitments(repository)
-    if entries and entries[0].get("format") == receipts.FORMAT:
-        yield believed(
-            check, "This receipt is not signed, and this challenge signs all of them: it proves nothing."
-        )
-    else:
-        yield from _earlier(repository, receipt, told, check)
-
-
-def _earlier(
-    repository: PublicRepository, receipt: Mapping[str, Any], told: float | None, check: str
-) -> Iterator[Verdict]:
-    """Check a receipt of format 1."""
-    entries = public_commitments(repository)
-    challenges = {str(entry.get("commitment")) for entry in entries}
-    lines = list(repository.lines(receipts.PATH))
-    if str(receipt.get("challenge")) in challenges:
-        yield consistent(check, "The commitment in your receipt is in the repository.")
-    else:
+    try:
+        yield from _claims(repository, receipt, check=check, now=now or datetime.now(UTC))
+    except UNREADABLE as error:
         yield contradicted(
-            check, "The commitment in your receipt is not in the repository: history was rewritten."
+            check, f"What the receipt has to be compared with cannot be read ({type(error).__name__})."
         )
-    if str(receipt.get("chain")) in {receipts.GENESIS, *(str(line.get("head")) for line in lines)}:
-        yield consistent(
-            check, "The public log still contains everything that was in it when you were answered."
-        )
-    else:
-        yield contradicted(check, "The public log was changed after you were answered.")
-    if str(receipt.get("commitment")) in listed(lines):
-        yield consistent(check, "Your score's receipt is in the log.")
-    else:
-        yield not_revealed(check, _not_listed(receipt, lines))
-    revealed = revealed_phases(repository)
-    found = False
-    for name in revealed:
-        try:
-            for verdict in _of_phase(read_phase(repository, name), receipt, told, check):
-                found = True
-                yield verdict
-        except UNREADABLE:
-            found = True
-            yield contradicted(check, "The revealed scores cannot be read.", phase=name)
-    if not found:
-        yield _nowhere([name for name in phases(repository) if name not in revealed], check)
 
 
-def _not_listed(receipt: Mapping[str, Any], lines: list[dict[str, Any]]) -> str:
-    """Return the sentence that a receipt is not in the log, with the number of batches published since it was given."""
-    heads = [receipts.GENESIS, *(str(line.get("head")) for line in lines)]
-    chain = str(receipt.get("chain"))
-    since = len(heads) - 1 - heads.index(chain) if chain in heads else 0
-    if not since:
-        return "Your score's receipt is not in the log yet; it will come with the next batch."
-    return (
-        f"Your score's receipt is not in the log, although {since} batches have been added since you were answered."
-        " It should have been in the first of them, unless the organizers had to restore a backup: ask them."
-    )
-
-
-def _nowhere(hidden: list[str], check: str) -> Verdict:
-    """Return the verdict on a receipt without a revealed entry."""
-    if hidden:
-        return not_revealed(
-            check,
-            f"No revealed entry has your receipt, and phase {', '.join(hidden)} has not been revealed: whether your"
-            " submission counts is not known yet.",
-        )
-    return believed(
-        check,
-        "No revealed entry has your receipt: your submission was never on a board. Either it was private, or another"
-        " one of your team counted from the start; this format does not show which, so that is taken on trust.",
-    )
-
-
-def _of_phase(
-    phase: RevealedPhase, receipt: Mapping[str, Any], told: float | None, check: str
+def _claims(
+    repository: PublicRepository, receipt: Mapping[str, Any], *, check: str, now: datetime
 ) -> Iterator[Verdict]:
-    """Compare the revealed scores with those in a receipt, and find the entry's place; nothing if no entry matches."""
-    for entry in phase.entries:
-        if entry["commitment"] == receipt.get("commitment"):
-            yield _promised(phase, entry, receipt, told, check)
-            yield place(phase, entry, check)
+    entries = public_commitments(repository)
+    lines = list(repository.lines(receipts.PATH))
+    waits = len(lines) <= int(receipt["batch"]) and not _is_overdue(
+        lines, begun_at=receipts.made_at(entries[0]), now=now
+    )
+    named = receipt["challenge"] in {entry.get("commitment") for entry in entries}
+    if str(receipt["key"]) not in succession.keys_in(entries):
+        yield (
+            not_revealed(
+                check,
+                "Neither the key that signed your receipt nor the commitment that it names has been published. If the challenge"
+                " has a new key, both will be published before the next batch of receipts.",
+            )
+            if waits and not named
+            else contradicted(check, "The key that signed your receipt is not one of this challenge.")
+        )
+        return
+    if _is_of_a_replaced_key(receipt, entries, lines):
+        yield believed(
+            check,
+            (
+                "Your receipt names something newer than the key that signed it, which had been replaced by then: it is"
+                " a forgery, and proves nothing."
+            ),
+        )
+        return
+    yield consistent(check, "Your receipt carries the challenge's signature.")
+    if not named:
+        yield (
+            not_revealed(
+                check,
+                "The commitment in your receipt has not been published yet; it will be before the next batch of receipts.",
+            )
+            if waits
+            else contradicted(
+                check, "The commitment in your receipt is not in the repository: history was rewritten."
+            )
+        )
+    revealed = [read_phase(repository, name) for name in revealed_phases(repository)]
+    yield _in_the_log(receipt, lines, check, waits=waits)
+    hidden = set(phases(repository)) - {phase.name for phase in revealed}
+    opened = list(_on_the_board(receipt, revealed, check))
+    yield from opened or [_nowhere(receipt, lines, check, hidden=hidden)]
+
+
+def _is_of_a_replaced_key(
+    receipt: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], chain: Sequence[Mapping[str, Any]]
+) -> bool:
+    """Return whether a receipt names a commitment or line signed by a later key than its own: then somebody else made the receipt.
+
+    Any other receipt remains evidence, whatever is said about its key. Otherwise the organizers could use a new key to discredit receipts.
+    """
+    keys = succession.keys_in(entries)
+    later = keys[keys.index(str(receipt["key"])) + 1 :]
+    named = next((entry for entry in entries if entry.get("commitment") == receipt["challenge"]), {})
+    if named.get("key") in later:
+        return True
+    place = int(receipt["batch"])
+    line = chain[place - 1] if 0 < place <= len(chain) else {}
+    return any(is_signed(key, receipts.BATCH, line.get("head"), line.get("signature")) for key in later)
+
+
+def _in_the_log(
+    receipt: Mapping[str, Any],
+    chain: Sequence[Mapping[str, Any]],
+    check: str,
+    *,
+    waits: bool,
+) -> Verdict:
+    """Look for a receipt's entry in the log.
+
+    Args:
+        receipt: The receipt.
+        chain: The log.
+        check: Name of the verdict.
+        waits: Whether its line is not published yet, but not overdue either.
+    """
+    place = int(receipt["batch"])
+    if waits and place > len(chain):  # the worker answers before it has pushed the closed batch
+        return not_revealed(
+            check, f"Your receipt names line {place} of the public log, which is not public yet."
+        )
+    reached = str(chain[place - 1]["head"]) if 0 < place <= len(chain) else receipts.GENESIS
+    if place > len(chain) or reached != receipt["chain"]:
+        if _is_restored(chain, place):
+            told = "according to the log, the state was restored from a backup then"
+            return believed(check, f"Line {place}, which your receipt names, was lost: {told}.")
+        return contradicted(check, "The public log was changed after you were answered.")
+    found = [line for line in chain if receipt["commitment"] in line["entries"]]
+    if found and (found[0]["sequence"] == place + 1 or place + 1 in receipts.lost_lines(chain)):
+        return consistent(check, f"Line {found[0]['sequence']} of the public log commits to your score.")
+    if _may_be_lost(receipt, chain):
+        return believed(
+            check,
+            f"Your score is not in line {place + 1} of the public log, where it belongs: according to the log, the state"
+            " was restored from a backup then.",
+        )
+    if len(chain) > place:
+        return contradicted(
+            check, f"Your score is not in line {place + 1} of the public log, where it belongs."
+        )
+    if waits:
+        return not_revealed(
+            check, "Your score is not in the public log yet; it will come with the next batch."
+        )
+    return contradicted(
+        check, "Your score is not in the public log, and the batch that should hold it is overdue."
+    )
+
+
+def _is_overdue(chain: Sequence[Mapping[str, Any]], *, begun_at: datetime, now: datetime) -> bool:
+    """Return whether the line after the last one is overdue; the first line follows the beginning of the challenge."""
+    since = receipts.made_at(chain[-1]) if chain else begun_at
+    every_s = receipts.cadence(chain[-1]) if chain else receipts.LONGEST_CADENCE_S
+    return now > since + CADENCES * timedelta(seconds=every_s)
+
+
+def _may_be_lost(receipt: Mapping[str, Any], chain: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether what opens a score may be lost because the state was restored from a backup."""
+    place = int(receipt["batch"])
+    return (
+        place + 1 in receipts.lost_lines(chain)
+        or _is_restored(chain, place + 1)
+        or (_is_restored(chain, place) and chain[place - 1]["head"] != receipt["chain"])
+    )
+
+
+def _is_restored(chain: Sequence[Mapping[str, Any]], number: int) -> bool:
+    """Return whether a line says that the state was restored from a backup before it was made."""
+    return 0 < number <= len(chain) and chain[number - 1]["restored"] is not None
+
+
+def _nowhere(
+    receipt: Mapping[str, Any], chain: Sequence[Mapping[str, Any]], check: str, *, hidden: Collection[str]
+) -> Verdict:
+    """Return the verdict on a receipt without a revealed entry."""
+    if _may_be_lost(receipt, chain):
+        return believed(
+            check,
+            "The key that opens your score in the log was lost when the state was restored from a backup. Your receipt"
+            f" proves that submission {receipt['submission']} was {_scored(receipt)}. If no later submission of your"
+            " team counts instead, show it to the organizers.",
+        )
+    if hidden:
+        return not_revealed(check, "Your score belongs to a phase that has not been revealed yet.")
+    return contradicted(check, "Every phase has been revealed, but your score is in none of them.")
+
+
+def _scored(receipt: Mapping[str, Any]) -> str:
+    return "scored" if receipt["q_mean"] is None else f"scored {receipt['q_mean']}"
+
+
+def _on_the_board(
+    receipt: Mapping[str, Any], revealed: Sequence[RevealedPhase], check: str
+) -> Iterator[Verdict]:
+    others = {phase.name: phase.register for phase in revealed}
+    for phase in revealed:
+        for opening, (commitment, fields) in zip(phase.each_opening(), phase.events, strict=True):
+            if commitment != receipt["commitment"]:
+                continue
+            if "submission" not in fields:
+                yield _closed(phase, opening, bytes.fromhex(receipt["nonce"]), check)
+            elif _told(fields) != _told(receipt):
+                told = "the score that was revealed for you is not the one in your receipt"
+                yield phase.contradicted(check, told)
+            else:
+                yield counting(phase, fields["entry"], check, others)
             return
 
 
-def _promised(
-    phase: RevealedPhase, entry: Mapping[str, Any], receipt: Mapping[str, Any], told: float | None, check: str
-) -> Verdict:
-    """Compare the revealed scores of an entry with those in its receipt."""
-    record = entry["record"]
-    if receipts.commitment_of(record, bytes.fromhex(str(receipt.get("nonce")))) != entry["commitment"]:
+def _told(document: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    """Return what a score or a receipt says: the submission, the value and, if the Ladder selects, whether it counts."""
+    return document["submission"], document["q_mean"], document["counts"]
+
+
+def _closed(phase: RevealedPhase, opening: Mapping[str, Any], nonce: bytes, check: str) -> Verdict:
+    """Open the closed part of a score with its owner's nonce: it must be private, or the organizers' own."""
+    if _is_true(opening, "own", nonce):
+        return phase.consistent(check, "your submission is a trial by the organizers: it is on no board")
+    if _is_true(opening, "public_at_first", nonce):
         return phase.contradicted(
-            check, "the scores that were revealed for you are not those in your receipt"
+            check, "your submission was public when it was scored, but was revealed as private"
         )
-    # A shown value keeps its decimals, whatever the rules are later.
-    decimals = min([phase.rules.decimals, *(one.rules_then(phase.rules).decimals for one in phase.boards)])
-    rounding = 0.5 * 10.0**-decimals + 1e-9
-    q_mean = mean_quality(list(phase.quality_of(record).values()))
-    if told is not None and not math.isclose(q_mean, told, rel_tol=0, abs_tol=rounding):
-        return phase.contradicted(
-            check, "the mean Q that was posted for you does not follow from your scores"
-        )
-    return phase.consistent(check, "the scores that were revealed for you are those in your receipt")
+    return phase.consistent(
+        check, "your submission is private, and was revealed as private: it is on no board"
+    )
+
+
+def _is_true(opening: Mapping[str, Any], field: str, nonce: bytes) -> bool:
+    return bool(opening["hidden"].get(field) == events.field_hash(field, True, events.salt(nonce, field)))

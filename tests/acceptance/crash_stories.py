@@ -443,7 +443,7 @@ def drawn(plot: Plot, point: str) -> None:
         settings = drawing(plot.harness.folder, rounds, server, notice_s=1)
         plot.harness.configure({**settings, "phases": {"eval": {"folds": folds}}})
         plot.live(at=point)
-        plot.live(until=lambda: "drawn" in _commitments(plot.harness)[-1])
+        plot.live(until=lambda: bool(_commitments(plot.harness)[-1]["drawn"]))
         plot.harness.configure({"fairness": {"beacon": "none"}})
 
 

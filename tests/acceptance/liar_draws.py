@@ -101,7 +101,6 @@ class Organizers:
         *,
         draw: Mapping[str, Any] | None = None,
         drawn: Mapping[str, Any] | None = None,
-        beacon: str | None = None,
     ) -> None:
         """Commit to the current secret and tasks.
 
@@ -109,12 +108,11 @@ class Organizers:
             at: The claimed time of the commitment.
             draw: The announcement of a value for all phases.
             drawn: The value of a draw that they mix in.
-            beacon: A value that they mix in without a draw.
         """
         with closing(self._state()) as store, store.write() as tx:
             before = [entry for entry, _ in tx.commitments()]
-            told = {"beacon": beacon, "drawn": None if drawn is None else dict.fromkeys(PHASES, drawn)}
-            setups = [self._setup(name, public_value([*before, told], name)) for name in PHASES]
+            values = {} if drawn is None else dict.fromkeys(PHASES, drawn)
+            setups = [self._setup(name, public_value([*before, {"drawn": values}], name)) for name in PHASES]
             for setup in setups:
                 put_on_record(tx, setup.record, files=None, now=at)
             commitments.commit(
@@ -123,9 +121,8 @@ class Organizers:
                 setups,
                 reason="as announced",
                 now=at,
-                beacon=beacon,
                 draws=None if draw is None else dict.fromkeys(PHASES, draw),
-                drawn=told["drawn"],
+                drawn=values,
                 publish_files="baselines",
             )
 

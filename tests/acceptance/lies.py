@@ -59,6 +59,14 @@ def _hide_winner(story: Story) -> None:
     _change_rules(story, hidden_teams=["A"])
 
 
+def _hide_winner_from_the_start(story: Story) -> None:
+    """Let the registered rules fit the last board, but not the boards before it."""
+    last = story.boards("dev")[-1]
+    for told in story.of(events.PHASE):
+        told.fields["rules"] = {**told.fields["rules"], "hidden_teams": ["A"]}
+    story.on_boards = lambda made: [*made, last] if made and made[0].phase == "dev" else made
+
+
 def _take_off(**changes: Any) -> Tell:
     return lambda story: _decide(story, events.SUBMISSION, _facts(story, "A"), **changes)
 
@@ -285,6 +293,7 @@ CAUGHT: dict[str, tuple[Tell, str]] = {
         ),
         "dev: replay",
     ),
+    "rules that fit the last board only": (_hide_winner_from_the_start, "dev: replay"),
     "rules that were made after the scores": (_rules_afterwards, "dev: facts"),
     "an early board by other rules": (_on_early_board(_other_rules), "dev: replay"),
     "boards whose times run back": (
@@ -309,7 +318,7 @@ NAMED: dict[str, tuple[Tell, str, str | None]] = {
     "the winner is hidden": (
         _hide_winner,
         "the rules hide A, which would be at rank ",
-        "the rules hide this team since",
+        "(we like others); without that rule it would be at rank ",
     ),
     "the winner is disqualified": (
         _take_off(removed="too late"),

@@ -1,4 +1,4 @@
-"""An honest challenge verifies from its public repository alone, even if its tasks changed; verify names all that it cannot check."""
+"""An honest challenge verifies from its public repository alone; verify names all that it cannot check."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from scoring.errors import OrganizerError, ParticipantError
 from scoring.randomness import phase_key
-from tests.acceptance.fair_challenge import ALWAYS, REVEAL, Fair, named, others, public_copy, revealed
-from tests.worker.harness.fork_server import ForkServer
-from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings, git
+from tests.acceptance.fair_challenge import ALWAYS, REVEAL, Fair, others, revealed
+from tests.worker.harness.harness import clean_environment, embeddings, git
 from worker.fairness import receipts
 from worker.fairness.verify import Worth, make_report, verdicts
 from worker.fairness.verify.drawn import tries
@@ -160,104 +157,3 @@ def test_revealing_dev_keeps_eval_hidden(fair: Fair) -> None:
     assert phase_key(secret, "eval").hex().encode() not in everything
     assert not [path for path in repository.files if path.startswith("reveal/eval")]
     assert git(fair.harness.board, "log", "--format=%B", "main").count("alpha") == 0
-
-
-@pytest.fixture(scope="module")
-def renewed(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> Iterator[Fair]:
-    """An honest challenge that changed several times, each time with a new commitment, and whose phases are both revealed.
-
-    A beacon was mixed into the splits before anything was scored. Phase eval was added after the start, and its labels were corrected
-    before anything was scored in it. A task of dev was corrected after it had scores. After the reveal of dev, eval was rescored with a
-    corrected task, and one more commitment was made. For eval, only hashes of the labels were released.
-    """
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(WARM_CACHE))
-    folder = tmp_path_factory.mktemp("renewed")
-    with Harness(folder, changes={"evalai": {"poll_every": 1}}, fork_server=fork_server) as harness:
-        document = yaml.safe_load(harness.path.read_text())
-        without = {**document, "phases": {"dev": document["phases"]["dev"]}}
-        harness.path.write_text(yaml.safe_dump(without))
-        beacon = ("challenge", "commit", "--beacon", "2026-12-01 drand 4821937")
-        assert harness.command(*beacon).returncode == 0
-        harness.submit("A", embeddings(1))
-        assert harness.once().returncode == 0
-        late = harness.command(*beacon)
-        assert (late.returncode, "already scored" in late.stderr) == (2, True)
-        harness.configure({})
-        assert harness.once().returncode == 0
-        correct(folder / "tasks" / "eval" / "alpha__regr.csv")
-        harness.submit("A", embeddings(1), phase="eval")
-        assert harness.once().returncode == 0
-        correct(folder / "tasks" / "dev" / "gamma__regr.csv")
-        done = harness.command("challenge", "rescore", "--yes")
-        assert done.returncode == 0, done.stderr
-        harness.submit("B", embeddings(2))
-        assert harness.once().returncode == 0
-        correct(folder / "tasks" / "eval" / "alpha__regr.csv", "0.375")
-        for command in (
-            ("board", "freeze", "--phase", "dev"),
-            ("challenge", "reveal", "--yes"),
-            ("challenge", "rescore", "--yes", "--phase", "eval"),
-            ("challenge", "commit", "--reason", "for the record"),
-            ("board", "freeze", "--phase", "eval"),
-            ("challenge", "reveal", "--yes", "--phase", "eval", "--no-labels"),
-        ):
-            done = harness.command(*command)
-            assert done.returncode == 0, done.stderr
-        assert harness.once().returncode == 0
-        yield Fair(harness, public_copy(harness.board, folder / "public"))
-
-
-def correct(path: Path, value: str = "0.125") -> None:
-    """Change one label of a task."""
-    lines = path.read_text().splitlines()
-    lines[5] = lines[5].rsplit(",", 1)[0] + f",{value}"
-    path.write_text("\n".join(lines) + "\n")
-
-
-def test_a_challenge_that_changed_honestly_verifies(renewed: Fair) -> None:
-    """A beacon, an added phase, and tasks corrected before and after scoring are not contradicted; all changes are listed with reasons."""
-    with opened(str(renewed.harness.board)) as repository:
-        found = list(verdicts(repository))
-    assert others(found) == [("eval: labels", Worth.BELIEVED)]
-    said = {verdict.sentence for verdict in found if verdict.check == "beacon"}
-    assert any("the value “2026-12-01 drand 4821937” was mixed into" in sentence.lower() for sentence in said)
-    told = next(verdict.sentence for verdict in found if verdict.check == "commitment")
-    assert "renewed it 6 times" in told
-    for reason in (
-        "a beacon was mixed in",
-        "phase eval was added",
-        "phase eval was changed before anything",
-        "of dev changed",
-        "of eval changed",
-        "for the record",
-    ):
-        assert reason in told
-
-
-def test_commitments_after_a_reveal_wait_for_the_next(renewed: Fair, tmp_path: Path) -> None:
-    """If the last commitment is not opened, a later reveal may still open it; an earlier one that is not opened is a contradiction."""
-    for place, worth in ((-1, Worth.NOT_REVEALED), (0, Worth.CONTRADICTED)):
-        folder = tmp_path / worth
-        shutil.copytree(renewed.public, folder)
-        document = json.loads((folder / REVEAL).read_text())
-        assert len(document["commitments"]) == 7
-        del document["commitments"][place]
-        (folder / REVEAL).write_text(json.dumps(document))
-        (found,) = [
-            verdict for verdict in verdicts(read_folder(folder)) if named(verdict) == "dev: commitment"
-        ]
-        assert found.worth is worth
-
-
-def test_scores_on_hashed_labels_cannot_be_checked(renewed: Fair, tmp_path: Path) -> None:
-    """If only hashes of a phase's labels are released, its scores cannot be recomputed, even from a team's file; the other phase's can."""
-    repository = read_folder(renewed.public)
-    assert not [path for path in repository.files if path.startswith("reveal/eval/labels")]
-    assert [path for path in repository.files if path.startswith("reveal/dev/labels")]
-    (labels,) = [verdict for verdict in verdicts(repository) if named(verdict) == "eval: labels"]
-    assert (labels.worth, "cannot be recomputed" in labels.sentence) == (Worth.BELIEVED, True)
-    file = tmp_path / "mine.csv"
-    file.write_bytes(embeddings(1))
-    found = list(submission_verdicts(repository, file, engine="default"))
-    assert [verdict.worth for verdict in found] == [Worth.RECOMPUTED, Worth.BELIEVED]
-    assert "cannot be recomputed" in found[1].sentence

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.acceptance.test_fairness import correct
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings, git
 from tests.worker.publishing.test_commits_of_others import spoil
@@ -145,6 +144,13 @@ class Challenge:
                 now=self.harness.clock.now(),
             )
         )
+
+
+def correct(path: Path, value: str = "0.125") -> None:
+    """Change one label of a task."""
+    lines = path.read_text().splitlines()
+    lines[5] = lines[5].rsplit(",", 1)[0] + f",{value}"
+    path.write_text("\n".join(lines) + "\n")
 
 
 def begins(challenge: Challenge) -> None:
@@ -313,6 +319,9 @@ def corrects_itself(challenge: Challenge) -> None:
     correct(challenge.harness.folder / "tasks" / "eval" / "beta__cls.csv", "1")
     challenge.command("challenge", "rescore", "--yes", "--phase", "eval")
     challenge.work()
+    with opened(str(challenge.harness.board)) as repository:
+        (opens,) = [one for one in verdicts(repository) if (one.phase, one.check) == ("dev", "commitment")]
+    assert opens.worth is Worth.CONSISTENT  # the new commitment says the same about this phase
 
 
 def ends_everywhere(challenge: Challenge) -> None:
@@ -380,6 +389,8 @@ def test_an_honest_challenge_is_never_contradicted(
             "Consistent: nothing is contradicted. "
         )
         told = {one.check: one.sentence for one in verdicts(last) if one.phase is None}
+        for reason in ("phase eval was added", "a label was wrong", "tasks or protocol of dev changed"):
+            assert reason in told["commitment"]
         assert "According to line 3, the state was restored from a backup" in told["receipts"]
         assert told["register"] == "Every other entry of the public log was opened."
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.acceptance.fair_challenge import Fair, lies
 from tests.acceptance.ladder_lies import BROKEN, with_ladder
-from tests.acceptance.liar import BEGUN, EVERY, FILES, HOSTS, Git, Story, honest
+from tests.acceptance.liar import BEGUN, EVERY, FILES, HOSTS, PHASES, Git, Story, honest
 from tests.acceptance.lies import CAUGHT, NAMED, raise_score, score
 from worker.fairness import disclosure, events, succession
 from worker.fairness.verify import Worth, make_report, older_verdicts, receipt_verdicts, verdicts
@@ -244,3 +244,35 @@ def test_a_decoy_branch_is_named(story: Story, tmp_path: Path) -> None:
     decoy.push(story.publish())
     with opened(str(decoy.folder)) as public:
         assert make_report(public, ()).heading()[1].startswith("Branch decoy, commit ")
+
+
+def test_a_commitment_that_nothing_opens_waits_only_if_it_came_after_the_reveal(story: Story) -> None:
+    """A later reveal may still open it; an earlier one that is not opened is a contradiction."""
+    first = story.entries[-1]
+    for made_at, worth in (
+        (story.revealed_at + EVERY, Worth.NOT_REVEALED),
+        (story.revealed_at - EVERY, Worth.CONTRADICTED),
+    ):
+        body = {**first, "sequence": 2, "made_at": made_at.isoformat(), "commitment": "66" * 32}
+        del body["signature"]
+        story.entries = [first, {**body, "signature": story.signer.sign(succession.COMMITMENT, body)}]
+        (found,) = [
+            one for one in verdicts(story.publish()) if (one.phase, one.check) == ("dev", "commitment")
+        ]
+        assert found.worth is worth
+
+
+def test_scores_on_hashed_labels_cannot_be_checked(story: Story, tmp_path: Path) -> None:
+    """If only hashes of a phase's labels are released, its scores cannot be recomputed, even from a team's file; another phase's can."""
+    story.reveals["eval"]["labels"] = "hashes"
+    story.hidden["eval"] = {
+        path: text for path, text in story.hidden["eval"].items() if "labels/" not in path
+    }
+    repository = story.publish()
+    labels = {one.phase: one for one in verdicts(repository) if one.check == "labels"}
+    assert [labels[name].worth for name in PHASES] == [Worth.CONSISTENT, Worth.BELIEVED]
+    file = tmp_path / "a.csv"
+    file.write_bytes(FILES["A"])
+    found = list(submission_verdicts(repository, file, engine="default"))
+    assert [one.worth for one in found] == [Worth.RECOMPUTED, Worth.BELIEVED]
+    assert all("cannot be recomputed" in one.sentence for one in (labels["eval"], found[1]))

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -222,28 +221,3 @@ def test_a_challenge_with_a_key_and_without_a_seal_is_contradicted(clone: Clone)
     clone.git("branch", "-qm", "main")
     with clone.checked() as repository:
         assert "seal" in lies(repository)
-
-
-def test_a_key_counts_if_the_one_before_has_signed_it(fair: Fair, clone: Clone) -> None:
-    """A new key is accepted if the previous key has signed it; after that, seals by the previous key no longer count."""
-    entries: list[Any] = json.loads(clone.read(commitments.PATH))
-    assert succession.keys_of(stranger_entry(clone)) == (fair.signer.public,)
-    body = {**entries[-1], "sequence": len(entries) + 1, "commitment": "66" * 32, "key": STRANGER.public}
-    del body["signature"]
-    body["succession"] = fair.signer.sign(succession.SUCCESSION, STRANGER.public)
-    entry = {**body, "signature": STRANGER.sign(succession.COMMITMENT, body)}
-    listed = json.dumps([*entries, entry]).encode()
-    assert succession.keys_of(listed) == (fair.signer.public, STRANGER.public)
-    files = {**read_folder(clone.folder).files, commitments.PATH: listed}
-    head, at = receipts.head(files[receipts.PATH]), datetime(2100, 1, 1, tzinfo=UTC)
-    new = clone.commit(
-        {commitments.PATH: listed, seal.PATH: seal.seal(files, None, head=head, signer=STRANGER, at=at)}
-    )
-    old = seal.seal(files, None, head=head, signer=fair.signer, at=datetime(2200, 1, 1, tzinfo=UTC))
-    clone.commit({seal.PATH: old})
-    with clone.checked() as repository:
-        assert repository.commit is not None
-        assert repository.commit.hash == new
-        assert "signatures" not in lies(repository)
-        sentences = [one.sentence for one in verdicts(repository) if one.check == "signatures"]
-    assert "each key has signed the next one" in sentences[0]

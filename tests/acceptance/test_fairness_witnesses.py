@@ -53,24 +53,6 @@ def test_participants_are_witnesses(fair: Fair) -> None:
         assert (verdict.worth, "proves nothing" in verdict.sentence) == (Worth.BELIEVED, True)
 
 
-def test_a_receipt_finds_its_place(fair: Fair) -> None:
-    """The verdict gives the submission's rank and mean Q, or says that another submission counts or that it is private."""
-    repository = read_folder(fair.public)
-    rows = json.loads(repository.files["leaderboard/dev.json"])["entries"]
-    for number, team in ((OF_B, "B"), (LAST_OF_A, "A")):
-        (row,) = [row for row in rows if row["team"] == team]
-        assert said(repository, stdout(fair, number)) == (
-            Worth.CONSISTENT,
-            f"Submission {row['submission']} of team {team} counts on the final board at rank {row['rank']}"
-            f" with mean Q {row['q_mean']:.3f}.",
-        )
-    worth, sentence = said(repository, stdout(fair, FIRST_OF_A))
-    assert (worth, "does not count: submission" in sentence) == (Worth.CONSISTENT, True)
-    assert "by the rules, the last one counts" in sentence
-    worth, sentence = said(repository, stdout(fair, PRIVATE_OF_B))
-    assert (worth, "is private, and was revealed as private" in sentence) == (Worth.CONSISTENT, True)
-
-
 def _without_b(document: Any) -> Any:
     board = document["boards"][-1]
     board["standings"] = [row for row in board["standings"] if row["team"] != "B"]

@@ -87,7 +87,6 @@ def make_repository(folder: Path, size: Size) -> Path:
         "made_at": START.isoformat(),
         "reason": "the challenge begins",
         "commitment": manifests.commitment_of(opened),
-        "beacon": None,
         "draws": {},
         "drawn": {},
         "publish_files": "baselines",

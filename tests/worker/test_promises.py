@@ -15,7 +15,7 @@ import pytest
 from scoring.errors import OrganizerError
 from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
 from worker.challenge.configuration import load
-from worker.challenge.files import read_phases, read_secret
+from worker.challenge.files import read_phase, read_phases, read_secret
 from worker.challenge.keys import public_value
 from worker.fairness import commitments
 from worker.fairness.verify import Worth, receipt_verdicts, verdicts
@@ -26,7 +26,6 @@ from worker.organizer.session import open_session
 from worker.sandbox import ManualClock
 
 POLL_S = 2  # `evalai.poll_every` of the harness
-BEACON = ("challenge", "commit", "--beacon", "2026-12-01 drand 4821937")
 SET_BACK_S = 200  # within what a check forgives between a commitment and a score
 
 
@@ -84,20 +83,24 @@ def test_commitments_are_in_the_order_of_their_times(harness: Harness, worker: S
 
 def test_a_beacon_cannot_be_undone(tmp_path: Path) -> None:
     """A process that read the phases before the value was mixed in cannot commit to them; one that reads them later has the value."""
-    with Harness(tmp_path, clock=ManualClock(datetime.now(UTC))) as harness, harness.worker() as worker:
+    now = datetime.now(UTC)
+    changes = {"fairness": {"beacon": f"Lotto@{(now + timedelta(seconds=30)).isoformat()}"}}
+    with Harness(tmp_path, clock=ManualClock(now), changes=changes) as harness, harness.worker() as worker:
         worker.drive()
         configuration = load(harness.path)
         secret, before = read_secret(configuration), read_phases(configuration)
-        done = harness.command(*BEACON)
-        assert done.returncode == 0, done.stderr
-        with worker.store.read() as tx:
+        values = {name: {"value": "3 14 15 26 35 49"} for name in before}
+        worker.clock.advance(40)
+        with worker.store.write() as tx:
+            commitments.mix_in(tx, secret, values, reason="drawn", now=worker.clock.now())
             committed = len(tx.commitments())
         with worker.store.write() as tx, pytest.raises(OrganizerError) as error:
             commitments.begin(tx, secret, before.values(), now=worker.clock.now())
         assert error.value.code == "secret.edited"
         with worker.store.write() as tx:
-            mixed = read_phases(configuration, public_value(tx.public_commitments(), "dev"))
-            commitments.begin(tx, secret, mixed.values(), now=worker.clock.now())
+            entries = tx.public_commitments()
+            mixed = [read_phase(configuration, name, secret, public_value(entries, name)) for name in before]
+            commitments.begin(tx, secret, mixed, now=worker.clock.now())
             assert len(tx.commitments()) == committed
         harness.submit("A", embeddings(1))
         worker.restart()

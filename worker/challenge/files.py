@@ -67,12 +67,10 @@ def read_phase(
     return PhaseSetup(record=record, key=key, files=files)
 
 
-def read_phases(configuration: Configuration, beacon: str | None = None) -> dict[str, PhaseSetup]:
+def read_phases(configuration: Configuration) -> dict[str, PhaseSetup]:
     """Read all phases, in the order of the configuration, as :func:`read_phase` does."""
     secret = read_secret(configuration)
-    return {
-        codename: read_phase(configuration, codename, secret, beacon) for codename in configuration.phases
-    }
+    return {codename: read_phase(configuration, codename, secret) for codename in configuration.phases}
 
 
 def rules_of(configuration: Configuration, codename: str) -> PhaseRules:

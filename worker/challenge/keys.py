@@ -23,12 +23,9 @@ def mixed_key(key: bytes, beacon: str | None) -> bytes:
 
 
 def public_value(entries: Iterable[Mapping[str, Any]], codename: str) -> str | None:
-    """Return the public value that is mixed into a phase's key according to the public commitments; None if there is none.
-
-    It is the value that was drawn for this phase or, if there is none, the value that was mixed in for all phases. The newest counts.
-    """
+    """Return the public value that was drawn for a phase and is mixed into its key, by the public commitments; the newest counts."""
     found: str | None = None
     for entry in entries:
-        drawn = (entry.get("drawn") or {}).get(codename)
-        found = entry.get("beacon") or found if drawn is None else str(drawn["value"])
+        if codename in entry["drawn"]:
+            found = str(entry["drawn"][codename]["value"])
     return found

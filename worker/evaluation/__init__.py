@@ -5,9 +5,8 @@ __all__ = [
     "answers",
     "corrections",
     "evaluate_child",
-    "filling",
-    "keeping",
     "matrix",
     "shown_values",
     "stage",
+    "stored",
 ]

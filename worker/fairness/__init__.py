@@ -11,7 +11,6 @@ __all__ = [
     "ladder",
     "manifests",
     "membership",
-    "mixing",
     "parts",
     "pseudonyms",
     "published_format",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from importlib.metadata import version
 from typing import Any
 
 from scoring.errors import InfrastructureError, OrganizerError
+from scoring.randomness import secret_commitment
 from worker.challenge.keys import public_value, split_key
-from worker.challenge.setups import PhaseSetup, has_scores, put_on_record
+from worker.challenge.setups import PhaseSetup, has_scores, open_phase, put_on_record
 from worker.fairness.draws import alert_key
 from worker.fairness.manifests import announced_protocol, commitment_of, covers, opening, phase_manifest
 from worker.fairness.published_format import FORMAT
@@ -29,7 +31,6 @@ def commit(
     *,
     reason: str,
     now: datetime,
-    beacon: str | None = None,
     draws: Mapping[str, Mapping[str, Any]] | None = None,
     drawn: Mapping[str, Mapping[str, Any]] | None = None,
     new_key: bool = False,
@@ -43,7 +44,6 @@ def commit(
         fresh: Phases to commit to by their current records; for all others the earlier commitment is repeated.
         reason: Why, in public.
         now: The time, in public.
-        beacon: A public value that is mixed into the splits of all phases from now on.
         draws: Phase to the value that will be mixed into its splits, see :func:`worker.fairness.draws.name`.
         drawn: Phase to the value that was named for it and is mixed in from now on.
         new_key: Whether a new key signs from now on. The old key signs it as its last signature.
@@ -53,7 +53,7 @@ def commit(
         OrganizerError: If the phases were read without a beacon that was mixed in meanwhile, or with another secret.
     """
     entries = tx.commitments()
-    values = [*(entry for entry, _ in entries), {"beacon": beacon, "drawn": drawn}]
+    values = [*(entry for entry, _ in entries), {"drawn": drawn or {}}]
     manifests = _manifests(tx)
     for setup in fresh:
         if setup.key != split_key(secret, setup.codename, public_value(values, setup.codename)):
@@ -71,7 +71,6 @@ def commit(
         "made_at": tx.attestation_time(now).isoformat(timespec="seconds"),
         "reason": reason,
         "commitment": commitment_of(opened),
-        "beacon": beacon,
         "draws": dict(draws or {}),
         "drawn": dict(drawn or {}),
         "publish_files": publish_files or entries[-1][0]["publish_files"],
@@ -157,6 +156,44 @@ def commit_again(
     fresh = _record(tx, read, now=now)
     draws = _draws(tx, fresh, draw, now)
     return commit(tx, secret, fresh, reason=reason, now=now, draws=draws, publish_files=publish_files)
+
+
+def mix_in(
+    tx: Transaction,
+    secret: bytes,
+    drawn: Mapping[str, Mapping[str, Any]],
+    *,
+    reason: str,
+    now: datetime,
+) -> dict[str, Any]:
+    """Mix the drawn values into the splits of phases, record these phases again, and commit to them.
+
+    Args:
+        tx: The transaction.
+        secret: The challenge's secret.
+        drawn: Phase to value, with drand's round and signature if it has them.
+        reason: Why, in public.
+        now: The time.
+
+    Raises:
+        OrganizerError: If something was scored in such a phase already, or the secret is not the one that was committed to before the value
+            was known.
+    """
+    setups = []
+    for codename, found in drawn.items():
+        if has_scores(tx, codename):
+            raise OrganizerError(
+                f"Submissions were already scored in phase {codename}. A public value would change its splits.",
+                cure="Do nothing. The splits of this phase stay as they are.",
+                code="beacon.too_late",
+            )
+        record = open_phase(tx, codename, secret).record
+        key = split_key(secret, codename, str(found["value"]))
+        protocol = replace(record.protocol, secret_commitment=secret_commitment(key))
+        setup = PhaseSetup(record=replace(record, protocol=protocol), key=key)
+        put_on_record(tx, setup.record, files=tx.record_files(record.hash), now=now)
+        setups.append(setup)
+    return commit(tx, secret, setups, reason=reason, now=now, drawn=drawn)
 
 
 def _draws(

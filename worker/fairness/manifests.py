@@ -77,11 +77,3 @@ def covers(manifest: Mapping[str, Any] | None, record: PhaseRecord) -> bool:
         return False
     versions = {task["identifier"]: task["version"] for task in manifest["tasks"]}
     return record.scores_as(manifest["protocol_hash"], versions)
-
-
-def committed_epsilon(manifests: Iterable[Mapping[str, Any] | None], protocol_hash: str) -> float | None:
-    """Return the epsilon of the protocol with a given hash, from the manifest that commits to it; None if there is none."""
-    for manifest in manifests:
-        if manifest is not None and manifest["protocol_hash"] == protocol_hash:
-            return float(manifest["protocol"]["recipe"]["epsilon"])
-    return None

@@ -1,15 +1,12 @@
-"""Commitments on command: to the present secret and tasks, or to splits into which a public value was mixed."""
+"""Commitments on command: to the present secret and tasks, or to splits into which the announced value was mixed."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any
 
 from scoring.errors import OrganizerError
-from worker.challenge.files import read_phases, read_secret
-from worker.challenge.setups import put_on_record
-from worker.fairness import commitments, draws, mixing
-from worker.fairness.draws import Draw
+from worker.challenge.files import read_secret
+from worker.fairness import commitments, draws
 from worker.fairness.hashing import digest
 from worker.fairness.recording import has_begun, name_draw
 from worker.organizer.session import OrganizerSession
@@ -22,13 +19,12 @@ def commit(session: OrganizerSession, *, reason: str, beacon: str | None) -> dic
     Args:
         session: The challenge.
         reason: Why, in public.
-        beacon: A public value to mix into the splits, if any; it is then given as the reason.
+        beacon: The public value that was named for phases, to mix it into their splits; it is then given as the reason.
 
     Raises:
-        OrganizerError: If there is a beacon, and something was scored already, or the moment of the named value has not come yet, or the
-            worker itself fetches the value.
+        OrganizerError: If there is a beacon that no phase waits for, or whose moment has not come yet.
     """
-    public = _commit_again(session, reason) if beacon is None else _commit_with_beacon(session, beacon)
+    public = _commit_again(session, reason) if beacon is None else _mix_in(session, beacon)
     with session.store.write() as tx:
         _publish(tx, session, "committed", public)
     return public
@@ -85,39 +81,16 @@ def _commit_again(session: OrganizerSession, reason: str) -> dict[str, Any]:
         )
 
 
-def _commit_with_beacon(session: OrganizerSession, beacon: str) -> dict[str, Any]:
-    with session.store.read() as tx:
-        awaited = draws.waiting(tx.public_commitments())
-    if awaited:
-        return _mix_in(session, beacon, awaited.values())
-    secret = read_secret(session.configuration)
-    phases = session.phases()
-    mixed = read_phases(session.configuration, beacon).values()
-    with session.store.write() as tx:
-        if any(tx.has_cells(name) for name in phases):
-            raise OrganizerError(
-                "Submissions were already scored. A beacon would change their splits.",
-                cure="Do nothing. The splits stay as they are.",
-                code="commit.too_late",
-            )
-        rule = session.configuration.fairness.publish_files
-        commitments.begin(tx, secret, phases.values(), now=session.now, publish_files=rule)
-        for setup in mixed:
-            put_on_record(tx, setup.record, files=setup.files, now=session.now)
-        reason = "a beacon was mixed in"
-        return commitments.commit(tx, secret, mixed, reason=reason, now=session.now, beacon=beacon)
-
-
-def _mix_in(session: OrganizerSession, value: str, awaited: Collection[Draw]) -> dict[str, Any]:
+def _mix_in(session: OrganizerSession, value: str) -> dict[str, Any]:
     """Mix in the value that was named for phases, if its moment has come."""
+    with session.store.read() as tx:
+        awaited = draws.waiting(tx.public_commitments()).values()
     named = [draw for draw in awaited if draw.chain is None]
     if not named:
         raise OrganizerError(
-            "The worker reads the public value itself: "
-            + "; ".join(f"{draw.source}, round {draw.round}, for phase {draw.phase}" for draw in awaited)
-            + ".",
-            cure="Do nothing. `neuco-worker status` shows when the value is due.",
-            code="commit.drawn",
+            "No phase waits for a public value that you enter.",
+            cure="Do nothing. `neuco-worker status` shows which values the worker itself waits for.",
+            code="commit.not_awaited",
         )
     latest = max(draw.at for draw in named)
     if latest > session.now:
@@ -130,4 +103,4 @@ def _mix_in(session: OrganizerSession, value: str, awaited: Collection[Draw]) ->
     reason = f"the value of {named[0].source} was mixed in"
     with session.store.write() as tx:
         secret = read_secret(session.configuration)
-        return mixing.mix_in(tx, secret, drawn, reason=reason, now=session.now)
+        return commitments.mix_in(tx, secret, drawn, reason=reason, now=session.now)

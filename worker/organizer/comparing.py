@@ -15,7 +15,7 @@ from leaderboard.report import similarities_of_rows
 from scoring.inputs.embeddings import Embeddings
 from worker.challenge.files import read_secret
 from worker.challenge.setups import PhaseSetup, open_phase
-from worker.evaluation.keeping import KeepContent
+from worker.evaluation.stored import KeepContent
 from worker.organizer.rescoring import perform
 from worker.organizer.session import OrganizerSession
 from worker.runtime.files import RESCORING

@@ -16,7 +16,7 @@ from scoring.errors import NeucoError, ParticipantError
 from scoring.inputs.embeddings import canonical_bytes
 from worker.challenge.files import read_secret
 from worker.challenge.setups import PhaseSetup, open_phase
-from worker.evaluation.keeping import KeepContent
+from worker.evaluation.stored import KeepContent
 from worker.fairness import disclosure
 from worker.organizer.board_by_hand import publish_now
 from worker.organizer.rescoring import perform

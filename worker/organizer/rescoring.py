@@ -18,8 +18,8 @@ from scoring.printable import count_of, name_some
 from worker.challenge.files import read_secret
 from worker.challenge.setups import PhaseSetup, put_on_record, read_record
 from worker.evaluation.corrections import correct
-from worker.evaluation.filling import FillRow, IncompleteRow, RowOverLimit
 from worker.evaluation.matrix import missing_tasks, row_mean_q
+from worker.evaluation.stored import FillRow, IncompleteRow, RowOverLimit
 from worker.fairness import commitments
 from worker.fairness.membership import taken_off
 from worker.fairness.register import register, submission_facts

@@ -12,7 +12,8 @@ from scoring.errors import OrganizerError
 from worker.challenge.context import Context
 from worker.challenge.files import read_secret
 from worker.evalai import Retry
-from worker.fairness import draws, mixing
+from worker.fairness import draws
+from worker.fairness.commitments import commit
 from worker.fairness.draws import Draw
 from worker.publishing.rounds import FetchRound, drand_session
 from worker.runtime import Runner
@@ -115,11 +116,11 @@ class BeaconFetcher:
             return False
         secret = read_secret(configuration)
         with self._context.store.write() as tx:
-            mixing.name_again(
+            commit(
                 tx,
                 secret,
-                [one.phase for one in together],
-                draw,
+                (),
+                draws=dict.fromkeys((one.phase for one in together), draw),
                 reason=f"the commitment before was not published before round {together[0].round} was made",
                 now=now,
             )

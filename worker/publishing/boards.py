@@ -12,7 +12,7 @@ from leaderboard.git import Publisher
 from leaderboard.ranking import board as boards
 from leaderboard.ranking import waiting_teams
 from scoring.engines.choice import SAME_SCORES
-from scoring.errors import InfrastructureError, NeucoError
+from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
 from worker.challenge.files import rules_of
@@ -24,11 +24,13 @@ from worker.fairness import commitments, id_lists, receipts
 from worker.fairness.pseudonyms import FACT
 from worker.fairness.register import register
 from worker.fairness.signing import Signer, signer
-from worker.publishing.act import PublishAct
 from worker.publishing.board_history import BoardHistory
 from worker.publishing.last_push import last_commit
 from worker.publishing.snapshots import methods, snapshot
+from worker.runtime import Act, Result
 from worker.state import LOG_UNSEEN, REVEALED, PhaseRow, State, SubmissionRow, Transaction
+
+VAIN_TRIES = 3  # after which the organizer is told
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,6 +253,27 @@ def make_site(configuration: Configuration, phases: tuple[PhaseSite, ...], *, co
         repository=web_address(configuration.leaderboard.repository) or "",
         committed=committed,
     )
+
+
+class PublishAct(Act[Publisher, Result]):
+    """An act of a publish cycle.
+
+    Args:
+        context: The worker's surroundings.
+        generation: The cycle's number, for callers that wait for it.
+        tries: How many cycles in a row failed before this one.
+    """
+
+    def __init__(self, context: Context, generation: int, *, tries: int) -> None:
+        self._context = context
+        self._generation = generation
+        self._tries = tries
+
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Tell callers that wait for the cycle and, if failures go on, the organizer; the cycle is made again."""
+        tx.fail_publish(self._generation, error)
+        if isinstance(error, OrganizerError) or self._tries + 1 >= VAIN_TRIES:
+            self._context.report(tx, "leaderboard.push", error, now=now)
 
 
 class MakeBoards(PublishAct[PendingBoards]):

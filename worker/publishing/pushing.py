@@ -14,9 +14,8 @@ from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
 from worker.fairness import commitments, receipts, seal, succession
 from worker.publishing import changes
-from worker.publishing.act import PublishAct
 from worker.publishing.beacon import record_commitments
-from worker.publishing.boards import PendingBoards
+from worker.publishing.boards import PendingBoards, PublishAct
 from worker.publishing.changes import HISTORY
 from worker.publishing.contents import push_contents
 from worker.publishing.last_push import record_commit

@@ -14,7 +14,7 @@ import urllib3
 from scoring.errors import InfrastructureError, NeucoError
 from worker.challenge.context import Context
 from worker.challenge.files import read_secret
-from worker.fairness import draws, mixing
+from worker.fairness import commitments, draws
 from worker.fairness.drand import Chain, is_signed, value_of
 from worker.fairness.draws import Draw
 from worker.runtime import Act
@@ -68,7 +68,7 @@ class FetchRound(Act[requests.Session, str]):
         phases = [name for name in self._awaited if open_ones.get(name) == self._awaited[name]]
         if not phases:
             return
-        mixing.mix_in(
+        commitments.mix_in(
             tx,
             read_secret(self._context.configuration),
             dict.fromkeys(phases, found),

@@ -8,7 +8,7 @@ from worker.challenge.files import rules_of
 from worker.challenge.records import PhaseRules
 from worker.challenge.setups import read_record
 from worker.evaluation.shown_values import counting
-from worker.fairness import manifests, membership
+from worker.fairness import membership
 from worker.fairness.pseudonyms import pseudonyms
 from worker.fairness.register import submission_facts
 from worker.state import COUNTED, State, Transaction
@@ -19,14 +19,13 @@ def snapshot(tx: Transaction, configuration: Configuration, codename: str) -> Ph
 
     Tasks, protocol and rules are those of the phase's record, so that a rescore changes the board and the answers at the same moment.
     """
-    record = tx.phase_record(codename)
-    tasks = {} if record is None else record.tasks
-    matrix = {} if record is None else tx.matrix(record.protocol_hash)
+    record = read_record(tx, codename)
+    tasks = {} if record is None else record.versions
+    matrix = {} if record is None else tx.matrix(record.protocol.hash)
     rules, epsilon = rules_and_epsilon(tx, configuration, codename)
     eligible = _eligible_teams(tx, rules.eligible_if_scored_in)
     entries, row_sets, removed = [], {}, pseudonyms(tx)
-    recorded = read_record(tx, codename)
-    climbed = None if recorded is None else counting(tx, recorded)
+    climbed = None if record is None else counting(tx, record)
     for row in tx.submissions(COUNTED | {State.SCORED}, phase=codename):
         cells = matrix.get(row.content_hash or "", {})
         scored = {task: cells[task, version] for task, version in tasks.items() if (task, version) in cells}
@@ -77,10 +76,7 @@ def rules_and_epsilon(
     """Return a phase's rules and its epsilon; those of the configuration until the phase is recorded."""
     record = read_record(tx, codename)
     if record is None:
-        row = tx.phase_record(codename)
-        committed = (private["manifests"].get(codename) for _, private in tx.commitments())
-        epsilon = None if row is None else manifests.committed_epsilon(committed, row.protocol_hash)
-        return rules_of(configuration, codename), epsilon or configuration.scoring.epsilon
+        return rules_of(configuration, codename), configuration.scoring.epsilon
     return record.rules, record.protocol.recipe.epsilon
 
 

@@ -17,9 +17,8 @@ from worker.challenge.context import Context
 from worker.evalai import Retry
 from worker.fairness import receipts
 from worker.fairness.register import register
-from worker.publishing.act import PublishAct
 from worker.publishing.board_history import BoardHistory
-from worker.publishing.boards import MakeBoards, PendingBoards
+from worker.publishing.boards import MakeBoards, PendingBoards, PublishAct
 from worker.publishing.pushing import PushBoard, publisher_settings
 from worker.runtime import Job, Runner
 from worker.state import LOG_UNSEEN, State, Transaction

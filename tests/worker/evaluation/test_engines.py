@@ -93,10 +93,9 @@ def test_a_challenge_that_changes_its_engine_is_warned(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("records", "expected"),
     [
-        ([{}], TOLERANCE),
         ([{"engines": ()}], TOLERANCE),
         ([{"engines": ("torch",)}], OTHER_ENGINE),
-        ([{}, {"engines": ("torch",)}], OTHER_ENGINE),
+        ([{"engines": ()}, {"engines": ("torch",)}], OTHER_ENGINE),
     ],
 )
 def test_only_another_engine_gets_a_larger_tolerance(

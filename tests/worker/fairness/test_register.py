@@ -7,8 +7,7 @@ from datetime import datetime
 
 from leaderboard.ranking import board as boards
 from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
-from worker.fairness import events, receipts, seal
-from worker.fairness.signing import is_signed
+from worker.fairness import events, seal
 from worker.fairness.verify.replay import Register
 from worker.state import Transaction
 
@@ -83,44 +82,6 @@ def test_nothing_is_registered_twice(harness: Harness, worker: StepWorker) -> No
     with worker.store.read() as tx:
         entries = {event.fields["entry"] for event in tx.events() if event.kind != events.PHASE}
     assert len(entries) == 1
-
-
-def test_the_log_holds_every_event_and_a_receipt_finds_its_own(harness: Harness, worker: StepWorker) -> None:
-    """Batches are chained and signed and look alike; the batch after the one that a receipt names has its score."""
-    harness.configure({"leaderboard": {"receipts_every": 30}})
-    worker.reload()
-    pk = harness.submit("A", embeddings(1))
-    worker.drive()
-    worker.wait(90)
-    told = harness.stdout(pk)
-    receipt = told["receipt"]
-    lines = [json.loads(line) for line in git(harness.board, "show", "main:receipts.jsonl").splitlines()]
-    entries = json.loads(git(harness.board, "show", "main:commitment.json"))
-    key = entries[-1]["key"]
-    previous = receipts.GENESIS
-    for line in lines:
-        body = {name: value for name, value in line.items() if name not in ("head", "signature")}
-        assert line["previous"] == previous
-        assert line["head"] == receipts.chained(previous, body)
-        assert is_signed(key, receipts.BATCH, line["head"], line["signature"])
-        assert len(line["entries"]) == receipts.SMALLEST_BATCH
-        previous = line["head"]
-    assert receipt["commitment"] in lines[receipt["batch"]]["entries"]
-    assert receipts.is_genuine(receipt)
-    assert not receipts.is_genuine({**receipt, "q_mean": receipt["q_mean"] + 1})
-    assert (receipt["submission"], receipt["q_mean"]) == (pk, told["q_mean"])
-    with worker.store.read() as tx:
-        assert tx.open_events() == []
-        score = next(event for event in tx.events() if event.commitment == receipt["commitment"])
-        fillers = tx.fillers()
-        registered = {event.commitment for event in tx.events()}
-    assert events.commitment_of(score.fields, bytes.fromhex(receipt["nonce"])) == receipt["commitment"]
-    for line in lines:
-        filling = {
-            receipts.filler(bytes.fromhex(fillers[line["sequence"]]), n)
-            for n in range(receipts.SMALLEST_BATCH)
-        }
-        assert set(line["entries"]) <= registered | filling
 
 
 def test_a_push_is_sealed(harness: Harness, worker: StepWorker) -> None:

@@ -368,21 +368,3 @@ def test_a_running_worker_takes_up_what_nothing_was_scored_on(tmp_path: Path) ->
             assert [public["reason"] for public, _ in tx.commitments()][1:] == ["a task more"]
         assert harness.status(pk) == "finished"
         assert worker.alerts() == set()
-
-
-def test_a_running_worker_takes_up_a_beacon(tmp_path: Path) -> None:
-    """No restart is needed, and nothing is scored on splits without the beacon."""
-    with Harness(tmp_path, clock=ManualClock()) as harness, harness.worker() as worker:
-        worker.drive()
-        before = worker.daemon.context.phases["dev"].protocol.hash
-        done = harness.command("challenge", "commit", "--beacon", "2026-12-01 drand 4821937")
-        assert done.returncode == 0, done.stderr
-        harness.submit("A", embeddings(0))
-        worker.drive()
-        assert worker.daemon.context.phases["dev"].protocol.hash != before
-        with worker.store.read() as tx:
-            assert tx.commitments()[-1][0]["reason"] == "a beacon was mixed in"
-            assert {cell.protocol_hash for cell in tx.all_cells()} == {
-                worker.daemon.context.phases["dev"].protocol.hash
-            }
-        assert worker.alerts() == set()

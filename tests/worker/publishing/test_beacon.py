@@ -16,7 +16,7 @@ from tests.leaderboard.harness.git_server import git
 from tests.worker.harness.drand import drawing
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import SECRET, Harness, StepWorker
-from worker.fairness import mixing
+from worker.fairness import commitments
 from worker.fairness.drand import is_signed, value_of
 from worker.fairness.draws import AWAITED
 from worker.fairness.verify import Worth, verdicts
@@ -95,11 +95,11 @@ def test_a_round_committed_to_too_late_is_replaced(tmp_path: Path) -> None:
                 steps.drive(lambda: steps.states().get(pk) == "published")
             finally:
                 steps.stop()
-        named, renamed, *more = [entry for entry in published(harness) if "draws" in entry]
+        named, renamed, *more = [entry for entry in published(harness) if entry["draws"]]
         assert not more
         assert renamed["draws"]["dev"]["round"] > named["draws"]["dev"]["round"]
         assert "was not published before round" in renamed["reason"]
-        [drawn] = [entry for entry in published(harness) if "drawn" in entry]
+        [drawn] = [entry for entry in published(harness) if entry["drawn"]]
         assert drawn["drawn"]["dev"]["round"] == renamed["draws"]["dev"]["round"]
 
 
@@ -177,9 +177,9 @@ def test_the_worker_mixes_nothing_in_under_another_secret(tmp_path: Path) -> Non
         secret = bytes.fromhex(SECRET)
         found = {"dev": {"value": "3 14 15 92 65 35"}}
         with steps.store.write() as tx, pytest.raises(OrganizerError) as refused:
-            mixing.mix_in(tx, bytes(reversed(secret + b"x"))[:32], found, reason="", now=clock.now())
+            commitments.mix_in(tx, bytes(reversed(secret + b"x"))[:32], found, reason="", now=clock.now())
         assert refused.value.code == "secret.changed"
         with steps.store.write() as tx:
-            mixing.mix_in(tx, secret, found, reason="", now=clock.now())
+            commitments.mix_in(tx, secret, found, reason="", now=clock.now())
             alerts = {alert.key for alert in tx.alerts() if alert.code == AWAITED}
         assert alerts == {"beacon.awaited:eval"}

@@ -13,8 +13,8 @@ from typing import Any
 from scoring.printable import count_of
 from worker.fairness import receipts
 from worker.fairness.verify import facts, ledger, opening, plausible, registered, signed, standings, timeline
-from worker.fairness.verify.beliefs import beliefs
 from worker.fairness.verify.decisions import decisions
+from worker.fairness.verify.drawn import drawn
 from worker.fairness.verify.pages import page_verdicts
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.replay import Register
@@ -41,6 +41,7 @@ _ALONE: Mapping[str, Callable[[RevealedPhase], Verdict | None]] = {
     "facts": facts.belong,
     "unscored": facts.unscored,
     "private": registered.private,
+    "beacon": drawn,
 }
 """The checks of a revealed phase by itself, in the order of what was promised."""
 _WITH_OTHERS: Mapping[str, Callable[[RevealedPhase, Mapping[str, Register]], Verdict]] = {
@@ -58,7 +59,7 @@ def verdicts(repository: PublicRepository) -> Iterator[Verdict]:
         yield contradicted("commitment", "There is no commitment.json: the organizers committed to nothing.")
         return
     yield opening.sequence(entries)
-    if (order := ledger.order(repository, entries)) is not None:
+    if (order := ledger.order(repository)) is not None:
         yield order
     chain = list(repository.lines(receipts.PATH))
     yield ledger.log(chain)
@@ -95,7 +96,26 @@ def _of_phase(phase: RevealedPhase, revealed: Mapping[str, RevealedPhase]) -> It
         if found is not None:
             yield found
     with suppress(*UNREADABLE):  # which was reported already
-        yield from beliefs(phase)
+        yield from _beliefs(phase)
+
+
+def _beliefs(phase: RevealedPhase) -> Iterator[Verdict]:
+    """Yield what must be trusted about a revealed phase."""
+    for team, pseudonym in phase.pseudonyms.items():
+        yield phase.believed(
+            "names",
+            f"“{pseudonym}” is the pseudonym of team number {team}, whose name was removed. Its former name, in older"
+            " lines of the history, is taken on trust. Its submissions, scores and ranks are checked like all others",
+        )
+    yield phase.believed(
+        "evalai",
+        "what only EvalAI knows is taken on trust: who sent each submission and when, whether it was public, and"
+        " whether one is missing from the register. Each team can see its own submissions at EvalAI",
+    )
+    if len(phase.boards) > 1:
+        yield phase.believed(
+            "groups", "the tie groups, intervals and movements of all boards but the last are taken on trust"
+        )
 
 
 def _nothing_left_out(

@@ -7,12 +7,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from leaderboard import Entry, PhaseSnapshot
+from leaderboard import Entry, PhaseSnapshot, Selection, Standing
 from leaderboard.ranking import counted, row_key
+from leaderboard.rendering import Row, public_rows
 from worker.challenge.records import PhaseRules
 from worker.fairness import membership
 from worker.fairness.verify.decisions import without_hiding
-from worker.fairness.verify.places import at, final_row, place
 from worker.fairness.verify.replay import Register
 from worker.fairness.verify.revealed import RevealedPhase
 from worker.fairness.verify.verdict import Verdict
@@ -57,8 +57,8 @@ def _counting(phase: RevealedPhase, entry: str, check: str, others: Mapping[str,
     facts = register.submissions[entry].events[-1]
     shown: dict[str, Any] = {"submission": int(facts["submission"]), "team": str(facts["team"])}
     who = f"submission {shown['submission']} of team {shown['team']}"
-    if final_row(phase, facts["submission"]) is not None:
-        return place(phase, shown, check)
+    if _final_row(phase, facts["submission"]) is not None:
+        return _place(phase, shown, check)
     rules = register.rules(register.end)
     if rules is None:
         return phase.contradicted(check, f"{who} is not on the final board: no rules are registered")
@@ -96,10 +96,10 @@ def _late(phase: RevealedPhase, entry: str, shown: Mapping[str, Any], check: str
     decided = (one["at"] for one in register.decisions.events if one["frozen_at"] == closed)
     answered = next((one["at"] for one in register.submissions[entry].events if one["answered"]), None)
     if closed is None or answered is None or datetime.fromisoformat(answered) <= closed_at:
-        return place(phase, shown, check)
+        return _place(phase, shown, check)
     decided_at = datetime.fromisoformat(next(decided))
     if decided_at - closed_at > SLACK and datetime.fromisoformat(answered) < decided_at:
-        return place(phase, shown, check)
+        return _place(phase, shown, check)
     who = f"submission {shown['submission']} of team {shown['team']}"
     told = f"{who} is on no board: the board was closed on {closed[:16]}, and the submission was answered on {answered[:16]}"
     if register.scores[entry].moments[0] > closed_at:
@@ -115,9 +115,9 @@ def _by_selection(
     rows = {row_key(one.entry): one.entry.submission for one in counted(snapshot)}
     counts = rows.get(row_key(ours))
     if counts is not None and counts != ours.submission:
-        row = final_row(phase, counts)
+        row = _final_row(phase, counts)
         if row is not None:
-            told = f"submission {counts} of the same team counts {at(row)}"
+            told = f"submission {counts} of the same team counts {_at(row)}"
             return phase.consistent(
                 check, f"{who} does not count: {told}; by the rules, the {rule} one counts"
             )
@@ -125,13 +125,13 @@ def _by_selection(
         return phase.contradicted(check, f"{who} does not count: {told}")
     standing = phase.boards[-1].standings if phase.boards else ()
     for other in standing:
-        row = final_row(phase, other.submission)
+        row = _final_row(phase, other.submission)
         if row is not None and other.key == row_key(ours):
-            told = f"submission {other.submission} of the same team counts {at(row)}"
+            told = f"submission {other.submission} of the same team counts {_at(row)}"
             return phase.contradicted(
                 check, f"{who} does not count: {told}; by the rules, the {rule} one should"
             )
-    return place(phase, shown, check)
+    return _place(phase, shown, check)
 
 
 def _entry(snapshot: PhaseSnapshot, submission: int) -> Entry | None:
@@ -164,3 +164,66 @@ def _effect(phase: RevealedPhase, facts: membership.Facts, others: Mapping[str, 
         if row.submission == facts["submission"]:
             return f"; without that rule it would be at rank {row.rank} with mean Q {row.q_mean:.3f}"
     return ""
+
+
+def _place(phase: RevealedPhase, entry: Mapping[str, Any], check: str) -> Verdict:
+    """Return the verdict whether a revealed entry counts on the final board and, if not, why."""
+    submission = int(entry["submission"])
+    who = f"submission {submission} of team {entry['team']}"
+    if not phase.boards:
+        return phase.contradicted(check, f"{who} is on no board: no board was revealed")
+    rows = public_rows(phase.boards[-1], phase.rules)
+    for row in rows:
+        if row.submission == submission:
+            return phase.consistent(check, f"{who} counts on the final board {_at(row)}")
+    stood = [
+        (number, standing)
+        for number, board in enumerate(phase.boards, 1)
+        for standing in board.standings
+        if standing.submission == submission
+    ]
+    if not stood:
+        return phase.contradicted(check, f"{who} was revealed but was never on a board")
+    number, standing = stood[-1]
+    for row in rows:
+        if row.key == standing.key:
+            return _replaced(phase, who, standing, row, check)
+    since = phase.boards[number].made_at.isoformat(timespec="seconds")
+    hidden = entry["team"] in phase.rules.hidden_teams
+    reason = "by then, the rules hid this team" if hidden else "nothing published says why"
+    return phase.contradicted(
+        check,
+        f"{who} is not on the final board: it was at rank {standing.rank} until board {number}, and was removed"
+        f" at {since}; {reason}",
+    )
+
+
+def _replaced(phase: RevealedPhase, who: str, standing: Standing, row: Row, check: str) -> Verdict:
+    """Return the verdict whether the rules explain that another submission of a team counts."""
+    rules = phase.rules
+    other = next(one for one in phase.boards[-1].standings if one.submission == row.submission)
+    chosen = rules.chosen.get(standing.team_key)
+    if rules.selection in (Selection.BEST, Selection.LADDER):
+        explained = other.q_mean >= standing.q_mean
+    elif rules.selection is Selection.CHOSEN and chosen is not None:
+        explained = other.submission == chosen
+    else:
+        explained = other.submission > standing.submission
+    told = f"{who} does not count: submission {row.submission} of the same team counts {_at(row)}"
+    if explained:
+        return phase.consistent(check, f"{told}; by the rules, the {rules.selection.value} one counts")
+    return phase.contradicted(check, f"{told}; by the rules, the {rules.selection.value} one should")
+
+
+def _final_row(phase: RevealedPhase, submission: int) -> Row | None:
+    """Return the row of a submission on the final board, if it has one."""
+    rows = public_rows(phase.boards[-1], phase.rules) if phase.boards else ()
+    return next((row for row in rows if row.submission == submission), None)
+
+
+def _at(row: Row) -> str:
+    """Describe the rank of a row."""
+    if row.rank is not None:
+        return f"at rank {row.rank} with mean Q {row.q_text}"
+    why = "as a baseline" if row.baseline else "out of competition"
+    return f"without a rank ({why}) with mean Q {row.q_text}"

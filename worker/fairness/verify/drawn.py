@@ -59,26 +59,15 @@ def drawn(phase: RevealedPhase) -> Verdict:
             f"the value that commitment {open_one[0].sequence} announced was never mixed into its splits",
         )
     if not told:
-        return _undrawn(phase)
-    for one in told:
-        if (lie := _lie(phase, one)) is not None:
-            return phase.contradicted(CHECK, lie)
-    return _judged(phase, told[-1], times=len(told) + missed)
-
-
-def _undrawn(phase: RevealedPhase) -> Verdict:
-    beacon = phase.latest.beacon
-    if beacon is None:
         return phase.believed(
             CHECK,
             "no public random value was mixed into its splits, so the organizers could have tried many and chosen some;"
             f" that they did not is taken on trust{_needed(phase)}",
         )
-    return phase.believed(
-        CHECK,
-        f"the value “{beacon}” was mixed into its splits without having been announced; that it is public, and was"
-        f" not chosen among many, is taken on trust{_needed(phase)}",
-    )
+    for one in told:
+        if (lie := _lie(phase, one)) is not None:
+            return phase.contradicted(CHECK, lie)
+    return _judged(phase, told[-1], times=len(told) + missed)
 
 
 def _needed(phase: RevealedPhase) -> str:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 
 from scoring.protocol import ids_hash
-from scoring.quality import mean_quality, quality, shown
+from scoring.quality import mean_quality, shown
 from worker.fairness import events, membership
 from worker.fairness.ladder import ShownValue, ladders
-from worker.fairness.verify.replay import History, Register
+from worker.fairness.verify.replay import History
 from worker.fairness.verify.revealed import RevealedPhase, label_rows
 from worker.fairness.verify.verdict import Verdict
 
@@ -91,50 +91,31 @@ def _before_the_rules(phase: RevealedPhase) -> Iterator[str]:
 
 
 def _shown(phase: RevealedPhase) -> Iterator[str]:
-    """Find shown values that do not follow from their scores."""
+    """Find shown values that do not follow from their scores, or from the Ladder or the withholding of values at their time."""
     register = phase.register
-    rules = [fields["rules"] for fields in register.decisions.events]
-    rounding = 0.5 * 10.0 ** -min(int(one["decimals"]) for one in rules) + 1e-9
-    for submission, records in phase.records.items():
-        for record in records:
-            if _follows_a_rule(register, datetime.fromisoformat(record["at"])):
-                continue
-            q_mean = mean_quality(list(phase.quality_of(record).values()))
-            if not _is_near(record["q_mean"], q_mean, rounding):
-                yield f"the mean Q that was posted for submission {submission} does not follow from its scores"
-
-
-def _is_near(told: float | None, q_mean: float, rounding: float) -> bool:
-    return told is not None and abs(q_mean - float(told)) <= rounding
-
-
-def _follows_a_rule(register: Register, moment: datetime) -> bool:
-    """Return whether rules other than rounding decided at a moment what participants were shown."""
-    rules = register.rules(moment)
-    return rules is not None and (rules.ladder_step is not None or register.withholds(moment))
-
-
-def _told(phase: RevealedPhase) -> Iterator[str]:
-    """Find answers that do not follow from the Ladder, or from the withholding of values, at their time."""
-    register = phase.register
+    rounding = 0.5 * 10.0 ** -min(int(one["rules"]["decimals"]) for one in register.decisions.events) + 1e-9
     for entry, history in register.scores.items():
         for moment, score in zip(history.moments, history.events, strict=True):
-            if not _follows_a_rule(register, moment):
-                continue
-            if not score["public_at_first"] and not register.withholds(moment):
+            rules, withheld = register.rules(moment), register.withholds(moment)
+            q_mean = mean_quality(list(phase.quality_of(score).values()))
+            if rules is None or (rules.ladder_step is None and not withheld):
+                follows = score["q_mean"] is not None and abs(score["q_mean"] - q_mean) <= rounding
+            elif not score["public_at_first"] and not withheld:
                 continue  # the ladder of private submissions is not fully open
-            expected = _expected(phase, entry, score, moment)
-            if expected is not None and (score["q_mean"], score["counts"]) != (
-                expected.value,
-                expected.counts,
-            ):
+            else:
+                expected = _expected(phase, entry, score, moment, q_mean)
+                told = score["q_mean"], score["counts"]
+                follows = expected is None or (expected.value, expected.counts) == told
+            if not follows:
                 yield (
-                    f"what was posted for submission {score['submission']} on {score['at'][:16]} does not follow from the rules"
-                    " at that time"
+                    f"what was posted for submission {score['submission']} on {score['at'][:16]} does not follow from its scores"
+                    " by the rules at that time"
                 )
 
 
-def _expected(phase: RevealedPhase, entry: str, score: events.Fields, moment: datetime) -> ShownValue | None:
+def _expected(
+    phase: RevealedPhase, entry: str, score: events.Fields, moment: datetime, q_mean: float
+) -> ShownValue | None:
     """Return the score that a submission should have been shown; None for one off the board, whose answer stayed as it was."""
     register = phase.register
     rules = register.rules(moment)
@@ -153,7 +134,6 @@ def _expected(phase: RevealedPhase, entry: str, score: events.Fields, moment: da
     facts = register.submissions[entry].at(moment)
     if facts is None or not (facts["own"] or facts["baseline"]):
         return None
-    q_mean = mean_quality([quality(cell["folds"], epsilon).q for cell in score["cells"].values()])
     return ShownValue(value=shown(q_mean, rules.decimals, rules.ladder_step))
 
 
@@ -178,7 +158,6 @@ _LOOKS: tuple[Callable[[RevealedPhase], Iterator[str]], ...] = (
     _scores,
     _before_the_rules,
     _shown,
-    _told,
     _rows,
 )
 

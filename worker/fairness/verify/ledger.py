@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import chain
@@ -92,31 +91,16 @@ def _named(paths: Sequence[str]) -> str:
     return name_some(paths) if paths else "no file"
 
 
-def order(repository: PublicRepository, entries: list[dict[str, Any]]) -> Verdict | None:
-    """Check that no board was pushed before a commitment with an earlier time; None if there is no history to check."""
+def order(repository: PublicRepository) -> Verdict | None:
+    """Check that no board was pushed before the first commitment; None if there is no history to check."""
     seen = repository.history
     if seen is None or not seen.whole:
         return None
-    boards = seen.growth.uncommitted.splitlines()
-    if not boards:
-        return consistent("order", "The first commitment was pushed before any board, or with the first one.")
-    try:
-        last = datetime.fromisoformat(json.loads(boards[-1])["made_at"])
-        says_older = datetime.fromisoformat(entries[0]["made_at"]) <= last
-    except UNREADABLE:
-        says_older = True
-    if says_older:
+    if number := len(seen.growth.uncommitted.splitlines()):
         return contradicted(
-            "order",
-            (
-                f"{count_of(len(boards), 'board was', 'boards were')} pushed before the first commitment, although the commitment"
-                " claims to be older."
-            ),
+            "order", f"{count_of(number, 'board was', 'boards were')} pushed before the first commitment."
         )
-    return believed(
-        "order",
-        f"{count_of(len(boards), 'board was', 'boards were')} pushed before there was a commitment, and can only be taken on trust.",
-    )
+    return consistent("order", "The first commitment was pushed before any board, or with the first one.")
 
 
 def log(lines: list[dict[str, Any]]) -> Verdict:

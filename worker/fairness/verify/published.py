@@ -17,7 +17,7 @@ from scoring.tasks import Task
 from worker.fairness import disclosure
 from worker.fairness.verify.plausible import tolerance
 from worker.fairness.verify.public import Contents, PublicRepository
-from worker.fairness.verify.recompute import current, difference, published_tasks
+from worker.fairness.verify.recompute import published_tasks, recomputed
 from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase, read_phase, revealed_phases
 from worker.fairness.verify.verdict import Verdict, Worth
 
@@ -135,13 +135,11 @@ def _computed(
         told = f"submission {file['submission']}"
         try:
             embeddings = _embeddings(phase, file, contents)
-            records = phase.records_of(file["content"])
-            ours = current(phase, records, plan.tasks)
+            ours, off = recomputed(phase, embeddings, plan.tasks, engine=engine, progress=progress)
             if not ours:
                 changed = "was scored on tasks that have since changed, and their labels are not published"
                 yield phase.believed(CHECK, f"{told} {changed}: its scores cannot be recomputed")
                 continue
-            off = difference(phase, embeddings, ours, plan.tasks, engine=engine, progress=progress)
         except _Unusable as error:
             say = phase.contradicted if error.is_lie else phase.believed
             yield say(CHECK, f"{told}: {error}")

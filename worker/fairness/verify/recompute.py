@@ -62,7 +62,7 @@ def submission_verdicts(
                 yield phase.believed(check, other)
             if records:
                 found += 1
-                yield _recomputed(phase, embeddings, records, engine=engine, progress=progress, check=check)
+                yield _recomputed(phase, embeddings, engine=engine, progress=progress, check=check)
         except ParticipantError as error:
             refused.append(error)
         except UNREADABLE as error:
@@ -95,7 +95,6 @@ def _other_entry(
 def _recomputed(
     phase: RevealedPhase,
     embeddings: Embeddings,
-    records: list[Mapping[str, Any]],
     *,
     engine: str,
     progress: Progress,
@@ -110,7 +109,10 @@ def _recomputed(
         tasks = published_tasks(phase)
     except NeucoError:
         return phase.contradicted(check, "the published labels cannot be read")
-    ours = current(phase, records, tasks)
+    of = len(tasks) * phase.protocol.folds
+    ours, worst = recomputed(
+        phase, embeddings, tasks, engine=engine, progress=lambda done: progress(done, of)
+    )
     if not ours:
         return phase.believed(
             check,
@@ -119,10 +121,6 @@ def _recomputed(
                 " cannot be recomputed"
             ),
         )
-    of = len(tasks) * phase.protocol.folds
-    worst = difference(
-        phase, embeddings, ours, tasks, engine=engine, progress=lambda done: progress(done, of)
-    )
     if worst > tolerance(*ours):
         return phase.contradicted(
             check, f"the published scores are not those of your file (off by {worst:.2g})"
@@ -137,42 +135,33 @@ def _recomputed(
     )
 
 
-def current(
-    phase: RevealedPhase, records: Sequence[Mapping[str, Any]], tasks: Sequence[Task]
-) -> list[Mapping[str, Any]]:
-    """Return the records of the published tasks and protocol."""
-    versions = {task.name: task.version for task in tasks}
-    return [
-        record
-        for record in records
-        if {task: cell["version"] for task, cell in record["cells"].items()} == versions
-        and record["protocol"] == phase.protocol.hash
-    ]
-
-
-def difference(
+def recomputed(
     phase: RevealedPhase,
     embeddings: Embeddings,
-    records: Sequence[Mapping[str, Any]],
     tasks: Sequence[Task],
     *,
     engine: str,
     progress: Callable[[int], None],
-) -> float:
-    """Recompute scores, and return the largest difference from the records.
+) -> tuple[list[Mapping[str, Any]], float]:
+    """Recompute scores; return the records of this content, these tasks and the phase's protocol, and the largest difference from them.
+
+    Without such a record, nothing is computed.
 
     Raises:
         ParticipantError: If these embeddings cannot be scored.
     """
-    card = score_embeddings(
-        embeddings,
-        tasks,
-        phase.protocol,
-        phase.latest.splits_key(phase.key),
-        engine=make_engine(ENGINES[engine]),
-        progress=progress,
-    )
-    return max(
+    versions = {task.name: task.version for task in tasks}
+    records = [
+        record
+        for record in phase.records_of(embeddings.content_hash)
+        if {task: cell["version"] for task, cell in record["cells"].items()} == versions
+        and record["protocol"] == phase.protocol.hash
+    ]
+    if not records:
+        return [], 0.0
+    key, device = phase.latest.splits_key(phase.key), make_engine(ENGINES[engine])
+    card = score_embeddings(embeddings, tasks, phase.protocol, key, engine=device, progress=progress)
+    return records, max(
         largest_difference(task.folds, record["cells"][task.task]["folds"])
         for record in records
         for task in card.tasks

@@ -70,7 +70,7 @@ def test_a_challenges_scorecard_has_its_complexity(tmp_path: Path) -> None:
 
 
 def test_only_public_submissions_are_exported() -> None:
-    """The export of a phase has one row per public entry and task."""
+    """The export of a phase has one row per fold of each public entry and task."""
     entries = tuple(
         Entry(
             submission=number,
@@ -87,6 +87,10 @@ def test_only_public_submissions_are_exported() -> None:
     phase = PhaseSnapshot(
         codename="dev", title="dev", rules=Rules(), row_sets={"a": "x", "b": "y"}, entries=entries
     )
-    rows = rows_of_phase(phase, {"a": "regr", "b": "cls"}, epochs=20, batch_size=64, learning_rate=0.001)
-    assert [(row.task, row.metric) for row in rows] == [("a", "R2_Score"), ("b", "F1_Score")]
-    assert {row.backbone for row in rows} == {"Team – mine (1)"}
+    rows = rows_of_phase(phase, {"a": "regr", "b": "cls"}, vars(Recipe()))
+    shown = rows[["backbone", "dataset", "Metric", "Seed", "batch_size", "test metric"]].to_numpy().tolist()
+    assert shown == [
+        ["Team – mine (1)", task, metric, fold, 64, score]
+        for task, metric, scores in (("a", "R2_Score", (0.5, 0.6)), ("b", "F1_Score", (0.1, 0.2)))
+        for fold, score in enumerate(scores)
+    ]

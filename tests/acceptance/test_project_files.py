@@ -1,4 +1,4 @@
-"""The workflow, hooks, issue forms, citation, changelog and CONTRIBUTING.md agree with the code."""
+"""The workflow, citation, changelog and CONTRIBUTING.md agree with the code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from tests.acceptance.installation import PROJECT, ROOT
 MAKEFILE = (ROOT / "Makefile").read_text()
 TARGETS = set(re.findall(r"^([a-z]+):.*?##", MAKEFILE, re.MULTILINE))
 WORKFLOW: dict[Any, Any] = yaml.safe_load((ROOT / ".github" / "workflows" / "checks.yml").read_text())
-FORMS = ROOT / ".github" / "ISSUE_TEMPLATE"
 VERSION: str = PROJECT["project"]["version"]
 PAGES = (
     "README.md",
@@ -114,17 +113,6 @@ def test_python_versions_agree() -> None:
     assert {f"python{version}" for version in named} < set(tried.split())
 
 
-def test_the_hook_before_a_commit_is_make_lint() -> None:
-    """The pre-commit hook runs `make lint`, so both make the same checks."""
-    (repository,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
-    (hook,) = repository["hooks"]
-    assert repository["repo"] == "local"
-    assert hook["entry"] == "make lint"
-    assert hook["language"] == "system"
-    assert hook["always_run"]
-    assert not hook["pass_filenames"]
-
-
 @pytest.mark.parametrize("name", PAGES)
 def test_targets_that_a_page_names_exist(name: str) -> None:
     """Every make target that a page names is in the Makefile."""
@@ -158,28 +146,6 @@ def test_the_citation_is_of_this_version() -> None:
     assert citation["keywords"] == project["keywords"]
     (paper,) = citation["references"]
     assert paper["title"].startswith("NeuCo-Bench")
-
-
-@pytest.mark.parametrize("name", ["bug.yml", "result.yml"])
-def test_forms_ask_for_what_is_needed_and_warn(name: str) -> None:
-    """Every form begins with a warning that it is public, has unique field names, and links only to existing files."""
-    form = yaml.safe_load((FORMS / name).read_text())
-    first, *fields = form["body"]
-    assert first["type"] == "markdown"
-    assert "**This page is public.**" in first["attributes"]["value"]
-    assert any(field.get("validations", {}).get("required") for field in fields)
-    assert len({field["id"] for field in fields}) == len(fields)
-    assert len({field["attributes"]["label"] for field in fields}) == len(fields)
-    links = re.findall(r"\]\(\.\./blob/HEAD/([^)]+)\)", first["attributes"]["value"])
-    assert "SECURITY.md" in links
-    assert [link for link in links if not (ROOT / link).is_file()] == []
-
-
-def test_a_weakness_is_not_reported_in_an_issue() -> None:
-    """The page that offers the forms points to SECURITY.md, which says how to report a vulnerability."""
-    weakness, *_ = yaml.safe_load((FORMS / "config.yml").read_text())["contact_links"]
-    assert "SECURITY.md" in weakness["about"]
-    assert "private vulnerability reporting" in (ROOT / "SECURITY.md").read_text()
 
 
 def test_contributing_names_every_room() -> None:

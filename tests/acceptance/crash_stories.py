@@ -416,12 +416,6 @@ def alerted(plot: Plot, point: str) -> None:
     hook.close()
 
 
-def tidied(plot: Plot, point: str) -> None:
-    """A stored file is compressed after its submission is answered."""
-    plot.bring(State.POSTED, embeddings(NEW + 200 + plot.count))
-    plot.live(at=point)
-
-
 def wanted_again(plot: Plot, point: str) -> None:
     """A rescore needs the stored file of a published submission, and the file is gone."""
     pk = plot.bring(State.PUBLISHED)
@@ -505,7 +499,6 @@ STORIES: dict[Story, list[str]] = {
     reloaded: _both("call reconnect"),
     drawn: _both("call drand"),
     alerted: _both("call alert"),
-    tidied: _both("call look", "call compress"),
     wanted_again: [f"{when} child fetch_again" for when in ("before", "during", "after")],
 }
 """Each story with the kill points that it reaches; several stories may reach the same point."""

@@ -23,7 +23,7 @@ from worker.daemon.leadership import take_over
 from worker.evalai import Budget, Client
 from worker.evaluation.stage import Evaluation
 from worker.fairness.recording import record_phases
-from worker.fetching.housekeeping import Housekeeping
+from worker.fetching.housekeeping import remove_old_files
 from worker.fetching.stage import Fetching
 from worker.intake import Intake
 from worker.publishing import BeaconFetcher, Publishing
@@ -108,7 +108,6 @@ class Worker:
         self.publishing = Publishing(self.context)
         self.beacon = BeaconFetcher(self.context)
         self.alerting = Alerting(self.context)
-        self.housekeeping = Housekeeping(self.context, self.files)
         self.problem: NeucoError | None = None
         self._log_differences()
 
@@ -122,7 +121,8 @@ class Worker:
         moved |= self.publishing.step(now)
         moved |= self.beacon.step(now)
         moved |= self.alerting.step(now)
-        moved |= self.housekeeping.step(now, idle=not moved and not self.busy)
+        if not moved and not self.busy:
+            remove_old_files(self.context, self.files, now)
         if self.problem is not None and storage.fault(self.context.configuration.state_dir) is None:
             self.problem = None
             self.alerting.calm()
@@ -151,7 +151,7 @@ class Worker:
     @property
     def late(self) -> bool:
         """Whether something hangs that cannot even be given up."""
-        parts = (self.intake, self.publishing, self.beacon, self.alerting, self.housekeeping)
+        parts = (self.intake, self.publishing, self.beacon, self.alerting)
         return any(part.late for part in parts)
 
     def reload(self, configuration: Configuration, *, now: datetime) -> None:

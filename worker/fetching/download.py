@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,9 +36,8 @@ def download(
     max_bytes: int,
     allowed_hosts: Collection[str],
     timeout_s: float,
-    session: requests.Session | None = None,
 ) -> DownloadResult:
-    """Download a file to ``destination``, which appears whole or not at all.
+    """Download a file to ``destination``, which is whole when this returns.
 
     The bytes are kept as they arrive: no content encoding is undone, so that the stored bytes are those that count against the limit.
     Redirects are not followed. No credentials are sent, not even those of a ``.netrc``.
@@ -50,11 +47,10 @@ def download(
 
     Args:
         url: Address from the submission; ``http://`` only on loopback.
-        destination: Where the file goes; its folder must exist. A temporary file next to it is always removed.
+        destination: Where the file goes; its folder must exist. After an error, a part may remain there.
         max_bytes: Size limit of the download.
         allowed_hosts: ``host`` (any port) or ``host:port``: the server's own and the configured ``media_hosts``.
         timeout_s: How long the other side may be silent, in seconds.
-        session: Connection pool; without one, a new one is made.
 
     Raises:
         ParticipantError: ``file.too_large``.
@@ -63,50 +59,19 @@ def download(
             time-out or an incomplete body: trying again may help.
     """
     check_address(url, allowed_hosts)
-    pool = session or requests.Session()
     try:
-        with _Part(destination) as part:
-            result, error = _Transfer(part.file, max_bytes, timeout_s=timeout_s).run(pool, url)
-            # Raised outside the library's handlers, because its exceptions contain addresses that may be signed.
-            if error is not None:
-                raise error
-            part.keep()
-            return result
+        with destination.open("wb") as file:
+            result, error = _transfer(url, file, max_bytes, timeout_s=timeout_s)
     except OSError as problem:
         raise InfrastructureError(
             f"A submission's file cannot be written: {problem.strerror}.",
             cure="Check the free space and the permissions of the state directory. The worker tries again.",
             code="disk.write",
         ) from problem
-    finally:
-        if session is None:
-            pool.close()
-
-
-class _Part:
-    """A temporary file next to its destination: moved there if it is kept, otherwise removed."""
-
-    def __init__(self, destination: Path) -> None:
-        self._destination = destination
-        prefix = f".{destination.name[:40]}."
-        descriptor, name = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=destination.parent)
-        self._path = Path(name)
-        self.file = os.fdopen(descriptor, "wb")
-
-    def __enter__(self) -> _Part:
-        return self
-
-    def keep(self) -> None:
-        """Move the whole file to its destination, durably."""
-        self.file.flush()
-        os.fsync(self.file.fileno())
-        self._path.replace(self._destination)
-
-    def __exit__(self, *_: object) -> None:
-        try:
-            self.file.close()
-        finally:
-            self._path.unlink(missing_ok=True)
+    # Raised outside the library's handlers, because its exceptions contain addresses that may be signed.
+    if error is not None:
+        raise error
+    return result
 
 
 def check_address(url: str, allowed_hosts: Collection[str]) -> None:
@@ -151,64 +116,54 @@ def _origin(address: SplitResult) -> str:
     return f"{address.scheme[:10]}://{host}" if host else "an unreadable address"
 
 
-class _Transfer:
-    """One download into an open file."""
+def _transfer(
+    url: str, file: BinaryIO, max_bytes: int, *, timeout_s: float
+) -> tuple[DownloadResult, NeucoError | None]:
+    """Download into an open file; return what arrived and what went wrong."""
+    hashed, size = hashlib.sha256(), 0
+    error: NeucoError | None
+    try:
+        with requests.get(
+            url,
+            stream=True,
+            allow_redirects=False,
+            timeout=(min(10.0, timeout_s), timeout_s),
+            headers={"Accept-Encoding": "identity", "User-Agent": USER_AGENT},
+            auth=_no_credentials,
+        ) as response:
+            error, length = _refusal(response), _length(response)
+            if length is not None and length > max_bytes:
+                error = error or too_large(max_bytes)
+            while error is None and (chunk := response.raw.read1(CHUNK, decode_content=False)):
+                size += len(chunk)
+                if size > max_bytes:
+                    error = too_large(max_bytes)
+                    break
+                hashed.update(chunk)
+                file.write(chunk)
+            if error is None and length not in (None, size):
+                error = _broken(f"A submission's file ended after {size} of {length} bytes.")
+    except (requests.RequestException, urllib3.exceptions.HTTPError) as problem:
+        error = _broken(f"The download of a submission's file broke off ({type(problem).__name__}).")
+    return DownloadResult(sha256=hashed.hexdigest(), size=size), error
 
-    def __init__(self, file: BinaryIO, max_bytes: int, *, timeout_s: float) -> None:
-        self._file = file
-        self._max_bytes = max_bytes
-        self._timeout_s = timeout_s
-        self._hash = hashlib.sha256()
-        self._size = 0
 
-    def run(self, pool: requests.Session, url: str) -> tuple[DownloadResult, NeucoError | None]:
-        """Download; return what arrived and what went wrong."""
-        error: NeucoError | None
-        try:
-            with pool.get(
-                url,
-                stream=True,
-                allow_redirects=False,
-                timeout=(min(10.0, self._timeout_s), self._timeout_s),
-                headers={"Accept-Encoding": "identity", "User-Agent": USER_AGENT},
-                auth=_no_credentials,
-            ) as response:
-                error = self._check(response) or self._copy(response)
-        except (requests.RequestException, urllib3.exceptions.HTTPError) as problem:
-            error = _broken(f"The download of a submission's file broke off ({type(problem).__name__}).")
-        return DownloadResult(sha256=self._hash.hexdigest(), size=self._size), error
-
-    def _check(self, response: requests.Response) -> NeucoError | None:
-        status = response.status_code
-        if status in (403, 404, 410):
-            return InfrastructureError(
-                f"The address of a submission's file has expired (HTTP {status}).",
-                cure="The worker reads the submission again, which gives a new address.",
-                code="file.link_expired",
-            )
-        if 300 <= status < 400:
-            return OrganizerError(
-                "The address of a submission's file is a redirect, which the worker does not follow.",
-                cure="Add the host that EvalAI serves files from to evalai.media_hosts.",
-                code="download.redirected",
-            )
-        if status != 200:
-            return _broken(f"The file store answered HTTP {status}.")
-        length = _length(response)
-        return too_large(self._max_bytes) if length is not None and length > self._max_bytes else None
-
-    def _copy(self, response: requests.Response) -> NeucoError | None:
-        """Copy the body as it arrives."""
-        while chunk := response.raw.read1(CHUNK, decode_content=False):
-            self._size += len(chunk)
-            if self._size > self._max_bytes:
-                return too_large(self._max_bytes)
-            self._hash.update(chunk)
-            self._file.write(chunk)
-        length = _length(response)
-        if length is not None and length != self._size:
-            return _broken(f"A submission's file ended after {self._size} of {length} bytes.")
-        return None
+def _refusal(response: requests.Response) -> NeucoError | None:
+    """Return the error for an answer that is not a file."""
+    status = response.status_code
+    if status in (403, 404, 410):
+        return InfrastructureError(
+            f"The address of a submission's file has expired (HTTP {status}).",
+            cure="The worker reads the submission again, which gives a new address.",
+            code="file.link_expired",
+        )
+    if 300 <= status < 400:
+        return OrganizerError(
+            "The address of a submission's file is a redirect, which the worker does not follow.",
+            cure="Add the host that EvalAI serves files from to evalai.media_hosts.",
+            code="download.redirected",
+        )
+    return None if status == 200 else _broken(f"The file store answered HTTP {status}.")
 
 
 def _no_credentials(request: requests.PreparedRequest) -> requests.PreparedRequest:

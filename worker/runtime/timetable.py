@@ -26,7 +26,7 @@ class Job(StrEnum):
     PUBLISH = "publish"
     """Publishing the boards."""
     HOUSEKEEPING = "housekeeping"
-    """Finding stored files that can be removed or compressed."""
+    """Removing old stored files."""
 
 
 class Timetable:

@@ -339,11 +339,8 @@ class Harness:
 
     @property
     def leftovers(self) -> list[Path]:
-        """The worker's temporary folders, without that of a compression.
-
-        A stored file may be compressed at any time, and the end of the process cuts that off; the next start removes the folder.
-        """
-        return [path for path in (self.state / "tmp").iterdir() if not path.name.startswith("compress-")]
+        """The worker's temporary folders."""
+        return list((self.state / "tmp").iterdir())
 
     @property
     def log(self) -> str:

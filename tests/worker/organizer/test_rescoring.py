@@ -12,7 +12,6 @@ import pytest
 from scoring.errors import InfrastructureError, OrganizerError
 from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import NEW, Harness, StepWorker, embeddings
-from worker.fetching.housekeeping import worth_compressing
 from worker.organizer.rescoring import carry_out, make_plan
 from worker.organizer.session import open_session
 from worker.sandbox import ManualClock
@@ -154,8 +153,6 @@ def wanted(worker: StepWorker, *, open_only: bool = False) -> list[int]:
 
 def lose_file(worker: StepWorker, pk: int) -> str:
     """Remove the stored file of an answered submission; return its hash."""
-    # Compressing a stored file would bring it back, so wait until nothing is left to compress.
-    worker.drive(lambda: not any(map(worth_compressing, worker.daemon.files.stored())))
     file_hash = str(worker.row(pk).file_hash)
     worker.daemon.files.remove(file_hash)
     return file_hash

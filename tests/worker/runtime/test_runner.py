@@ -394,26 +394,6 @@ def test_boards_whose_making_hangs_are_made_again(harness: Harness) -> None:
         gate.open()
 
 
-@pytest.mark.parametrize("act", ["look", "compress"])
-def test_a_file_that_hangs_is_given_up(harness: Harness, act: str) -> None:
-    """A stored file that cannot be read delays neither the work nor the next look at the files."""
-    gate = Gate(f"before call {act}")
-    gate.close()
-    with harness.worker(checkpoint=gate) as worker:
-        pk = harness.submit("A", embeddings(1))
-        worker.drive(gate.reached)
-        pass_seconds(worker, 590)
-        assert worker.alerts() == set()
-        other = harness.submit("B", embeddings(2))
-        pass_seconds(worker, 20)
-        assert worker.alerts() == {"act.timed_out"}
-        pass_seconds(worker, 600)  # until the next look
-        worker.drive()
-        assert worker.alerts() == set()
-        assert {worker.state(pk), worker.state(other)} == {State.PUBLISHED}
-        gate.open()
-
-
 def test_nothing_begins_when_the_process_is_to_end(tmp_path: Path) -> None:
     """The act's intent is not recorded, and it is not performed."""
     stopping = threading.Event()

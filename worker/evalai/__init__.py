@@ -14,12 +14,22 @@ from worker.evalai.errors import (
     Unreachable,
 )
 from worker.evalai.rate_limit import WINDOW, Budget
-from worker.evalai.records import Account, Challenge, DatasetSplit, Message, Phase, PhaseSplit, Submission
+from worker.evalai.records import (
+    Account,
+    Author,
+    Challenge,
+    DatasetSplit,
+    Message,
+    Phase,
+    PhaseSplit,
+    Submission,
+)
 from worker.evalai.transport import token_expiry
 
 __all__ = [
     "WINDOW",
     "Account",
+    "Author",
     "Budget",
     "Challenge",
     "Client",

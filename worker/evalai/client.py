@@ -19,6 +19,7 @@ from scoring.errors import OrganizerError
 from worker.evalai.errors import ODD_ANSWER, NotFound, Unintelligible
 from worker.evalai.records import (
     Account,
+    Author,
     Challenge,
     DatasetSplit,
     HostTeam,
@@ -152,8 +153,8 @@ class Client:
         path = f"/api/hosts/challenge_host_team/{int(team_pk)}"
         return read(HostTeam, self._call("GET", path, "read the host team"), "host team").names
 
-    def authors(self, phase_pk: int, *, page: int = 1, team: str | None = None) -> dict[int, str]:
-        """Read who sent the submissions to a phase: submission to user name, newest first, in pages of 150; empty after the last page.
+    def authors(self, phase_pk: int, *, page: int = 1, team: str | None = None) -> dict[int, Author]:
+        """Read who sent the submissions to a phase: submission to author, newest first, in pages of 150; empty after the last page.
 
         GET /api/challenges/<c>/challenge_phase/<p>/submissions, without a slash at the end; no other endpoint gives authors by name.
 
@@ -168,7 +169,7 @@ class Client:
             listed = read(Page, self._call("GET", path, "list a phase's submissions"), "page")
         except NotFound:
             return {}
-        return {author.submission_pk: author.user for author in listed.results}
+        return {author.submission_pk: author for author in listed.results}
 
     def phases(self) -> list[Phase]:
         """List the challenge's phases. GET /api/challenges/<c>/phases/."""

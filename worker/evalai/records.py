@@ -121,11 +121,25 @@ class Submission:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Member:
+    """A member of a participant team."""
+
+    user: Annotated[Text, Field(alias="username")]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Author:
-    """The author of a submission, by user name, as in the listing of a phase."""
+    """The author of a submission, its team and the team's members, all by name, as in the listing of a phase."""
 
     submission_pk: Annotated[Integer, Field(alias="id")]
     user: Annotated[Text, Field(alias="created_by")]
+    team: Annotated[Words, Field(alias="participant_team")] = ""
+    members: Annotated[tuple[Member, ...], Field(alias="participant_team_members")] = ()
+
+    @property
+    def is_member(self) -> bool:
+        """Whether the author belongs to the team; believed if EvalAI lists no members."""
+        return not self.members or any(member.user == self.user for member in self.members)
 
 
 @dataclass(frozen=True, kw_only=True)

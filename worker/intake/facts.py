@@ -24,6 +24,11 @@ EDITED = (
     "Someone may have edited the submission: ask the team to undo this. Until then, the submission waits."
 )
 
+KEPT = (
+    "It was already answered, and stays with the team for which it was sent. If that team did not send it, run"
+    " `neuco-worker challenge disqualify` with its number and this reason."
+)
+
 _FILE_PLACE = re.compile(r"/challenge_(\d+)/phase_(\d+)/submission_(\d+)/")
 
 
@@ -79,7 +84,6 @@ def take_facts(
         _seen_again(tx, row, facts, phases)
     tx.note(
         facts.pk,
-        team=facts.team_name,
         method=facts.method_name,
         project_url=facts.project_url,
         publication_url=facts.publication_url,
@@ -90,11 +94,16 @@ def take_facts(
         remote_status=facts.status,
         read_at=asked_at,
     )
-    if facts.created_by is not None and facts.created_by != row.created_by:
-        tx.note(facts.pk, created_by=facts.created_by, by_host=tx.is_host(facts.created_by))
     fresh = tx.get(facts.pk)
     if fresh is None:
         return
+    if facts.team_pk == fresh.team_key and tx.name_team(facts.team_pk, facts.team_name):
+        tx.request_publish()
+    if fresh.created_by is None and facts.created_by is not None:
+        _record_author(tx, fresh, facts.created_by)
+    fresh = tx.get(facts.pk) or fresh
+    if fresh.posted is not None:
+        _compare_sender(tx, fresh, facts, now=now)
     if fresh.state in ANSWERED:
         _follow_answered(tx, row, fresh, now=now)
     else:
@@ -113,6 +122,22 @@ def record_first_sight(tx: Transaction, facts: Submission, phases: Mapping[int, 
         public_at_first=facts.is_public,
     )
     link_rerun(tx, facts)
+
+
+def _record_author(tx: Transaction, row: SubmissionRow, author: int) -> None:
+    """Record the author that EvalAI showed first, and what other submissions have already told of this author."""
+    member = None if row.team_key is None else tx.is_member(author, row.team_key)
+    tx.note(row.pk, created_by=author, by_host=tx.is_host(author), by_member=member)
+
+
+def _compare_sender(tx: Transaction, row: SubmissionRow, facts: Submission, *, now: datetime) -> None:
+    """Report that an answered submission has another team or author at EvalAI now; the recorded ones stay on every board."""
+    error = other_sender(row, facts)
+    if error is None:
+        tx.resolve_alert(f"sender:{row.pk}", now=now)
+    else:
+        tx.raise_alert(f"sender:{row.pk}", error.code, f"{error.sentence} {KEPT}", now=now)
+        tx.note(row.pk, read_at=None)  # so that the next listing is compared even if the change was undone
 
 
 def _seen_again(tx: Transaction, row: SubmissionRow, facts: Submission, phases: Mapping[int, str]) -> None:
@@ -201,6 +226,7 @@ def _differs(row: SubmissionRow, facts: Submission, phases: Mapping[int, str]) -
         row.flagged,
         row.baseline,
         row.public_now,
+        row.team_key,
         row.team,
         row.method,
         row.project_url,
@@ -213,6 +239,7 @@ def _differs(row: SubmissionRow, facts: Submission, phases: Mapping[int, str]) -
         facts.is_flagged,
         facts.is_baseline,
         facts.is_public,
+        facts.team_pk,
         facts.team_name,
         facts.method_name,
         facts.project_url,
@@ -324,6 +351,10 @@ def disagreement(row: SubmissionRow, facts: Submission, *, challenge: int) -> Or
             cure="Add the phase under `phases` and reload the worker. Until then, the submission waits.",
             code="facts.phase_unconfigured",
         )
+    if row.posted is None and (error := other_sender(row, facts)) is not None:
+        return error
+    if row.posted is None and row.by_member is False:
+        return stranger(row)
     if facts.phase_pk != row.phase_pk:
         return OrganizerError(
             f"Submission {row.pk} was sent to phase {row.phase_pk}, but EvalAI now says phase {facts.phase_pk}.",
@@ -350,6 +381,37 @@ def disagreement(row: SubmissionRow, facts: Submission, *, challenge: int) -> Or
             code="facts.file_replaced",
         )
     return None
+
+
+def stranger(row: SubmissionRow) -> OrganizerError:
+    """Return the contradiction that the author of a submission does not belong to the team for which it was sent."""
+    return OrganizerError(
+        f"Submission {row.pk} was sent for team {row.team!r}, but its author is not a member of this team.",
+        cure="Ask the team. If it did not send the submission, cancel it at EvalAI. If it did, a member must send the file again.",
+        code="facts.author_not_in_team",
+    )
+
+
+def other_sender(row: SubmissionRow, facts: Submission) -> OrganizerError | None:
+    """Return the contradiction between the recorded team and author of a submission and those that EvalAI shows now, if there is one.
+
+    Participants can put any team and any user there. The record was made with the first reading, shortly after the upload. Teams are
+    compared by number, because a team may change its name.
+    """
+    if facts.team_pk != row.team_key:
+        sentence = (
+            f"Submission {row.pk} was sent for team {row.team!r} (number {row.team_key}), but EvalAI now says team {facts.team_name!r}"
+            f" (number {facts.team_pk})."
+        )
+        code = "facts.team_differs"
+    elif facts.created_by is not None and facts.created_by != row.created_by:
+        sentence = f"Submission {row.pk} of team {row.team!r} came from user {row.created_by}, but EvalAI now says user {facts.created_by}."
+        code = "facts.author_differs"
+    else:
+        return None
+    delay = row.first_seen_at - (row.submitted_at or row.first_seen_at)
+    seen = f" The worker recorded this {max(0, round(delay.total_seconds())):,} s after the upload."
+    return OrganizerError(sentence + seen, cure=EDITED, code=code)
 
 
 def _without_query(url: str | None) -> str:

@@ -1,8 +1,9 @@
-"""Hosts: find out which submissions are the organizers' own.
+"""Authors: find out which submissions are the organizers' own, and whether the author of each belongs to its team.
 
-EvalAI gives a submission's author by number, but the members of the host team by name. Only the listing of a phase, which gives authors
-by name, connects the two. So an author is looked up once, with the first submission, and many new authors are looked up together. A
-failed reading delays nothing: until it succeeds, a team with a name like those that EvalAI gives to host teams counts as the hosts'.
+EvalAI gives a submission's author by number, but the members of teams by name. Only the listing of a phase, which gives authors by name,
+connects the two. So an author is looked up once for each team, with the first submission, and many new authors are looked up together. A
+failed reading delays nothing: until it succeeds, a team with a name like those that EvalAI gives to host teams counts as the hosts', and
+an author counts as a member of the team.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import Any, ClassVar
 
 from scoring.errors import NeucoError, OrganizerError
 from worker.challenge.context import Context
-from worker.evalai import Account, Client, Throttled, TokenRefused
+from worker.evalai import Account, Author, Client, Throttled, TokenRefused
+from worker.intake import facts
 from worker.intake.calls import Call, CallRunner
 from worker.intake.connection import Remote
 from worker.intake.session import TOGETHER, Session
@@ -26,6 +28,11 @@ READ_EVERY = timedelta(hours=6)  # how often the members are read if there is no
 PAGES = 4  # pages of a listing to read at once
 VAIN_TRIES = 3  # after which the organizer is told
 KNOWN_HOSTS = "hosts"
+STRANGER = "its author was not a member of the team"
+TAKEN_OFF = (
+    "It was answered before this could be checked, and was taken off the board. If the team did send it, put it back with"
+    " `neuco-worker challenge disqualify --undo`."
+)
 UNSCORED = frozenset({State.RECEIVED, State.ACKNOWLEDGED, State.FETCHED, State.SCORING})
 
 
@@ -45,7 +52,7 @@ class Hosts:
         self._timetable = context.timetable
         self._remote: Remote | None = None
         self.account: Account | None = None  # owner of our token
-        self.hidden: set[int] = set()  # authors that were on no page; their teams are looked up by name
+        self.hidden: set[int] = set()  # submissions that were on no page; their teams are looked up by name
 
     def next_call(self, now: datetime, *, scored: bool = False) -> Call[Any] | None:
         """Return the next call, if one is needed: for the hosts' names, or for those of new authors.
@@ -63,7 +70,7 @@ class Hosts:
         if remote is None or remote.host_team_pk is None:
             return None
         with self.context.store.read() as tx:
-            unknown, everybody_known = tx.authors_unknown(), None not in _numbers(tx).values()
+            unknown = tx.authors_unknown()
         if scored:
             unknown.sort(key=lambda row: row.state is not State.SCORED)
             if not unknown or unknown[0].state is not State.SCORED:
@@ -74,19 +81,9 @@ class Hosts:
             if not self._runner.due(ReadHosts.name, now):
                 return None
             return ReadHosts(self, remote.host_team_pk, tries=self._runner.tries(ReadHosts.name))
-        if not unknown or everybody_known or not self._runner.due(FindAuthors.name, now):
+        if not unknown or not self._runner.due(FindAuthors.name, now):
             return None
         return self._find_authors(unknown)
-
-    def settle(self, now: datetime) -> bool:
-        """Decide about new authors without a call, if every host's number is known; return whether there were any."""
-        with self.context.store.read() as tx:
-            unknown, numbers = tx.authors_unknown(), _numbers(tx)
-        if not unknown or not self._fresh(now) or not numbers or None in numbers.values():
-            return False
-        with self.context.store.write() as tx:
-            _decide(tx, unknown, {row.created_by: "" for row in unknown}, numbers)
-        return True
 
     def _fresh(self, now: datetime) -> bool:
         """Return whether the members were read recently enough to compare a new author with them."""
@@ -96,8 +93,8 @@ class Hosts:
     def _find_authors(self, unknown: list[SubmissionRow]) -> Call[Any]:
         phase_pk = unknown[0].phase_pk or 0
         there = [row for row in unknown if row.phase_pk == phase_pk]
-        hidden = [row for row in there if row.created_by in self.hidden]
-        alone = len({row.created_by for row in there}) == 1
+        hidden = [row for row in there if row.pk in self.hidden]
+        alone = len({(row.created_by, row.team_key) for row in there}) == 1
         tries = self._runner.tries(FindAuthors.name)
         if hidden or alone:
             one = (hidden or there)[0]
@@ -175,8 +172,8 @@ class ReadHosts(HostsCall[tuple[frozenset[str], Account]]):
         self._hosts.read(now)
 
 
-class FindAuthors(HostsCall["dict[int | None, str]"]):
-    """Find the names of authors in a phase's listing.
+class FindAuthors(HostsCall["dict[int, Author]"]):
+    """Find the authors of submissions by name, and the members of their teams, in a phase's listing.
 
     Args:
         hosts: What is known of the hosts.
@@ -193,43 +190,66 @@ class FindAuthors(HostsCall["dict[int | None, str]"]):
     ) -> None:
         super().__init__(hosts, tries=tries)
         self._phase_pk = phase_pk
-        self._wanted = wanted
+        self._wanted = {row.pk: row for row in wanted}
         self._team = team
 
-    def perform(self, resource: Client) -> dict[int | None, str]:
-        """Read pages until every author was found; return author to name."""
-        authors = {row.pk: row.created_by for row in self._wanted}
-        names: dict[int | None, str] = {}
+    def perform(self, resource: Client) -> dict[int, Author]:
+        """Read pages until every submission was found; return submission to author."""
+        authors: dict[int, Author] = {}
         for page in range(1, PAGES + 1):
             listed = resource.authors(self._phase_pk, page=page, team=self._team)
-            names |= {authors[pk]: name for pk, name in listed.items() if pk in authors}
-            if not listed or len(names) == len(set(authors.values())):
+            authors |= {pk: author for pk, author in listed.items() if pk in self._wanted}
+            if not listed or len(authors) == len(self._wanted):
                 break
-        return names
+        return authors
 
-    def outcome(self, tx: Transaction, result: dict[int | None, str], now: datetime) -> None:
-        """Record which submissions are the hosts'; if EvalAI does not list one, its team's name decides."""
+    def outcome(self, tx: Transaction, result: dict[int, Author], now: datetime) -> None:
+        """Record which submissions are the hosts', and whose authors belong to their teams; one that EvalAI does not list is believed."""
         tx.resolve_alert(f"evalai.{self.name}", now=now)
         numbers = _numbers(tx)
-        for row in self._wanted:
-            name = result.get(row.created_by, "")
-            if name in numbers:
-                numbers[name] = row.created_by
+        for pk, author in result.items():
+            if author.user in numbers:
+                numbers[author.user] = self._wanted[pk].created_by
         _keep(tx, numbers)
-        _decide(tx, self._wanted, result, numbers)
+        listed = [self._wanted[pk] for pk in result]
+        _decide(
+            tx, listed, {self._wanted[pk].created_by: author.user for pk, author in result.items()}, numbers
+        )
+        for row in listed:
+            _compare_team(tx, row, result[row.pk], now=now)
         if self._team is not None:
             for row in self._missing(result):
                 _settle(tx, row, host=is_host_team(row.team))
+                tx.note(row.pk, by_member=True)
 
-    def recorded(self, result: dict[int | None, str], now: datetime) -> None:
-        """Note which authors were on no page, because their teams are looked up next."""
+    def recorded(self, result: dict[int, Author], now: datetime) -> None:
+        """Note which submissions were on no page, because their teams are looked up next."""
         if self._team is None:
-            self._hosts.hidden |= {
-                row.created_by for row in self._missing(result) if row.created_by is not None
-            }
+            self._hosts.hidden |= {row.pk for row in self._missing(result)}
 
-    def _missing(self, names: dict[int | None, str]) -> list[SubmissionRow]:
-        return [row for row in self._wanted if row.created_by not in names]
+    def _missing(self, result: Mapping[int, Author]) -> list[SubmissionRow]:
+        return [row for row in self._wanted.values() if row.pk not in result]
+
+
+def _compare_team(tx: Transaction, row: SubmissionRow, author: Author, *, now: datetime) -> None:
+    """Record whether a submission's author belongs to its team: if not, it is put on hold, or taken off the board once it was answered.
+
+    If EvalAI lists it under another team by now, nothing follows from that team's members.
+    """
+    if author.team != row.team:
+        tx.note(row.pk, read_at=None)
+        return
+    tx.note(row.pk, by_member=author.is_member)
+    fresh = tx.get(row.pk)
+    if author.is_member or fresh is None:
+        return
+    stranger = facts.stranger(fresh)
+    if fresh.posted is None:
+        facts.hold(tx, fresh, stranger, now=now)
+    elif fresh.excluded is None:
+        tx.note(row.pk, excluded=STRANGER)
+        tx.request_publish()
+        tx.raise_alert(f"sender:{row.pk}", stranger.code, f"{stranger.sentence} {TAKEN_OFF}", now=now)
 
 
 def _waits_for_company(row: SubmissionRow, now: datetime) -> bool:

@@ -153,11 +153,9 @@ class Intake:
         )
 
     def _settle_without_a_call(self, now: datetime) -> bool:
-        """Do what needs no call: decide about known authors, or score the next submission if EvalAI already shows it as running."""
+        """Score the next submission without a call if EvalAI already shows it as running."""
         if self.session.remote is None:
             return False
-        if self._hosts.settle(now):
-            return True
         with self._context.store.read() as tx:
             chosen = next_to_run(self._context, tx, now)
         if chosen is None or not self._fresh(chosen, FRESH_TO_RUN, now) or not runs_already(chosen):

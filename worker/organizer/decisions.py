@@ -107,7 +107,7 @@ def retry(session: OrganizerSession, pk: int) -> SubmissionRow:
             )
         tx.release(pk)
         if row.disputed:
-            tx.note(pk, read_at=None)
+            tx.note(pk, read_at=None, by_member=row.by_member or None)
         tx.log("retried", actor=session.actor, now=session.now, submission=pk)
         return row
 

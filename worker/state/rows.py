@@ -41,8 +41,11 @@ class SubmissionRow:
     public_at_first: bool | None
     created_by: int | None  # the user who sent it, by EvalAI's number
     by_host: bool | None = field(metadata=INDEXED)  # whether a host sent it; None while unknown
+    by_member: bool | None = field(
+        metadata=INDEXED
+    )  # whether its author belonged to its team; None while unknown
     # EvalAI's facts now
-    team: str | None
+    team: str | None  # name of the team with the number team_key
     method: str | None
     project_url: str | None
     publication_url: str | None

@@ -105,10 +105,11 @@ class Submissions(Tables):
         )
 
     def authors_unknown(self) -> list[SubmissionRow]:
-        """Return submissions, oldest first, whose author's number is known but not whether the author is a host."""
+        """Return submissions, oldest first, of whose author it is unknown whether the author is a host, or belongs to the team."""
         table = schema.submissions
         query = sa.select(table).where(
-            table.c.by_host.is_(None),
+            sa.or_(table.c.by_host.is_(None), table.c.by_member.is_(None)),
+            sa.or_(table.c.hold.is_(None), table.c.hold.not_like("facts.%")),
             table.c.created_by.is_not(None),
             table.c.phase.is_not(None),
             table.c.deleted.is_(False),
@@ -120,6 +121,20 @@ class Submissions(Tables):
         table = schema.submissions
         query = sa.select(table.c.by_host).where(table.c.created_by == user, table.c.by_host.is_not(None))
         return self._connection.execute(query.limit(1)).scalar()
+
+    def is_member(self, user: int, team_key: int) -> bool | None:
+        """Return True if a user sent another submission for this team as its member; None if that is unknown."""
+        table = schema.submissions
+        query = sa.select(table.c.by_member).where(
+            table.c.created_by == user, table.c.team_key == team_key, table.c.by_member.is_(True)
+        )
+        return self._connection.execute(query.limit(1)).scalar()
+
+    def name_team(self, team_key: int, name: str) -> bool:
+        """Record a team's name with all its submissions; return whether it is a new name."""
+        table = schema.submissions
+        renamed = sa.and_(table.c.team_key == team_key, table.c.team.is_distinct_from(name))
+        return self._connection.execute(table.update().where(renamed).values(team=name)).rowcount > 0
 
     def set_host(self, user: int, *, host: bool) -> None:
         """Record for all submissions of a user whether a host sent them."""

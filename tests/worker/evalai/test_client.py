@@ -181,8 +181,12 @@ def test_hosts_and_authors_have_names(sandbox: Sandbox, client: Client) -> None:
     assert team is not None
     assert client.host_names(team) == {"host", "cohost"}
     assert (client.account().name, client.account().pk) == ("host", client.submission(ours).created_by)
-    assert client.authors(dev(sandbox)) == {ours: "host", theirs: "alice"}
-    assert client.authors(dev(sandbox), team="Team A") == {theirs: "alice"}
+    authors = client.authors(dev(sandbox))
+    assert {pk: (author.user, author.team, author.is_member) for pk, author in authors.items()} == {
+        ours: ("host", "Host Participant Team", True),
+        theirs: ("alice", "Team Alice", True),
+    }
+    assert list(client.authors(dev(sandbox), team="Team A")) == [theirs]
     assert client.authors(dev(sandbox), page=2) == {}
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -103,15 +101,6 @@ def test_new_authors_are_looked_up_together_and_once(harness: Harness, worker: S
     assert len(rows(harness)) == 6
 
 
-def test_nobody_is_looked_up_when_all_hosts_are_known(harness: Harness, worker: StepWorker) -> None:
-    """If the token's owner is the only host, every other author is a participant."""
-    harness.evalai.change_hosts("host")
-    harness.submit("A", embeddings(0))
-    harness.submit("host", embeddings(1), method_name="a trial")
-    worker.drive()
-    assert (lookups(harness), set(rows(harness))) == ([], {"A"})
-
-
 def test_changes_of_the_host_team_are_followed(harness: Harness, worker: StepWorker) -> None:
     """As at EvalAI, the present members decide."""
     guest = harness.submit("guest", embeddings(0))
@@ -149,29 +138,6 @@ def test_a_server_that_hides_its_hosts_stops_nothing(harness: Harness, worker: S
     worker.drive()
     assert worker.alerts() == set()
     assert rows(harness) == {BASELINE: None, "A": 1}
-    revealed(harness, worker)
-    assert lies(harness) == []
-
-
-def test_an_upgraded_state_looks_up_earlier_authors(harness: Harness, worker: StepWorker) -> None:
-    """Rows from an earlier version have no author; the next listing has, and the earlier boards are not contradicted."""
-    harness.evalai.world.tells_hosts = False
-    harness.evalai.rename_team("host", "Organizers")
-    harness.submit("A", embeddings(0), method_name=BASELINE)
-    harness.submit("host", embeddings(1), method_name="a trial")
-    harness.submit("host", embeddings(2), phase="eval", method_name=BASELINE)
-    worker.drive()
-    assert set(rows(harness)) == {"A", "Organizers"}
-    worker.stop()
-    with closing(sqlite3.connect(harness.state / "worker.db")) as database, database:
-        database.execute("UPDATE submissions SET created_by = NULL, by_host = NULL")
-    harness.evalai.world.tells_hosts = True
-    worker.start()
-    worker.drive()
-    assert rows(harness) == {"A": 1}
-    assert [row["team"] for row in harness.boards("eval")] == [BASELINE]
-    with worker.store.read() as tx:
-        assert [known.by_host for known in tx.submissions()] == [False, True, True]
     revealed(harness, worker)
     assert lies(harness) == []
 

@@ -167,6 +167,8 @@ def _changes(world: World, data: Mapping[str, Any]) -> dict[str, Any]:
             changes["phase"] = phase
         else:
             faults["challenge_phase"] = [f'Invalid pk "{phase}" - object does not exist.']
+    if "participant_team" in changes:
+        changes["team"] = changes.pop("participant_team")
     if faults:
         raise Refusal(400, faults)
     return changes
@@ -193,6 +195,8 @@ def _moment(value: Any) -> datetime | None:
 EDITABLE: Mapping[str, Callable[[Any], Any]] = {
     "status": _status,
     "challenge_phase": int,
+    "participant_team": int,
+    "created_by": int,
     "started_at": _moment,
     "completed_at": _moment,
     "is_public": _boolean,

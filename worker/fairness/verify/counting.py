@@ -57,8 +57,8 @@ def _counting(phase: RevealedPhase, entry: str, check: str, others: Mapping[str,
     facts = register.submissions[entry].events[-1]
     shown: dict[str, Any] = {"submission": int(facts["submission"]), "team": str(facts["team"])}
     who = f"submission {shown['submission']} of team {shown['team']}"
-    if _final_row(phase, facts["submission"]) is not None:
-        return _place(phase, shown, check)
+    if (row := _final_row(phase, facts["submission"])) is not None:
+        return phase.consistent(check, f"{who} counts on the final board {_at(row)}")
     rules = register.rules(register.end)
     if rules is None:
         return phase.contradicted(check, f"{who} is not on the final board: no rules are registered")
@@ -96,10 +96,10 @@ def _late(phase: RevealedPhase, entry: str, shown: Mapping[str, Any], check: str
     decided = (one["at"] for one in register.decisions.events if one["frozen_at"] == closed)
     answered = next((one["at"] for one in register.submissions[entry].events if one["answered"]), None)
     if closed is None or answered is None or datetime.fromisoformat(answered) <= closed_at:
-        return _place(phase, shown, check)
+        return _unexplained(phase, shown, check)
     decided_at = datetime.fromisoformat(next(decided))
     if decided_at - closed_at > SLACK and datetime.fromisoformat(answered) < decided_at:
-        return _place(phase, shown, check)
+        return _unexplained(phase, shown, check)
     who = f"submission {shown['submission']} of team {shown['team']}"
     told = f"{who} is on no board: the board was closed on {closed[:16]}, and the submission was answered on {answered[:16]}"
     if register.scores[entry].moments[0] > closed_at:
@@ -131,7 +131,7 @@ def _by_selection(
             return phase.contradicted(
                 check, f"{who} does not count: {told}; by the rules, the {rule} one should"
             )
-    return _place(phase, shown, check)
+    return _unexplained(phase, shown, check)
 
 
 def _entry(snapshot: PhaseSnapshot, submission: int) -> Entry | None:
@@ -166,16 +166,12 @@ def _effect(phase: RevealedPhase, facts: membership.Facts, others: Mapping[str, 
     return ""
 
 
-def _place(phase: RevealedPhase, entry: Mapping[str, Any], check: str) -> Verdict:
-    """Return the verdict whether a revealed entry counts on the final board and, if not, why."""
-    submission = int(entry["submission"])
-    who = f"submission {submission} of team {entry['team']}"
+def _unexplained(phase: RevealedPhase, shown: Mapping[str, Any], check: str) -> Verdict:
+    """Return the verdict on a submission that is not on the final board, although nothing in the register keeps it off."""
+    submission = shown["submission"]
+    who = f"submission {submission} of team {shown['team']}"
     if not phase.boards:
         return phase.contradicted(check, f"{who} is on no board: no board was revealed")
-    rows = public_rows(phase.boards[-1], phase.rules)
-    for row in rows:
-        if row.submission == submission:
-            return phase.consistent(check, f"{who} counts on the final board {_at(row)}")
     stood = [
         (number, standing)
         for number, board in enumerate(phase.boards, 1)
@@ -185,16 +181,14 @@ def _place(phase: RevealedPhase, entry: Mapping[str, Any], check: str) -> Verdic
     if not stood:
         return phase.contradicted(check, f"{who} was revealed but was never on a board")
     number, standing = stood[-1]
-    for row in rows:
+    for row in public_rows(phase.boards[-1], phase.rules):
         if row.key == standing.key:
             return _replaced(phase, who, standing, row, check)
     since = phase.boards[number].made_at.isoformat(timespec="seconds")
-    hidden = entry["team"] in phase.rules.hidden_teams
-    reason = "by then, the rules hid this team" if hidden else "nothing published says why"
     return phase.contradicted(
         check,
         f"{who} is not on the final board: it was at rank {standing.rank} until board {number}, and was removed"
-        f" at {since}; {reason}",
+        f" at {since}; nothing published says why",
     )
 
 

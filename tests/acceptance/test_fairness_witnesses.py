@@ -147,9 +147,9 @@ def test_command_refuses_folders_and_files_without_a_receipt(fair: Fair, tmp_pat
     """The command prints a sentence and exits with 2, without a traceback."""
     (tmp_path / "no.stdout").write_text('{"receipt": 1}')
     for arguments, words in (
-        (("--receipt", str(tmp_path)), "is a folder"),
-        (("--submission", str(tmp_path)), "is a folder"),
-        (("--submission", str(tmp_path / "gone.csv")), "cannot be read"),
+        (("--receipt", str(tmp_path)), "is a directory"),
+        (("--submission", str(tmp_path)), "is a directory"),
+        (("--submission", str(tmp_path / "gone.csv")), "does not exist"),
         (("--receipt", str(tmp_path / "no.stdout")), "does not contain a receipt"),
         (("--against", str(tmp_path / "gone")), "is not a repository that can be read"),
     ):

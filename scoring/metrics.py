@@ -1,7 +1,7 @@
 """The held-out metrics, with the edge rules of torchmetrics (R2Score, BinaryF1Score).
 
-The functions of sums and counts are plain arithmetic on floats, so the compiled kernel calls them too; the plain loop uses the functions of
-arrays, which are the reference.
+The functions of sums and counts are plain arithmetic on floats, so the compiled kernel calls them too; the engine ``torch`` uses the
+functions of arrays.
 """
 
 from __future__ import annotations

@@ -12,14 +12,13 @@ _LIBRARIES = {
     "local": ("neuco-worker", "numpy", "numba", "llvmlite"),
     "torch": ("neuco-worker", "numpy", "torch"),
     "ray": ("neuco-worker", "numpy", "numba", "llvmlite", "ray"),
-    "plain": ("neuco-worker", "numpy", "torch"),
 }
 
 
 def versions(engine: str) -> dict[str, str]:
     """Return the versions of Python and of the libraries that an engine computes with."""
     found = {"engine": engine, "python": platform.python_version()}
-    for library in _LIBRARIES.get(engine, _LIBRARIES["plain"]):
+    for library in _LIBRARIES.get(engine, _LIBRARIES["torch"]):
         try:
             found[library] = version(library)
         except PackageNotFoundError:  # a checkout that is not installed

@@ -1,27 +1,25 @@
 """Engines: they turn a row set into fold scores, on this machine's cores, on a GPU or on a cluster.
 
-``reference``, ``torch`` and ``ray`` load PyTorch or Ray, so they are imported only if one of them was chosen.
+``torch`` and ``ray`` load PyTorch or Ray, so they are imported only if one of them was chosen.
 """
 
-from scoring.engines.base import Engine, Unit, ignore, never
+from scoring.engines.base import KERNEL_ENGINES, TOLERANCE, Engine, Unit, ignore, never
 from scoring.engines.fold_pool import train_in_order
 from scoring.engines.local import LocalEngine, available_cores
-from scoring.engines.registry import make_engine
+from scoring.engines.registry import CHUNK, make_engine
 
 __all__ = [
+    "CHUNK",
+    "KERNEL_ENGINES",
+    "TOLERANCE",
     "Engine",
     "LocalEngine",
     "Unit",
     "available_cores",
-    "choice",
-    "fold_block",
-    "fold_memory",
-    "fold_scheduler",
     "ignore",
     "make_engine",
     "never",
     "ray",
-    "reference",
     "torch",
     "train_in_order",
 ]

@@ -16,6 +16,12 @@ from numpy.typing import NDArray
 from scoring.errors import OrganizerError
 from scoring.protocol import Recipe
 
+KERNEL_ENGINES = frozenset({"local", "ray"})
+"""The engines that run the compiled kernel, so that their scores agree to the bit on equal processors."""
+TOLERANCE = 2e-5
+"""Largest difference between a fold's scores by two engines or on two kinds of processors, relative to max(1, |score|). F1 may differ by
+one more count for each sample whose logit is so close to the threshold that rounding decides its class."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Unit:
@@ -75,8 +81,7 @@ class Engine(Interface):
         """Return T x K held-out scores, each the best over the epochs; NaN where a fold failed.
 
         Both callbacks run in the caller's thread. ``progress`` is called with the number of probes (a fold of a task) finished since the
-        last call. ``cancelled`` is asked at least once a second by ``local`` and ``ray``, after each step or epoch by ``torch``, and after
-        each epoch by ``plain``.
+        last call. ``cancelled`` is asked ten times a second by ``local`` and ``ray``, and before each step by ``torch``.
 
         Raises:
             Cancelled: If ``cancelled`` said so.
@@ -92,7 +97,7 @@ class Engine(Interface):
     ) -> Iterator[NDArray[np.float64]]:
         """Yield what :meth:`score` returns for each of a submission's units, in their order.
 
-        ``units`` may be a generator. An engine of many machines takes the next unit while the last folds of one are still being scored.
+        ``units`` may be a generator. An engine of many machines takes all units at once.
         """
         for unit in units:
             yield self.score(unit, progress=progress, cancelled=cancelled)

@@ -5,36 +5,42 @@ from __future__ import annotations
 from typing import Literal
 
 from scoring.engines.base import Engine
-from scoring.engines.choice import choose
 from scoring.errors import OrganizerError
 
-NAMES = ("auto", "local", "torch", "ray", "plain")
+NAMES = ("local", "torch", "ray")
+CHUNK = 20  # folds that PyTorch trains together unless the configuration says otherwise
 
 
-def make_engine(name: str, *, threads: int | Literal["auto"] = "auto", ray_address: str = "auto") -> Engine:
+def make_engine(
+    name: str,
+    *,
+    threads: int | Literal["auto"] = "auto",
+    ray_address: str = "auto",
+    device: Literal["cpu", "cuda"] = "cpu",
+    chunk: int = CHUNK,
+) -> Engine:
     """Make an engine.
 
     Args:
-        name: ``local`` (the compiled kernel), ``torch`` (batched over folds, on CUDA when there is one), ``auto`` (``torch`` if PyTorch
-            finds a CUDA device, else ``local``), ``ray`` (the compiled kernel on a cluster) or ``plain`` (the PyTorch loop, a hundred times
-            slower, for checking).
+        name: ``local`` (the compiled kernel), ``torch`` (PyTorch, batched over folds) or ``ray`` (the compiled kernel on a cluster).
         threads: Folds that ``local`` trains at once, or threads of ``torch`` on the CPU; ``auto`` takes all cores that this process may
             use.
         ray_address: Address of the Ray cluster, for ``ray``.
+        device: Where ``torch`` computes.
+        chunk: Folds that ``torch`` trains together.
 
     Raises:
-        OrganizerError: If there is no such engine, or its package is not installed.
+        OrganizerError: If there is no such engine, its package is not installed, or it does not find its device.
     """
-    name = choose(name)
-    if name == "local":
-        from scoring.engines.local import LocalEngine
+    from scoring.engines.local import LocalEngine, available_cores
 
-        return LocalEngine(threads=None if threads == "auto" else int(threads))
+    cores = available_cores() if threads == "auto" else threads
+    if name == "local":
+        return LocalEngine(threads=cores)
     if name == "torch":
-        from scoring.engines.local import available_cores
         from scoring.engines.torch import TorchEngine
 
-        return TorchEngine(threads=available_cores() if threads == "auto" else int(threads))
+        return TorchEngine(device=device, chunk=chunk, threads=cores)
     if name == "ray":
         try:
             from scoring.engines.ray import RayEngine
@@ -46,10 +52,6 @@ def make_engine(name: str, *, threads: int | Literal["auto"] = "auto", ray_addre
             ) from missing
 
         return RayEngine(address=ray_address)
-    if name == "plain":
-        from scoring.engines.reference import PlainEngine
-
-        return PlainEngine()
     raise OrganizerError(
         f"There is no scoring engine {name!r}.",
         cure=f"Set scoring.engine to one of: {', '.join(NAMES)}.",

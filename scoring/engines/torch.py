@@ -1,44 +1,38 @@
 """The torch engine: the protocol batched over folds in PyTorch, for organizers who have a GPU.
 
-All folds of a row set are trained together, or as many as fit. Random numbers are those of the plain loop, so splits, initial weights and
-orders are the same. Sums are added in another order, so scores agree with the local engine's within :data:`TOLERANCE`, not to the bit. Use
-one engine for a whole challenge. torch is imported inside the functions.
+The folds of a row set are trained together, a chunk at a time. Random numbers are those of the usual loop, so splits, initial weights and
+orders are the same. Sums are added in another order, so scores agree with the local engine's within
+:data:`~scoring.engines.base.TOLERANCE`, not to the bit. Use one engine for a whole challenge.
+
+Shapes: F folds, T tasks, n rows of N values, b rows in a batch. torch is imported inside the functions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import cache
-from typing import Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 
 from scoring.engines.base import Engine, Unit, ignore, never, require_linear
-from scoring.engines.fold_memory import Footprint, footprint, in_blocks
-from scoring.engines.local import available_cores
-from scoring.errors import InfrastructureError, OrganizerError
+from scoring.errors import Cancelled, OrganizerError
+from scoring.metrics import best_score, f1, r2
 from scoring.randomness import held_out
 
-TOLERANCE = 2e-5
-"""Largest difference from the local engine's fold scores, relative to max(1, |score|). F1 may differ by one more count for each sample
-whose logit is so close to the threshold that rounding decides its class."""
+if TYPE_CHECKING:
+    import torch
 
-USED_OF_FREE = 0.9  # share of the device's free memory that is used
-DRAWN_BYTES = 10**9  # limit for the orders of folds that are drawn at once, for a GPU
-# Memory for folds that are trained together on the CPU; about what the caches close to a core hold.
-CPU_BYTES = 4 * 2**20
+    from scoring.randomness.fold_draws import FoldDraws
 
 
 class TorchEngine(Engine):
     """Score units with batched PyTorch.
 
     Args:
-        device: ``auto`` takes CUDA if there is a device, else the CPU.
-        threads: Threads of torch on the CPU, and threads that draw random numbers; None takes all cores that this process may use.
-        memory_limit: Bytes that a unit may take on the device; None takes the free memory.
+        device: ``cpu`` or ``cuda``.
+        chunk: How many folds are trained together.
+        threads: Threads of torch on the CPU.
 
     Raises:
         OrganizerError: If there is no such device.
@@ -46,101 +40,90 @@ class TorchEngine(Engine):
 
     name = "torch"
 
-    def __init__(
-        self,
-        *,
-        device: Literal["auto", "cpu", "cuda"] = "auto",
-        threads: int | None = None,
-        memory_limit: int | None = None,
-    ) -> None:
+    def __init__(self, *, device: Literal["cpu", "cuda"], chunk: int, threads: int) -> None:
         import torch
 
         if device == "cuda" and not torch.cuda.is_available():
             raise OrganizerError(
                 "PyTorch does not find a CUDA device.",
-                cure="Check the driver and whether the CUDA build of torch is installed. In Python, you can pass device='cpu' instead.",
+                cure="Check the driver, the CUDA build of torch, and whether the service may use the GPU; or set scoring.device: cpu.",
                 code="engine.device",
             )
-        self.device = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
-        self._threads = threads or available_cores()
-        self._memory_limit = memory_limit
+        self._device = device
+        self._chunk = chunk
+        self._threads = threads
 
     def score(
         self, unit: Unit, *, progress: Callable[[int], None] = ignore, cancelled: Callable[[], bool] = never
     ) -> NDArray[np.float64]:
-        """See :meth:`scoring.engines.base.Engine.score`.
-
-        Raises:
-            InfrastructureError: If not even one fold fits into the device's memory.
-        """
+        """See :meth:`scoring.engines.base.Engine.score`."""
         import torch
 
-        from scoring.engines.fold_block import DeviceRows, FoldBlock
         from scoring.randomness.fold_draws import draw_folds
 
         require_linear(unit)
-        (tasks, samples), folds = unit.targets.shape, len(unit.split_seeds)
-        needed, limit = footprint(unit), self._limit()
-        scores = np.full((tasks, folds), np.nan)
-
-        @cache
-        def data() -> DeviceRows:
-            return DeviceRows(unit, torch.device(self.device))
-
-        def train(block: slice) -> None:
+        torch.set_num_threads(self._threads)
+        samples, dim = unit.rows.shape
+        chunks = []
+        for begin in range(0, len(unit.split_seeds), self._chunk):
             draws = draw_folds(
-                unit.split_seeds[block],
-                unit.training_seeds[block],
+                unit.split_seeds[begin : begin + self._chunk],
+                unit.training_seeds[begin : begin + self._chunk],
                 rows=samples,
                 tested=held_out(samples, unit.recipe.test_size),
-                dim=unit.rows.shape[1],
+                dim=dim,
                 epochs=unit.recipe.epochs,
-                threads=self._threads,
             )
-            scores[:, block] = FoldBlock(data(), draws, unit.recipe).train(cancelled).T
-            progress(tasks * (block.stop - block.start))
-
-        with _settings(self._threads):
-            in_blocks(folds, self._together(needed, limit), train, too_large=_too_large(needed, limit))
-        return scores
-
-    def _limit(self) -> int:
-        """Return the bytes that a unit may take on the device."""
-        import torch
-
-        if self._memory_limit is not None:
-            return self._memory_limit
-        if self.device == "cpu":
-            return psutil.virtual_memory().available
-        free, _ = torch.cuda.mem_get_info()
-        return int(USED_OF_FREE * (free + torch.cuda.memory_reserved() - torch.cuda.memory_allocated()))
-
-    def _together(self, needed: Footprint, limit: int) -> int:
-        """Return how many folds are trained together; 0 if not even one fits."""
-        enough = CPU_BYTES // needed.per_fold if self.device == "cpu" else DRAWN_BYTES // needed.drawn
-        return min(needed.folds_in(limit), max(1, enough))
+            with torch.no_grad():
+                history = _train(unit, draws, torch.device(self._device), cancelled)
+            chunks.append(np.apply_along_axis(best_score, 0, history))
+            progress(chunks[-1].size)
+        return np.concatenate(chunks).T
 
 
-def _too_large(needed: Footprint, limit: int) -> InfrastructureError:
-    return InfrastructureError(
-        f"The torch engine needs {(needed.shared + needed.per_fold) / 1e9:.1f} GB to train one fold,"
-        f" but its device has only {limit / 1e9:.1f} GB free.",
-        cure="Free memory on the device, or set scoring.engine to local and run `neuco-worker challenge rescore`.",
-        code="engine.memory",
-    )
-
-
-@contextmanager
-def _settings(threads: int) -> Iterator[None]:
-    """Set the number of threads and full float32 precision, and restore torch's settings at the end."""
+def _train(
+    unit: Unit, draws: FoldDraws, device: torch.device, cancelled: Callable[[], bool]
+) -> NDArray[np.float64]:
+    """Return the scores of all folds and tasks after each epoch, E x F x T."""
     import torch
 
-    before = torch.get_num_threads(), torch.get_float32_matmul_precision()
-    torch.set_num_threads(threads)
-    # TensorFloat-32 would break the agreement with other engines.
-    torch.set_float32_matmul_precision("highest")
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before[0])
-        torch.set_float32_matmul_precision(before[1])
+    rows, targets, classification = (
+        torch.from_numpy(np.array(values)).to(device)
+        for values in (unit.rows, unit.targets, unit.classification[:, np.newaxis])
+    )
+    orders = torch.from_numpy(draws.orders).to(device)
+    tasks = len(targets)
+    # Every task of a fold starts from the same weights. AdamW's steps are element by element, so one optimizer serves all probes.
+    start = torch.from_numpy(draws.weights).to(device)[:, None].repeat(1, tasks, 1)
+    weights, biases = start[:, :, :-1].contiguous(), start[:, :, -1:].contiguous()
+    optimizer = torch.optim.AdamW([weights, biases], lr=unit.recipe.learning_rate)
+    history = []
+    for epoch in range(unit.recipe.epochs):
+        for batch in torch.split(orders[:, epoch], unit.recipe.batch_size, dim=1):
+            if cancelled():
+                raise Cancelled()
+            inputs = rows[batch]
+            outputs = torch.baddbmm(biases, weights, inputs.transpose(1, 2))
+            errors = torch.where(classification, torch.sigmoid(outputs), outputs)
+            errors -= targets[:, batch].transpose(0, 1)
+            # The derivative of MSE by an output is 2 (output - label), that of BCE-with-logits is sigmoid(output) - label.
+            errors *= torch.where(classification, 1.0, 2.0) / batch.shape[1]
+            weights.grad, biases.grad = torch.bmm(errors, inputs), errors.sum(dim=2, keepdim=True)
+            optimizer.step()
+        # Predicting all rows needs no copies of rows, so it takes less time and memory than predicting the test parts alone.
+        outputs = (weights.flatten(0, 1) @ rows.T).view(*weights.shape[:2], -1) + biases
+        history.append(_scores(unit, draws, outputs.cpu().numpy()))
+    return np.array(history)
+
+
+def _scores(unit: Unit, draws: FoldDraws, outputs: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return the held-out scores, F x T, from the outputs for all rows, F x T x n."""
+    return np.array(
+        [
+            [
+                (f1 if kind else r2)(predictions[test], labels[test])
+                for predictions, labels, kind in zip(fold, unit.targets, unit.classification, strict=True)
+            ]
+            for fold, test in zip(outputs, draws.tests, strict=True)
+        ]
+    )

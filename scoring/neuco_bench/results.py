@@ -147,7 +147,7 @@ def summary_document(report: RunReport, settings: StandaloneSettings, *, experim
         "embedding_dim": report.embedding_dim,
         "warnings": list(report.warnings),
         "seconds": sum(task.seconds for task in report.tasks),
-        "versions": versions("local" if settings.probe_type == "linear" else "plain"),
+        "versions": versions("local" if settings.probe_type == "linear" else "torch"),
         "machine": machine(),
     }
     if report.places:

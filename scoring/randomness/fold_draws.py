@@ -1,12 +1,11 @@
 """All random numbers of a block of folds, drawn before training: splits, initial weights, and the orders of all epochs.
 
-An engine that trains many folds at once takes its random numbers from here. They are the ones that the plain loop draws during training.
+An engine that trains many folds at once takes its random numbers from here. They are the ones that the usual loop draws during training.
 """
 
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,7 +39,6 @@ def draw_folds(
     tested: int,
     dim: int,
     epochs: int,
-    threads: int = 1,
 ) -> FoldDraws:
     """Draw folds from their seeds.
 
@@ -51,7 +49,6 @@ def draw_folds(
         tested: Number t of rows that are held out.
         dim: Dimension N of the embeddings.
         epochs: Number E of epochs.
-        threads: Number of folds drawn at once.
     """
     folds = len(split_seeds)
     splitter = Splitter()
@@ -63,12 +60,8 @@ def draw_folds(
         weights=np.empty((folds, dim + 1), dtype=np.float32),
         orders=np.empty((folds, epochs, rows - tested), dtype=np.int32),
     )
-
-    def draw(fold: int) -> None:
-        _draw_fold(int(training_seeds[fold]), splits[fold], tested, draws.weights[fold], draws.orders[fold])
-
-    with ThreadPoolExecutor(max_workers=threads) as pool:
-        list(pool.map(draw, range(folds)))
+    for fold, seed in enumerate(training_seeds.tolist()):
+        _draw_fold(seed, splits[fold], tested, draws.weights[fold], draws.orders[fold])
     return draws
 
 

@@ -68,10 +68,10 @@ def folds(card: Scorecard) -> dict[str, tuple[float, ...]]:
 
 
 def test_both_engines_fill_the_same_scorecard() -> None:
-    """Local and plain agree to 1e-5 per fold; tasks come sorted by name."""
+    """Local and torch agree to 1e-5 per fold; tasks come sorted by name."""
     cards = [
         score_embeddings(embeddings(), TASKS, protocol(), KEY, engine=make_engine(name))
-        for name in ("local", "plain")
+        for name in ("local", "torch")
     ]
     assert [score.task for score in cards[0].tasks] == ["a", "b", "c", "d"]
     for name, scores in folds(cards[0]).items():

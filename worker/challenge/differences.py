@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-from scoring.engines.choice import choose
 from scoring.errors import OrganizerError
 from scoring.randomness import secret_commitment
 from worker.challenge.configuration import Configuration
@@ -106,8 +105,8 @@ def _settings(
     if secret_commitment(splits) != protocol.secret_commitment:
         yield "challenge.secret"
     recorded = asdict(protocol.recipe) | {"engine": record.engine}
-    engine = choose(configuration.scoring.engine, recorded=record.engine)
-    for key, value in (asdict(configuration.scoring.recipe()) | {"engine": engine}).items():
+    wanted = asdict(configuration.scoring.recipe()) | {"engine": configuration.scoring.engine}
+    for key, value in wanted.items():
         if recorded[key] != value:
             yield f"scoring.{key}"
 

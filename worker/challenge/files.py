@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from scoring.engines.choice import choose
 from scoring.inputs.identifiers import read_ids
 from scoring.protocol import Protocol, ids_hash
 from scoring.randomness import secret_commitment
@@ -61,7 +60,7 @@ def read_phase(
             secret_commitment=secret_commitment(key),
             recipe=configuration.scoring.recipe(),
         ),
-        engine=choose(configuration.scoring.engine),
+        engine=configuration.scoring.engine,
         rules=rules_of(configuration, codename),
     )
     return PhaseSetup(record=record, key=key, files=files)

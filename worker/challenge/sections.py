@@ -5,18 +5,17 @@ from __future__ import annotations
 import difflib
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from scoring.engines import CHUNK
 from scoring.loopback import is_loopback
 from scoring.protocol import Recipe
 
 NAMED_AFTER = "named_after_the_phase"
 """Marks a key of a phase whose default is a text that contains the phase's codename."""
-AT_ONCE_ON_RAY = 4
-"""What ``at_once: auto`` is on a cluster. With one at a time, the cluster would wait while a file is read."""
 BEACONS = ("drand", "none")  # besides SOURCE@TIME
 EXAMPLE_SOURCE = "Lotto 6 aus 49@2026-12-05T19:30+01:00"
 
@@ -190,19 +189,24 @@ class Submission(Section):
 class Scoring(Section):
     """How the probes are trained. The defaults are the protocol of 2025; only with these can scores be compared with 2025."""
 
-    engine: Literal["local", "ray", "torch", "auto"] = Field(
+    engine: Literal["local", "ray", "torch"] = Field(
         "local",
-        description=(
-            "What trains the probes: the compiled kernel on this machine (`local`) or on a Ray cluster (`ray`), or PyTorch, "
-            "which uses a GPU if there is one (`torch`). `auto` takes `torch` if PyTorch finds a CUDA device when the worker "
-            "records the phase, else `local`; a phase with scores keeps its engine."
-        ),
+        description="What trains the probes: the compiled kernel on this machine (`local`) or on a Ray cluster (`ray`), or PyTorch "
+        "(`torch`), which can use a GPU.",
     )
     ray_address: str = Field("auto", description="With `engine: ray`: address of the Ray cluster.")
-    at_once: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(
-        "auto",
-        description="Number of submissions that are scored at the same time; more than 1 needs `engine: ray`. "
-        f"`auto` is 1, or {AT_ONCE_ON_RAY} with `engine: ray`, so that the cluster trains one submission while others are read.",
+    at_once: int = Field(
+        1,
+        ge=1,
+        description="Number of submissions that are scored at the same time. More than 1 needs `engine: ray`, which then trains one "
+        "submission while others are read.",
+    )
+    device: Literal["cpu", "cuda"] = Field("cpu", description="With `engine: torch`: where PyTorch computes.")
+    chunk: int = Field(
+        CHUNK,
+        ge=1,
+        description="With `engine: torch`: number of folds that are trained together. More keep a GPU busier and need more memory. "
+        "The number may change scores by rounding.",
     )
     probe: Literal["linear"] = Field("linear", description="Model that is trained on the embeddings.")
     epochs: int = Field(
@@ -233,19 +237,16 @@ class Scoring(Section):
 
     @model_validator(mode="after")
     def _room(self) -> Scoring:
-        if self.evaluations > 1 and self.engine != "ray":
+        if self.at_once > 1 and self.engine != "ray":
             raise ValueError(
                 f"at_once is {self.at_once}, which needs engine: ray; on one machine each submission would only take longer,"
                 " and show the others' time as its own"
             )
         return self
 
-    @property
-    def evaluations(self) -> int:
-        """The number of submissions that are scored at the same time."""
-        if self.at_once == "auto":
-            return AT_ONCE_ON_RAY if self.engine == "ray" else 1
-        return self.at_once
+    def engine_options(self) -> dict[str, Any]:
+        """Return the keys that an engine is made with, besides its name."""
+        return self.model_dump(include={"threads", "ray_address", "device", "chunk"})
 
     def recipe(self) -> Recipe:
         """Return the keys that decide a number, for the protocol."""

@@ -213,9 +213,7 @@ def verify(
     ] = True,
     engine: Annotated[
         Literal["default", "pytorch"],
-        typer.Option(
-            "--with", help="Engine for recomputing: `default`, or `pytorch` for a plain training loop."
-        ),
+        typer.Option("--with", help="Engine for recomputing: `default`, or `pytorch` for one in PyTorch."),
     ] = "default",
     json_output: JsonOption = False,
 ) -> None:

@@ -10,7 +10,7 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from scoring.inputs.limits import largest_expanded
 
@@ -35,8 +35,7 @@ class Order(TypedDict):
     complete: list[str]
     key: str
     max_expanded_bytes: int
-    threads: int | Literal["auto"]
-    ray_address: str
+    engine: dict[str, Any]
     keep: NotRequired[str]
 
 
@@ -82,8 +81,7 @@ def order_for(
         "complete": list(complete),
         "key": setup.key.hex(),
         "max_expanded_bytes": largest_expanded(configuration.submission.max_megabytes),
-        "threads": configuration.scoring.threads,
-        "ray_address": configuration.scoring.ray_address,
+        "engine": configuration.scoring.engine_options(),
     }
 
 
@@ -158,6 +156,6 @@ def _score(order: Order, embeddings: Embeddings) -> dict[str, object]:
         tuple(task for task in record.tasks if task.name in order["tasks"]),
         record.protocol,
         bytes.fromhex(order["key"]),
-        engine=make_engine(record.engine, threads=order["threads"], ray_address=order["ray_address"]),
+        engine=make_engine(record.engine, **order["engine"]),
     )
     return scorecard.to_json()

@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from scoring.engines.choice import SAME_SCORES
+from scoring.engines import KERNEL_ENGINES
 from scoring.errors import InfrastructureError
 from scoring.quality import mean_quality, shown
 from scoring.scorecard import folds_to_json
@@ -242,7 +242,7 @@ def _score_event(
         },
         "q_mean": score.value,
         "counts": score.counts,
-        "engines": sorted({cell.engine for cell in cells} - SAME_SCORES),  # `verify` uses the kernel
+        "engines": sorted({cell.engine for cell in cells} - KERNEL_ENGINES),  # `verify` uses the kernel
     }
     facts = stands_on(cells[0].content_hash, protocol, {cell.task: cell.version for cell in cells})
     return _add(tx, subject_of(row), fields, facts)

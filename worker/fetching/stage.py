@@ -66,7 +66,7 @@ class Fetching:
         later = answers.unreleased(tx, now, grid=grid)
         fetched = tx.submissions([State.FETCHED])
         ready = [row for row in fetched if row.hold is None and not row.waits(now)]
-        enough = AHEAD + self._context.configuration.scoring.evaluations
+        enough = AHEAD + self._context.configuration.scoring.at_once
         if sum(row.team_key not in later for row in ready) >= enough:
             return None
         waiting = [

@@ -36,7 +36,7 @@ def next_to_run(context: Context, tx: Transaction, now: datetime) -> SubmissionR
         for row in tx.submissions([State.SCORING])
         if row.pk in begun or row.can_go_on(now)  # otherwise it waits for a person or its next try
     ]
-    if len(running) >= configuration.scoring.evaluations:
+    if len(running) >= configuration.scoring.at_once:
         return None
     busy = answers.unreleased(tx, now, grid=seconds(configuration.submission.answer_grid))
     busy |= {row.team_key for row in running if row.team_key is not None}

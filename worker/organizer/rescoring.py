@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from scoring.engines.choice import choose
 from scoring.errors import InfrastructureError, OrganizerError, ParticipantError
 from scoring.printable import count_of, name_some
 from worker.challenge.files import read_secret
@@ -62,7 +61,7 @@ def make_plan(session: OrganizerSession, setup: PhaseSetup) -> RescorePlan:
     """Return what a rescore has to do, without doing it."""
     with session.store.read() as tx:
         record = tx.phase_record(setup.codename)
-        setup = _as_recorded(tx, setup, session.configuration.scoring.engine)
+        setup = _as_recorded(tx, setup)
         rows = _rows(tx, setup)
         missing = _missing(session, tx, setup, rows)
         per_fold = tx.seconds_per_fold(setup.codename)
@@ -81,16 +80,12 @@ def make_plan(session: OrganizerSession, setup: PhaseSetup) -> RescorePlan:
     )
 
 
-def _as_recorded(tx: Transaction, setup: PhaseSetup, engine: str) -> PhaseSetup:
-    """Return a phase as its files are, but with the recorded rules, which another command changes.
-
-    The recorded engine is kept, too, if the configuration leaves the choice to the machine.
-    """
+def _as_recorded(tx: Transaction, setup: PhaseSetup) -> PhaseSetup:
+    """Return a phase as its files are, but with the recorded rules, which another command changes."""
     recorded = read_record(tx, setup.codename)
     if recorded is None:
         return setup
-    engine = choose(engine, recorded=recorded.engine)
-    return replace(setup, record=replace(setup.record, rules=recorded.rules, engine=engine))
+    return replace(setup, record=replace(setup.record, rules=recorded.rules))
 
 
 def _rows(tx: Transaction, setup: PhaseSetup) -> dict[str, list[SubmissionRow]]:
@@ -265,7 +260,7 @@ def perform(session: OrganizerSession, act: ChildAct[Any]) -> None:
 
 def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup, reason: str) -> int:
     """Record the phase as its files are, and put every changed answer into the outbox."""
-    setup = _as_recorded(tx, setup, session.configuration.scoring.engine)
+    setup = _as_recorded(tx, setup)
     now = session.clock()  # not the command's start: boards were made from the old cells meanwhile
     before = tx.phase_record(setup.codename)
     renewed = before is None or not setup.record.scores_as(before.protocol_hash, before.tasks)

@@ -11,7 +11,7 @@ from leaderboard import Board, Method, PhaseSite, PhaseSnapshot, Rules, Site
 from leaderboard.git import Publisher
 from leaderboard.ranking import board as boards
 from leaderboard.ranking import waiting_teams
-from scoring.engines.choice import SAME_SCORES
+from scoring.engines import KERNEL_ENGINES
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
@@ -211,7 +211,7 @@ def _engines(phase: PhaseSnapshot | None, history: tuple[Board, ...]) -> tuple[s
     shown = {row.submission for row in history[-1].standings} if history else set()
     entries = () if phase is None else phase.entries
     engines = {engine for entry in entries if entry.submission in shown for engine in entry.engines}
-    return () if engines <= SAME_SCORES else tuple(sorted(engines))
+    return () if engines <= KERNEL_ENGINES else tuple(sorted(engines))
 
 
 def _rules_so_far(inputs: Inputs, codename: str) -> Rules:

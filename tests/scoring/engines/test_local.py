@@ -1,4 +1,4 @@
-"""The compiled engine gives the plain loop's scores, and the same bits however the work is divided."""
+"""The compiled engine gives the scores of the usual PyTorch loop, and the same bits however the work is divided."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoring.engines import LocalEngine, Unit, available_cores, local
-from scoring.engines.reference import PlainEngine
 from scoring.errors import Cancelled, OrganizerError
 from scoring.protocol import Recipe
 from tests.scoring.engines.units import make_unit, part
+from tests.scoring.harness.usual_loop import usual_scores
 
 ORACLE_SHAPES = [  # samples, dimension, batch size, epochs
     (72, 3, 64, 20),
@@ -37,20 +37,40 @@ ORACLE_SHAPES = [  # samples, dimension, batch size, epochs
 
 
 @pytest.mark.parametrize(("samples", "dim", "batch_size", "epochs"), ORACLE_SHAPES)
-def test_the_kernel_agrees_with_the_plain_loop(samples: int, dim: int, batch_size: int, epochs: int) -> None:
+def test_the_kernel_agrees_with_the_usual_loop(samples: int, dim: int, batch_size: int, epochs: int) -> None:
     """Every fold of both task types agrees to 1e-5, with whole batches only and with a shorter last batch."""
     unit = make_unit(
         samples=samples, dim=dim, folds=2, recipe=Recipe(epochs=epochs, batch_size=batch_size), seed=samples
     )
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # products are too small for several threads
-    try:
-        expected = PlainEngine().score(unit)
-    finally:
-        torch.set_num_threads(threads)
+    expected = usual_scores(unit)
     scores = LocalEngine(threads=2).score(unit)
     # an R2 far below zero comes from a small divisor, so 1e-5 is relative to the score there
     assert np.all(np.abs(scores - expected) <= 1e-5 * np.maximum(1, np.abs(expected)))
+
+
+def test_one_step_by_hand() -> None:
+    """The step has the gradient of the mean squared error and one AdamW update; the score is the R2 of the test part."""
+    unit = make_unit(samples=20, dim=2, types="r", folds=1, recipe=Recipe(epochs=1, batch_size=64))
+    order = np.random.RandomState(int(unit.split_seeds[0])).permutation(20)
+    test, train = order[:2], order[2:]
+    torch.manual_seed(int(unit.training_seeds[0]))
+    layer = torch.nn.Linear(2, 1)
+    weights = np.append(layer.weight.detach().numpy()[0], layer.bias.detach().numpy()).astype(np.float64)
+    rows = np.column_stack([unit.rows, np.ones(20)]).astype(np.float64)
+    labels = unit.targets[0].astype(np.float64)
+    gradient = 2 * rows[train].T @ (rows[train] @ weights - labels[train]) / len(train)
+    # the first step of Adam moves each weight by lr * g / (|g| + eps), after the decay by lr * 0.01
+    weights = weights * (1 - 0.001 * 0.01) - 0.001 * gradient / (np.abs(gradient) + 1e-8)
+    residual = np.sum((rows[test] @ weights - labels[test]) ** 2)
+    expected = 1 - residual / np.sum((labels[test] - labels[test].mean()) ** 2)
+    assert LocalEngine(threads=1).score(unit)[0, 0] == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_best_epoch_counts() -> None:
+    """More epochs never lower a score, because the earlier ones are the same."""
+    few = make_unit(samples=72, dim=5, folds=2, recipe=Recipe(epochs=2, learning_rate=0.5))
+    many = make_unit(samples=72, dim=5, folds=2, recipe=Recipe(epochs=6, learning_rate=0.5))
+    assert np.all(LocalEngine(threads=1).score(many) >= LocalEngine(threads=1).score(few))
 
 
 @settings(max_examples=25)
@@ -168,10 +188,11 @@ def test_an_error_in_a_thread_reaches_the_caller() -> None:
 
 
 def test_a_fold_without_finite_score_is_nan() -> None:
-    """The plain loop returns NaN, too."""
+    """The usual loop returns NaN, too."""
     unit = make_unit(samples=40, dim=4, types="r", folds=1, recipe=Recipe(epochs=2))
     unit.rows[:] *= np.float32(1e38)
     assert math.isnan(LocalEngine(threads=1).score(unit)[0, 0])
+    assert math.isnan(usual_scores(unit)[0, 0])
 
 
 def test_other_probes_are_refused() -> None:

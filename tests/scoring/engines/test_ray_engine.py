@@ -1,4 +1,4 @@
-"""The ray engine, on a cluster of two nodes on this machine, gives the local engine's bits even if nodes or actors are lost."""
+"""The ray engine, on a cluster of two nodes on this machine, gives the local engine's bits even if nodes or processes are lost."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,7 @@ import numpy as np
 import psutil
 import pytest
 
-from scoring.engines import LocalEngine, Unit, fold_scheduler
-from scoring.engines.fold_scheduler import Range
+from scoring.engines import LocalEngine, Unit
 from scoring.errors import Cancelled
 from scoring.protocol import Recipe
 from scoring.scorecard import Scorecard
@@ -34,7 +32,6 @@ pytestmark = [
 ]
 
 STORE_BYTES = 100 * 2**20
-LIMIT_S = 300.0
 
 
 class Nodes:
@@ -94,17 +91,17 @@ def long_unit() -> Unit:
     return make_unit(samples=2000, dim=512, types="rrrr", folds=64, recipe=Recipe(epochs=40))
 
 
-def is_scorer(process: psutil.Process) -> bool:
-    """Return whether a process is an actor that is not about to end."""
+def busy_workers() -> list[psutil.Process]:
+    """Return the processes of this cluster that score, whose nodes are our children; other clusters may run on this machine."""
+    return [process for process in psutil.Process().children(recursive=True) if is_busy(process)]
+
+
+def is_busy(process: psutil.Process) -> bool:
+    """Return whether a process scores folds."""
     try:
-        return any("ray::Scorer" in word for word in process.cmdline())
+        return any("ray::score_folds" in word for word in process.cmdline())
     except psutil.Error:
         return False
-
-
-def scorers() -> list[psutil.Process]:
-    """Return the processes of this cluster's actors, whose nodes are our children; other clusters may run on this machine."""
-    return [process for process in psutil.Process().children(recursive=True) if is_scorer(process)]
 
 
 def test_ray_gives_the_local_bits(engine: Any) -> None:
@@ -119,9 +116,7 @@ def test_ray_gives_the_local_bits(engine: Any) -> None:
 
 
 def test_the_units_of_a_submission_overlap(engine: Any) -> None:
-    """Free cores go on with the next unit; scores come in the order of the units, each as soon as it is complete."""
-    from scoring.engines.ray import OPEN_UNITS
-
+    """All are in the cluster before the first is complete; scores come in the order of the units."""
     units = [
         make_unit(samples=300, dim=64, types="rc", folds=folds, seed=folds) for folds in (7, 1, 30, 2, 11)
     ]
@@ -135,66 +130,17 @@ def test_the_units_of_a_submission_overlap(engine: Any) -> None:
     done: list[int] = []
     for number, scores in enumerate(engine.score_all(coming(), progress=done.append)):
         assert np.array_equal(scores, LocalEngine(threads=1).score(units[number]))
-        assert number or len(made) > 1  # the second was there before the first was complete
-        assert len(made) <= number + OPEN_UNITS
+        assert made == [0, 1, 2, 3, 4]
     assert sum(done) == 2 * 51
 
 
-@pytest.mark.parametrize("parts_per_core", [1, 3, 100])
-def test_the_size_of_ranges_changes_no_bit(
-    engine: Any, parts_per_core: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Folds that are handed out in few ranges or one by one give the same bits."""
-    monkeypatch.setattr(fold_scheduler, "PARTS_PER_CORE", parts_per_core)
-    unit = small_unit()
-    assert np.array_equal(engine.score(unit), LocalEngine(threads=1).score(unit))
-
-
-class Listening(LocalEngine):
-    """A local engine that remembers which rows it was given."""
-
-    taken: np.ndarray
-
-    def score(self, unit: Unit, **options: Any) -> np.ndarray:
-        """Score, and remember the rows."""
-        self.taken = unit.rows
-        return super().score(unit, **options)
-
-
-def test_large_rows_are_shared_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Above the limit an actor uses the read-only rows of the object store without a copy, with the same bits."""
-    from scoring.engines import ray as ray_engine
-
-    unit = small_unit()
-    unit.rows.setflags(write=False)
-    expected = LocalEngine(threads=1).score(small_unit())
-    for limit, shared in ((0, True), (2**28, False)):
-        scorer, listening = ray_engine.Scorer(cores=1), Listening(threads=1)
-        scorer._engine = listening
-        monkeypatch.setattr(ray_engine, "COPIED_BYTES", limit)
-        assert np.array_equal(scorer.score(unit, Range(unit=0, first=0, last=9), "job"), expected)
-        assert np.shares_memory(listening.taken, unit.rows) is shared
-
-
-def test_actors_stay_warm(engine: Any) -> None:
-    """The second submission uses the processes of the first."""
-    ends = time.monotonic() + LIMIT_S
-    while len(scorers()) != 2 and time.monotonic() < ends:  # a node may just be starting its own
-        engine.score(small_unit())
-    before = {process.pid for process in scorers()}
-    engine.score(small_unit())
-    assert len(before) == 2
-    assert before == {process.pid for process in scorers()}
-
-
-def test_a_killed_actor_is_replaced(engine: Any) -> None:
-    """Its ranges are handed out again."""
+def test_the_folds_of_a_killed_process_are_scored_again(engine: Any) -> None:
+    """Ray starts another process for them."""
     unit = long_unit()
     killed: list[int] = []
 
     def kill_one(probes: int) -> None:
-        if not killed:
-            victim = scorers()[0]
+        for victim in [] if killed else busy_workers()[:1]:
             killed.append(victim.pid)
             victim.kill()
 
@@ -222,21 +168,11 @@ def test_folds_of_a_lost_node_are_scored_by_others(engine: Any, nodes: Nodes) ->
 
 
 def test_it_can_be_stopped(engine: Any) -> None:
-    """A stop cancels the actors' work, so they are free for the next unit."""
+    """A stop cancels the tasks, so the cores are free for the next unit."""
     begun = threading.Event()
     with pytest.raises(Cancelled):
         engine.score(long_unit(), progress=lambda _: begun.set(), cancelled=begun.is_set)
     unit = small_unit()
-    assert np.array_equal(engine.score(unit), LocalEngine(threads=1).score(unit))
-
-
-def test_release_ends_the_actors(engine: Any) -> None:
-    """Their cores become free for other jobs, and the next unit starts new actors."""
-    engine.score(small_unit(2))
-    engine.release()
-    for process in scorers():
-        process.wait(timeout=LIMIT_S)
-    unit = small_unit(3)
     assert np.array_equal(engine.score(unit), LocalEngine(threads=1).score(unit))
 
 
@@ -250,23 +186,6 @@ def test_an_unreachable_cluster_is_an_infrastructure_error() -> None:
         "raise SystemExit(4)\n"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_the_worker_scores_on_the_cluster(nodes: Nodes, tmp_path: Path) -> None:
-    """The evaluation process joins the configured cluster; nothing else of the worker changes."""
-    from tests.worker.harness.harness import Harness
-
-    scoring = {"engine": "ray", "ray_address": nodes.cluster.address}
-    with (
-        Harness(tmp_path, clock=ManualClock(), changes={"scoring": scoring}) as harness,
-        harness.worker() as worker,
-    ):
-        pk = harness.submit("A")
-        worker.drive(lambda: worker.states().get(pk) == State.PUBLISHED)
-        assert harness.status(pk) == "finished"
-        with worker.store.read() as tx:
-            made_by = {json.loads(cell.provenance)["versions"]["engine"] for cell in tx.all_cells()}
-    assert made_by == {"ray"}
 
 
 def test_the_worker_has_several_submissions_scored_on_the_cluster(nodes: Nodes, tmp_path: Path) -> None:

@@ -22,9 +22,9 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 from sklearn.model_selection import ShuffleSplit
+from torch.utils.data import TensorDataset
 from torchmetrics.classification import MulticlassF1Score, MultilabelF1Score
 
-from scoring.engines.reference import train_probe
 from scoring.errors import Cancelled, OrganizerError
 from scoring.probes.measures import confusion, measures, roc_curve, score
 from scoring.probes.multi_output import fold_seed
@@ -32,6 +32,7 @@ from scoring.probes.probe import ProbeInput, ProbeSettings, TaskKind, shuffle_sp
 from scoring.probes.registry import make_probe, probe_names
 from scoring.probes.ridge import RidgeProbe
 from scoring.protocol import Recipe
+from tests.scoring.harness.usual_loop import train_probe
 
 KINDS = tuple(TaskKind)
 QUICK = {
@@ -130,7 +131,7 @@ def test_every_probe_can_be_stopped(name: str) -> None:
 
 @pytest.mark.parametrize("kind", [TaskKind.REGRESSION, TaskKind.BINARY])
 def test_the_linear_probe_is_a_plain_torch_loop(kind: TaskKind) -> None:
-    """A plain loop over two tasks, with torch seeded once by 42, gives the same scores, also if details are asked for."""
+    """The usual loop over two tasks, with torch seeded once by 42, gives the same scores, also if details are asked for."""
     tasks = [make_input(kind, samples=50), make_input(kind, samples=60)]
     probes = [make_probe("linear", ProbeSettings(params=QUICK["linear"])) for _ in range(2)]
     traced = [probes[0].train(task, folds=2, details=True) for task in tasks]
@@ -143,10 +144,9 @@ def test_the_linear_probe_is_a_plain_torch_loop(kind: TaskKind) -> None:
         ):
             tested = len(fold.test)
             expected = train_probe(
-                torch.from_numpy(task.rows),
-                torch.from_numpy(task.targets),
-                train=torch.from_numpy(split[tested:].astype(np.int64)),
-                test=torch.from_numpy(split[:tested].astype(np.int64)),
+                TensorDataset(torch.from_numpy(task.rows), torch.from_numpy(task.targets)),
+                split[tested:].tolist(),
+                split[:tested].tolist(),
                 classification=kind is TaskKind.BINARY,
                 recipe=recipe,
             )

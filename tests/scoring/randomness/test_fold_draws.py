@@ -1,4 +1,4 @@
-"""Random numbers that are drawn before training are the ones that the plain loop draws during training."""
+"""Random numbers that are drawn before training are the ones that the usual loop draws during training."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ SEEDS = st.lists(st.integers(0, 2**32 - 1), min_size=2, max_size=2)
     tested=st.integers(1, 100),
     dim=st.integers(1, 300),
     epochs=st.integers(1, 3),
-    threads=st.integers(1, 2),
 )
 @settings(max_examples=30, deadline=None)
-def test_draws_are_those_of_the_plain_loop(
-    splits: list[int], trainings: list[int], rows: int, tested: int, dim: int, epochs: int, threads: int
+def test_draws_are_those_of_the_usual_loop(
+    splits: list[int], trainings: list[int], rows: int, tested: int, dim: int, epochs: int
 ) -> None:
     """The split, the layer's initial values to the last bit, and the order of every epoch agree."""
     tested = min(tested, rows - 1)
@@ -35,7 +34,6 @@ def test_draws_are_those_of_the_plain_loop(
         tested=tested,
         dim=dim,
         epochs=epochs,
-        threads=threads,
     )
     for fold, (split_seed, seed) in enumerate(zip(splits, trainings, strict=True)):
         split = Splitter().permutation(split_seed, rows)

@@ -105,14 +105,7 @@ def test_on_one_machine_one_at_a_time_is_scored(harness: Harness, engine: str) -
         load(harness.path)
     assert refused.value.code == "config.invalid"
     harness.configure({"scoring": {"engine": "ray"}})
-    assert load(harness.path).scoring.evaluations == 2
-
-
-@pytest.mark.parametrize(("engine", "evaluations"), [("local", 1), ("torch", 1), ("auto", 1), ("ray", 4)])
-def test_only_a_cluster_is_given_several_by_default(harness: Harness, engine: str, evaluations: int) -> None:
-    """On a cluster, one at a time would leave it idle while a file is read."""
-    harness.configure({"scoring": {"engine": engine}})
-    assert load(harness.path).scoring.evaluations == evaluations
+    assert load(harness.path).scoring.at_once == 2
 
 
 def test_as_many_as_allowed_are_scored_at_once_and_none_of_the_same_team(

@@ -1,21 +1,17 @@
-"""The engine of a score is recorded, published if it is not the kernel, verified with its tolerance, and checked by the doctor."""
+"""The engine of a score is recorded, published if it is not the kernel, verified with the kernel, and checked by the doctor."""
 
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import jsonschema
-import pytest
 
 from leaderboard.rendering.assets import schema_bytes
-from scoring.engines.choice import has_gpu
 from tests.worker.harness.harness import NEW, Harness, embeddings, git
 from worker.fairness import events
 from worker.fairness.verify import Worth, verdicts
-from worker.fairness.verify.plausible import OTHER_ENGINE, TOLERANCE, tolerance
 from worker.fairness.verify.public import opened
 from worker.fairness.verify.published import published_verdicts
 from worker.organizer.doctor import CheckOutcome, Level, examine
@@ -51,9 +47,7 @@ def test_a_score_says_which_engine_made_it(tmp_path: Path) -> None:
                 assert {cell.engine for cell in tx.all_cells()} == {"torch"}
                 (score,) = (event.fields for event in tx.events() if event.fields["kind"] == events.SCORE)
         assert score["engines"] == ["torch"]
-        said = [(finding.level, finding.sentence) for finding in engine_check(harness).findings]
-        assert len(said) == (0 if has_gpu() else 2)  # one for each phase
-        assert all(level is Level.WARN and "finds no CUDA device" in sentence for level, sentence in said)
+        assert engine_check(harness).level is Level.OK
         for command in (["board", "freeze", "--phase", "dev"], ["challenge", "reveal", "--yes"]):
             done = harness.command(*command)
             assert done.returncode == 0, done.stderr
@@ -78,28 +72,7 @@ def test_a_challenge_that_changes_its_engine_is_warned(tmp_path: Path) -> None:
         assert published(harness)["engines"] == ["local", "torch"]
         mixed = engine_check(harness).findings[0]
         assert (mixed.level, "set scoring.engine: local" in mixed.cure) == (Level.WARN, True)
-        harness.configure({"scoring": {"engine": "auto"}})  # which keeps what is recorded
-        assert harness.rescore() == 0
-        worker.reload()
-        with closing(harness.store()) as store, store.read() as tx:
-            assert json.loads(harness.command("status", "--json").stdout)["differences"] == []
-            assert {cell.engine for cell in tx.all_cells()} == {"local", "torch"}
         harness.configure({"scoring": {"engine": "local"}})
         harness.rescore()
         (mixed,) = engine_check(harness).findings
         assert mixed.level is Level.OK
-
-
-@pytest.mark.parametrize(
-    ("records", "expected"),
-    [
-        ([{"engines": ()}], TOLERANCE),
-        ([{"engines": ("torch",)}], OTHER_ENGINE),
-        ([{"engines": ()}, {"engines": ("torch",)}], OTHER_ENGINE),
-    ],
-)
-def test_only_another_engine_gets_a_larger_tolerance(
-    records: list[dict[str, tuple[str, ...]]], expected: float
-) -> None:
-    """The tolerance for the kernel's own scores is unchanged."""
-    assert tolerance(*records) == expected

@@ -11,21 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from scoring.engines.torch import TOLERANCE as OTHER_ENGINE
+from scoring.engines import TOLERANCE
 from scoring.printable import all_of
 from scoring.protocol import Protocol
 from scoring.tasks import TaskType
 from worker.fairness.verify.revealed import RevealedPhase
 from worker.fairness.verify.verdict import Verdict
 
-TOLERANCE = 1e-5  # between fold scores of the kernel on different machines
 BEST = 1.0  # of R2 and of F1
 WORST = {TaskType.REGRESSION: -math.inf, TaskType.CLASSIFICATION: 0.0}
 
 
 def possible(phase: RevealedPhase) -> Verdict:
     """Check that every fold score is possible, that there are as many as promised, and that no entry has two scores."""
-    by_content: dict[tuple[str, ...], tuple[int, Sequence[float], Mapping[str, Any]]] = {}
+    by_content: dict[tuple[str, ...], tuple[int, Sequence[float]]] = {}
     contents: dict[int, str] = {}
     for submission, records in phase.records.items():
         for record in records:
@@ -42,8 +41,8 @@ def possible(phase: RevealedPhase) -> Verdict:
                         "possible", f"submission {submission} has {fault} in task {task}"
                     )
                 key = (content, str(record["protocol"]), task, str(cell["version"]))
-                other, known, first = by_content.setdefault(key, (submission, folds, record))
-                if largest_difference(folds, known) > tolerance(record, first):
+                other, known = by_content.setdefault(key, (submission, folds))
+                if largest_difference(folds, known) > TOLERANCE:
                     return phase.contradicted("possible", _two_scores(submission, other, task))
     return phase.consistent(
         "possible",
@@ -52,14 +51,6 @@ def possible(phase: RevealedPhase) -> Verdict:
             " are the same for equal files"
         ),
     )
-
-
-def tolerance(*records: Mapping[str, Any]) -> float:
-    """Return the largest difference between the fold scores of records, or between theirs and the kernel's, that rounding can explain.
-
-    It is larger only if a record names an engine other than the kernel.
-    """
-    return OTHER_ENGINE if any(record["engines"] for record in records) else TOLERANCE
 
 
 def _fault(phase: RevealedPhase, record: Mapping[str, Any], task: str, folds: Sequence[float]) -> str | None:

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from scoring.engines import TOLERANCE
 from scoring.errors import NeucoError, ParticipantError
 from scoring.inputs.embeddings import Embeddings, canonical_bytes
 from scoring.printable import count_of
 from scoring.tasks import Task
 from worker.fairness import disclosure
-from worker.fairness.verify.plausible import tolerance
 from worker.fairness.verify.public import Contents, PublicRepository
 from worker.fairness.verify.recompute import published_tasks, recomputed
 from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase, read_phase, revealed_phases
@@ -62,7 +62,7 @@ def published_verdicts(
 
     Args:
         repository: The public files, open.
-        engine: ``default`` or ``pytorch`` (the plain loop).
+        engine: ``default`` or ``pytorch`` (the engine ``torch``).
         recompute: False to check only that everything promised is there.
         progress: Called with the number of folds done since the last call, and the total.
     """
@@ -147,7 +147,7 @@ def _computed(
         except (ParticipantError, *UNREADABLE) as error:
             yield phase.contradicted(CHECK, f"{told}: its file cannot be scored ({type(error).__name__})")
             continue
-        if off > tolerance(*ours):
+        if off > TOLERANCE:
             yield phase.contradicted(
                 CHECK, f"{told}: its scores do not follow from its published file (off by {off:.2g})"
             )

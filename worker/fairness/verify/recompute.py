@@ -7,20 +7,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from scoring.engines import make_engine
+from scoring.engines import TOLERANCE, make_engine
 from scoring.errors import NeucoError, ParticipantError
 from scoring.evaluate import score_embeddings
 from scoring.inputs.embeddings import Embeddings
 from scoring.inputs.submission import read_submission
 from scoring.tasks import Task, load_tasks
-from worker.fairness.verify.plausible import largest_difference, tolerance
+from worker.fairness.verify.plausible import largest_difference
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase, read_phase, revealed_phases
 from worker.fairness.verify.verdict import Verdict, Worth, believed
 from worker.fairness.verify.witness import Scored
 
 EXPANDED_BYTES = 8_000_000_000
-ENGINES = {"default": "local", "pytorch": "plain"}
+ENGINES = {"default": "local", "pytorch": "torch"}
 YOURS = "your submission"
 Progress = Callable[[int, int], None]
 
@@ -41,7 +41,7 @@ def submission_verdicts(
     Args:
         repository: The public files.
         file: The submission as it was sent to EvalAI.
-        engine: ``default`` or ``pytorch`` (the plain loop).
+        engine: ``default`` or ``pytorch`` (the engine ``torch``).
         progress: Called with the number of folds done since the last call, and the total.
         scored: The entries of the receipts that were given with it.
         check: Name of the verdicts.
@@ -121,7 +121,7 @@ def _recomputed(
                 " cannot be recomputed"
             ),
         )
-    if worst > tolerance(*ours):
+    if worst > TOLERANCE:
         return phase.contradicted(
             check, f"the published scores are not those of your file (off by {worst:.2g})"
         )

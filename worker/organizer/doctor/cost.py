@@ -157,7 +157,7 @@ def measure(exam: Examination, codename: str) -> Cost:
         tuple(exam.tasks[codename]),
         replace(setup.protocol, folds=folds),
         setup.key,
-        engine=make_engine(settings.engine, threads=settings.threads, ray_address=settings.ray_address),
+        engine=make_engine(settings.engine, **settings.engine_options()),
     )
     training_s = sum(task.seconds for task in card.tasks)
     return Cost(

@@ -75,7 +75,7 @@ def _memory(exam: Examination) -> Iterator[Finding]:
             allowed, phase=codename, rows=len(ids), columns=exam.configuration.submission.embedding_dim
         )
     total = psutil.virtual_memory().total / GIGABYTE
-    at_once = exam.configuration.scoring.evaluations
+    at_once = exam.configuration.scoring.at_once
     what = "an evaluation" if at_once == 1 else f"{at_once} evaluations at once"
     lower = (
         "submission.memory_gigabytes" if at_once == 1 else "submission.memory_gigabytes or scoring.at_once"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from scoring.engines.choice import SAME_SCORES, has_gpu
+from scoring.engines import KERNEL_ENGINES
 from scoring.errors import NeucoError
 from worker.challenge.differences import differences
 from worker.challenge.setups import open_phase, read_record
@@ -33,7 +33,7 @@ def _same(exam: Examination) -> Iterator[Finding]:
                 yield warn(found.sentence, found.cure)
 
 
-@CHECKS.add("records.engine", "Each phase is scored by one engine, which finds its hardware")
+@CHECKS.add("records.engine", "Each phase is scored by one engine")
 def _engine(exam: Examination) -> Iterator[Finding]:
     with exam.state() as tx:
         for codename in exam.configuration.phases:
@@ -43,23 +43,16 @@ def _engine(exam: Examination) -> Iterator[Finding]:
             rows = tx.matrix(record.protocol.hash).values()
             cells = sorted((cell for row in rows for cell in row.values()), key=lambda cell: cell.scored_at)
             engines = list(
-                dict.fromkeys("local" if cell.engine in SAME_SCORES else cell.engine for cell in cells)
+                dict.fromkeys("local" if cell.engine in KERNEL_ENGINES else cell.engine for cell in cells)
             )
             if len(engines) > 1:
                 yield _mixed(codename, engines, record.engine)
-            if record.engine == "torch" and not has_gpu():
-                yield warn(
-                    f"Phase {codename} is scored by the engine torch, but PyTorch finds no CUDA device here. On a CPU,"
-                    " this engine takes several times as long as local.",
-                    "Check the driver, the CUDA build of torch, and whether the service may use the GPU; or set scoring.engine: local"
-                    " and run `neuco-worker challenge rescore`.",
-                )
 
 
 def _mixed(codename: str, found: Sequence[str], recorded: str) -> Finding:
     """Report that scores of different engines were mixed; if the first engine is used again, nothing needs to be done."""
     engines, first_engine = " and ".join(found), found[0]
-    engine = "local" if recorded in SAME_SCORES else recorded
+    engine = "local" if recorded in KERNEL_ENGINES else recorded
     if engine == first_engine:
         return note(
             f"Phase {codename} has scores of the engines {engines}, which can differ by rounding. It is scored by"

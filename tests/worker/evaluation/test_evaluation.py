@@ -15,18 +15,19 @@ from pathlib import Path
 import psutil
 import pytest
 
-from scoring.errors import OrganizerError
+from scoring.errors import NeucoError, OrganizerError, ParticipantError
 from tests.worker.harness.gate import hanging
 from tests.worker.harness.harness import LIMIT_S, NEW, Harness, StepWorker, embeddings
 from worker.challenge.configuration import load
 from worker.challenge.files import read_phases
 from worker.evaluation.act import ScoreSubmission
+from worker.evaluation.outcomes import READING, SCORING, STARTING, blame
 from worker.fetching.act import FetchFile
 from worker.runtime.cgroup import Delegation
-from worker.runtime.child_acts import ChildAct
+from worker.runtime.child_acts import ChildAct, Died, OverLimit
 from worker.runtime.children import Child, launch
 from worker.runtime.limits import GIGABYTE
-from worker.state import Attempt, State
+from worker.state import Attempt, Outcome, State
 
 SLOW = {"phases": {"dev": {"folds": 60_000}}}  # scoring that lasts until it is ended
 
@@ -79,6 +80,28 @@ def slow(harness: Harness) -> Harness:
     """A challenge on which scoring takes long."""
     harness.configure(SLOW)
     return harness
+
+
+@pytest.mark.parametrize(
+    ("error", "stage", "crashed_before", "code"),
+    [
+        (OverLimit(Outcome.DEADLINE), STARTING, 0, "evaluate.deadline"),
+        (OverLimit(Outcome.DEADLINE), READING, 0, "file.deadline"),
+        (OverLimit(Outcome.DEADLINE), SCORING, 0, "evaluate.deadline"),
+        (OverLimit(Outcome.MEMORY), READING, 0, "file.memory"),
+        (OverLimit(Outcome.MEMORY), SCORING, 0, "evaluate.memory"),
+        (Died(-signal.SIGSEGV), READING, 1, "evaluate.died"),
+        (Died(-signal.SIGSEGV), READING, 2, "file.breaks_reader"),
+        (Died(-signal.SIGSEGV), SCORING, 2, "evaluate.died"),
+        (Died(-signal.SIGKILL), READING, 2, "evaluate.died"),
+    ],
+)
+def test_a_file_is_to_blame_only_while_it_is_read(
+    error: NeucoError, stage: str, crashed_before: int, code: str
+) -> None:
+    """A limit is its author's fault only during reading, and a crash only if it is the third one; a kill never is."""
+    _, found = blame(error, stage, 7, fits=True, crashed_before=crashed_before)
+    assert (found.code, isinstance(found, ParticipantError)) == (code, code.startswith("file."))
 
 
 @pytest.mark.parametrize("what", ["deadline", "memory"])

@@ -192,7 +192,5 @@ Before launch:
   3. Edit the texts and dates in {directory}/bundle, run `neuco-worker bundle {directory}` to pack them, and upload bundle.zip to EvalAI.
   4. Enter the challenge's number and queue in {config}. After the upload, the number is in the address of the
      challenge's page, and the queue is in its Manage tab.
-  5. On EvalAI, open the leaderboard of each phase with `selection: last` and press "Sort by latest". Otherwise EvalAI shows each team's
-     best submission: it ignores show_leaderboard_by_latest_submission in a bundle.
-  6. Keep {directory}/challenge.secret safe: you need it to score again, and anyone who has it knows every split.
-  7. See what is still to do: neuco-worker doctor --config {config}"""
+  5. Keep {directory}/challenge.secret safe: you need it to score again, and anyone who has it knows every split.
+  6. See what is still to do: neuco-worker doctor --config {config}"""

@@ -51,7 +51,6 @@ class BundlePhase:
     per_day: int
     per_month: int
     total: int
-    by_latest: bool
     counts: str
     at_end: bool
     limited: bool
@@ -116,7 +115,6 @@ def bundle_phases(configuration: Configuration, *, now: datetime) -> tuple[Bundl
                 per_day=IN_ALL if limited else PER_DAY,
                 per_month=IN_ALL if limited else PER_MONTH,
                 total=IN_ALL if limited else UNLIMITED,
-                by_latest=phase.selection == "last",
                 counts=which_counts(phase),
                 at_end=phase.shown == "at_end",
                 limited=limited,
@@ -185,7 +183,8 @@ def _facts(configuration: Configuration, phases: Sequence[BundlePhase]) -> Mappi
     return {
         "title": title,
         "short_description": f"{title}: embeddings, scored on hidden downstream tasks.",
-        "leaderboard_description": "Mean quality score (mean Q) over the hidden tasks. The organizers' leaderboard shows the dynamic rank.",
+        "leaderboard_description": "Each team's submission with the highest mean quality score (mean Q) over the hidden tasks."
+        " The leaderboard that counts is the one that the organizers publish.",
         "dim": configuration.submission.embedding_dim,
         "max_megabytes": f"{configuration.submission.max_megabytes:g}",
         "epsilon": f"{configuration.scoring.epsilon:g}",

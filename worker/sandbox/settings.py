@@ -32,8 +32,7 @@ class PhaseSettings:
     disable_logs: bool = False
     partial_evaluation: bool = False
     visibility: int = 3  # 1 host, 2 owner and host, 3 public
-    # EvalAI's values for every bundle, whatever its show_leaderboard_by_latest_submission says.
-    by_latest: bool = False
+    by_latest: bool = False  # after every import, whatever the bundle says
     show_execution_time: bool = False
 
     @property

@@ -303,12 +303,12 @@ class World:
         return self.settings.pk_offset + 1001 + len(self.submissions)
 
     def write_row(self, submission_pk: int, split_pk: int, result: Mapping[str, float]) -> None:
-        """Create or overwrite a submission's row on a split."""
+        """Create or overwrite a submission's row on a split; rows are in the order in which they were last written."""
+        pk = self.settings.pk_offset + 9001 + len(self.rows)
         for row in self.rows.values():
             if (row.submission, row.split) == (submission_pk, split_pk):
-                row.result = dict(result)
-                return
-        pk = self.settings.pk_offset + 9001 + len(self.rows)
+                pk = row.pk
+        self.rows.pop(pk, None)
         self.rows[pk] = Row(pk=pk, submission=submission_pk, split=split_pk, result=dict(result))
 
     def effect(self, name: str, submission: int | None = None, **details: Any) -> None:

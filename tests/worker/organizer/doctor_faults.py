@@ -44,7 +44,7 @@ from worker.state import Store
 ROWS, DIM, FOLDS = 80, 8, 10
 SECRET_LABEL = "8675309"  # a label that must never be shown
 PHASES = ("dev", "eval")
-HEALTHY_PHASES = tuple(PhaseSettings(codename=phase, by_latest=True) for phase in PHASES)
+HEALTHY_PHASES = tuple(PhaseSettings(codename=phase) for phase in PHASES)
 ALWAYS_500 = FaultPlan(probability=1.0, kinds=(Spoilt.ERROR_BEFORE,))
 Rows = list[tuple[str, str]]
 
@@ -539,7 +539,7 @@ FAULTS: dict[str, Fault] = {
     "evalai.splits": failing(_phase(split="other_split")),
     "evalai.metric": failing(_phase(metrics=("q_mean", "accuracy"))),
     "evalai.leaderboard": warning(_phase(visibility=1)),
-    "evalai.latest": warning(_phase(by_latest=False)),
+    "evalai.latest": warning(_phase(by_latest=True)),
     "evalai.execution_time": warning(_phase(show_execution_time=True)),
     "board.git": failing(_old_git),
     "board.address": failing(changing({"leaderboard": {"token": "env:NEUCO_TEST_NOT_SET"}})),
@@ -623,7 +623,6 @@ SHADES: list[tuple[str, Fault]] = [
     ("evalai.server", failing(_attribute("prepare", _replaced_token))),
     ("evalai.server", failing(_with_token(_participants))),
     ("evalai.leaderboard", warning(_phase(leaderboard_public=False))),
-    ("evalai.latest", warning(changing({"phases": {"dev": {"selection": "best"}}}))),
     ("evalai.server", failing(_sandbox(shared_queue=True))),
     ("evalai.server", failing(_attribute("prepare", lambda evalai: evalai.set_faults(ALWAYS_500)))),
     ("board.readme", warning(lambda challenge: challenge.push("README.md", f"{END}\n{BEGIN}\n"))),

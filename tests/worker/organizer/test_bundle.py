@@ -304,6 +304,17 @@ def test_the_pages_say_which_submission_counts(challenge: Path, selection: str, 
     assert "Your team's latest scored public submission counts." in pages["phase_eval.html"]
 
 
+@pytest.mark.parametrize("selection", ["last", "best", "chosen", "ladder"])
+def test_the_pages_say_that_the_published_board_counts(challenge: Path, selection: str) -> None:
+    """No setting lets EvalAI's own table show what counts, so it stays in the order of mean Q, and the pages say what it is."""
+    pages = pages_with(challenge, "dev", selection=selection)
+    assert "The leaderboard that counts is the one that the organizers publish" in pages["phase_dev.html"]
+    assert "EvalAI's own leaderboard and its badges do not count" in pages["evaluation_details.html"]
+    assert "the one that the organizers publish" in document(challenge)["leaderboard_description"]
+    splits = document(challenge)["challenge_phase_splits"]
+    assert not any(split["show_leaderboard_by_latest_submission"] for split in splits)
+
+
 def test_the_pages_say_when_values_are_shown(challenge: Path) -> None:
     """Only the page of a phase that withholds its values says so."""
     sentence = "Mean Q and ranks are shown when the organizers close this phase."

@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-import requests
 
 from tests.worker.harness.harness import ROOT, clean_environment, git
 from tests.worker.organizer.doctor_faults import (
@@ -222,38 +221,6 @@ def test_two_challenges_on_one_queue_are_named_as_such(challenge: FaultyChalleng
     (outcome,) = challenge.examine("evalai.server").outcomes
     assert "two challenges probably share the queue sandbox-queue" in outcome.findings[0].sentence
     assert "your own queue" in outcome.findings[0].cure
-
-
-def test_the_cure_for_the_wrong_selection_at_evalai_works(challenge: FaultyChallenge) -> None:
-    """The request in the finding changes EvalAI's setting, and the next examination finds nothing."""
-    challenge.spoil_phase("dev", by_latest=False)
-    (finding,) = challenge.examine("evalai.latest").outcomes[-1].findings
-    request = re.search(r"PATCH (\S+) (\{.*\})", finding.cure)
-    assert request is not None
-    first, last = (
-        challenge.evalai.submit("A", "dev", b"id,0\n"),
-        challenge.evalai.submit("A", "dev", b"id,0\n"),
-    )
-    host = {"Authorization": f"Bearer {challenge.evalai.token('host')}"}
-    for pk, value in ((first, 2.0), (last, 1.0)):
-        entry = {"split": "dev_split", "show_to_participant": True, "accuracies": {"q_mean": value}}
-        answer = requests.put(
-            f"{challenge.evalai.url}/api/jobs/challenge/{challenge.evalai.challenge}/update_submission/",
-            json={
-                "challenge_phase": challenge.evalai.phase_pk("dev"),
-                "submission": pk,
-                "submission_status": "finished",
-                "result": json.dumps([entry]),
-            },
-            headers=host,
-            timeout=10,
-        )
-        assert answer.status_code == 200
-    assert [row["submission__id"] for row in challenge.evalai.leaderboard("dev")] == [first]
-    answer = requests.patch(request[1], json=json.loads(request[2]), headers=host, timeout=10)
-    assert answer.status_code == 200
-    assert [row["submission__id"] for row in challenge.evalai.leaderboard("dev")] == [last]
-    assert challenge.look("evalai.latest").level is Level.OK
 
 
 def test_a_throttled_examination_waits_as_long_as_evalai_asks(challenge: FaultyChallenge) -> None:

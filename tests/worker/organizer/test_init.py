@@ -232,11 +232,9 @@ def test_wrong_answers_are_asked_again(tmp_path: Path) -> None:
 def test_the_next_steps_name_what_evalai_does_not_do_by_itself(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A setting that an import drops, and a queue that exists from the upload on, before the approval."""
+    """The queue exists from the upload on, before the approval."""
     init(tmp_path / "challenge", yes=True)
     steps = capfd.readouterr().out.partition("Before launch:")[2]
-    assert '"Sort by latest"' in steps
-    assert "show_leaderboard_by_latest_submission" in steps
     assert "After the upload" in steps
     assert not [
         path

@@ -269,22 +269,36 @@ def test_phase_list_has_150_per_page(sandbox: Sandbox, web: Web) -> None:
     assert web("GET", path + "?participant_team__team_name=zoe").json()["count"] == 1
 
 
-def test_hosts_choose_which_submission_of_a_team_shows(sandbox: Sandbox, web: Web) -> None:
-    """The leaderboard shows the best of each team until a host asks for the latest, as the doctor advises."""
-    worse_later = []
-    for value in (2.0, 1.0):
-        worse_later.append(sandbox.submit("Team Alice", "dev", CSV))
+def test_sorting_by_latest_orders_the_whole_table_by_the_time_of_the_answers(
+    sandbox: Sandbox, web: Web
+) -> None:
+    """By default each team's best is shown, best first; with the switch, the answer stored last is first, even a repeated one."""
+
+    def answer(pk: int, value: float) -> None:
         result = json.dumps([{"split": "dev_split", "accuracies": {"q_mean": value}}])
-        body = {"submission": worse_later[-1], "submission_status": "finished", "result": result}
+        body = {"submission": pk, "submission_status": "finished", "result": result}
         body["challenge_phase"] = sandbox.phase_pk("dev")
         path = f"/api/jobs/challenge/{sandbox.challenge}/update_submission/"
         assert web("PUT", path, json=body).status_code == 200
-    assert [row["submission__id"] for row in sandbox.leaderboard("dev")] == worse_later[:1]
+
+    def shown() -> list[int]:
+        return [row["submission__id"] for row in sandbox.leaderboard("dev")]
+
+    best, last, other = (
+        sandbox.submit(team, "dev", CSV) for team in ("Team Alice", "Team Alice", "Team Bob")
+    )
+    for pk, value in ((best, 3.0), (other, 2.0), (last, 1.0)):
+        answer(pk, value)
+    assert shown() == [best, other]
     path = f"/api/challenges/challenge/create/challenge_phase_split/{sandbox.world.phase('dev').split_pk}/"
     wish = {"show_leaderboard_by_latest_submission": True}
     assert web("PATCH", path, "alice", json=wish).status_code == 403
     assert web("PATCH", path, json=wish).json()["show_leaderboard_by_latest_submission"] is True
-    assert [row["submission__id"] for row in sandbox.leaderboard("dev")] == worse_later[1:]
+    assert shown() == [last, other]
+    answer(other, 2.0)
+    assert shown() == [other, last]
+    answer(best, 3.0)
+    assert shown() == [best, other]
 
 
 def test_odd_bodies_are_refused_as_the_framework_does(sandbox: Sandbox, web: Web) -> None:

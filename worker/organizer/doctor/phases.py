@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from worker.challenge.sections import Phase as ConfiguredPhase
 from worker.evalai import Phase, PhaseSplit
-from worker.organizer.doctor.check import Checks, Finding, Flag, fail, warn
+from worker.organizer.doctor.check import Checks, Finding, Flag, fail, note, warn
 from worker.organizer.doctor.examination import Examination
 
 PUBLIC = 3
-BY_LATEST = {"last": True, "best": False}  # EvalAI cannot show other selections
 CHECKS = Checks()
 
 
@@ -107,56 +106,63 @@ def _splits(exam: Examination) -> Iterator[Finding]:
             )
 
 
-def _each_split(exam: Examination) -> Iterator[tuple[str, ConfiguredPhase, PhaseSplit]]:
-    """Yield each phase's codename, its configuration, and its split at EvalAI."""
+@dataclass(frozen=True, kw_only=True)
+class Leaderboard:
+    """EvalAI's leaderboard of a configured phase."""
+
+    codename: str
+    configured: ConfiguredPhase
+    phase: Phase
+    split: PhaseSplit
+
+
+def _leaderboards(exam: Examination) -> Iterator[Leaderboard]:
+    """Yield the leaderboards of the phases whose dataset split EvalAI has."""
     for codename, phase in exam.matched:
         configured = exam.configuration.phases[codename]
         if split := exam.splits.get((phase.pk, configured.split)):
-            yield codename, configured, split
+            yield Leaderboard(codename=codename, configured=configured, phase=phase, split=split)
 
 
 @CHECKS.add("evalai.metric", "EvalAI's leaderboards have exactly the metric that is posted", remote=True)
 def _metric(exam: Examination) -> Iterator[Finding]:
-    for codename, phase, split in _each_split(exam):
-        if split.labels != (phase.metric,):
+    for board in _leaderboards(exam):
+        metric, labels = board.configured.metric, board.split.labels
+        if labels != (metric,):
             yield fail(
-                f"The leaderboard of phase {codename} has the metrics {', '.join(split.labels)}, but the worker posts {phase.metric}.",
-                f"Correct phases.{codename}.metric, or the schema of the bundle: labels: [{phase.metric}].",
+                f"The leaderboard of phase {board.codename} has the metrics {', '.join(labels)}, but the worker posts {metric}.",
+                f"Correct phases.{board.codename}.metric, or the schema of the bundle: labels: [{metric}].",
             )
 
 
 @CHECKS.add("evalai.leaderboard", "Participants see EvalAI's own leaderboard", remote=True)
 def _leaderboard(exam: Examination) -> Iterator[Finding]:
-    for codename, _, split in _each_split(exam):
-        if split.visibility != PUBLIC or not exam.evalai_phases[codename].leaderboard_public:
+    yield note("It shows each team's best submission by mean Q. The board that counts is the published one.")
+    for board in _leaderboards(exam):
+        if board.split.visibility != PUBLIC or not board.phase.leaderboard_public:
             yield warn(
-                f"EvalAI's leaderboard of phase {codename} is not public, so participants see mean Q only in their own submissions.",
+                f"EvalAI's leaderboard of phase {board.codename} is not public, so participants see mean Q only in their own submissions.",
                 "Set leaderboard_public and visibility: 3 on EvalAI, unless it is meant not to be public.",
             )
 
 
-@CHECKS.add("evalai.latest", "EvalAI shows the same submission of each team as the board", remote=True)
-def _latest(exam: Examination) -> Iterator[Finding]:
-    for codename, phase, split in _each_split(exam):
-        wanted = BY_LATEST.get(phase.selection)
-        if wanted is None or split.by_latest is wanted:
-            continue
-        shown, button = ("best", "Sort by latest") if wanted else ("latest", "Sort by best")
-        address = f"{exam.configuration.evalai.server.rstrip('/')}/api/challenges/challenge/create/challenge_phase_split/{split.pk}/"
-        change = json.dumps({"show_leaderboard_by_latest_submission": wanted})
-        dropped = "The bundle asks for the latest submissions, but EvalAI ignores that. " if wanted else ""
-        yield warn(
-            f"EvalAI's leaderboard of phase {codename} shows the {shown} submission of each team, but on the board the {phase.selection}"
-            " one counts. Participants would see two different rankings.",
-            f"{dropped}As a host, press “{button}” on EvalAI's leaderboard of the phase, or send: PATCH {address} {change}",
-        )
-
-
-@CHECKS.add("evalai.execution_time", "EvalAI does not show how long submissions took", remote=True)
-def _execution_time(exam: Examination) -> Iterator[Finding]:
-    for codename, _, split in _each_split(exam):
-        if split.show_execution_time:
-            yield warn(
-                f"EvalAI's leaderboard of phase {codename} shows execution times (show_execution_time), which depend on the hidden tasks.",
-                "Ask EvalAI's administrators to unset it, or upload the bundle again with show_execution_time: False.",
-            )
+BOARD_FLAGS: tuple[Flag[Leaderboard], ...] = (
+    Flag(
+        "evalai.latest",
+        "EvalAI's leaderboards are in the order of mean Q",
+        lambda board: board.split.by_latest,
+        warn,
+        "EvalAI's leaderboard of phase {0.codename} is in the order in which the answers arrived, the newest first"
+        " (show_leaderboard_by_latest_submission). Its ranks say nothing about quality; only the published board counts.",
+        "As a host, press “Sort by best” on EvalAI's leaderboard of the phase. It then shows each team's best submission by mean Q.",
+    ),
+    Flag(
+        "evalai.execution_time",
+        "EvalAI does not show how long submissions took",
+        lambda board: board.split.show_execution_time,
+        warn,
+        "EvalAI's leaderboard of phase {0.codename} shows execution times (show_execution_time), which depend on the hidden tasks.",
+        "Ask EvalAI's administrators to unset it, or upload the bundle again with show_execution_time: False.",
+    ),
+)
+CHECKS.add_flags(_leaderboards, BOARD_FLAGS, remote=True)

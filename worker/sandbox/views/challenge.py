@@ -46,7 +46,7 @@ def phase_splits(call: Call, challenge: int) -> list[dict[str, Any]]:
 
 @views.patch("/api/challenges/challenge/create/challenge_phase_split/<int:split>/")
 def change_phase_split(call: Call, split: int) -> dict[str, Any]:
-    """Change which submission of a team the leaderboard shows, as the switch on its page does."""
+    """Change the order of the leaderboard, as the switch on its page does."""
     phase = call.phase_of_split(split)
     call.require_host(403, "Sorry, you are not authorized to make this request!")
     latest = call.data.get("show_leaderboard_by_latest_submission", phase.settings.by_latest)

@@ -34,7 +34,9 @@ def all_entries(call: Call, split: int) -> dict[str, Any]:
 
 
 def board(world: World, phase: Phase, *, public_only: bool) -> list[dict[str, Any]]:
-    """Return the rows of a phase's split: each team's best, best first, or each team's latest, newest first.
+    """Return the rows of a phase's split: each team's best, best first, or each team's latest answer, newest first.
+
+    The latest answer is the one stored last, which may be that of an older submission.
 
     Raises:
         Breakdown: If a row holds a Boolean, which PostgreSQL cannot read as a number.
@@ -43,7 +45,9 @@ def board(world: World, phase: Phase, *, public_only: bool) -> list[dict[str, An
     if public_only:
         shown = [row for row in shown if world.submissions[row.submission].is_public]
     score = {row.pk: _score(phase, row) for row in shown}
-    shown.sort(key=lambda row: (0 if phase.settings.by_latest else -score[row.pk], -row.pk))
+    shown.reverse()  # the answer that was stored last comes first
+    if not phase.settings.by_latest:
+        shown.sort(key=lambda row: -score[row.pk])
     ranked = []
     seen: set[str] = set()
     for row in shown:

@@ -60,8 +60,7 @@ def _first_of_a_team(story: Story) -> Told:
 def _boards_without_ladder(story: Story) -> None:
     without = copy.deepcopy(story)
     for told in without.of(events.PHASE):
-        told.fields["rules"] = {**told.fields["rules"], "selection": "last"}
-        del told.fields["rules"]["ladder_step"]
+        told.fields["rules"] = {**told.fields["rules"], "selection": "last", "ladder_step": None}
 
     def replaced(found: list[Board]) -> list[Board]:
         if not found or found[0].phase != "dev":

@@ -182,6 +182,8 @@ def record_of(size: Size) -> PhaseRecord:
             ghost_task=0.0,
             decimals=3,
             hidden_teams=(),
+            ladder_step=None,
+            shown="at_once",
         ),
     )
 

@@ -119,6 +119,7 @@ class Team:
             decimals=rule.decimals,
             hidden_teams=(),
             ladder_step=rule.step,
+            shown="at_once",
         )
 
     def send(self, values: Values, *, private: bool = False) -> Answer:

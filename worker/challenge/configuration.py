@@ -7,13 +7,11 @@ paths are relative to the file. Secrets are references (see :mod:`worker.challen
 from __future__ import annotations
 
 import difflib
-import types
-import typing
 from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, Field, PrivateAttr, SecretStr, ValidationError, model_validator
+from pydantic import Field, PrivateAttr, SecretStr, ValidationError, model_validator
 
 from scoring.errors import OrganizerError
 from scoring.inputs.documents import read_yaml
@@ -213,22 +211,9 @@ def _sentences(error: ValidationError) -> list[str]:
     return sentences
 
 
-def _known_keys(location: list[str]) -> list[str]:
-    model: Any = Configuration
-    free_name = False
-    for part in location:
-        if free_name:  # a phase's codename
-            free_name = False
-            continue
-        annotation = model.model_fields[part].annotation
-        free_name = typing.get_origin(annotation) is dict
-        model = _section(annotation)
+def _known_keys(section: list[str]) -> list[str]:
+    """Return the keys of a section; all phases have the same."""
+    if not section:
+        return list(Configuration.model_fields)
+    model: Any = Phase if section[0] == "phases" else Configuration.model_fields[section[0]].annotation
     return list(model.model_fields)
-
-
-def _section(annotation: Any) -> Any:
-    if typing.get_origin(annotation) in (dict, typing.Union, types.UnionType):
-        for argument in reversed(typing.get_args(annotation)):
-            if isinstance(argument, type) and issubclass(argument, BaseModel):
-                return argument
-    return annotation

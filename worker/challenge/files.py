@@ -47,7 +47,8 @@ def read_phase(
     # Computed before the files are read, so that an edit during the reading shows up as a difference.
     files = fingerprint(configuration, codename)
     ids = read_ids(configuration.path(settings.ids))
-    check_limits(configuration, codename, rows=len(ids), columns=configuration.submission.embedding_dim)
+    limits, columns = configuration.submission, configuration.submission.embedding_dim
+    check_memory(limits.memory_gigabytes, phase=codename, rows=len(ids), columns=columns)
     key = split_key(secret, codename, beacon)
     record = PhaseRecord(
         ids=ids,
@@ -87,15 +88,6 @@ def rules_of(configuration: Configuration, codename: str) -> PhaseRules:
         ladder_step=settings.ladder_step if settings.selection == "ladder" else None,
         shown=settings.shown,
     )
-
-
-def check_limits(configuration: Configuration, codename: str, *, rows: int, columns: int) -> None:
-    """Check that a valid file of a phase can be read within the memory limit.
-
-    Raises:
-        OrganizerError: If it cannot.
-    """
-    check_memory(configuration.submission.memory_gigabytes, phase=codename, rows=rows, columns=columns)
 
 
 def fingerprint(configuration: Configuration, codename: str) -> str | None:

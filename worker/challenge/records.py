@@ -38,17 +38,8 @@ class PhaseRules:
     ghost_task: float
     decimals: int
     hidden_teams: tuple[str, ...]
-    ladder_step: float | None = None
-    shown: str = "at_once"
-
-    @property
-    def stated(self) -> dict[str, Any]:
-        """The rules by name, without newer ones that the phase does not use.
-
-        So records and events from before those rules existed keep their bytes.
-        """
-        unused = {"ladder_step": None, "shown": "at_once"}
-        return {name: value for name, value in asdict(self).items() if (name, value) not in unused.items()}
+    ladder_step: float | None
+    shown: str
 
     def changed(self, other: PhaseRules) -> tuple[str, ...]:
         """Return the names of the rules that differ from another set of rules."""
@@ -135,7 +126,7 @@ class PhaseRecord:
                 ],
                 "protocol": asdict(self.protocol),
                 "engine": self.engine,
-                "rules": self.rules.stated,
+                "rules": asdict(self.rules),
             }
         )
 

@@ -17,7 +17,7 @@ from worker.daemon.start import collector, started, utc_now
 from worker.daemon.worker import Waiting, Worker
 from worker.evalai import WINDOW, TokenRefused
 from worker.runtime import storage
-from worker.state import LeaderLock, leader_lock
+from worker.state import LeaderLock, leader_lock, refused
 
 # `once` gives up if nothing has progressed for this long: a minute's calls may be used up, and are allowed again one by one.
 ONCE_STUCK_S = WINDOW.total_seconds() + 15
@@ -42,7 +42,7 @@ def once(path: Path, *, tell: Callable[[str], None] = lambda _: None) -> None:
         configuration = load(path)
         with closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock:
             if not lock.take():
-                raise lock.refused()
+                raise refused(lock)
             _lead(path, lock, signals, tell)
     except Stopped:
         raise InfrastructureError(

@@ -21,7 +21,7 @@ from worker.daemon.signals import Signals, Stopped
 from worker.daemon.start import collector, reload, started, utc_now
 from worker.daemon.watchdog import Watchdog, notify
 from worker.daemon.worker import Worker
-from worker.state import Deposed, LeaderLock, leader_lock
+from worker.state import Deposed, LeaderLock, leader_lock, refused
 
 TAKE_EVERY_S = 3.0  # between two tries to take the lock of a worker on another machine
 LONGEST_WAIT_S = 1.0
@@ -58,7 +58,7 @@ def take(lock: LeaderLock, *, wait: bool) -> None:
     if lock.take():
         return
     if not wait:
-        raise lock.refused()
+        raise refused(lock)
     logs.set_up()
     log = structlog.get_logger("neuco_worker")
     log.info(f"Waiting until the worker that leads ends ({lock.holder()}).", event_key="run.wait")

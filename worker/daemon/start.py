@@ -101,13 +101,6 @@ def reload(path: Path, worker: Worker) -> bool:
                 cure="Restart the worker.",
                 code="reload.needs_restart",
             )
-    except NeucoError as error:
-        log.error(
-            f"New configuration refused; the old one stays in effect: {error.message}",
-            event_key="reload.refused",
-        )
-        return True
-    try:
         worker.reload(configuration, now=utc_now())
     except Deposed:
         raise

@@ -13,7 +13,7 @@ from typing import Any
 from scoring.errors import OrganizerError
 from worker.challenge.configuration import Configuration
 from worker.challenge.differences import differences
-from worker.challenge.files import check_limits, read_phase, read_secret, rules_of
+from worker.challenge.files import read_phase, read_secret, rules_of
 from worker.challenge.keys import public_value
 from worker.challenge.setups import (
     RecordedPhases,
@@ -27,6 +27,7 @@ from worker.challenge.setups import (
 from worker.fairness import commitments, draws
 from worker.fairness.drand import QUICKNET, Chain, read_chain
 from worker.fairness.register import register
+from worker.runtime.limits import check_memory
 from worker.state import Store, Transaction
 
 
@@ -94,8 +95,12 @@ def _check(tx: Transaction, configuration: Configuration, secret: bytes, *, now:
         if row is None or row.frozen_at is not None:
             continue
         setup = open_phase(tx, codename, secret)
-        columns = setup.protocol.embedding_dim
-        check_limits(configuration, codename, rows=len(setup.ids), columns=columns)
+        check_memory(
+            configuration.submission.memory_gigabytes,
+            phase=codename,
+            rows=len(setup.ids),
+            columns=setup.protocol.embedding_dim,
+        )
     for alert in tx.alerts():
         if alert.key.startswith(alert_key("")):  # no record in use is damaged any more
             tx.resolve_alert(alert.key, now=now)

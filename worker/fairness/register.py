@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -104,7 +105,7 @@ def _register_phases(tx: Transaction, records: Mapping[str, PhaseRecord], at: da
             "record": row.record,
             "protocol": row.protocol_hash,
             "tasks": dict(row.tasks),
-            "rules": _listed(record.rules.stated),
+            "rules": _listed(asdict(record.rules)),
             "chosen": {str(team): submission for team, submission in tx.choices(name).items()},
             "frozen_at": None if row.frozen_at is None else row.frozen_at.isoformat(),
         }

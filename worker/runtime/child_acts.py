@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 from scoring.errors import Cancelled, InfrastructureError, NeucoError, read_error
-from worker.runtime import disk
+from worker.runtime import storage
 from worker.runtime.acts import RecordedAct, Result
 from worker.state import Outcome
 
@@ -110,8 +110,8 @@ def decode_error(message: Mapping[str, Any]) -> NeucoError:
 
 def no_child(problem: OSError) -> InfrastructureError:
     """Return the error for a process that the machine could not start."""
-    if disk.is_full(problem):
-        return disk.full("there is no room for the folder of a submission's process")
+    if storage.is_full(problem):
+        return storage.full("there is no room for the folder of a submission's process")
     return InfrastructureError(
         f"A child process for a submission could not be started ({problem.strerror}).",
         cure="The worker tries again. If this continues, check the memory, disk space and number of processes of this machine.",

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from scoring.errors import NeucoError, error_document
-from worker.runtime import disk
+from worker.runtime import storage
 
 CHILDREN = frozenset({"worker.evaluation.evaluate_child", "worker.fetching.fetch_child"})
 PR_SET_PDEATHSIG = 1
@@ -84,9 +84,9 @@ def main() -> int:
     except NeucoError as error:
         voice.report(error)
     except OSError as problem:
-        if not disk.is_full(problem):
+        if not storage.is_full(problem):
             raise
-        voice.report(disk.full("the process of a submission could not write"))
+        voice.report(storage.full("the process of a submission could not write"))
     except MemoryError:
         voice.say(kind="error", family="memory", sentence="Out of memory.", cure="", code="memory")
     return 0

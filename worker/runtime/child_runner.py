@@ -140,7 +140,7 @@ class ChildRunner:
             if not performance.over:
                 performance.error = Stopped()
             if performance.child is not None:
-                performance.child.kill()
+                performance.child.group.kill()
         try:
             for performance in list(self._performances):
                 self._record(performance, now)
@@ -184,10 +184,10 @@ class ChildRunner:
             performance.error = Cancelled("It is not to be done any more.")
         elif performance.spent_s > act.limits.deadline_s:
             performance.error = OverLimit(Outcome.DEADLINE)
-        elif (most := act.limits.memory_bytes) is not None and child.memory_bytes() > most:
+        elif (most := act.limits.memory_bytes) is not None and child.group.memory_bytes() > most:
             performance.error = OverLimit(Outcome.MEMORY)
         if performance.error is not None:
-            child.kill()
+            child.group.kill()
         return moved or performance.over
 
     def _listen(self, performance: _Performance, child: Child) -> bool:
@@ -216,13 +216,13 @@ class ChildRunner:
                 child=act.folder.name,
                 stderr=errors[-2000:],
             )
-        return OverLimit(Outcome.MEMORY) if child.out_of_memory() else Died(status)
+        return OverLimit(Outcome.MEMORY) if child.group.out_of_memory() else Died(status)
 
     def _record(self, performance: _Performance, now: datetime) -> None:
         act, child = performance.act, performance.child
         self._checkpoint(f"after child {act.name}")
         if child is not None:
-            act.peak_memory_bytes = child.peak_memory_bytes
+            act.peak_memory_bytes = child.group.peak_memory_bytes
         error = record(self._store, act, performance.result, performance.error, now)
         self._performances.remove(performance)
         if child is not None:

@@ -63,6 +63,9 @@ class Child:
         wake: Called from a thread when a message has arrived or the child has ended.
         ceiling: The cgroup that limits its memory, if any.
 
+    Attributes:
+        group: The process and all that it starts.
+
     Raises:
         OSError: If its folder cannot be made; the process is ended then.
     """
@@ -77,7 +80,7 @@ class Child:
         ceiling: Ceiling | None = None,
     ) -> None:
         self.folder = folder
-        self._group = group
+        self.group = group
         if ceiling is not None:
             group.limit(ceiling)
         try:
@@ -85,20 +88,15 @@ class Child:
         except OSError:
             group.close()
             raise
-        self._stdin, self._stdout, self._stderr = self._group.streams
+        self._stdin, self._stdout, self._stderr = self.group.streams
         self._arrived: deque[dict[str, Any]] = deque()
         self._errors = bytearray()
         self._wake = wake
-        self._listener = threading.Thread(target=self._listen, daemon=True, name=f"child-{self.pid}-out")
+        self._listener = threading.Thread(target=self._listen, daemon=True, name=f"child-{group.pid}-out")
         self._listener.start()
-        threading.Thread(target=self._listen_errors, daemon=True, name=f"child-{self.pid}-err").start()
+        threading.Thread(target=self._listen_errors, daemon=True, name=f"child-{group.pid}-err").start()
         # A thread, because a child that is still starting accepts no more than a pipe holds.
-        threading.Thread(target=self._send, args=(order,), daemon=True, name=f"child-{self.pid}-in").start()
-
-    @property
-    def pid(self) -> int:
-        """Process id, which is also its group's id."""
-        return self._group.pid
+        threading.Thread(target=self._send, args=(order,), daemon=True, name=f"child-{group.pid}-in").start()
 
     def _send(self, order: Mapping[str, object]) -> None:
         """Send the order and close stdin; :meth:`ended` notices a dead child."""
@@ -134,37 +132,20 @@ class Child:
 
     def ended(self) -> int | None:
         """Return the exit status, negative for a signal, once the process has ended and all its messages have arrived; None before."""
-        if not self._group.exited():
+        if not self.group.exited():
             return None
         if self._listener.is_alive():
             self._listener.join(timeout=0.2)
             if self._listener.is_alive():  # a grandchild holds the pipe
-                self._group.kill()
+                self.group.kill()
                 return None
-        return self._group.end()
-
-    def memory_bytes(self) -> int:
-        """Measure the resident memory of the process and its descendants, and remember the peak."""
-        return self._group.memory_bytes()
-
-    @property
-    def peak_memory_bytes(self) -> int:
-        """The highest memory that was measured."""
-        return self._group.peak_memory_bytes
-
-    def out_of_memory(self) -> bool:
-        """Return whether the kernel killed it for exceeding its cgroup's limit."""
-        return self._group.out_of_memory()
+        return self.group.end()
 
     def errors(self) -> str:
         """Return the end of its stderr, which is meant only for the organizer's log."""
         return self._errors.decode("utf-8", "replace").strip()
 
-    def kill(self) -> None:
-        """Kill the child; its folder is kept until :meth:`close`."""
-        self._group.kill()
-
     def close(self) -> None:
         """Kill everything that is left of it, and remove its folder."""
-        self._group.close()
+        self.group.close()
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,16 +1,31 @@
-"""Whether the state can be written: a check of its disk that does not need a working database."""
+"""The disk: how a full one is recognized and reported, and whether the state can be written, without a working database."""
 
 from __future__ import annotations
 
+import errno
 import tempfile
 from pathlib import Path
 
 from scoring.errors import InfrastructureError
-from worker.runtime import disk
 from worker.runtime.limits import GIGABYTE
 
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 PROBE_BYTES = 65536
 """At least as much as a transaction needs; written to an unnamed file that is removed at once."""
+
+
+def is_full(problem: OSError) -> bool:
+    """Return whether a call failed because the disk or a quota is full."""
+    return problem.errno in FULL
+
+
+def full(sentence: str) -> InfrastructureError:
+    """Return the error for a full disk; ``sentence`` says what could not be written."""
+    return InfrastructureError(
+        f"The disk is full: {sentence}.",
+        cure="Free some space in the file systems of the state directory and of the cache. The worker tries again.",
+        code="disk.write",
+    )
 
 
 def fault(folder: Path) -> InfrastructureError | None:
@@ -20,7 +35,7 @@ def fault(folder: Path) -> InfrastructureError | None:
             for _ in range(0, PROBE_BYTES, 4096):
                 probe.write(bytes(4096))
     except OSError as problem:
-        if disk.is_full(problem):
+        if is_full(problem):
             return InfrastructureError(
                 f"The disk with the state in {folder} is full. The worker cannot record anything, so it has stopped working.",
                 cure="Free some space. The worker then continues, and nothing is lost.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from worker.state.alert_codes import ALERT_CODES, alert_code
 from worker.state.cycles import Completed
 from worker.state.leadership import Deposed, Leader
-from worker.state.lock import LeaderLock, leader_lock
+from worker.state.lock import LeaderLock, leader_lock, refused
 from worker.state.notices import ATTESTED, LOG_UNSEEN, RESTORED, REVEALED
 from worker.state.rows import (
     LONGEST_WAIT,
@@ -53,6 +53,7 @@ __all__ = [
     "alert_code",
     "is_host_team",
     "leader_lock",
+    "refused",
     "status",
     "store",
 ]

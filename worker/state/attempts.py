@@ -6,9 +6,9 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from worker.state import schema
 from worker.state.columns import Instant
 from worker.state.rows import AttemptRow
+from worker.state.schema import attempts, submissions
 from worker.state.states import Attempt, Outcome
 from worker.state.table import Tables
 
@@ -19,7 +19,7 @@ class Attempts(Tables):
     def open_attempt(self, pk: int, kind: Attempt, *, worker: str, now: datetime) -> int:
         """Open an attempt and return its id."""
         result = self._connection.execute(
-            schema.attempts.insert().values(submission=pk, kind=kind, worker=worker, opened_at=now)
+            attempts.insert().values(submission=pk, kind=kind, worker=worker, opened_at=now)
         )
         key = result.inserted_primary_key
         if key is None:
@@ -36,40 +36,37 @@ class Attempts(Tables):
         peak_memory_bytes: int | None = None,
     ) -> None:
         """Close an attempt, if it is still open, with its outcome."""
-        table = schema.attempts
         self._connection.execute(
-            table.update()
-            .where(table.c.id == attempt, table.c.closed_at.is_(None))
+            attempts.update()
+            .where(attempts.c.id == attempt, attempts.c.closed_at.is_(None))
             .values(closed_at=now, outcome=outcome, reason=reason, peak_memory_bytes=peak_memory_bytes)
         )
 
     def is_open(self, attempt: int) -> bool:
         """Return whether an attempt is still open, so that its result may be recorded."""
-        table = schema.attempts
-        query = sa.select(table.c.id).where(table.c.id == attempt, table.c.closed_at.is_(None))
+        query = sa.select(attempts.c.id).where(attempts.c.id == attempt, attempts.c.closed_at.is_(None))
         return self._connection.execute(query).first() is not None
 
     def open_attempts(self, kind: Attempt) -> set[int]:
         """Return the submissions with an open attempt of a kind."""
-        table = schema.attempts
-        query = sa.select(table.c.submission).where(table.c.kind == kind, table.c.closed_at.is_(None))
+        query = sa.select(attempts.c.submission).where(
+            attempts.c.kind == kind, attempts.c.closed_at.is_(None)
+        )
         return set(self._connection.execute(query).scalars())
 
     def attempts(self, *, pk: int | None = None, open_only: bool = False) -> list[AttemptRow]:
         """Return attempts, oldest first."""
-        table = schema.attempts
-        query = sa.select(table).order_by(table.c.id)
+        query = sa.select(attempts).order_by(attempts.c.id)
         if pk is not None:
-            query = query.where(table.c.submission == pk)
+            query = query.where(attempts.c.submission == pk)
         if open_only:
-            query = query.where(table.c.closed_at.is_(None))
+            query = query.where(attempts.c.closed_at.is_(None))
         return self._all(AttemptRow, query)
 
     def attempt_summary(self) -> list[tuple[str, str, int, float]]:
         """Return closed attempts as (kind, outcome, count, total seconds)."""
         totals: dict[tuple[str, str], tuple[int, float]] = {}
-        table = schema.attempts
-        query = sa.select(table).where(table.c.closed_at.is_not(None))
+        query = sa.select(attempts).where(attempts.c.closed_at.is_not(None))
         for row in self._connection.execute(query):
             number, spent = totals.get((row.kind, row.outcome), (0, 0.0))
             totals[row.kind, row.outcome] = (
@@ -80,11 +77,10 @@ class Attempts(Tables):
 
     def last_turns(self) -> dict[int, datetime]:
         """Return for each team when an evaluation of one of its submissions last began."""
-        table, attempts = schema.submissions, schema.attempts
         query = (
-            sa.select(table.c.team_key, sa.func.max(attempts.c.opened_at, type_=Instant()))
-            .join(table, table.c.pk == attempts.c.submission)
-            .where(attempts.c.kind == Attempt.EVALUATE, table.c.team_key.is_not(None))
-            .group_by(table.c.team_key)
+            sa.select(submissions.c.team_key, sa.func.max(attempts.c.opened_at, type_=Instant()))
+            .join(submissions, submissions.c.pk == attempts.c.submission)
+            .where(attempts.c.kind == Attempt.EVALUATE, submissions.c.team_key.is_not(None))
+            .group_by(submissions.c.team_key)
         )
         return {row[0]: row[1] for row in self._connection.execute(query)}

@@ -1,94 +1,129 @@
-"""Attestations: commitments, receipts and reveals."""
+"""Attestations: the register of the events to which the challenge commits, commitments, the public log and reveals."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
-from worker.state import schema
+from worker.state.rows import Event
+from worker.state.schema import batches, commitments, events, reveals
 from worker.state.table import Tables
 
 
 class Attestations(Tables):
-    """Methods for commitments, receipts and reveals."""
+    """Methods for events, commitments, the public log and reveals."""
 
     def commitments(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         """Return all commitments, oldest first, each as its public entry and the secret part that opens it."""
-        table = schema.commitments
-        rows = self._connection.execute(sa.select(table).order_by(table.c.sequence))
+        rows = self._connection.execute(sa.select(commitments).order_by(commitments.c.sequence))
         return [(json.loads(row.public), json.loads(row.private)) for row in rows]
 
     def public_commitments(self) -> list[dict[str, Any]]:
         """Return the public entries of all commitments, oldest first."""
-        table = schema.commitments
-        rows = self._connection.execute(sa.select(table.c.public).order_by(table.c.sequence))
+        rows = self._connection.execute(sa.select(commitments.c.public).order_by(commitments.c.sequence))
         return [json.loads(row.public) for row in rows]
 
     def add_commitment(self, sequence: int, public: str, private: str) -> None:
         """Append a commitment."""
         self._connection.execute(
-            schema.commitments.insert().values(sequence=sequence, public=public, private=private)
+            commitments.insert().values(sequence=sequence, public=public, private=private)
         )
-
-    def open_receipts(self) -> list[str]:
-        """Return the commitments of receipts that no batch has published yet."""
-        table = schema.receipts
-        return list(
-            self._connection.execute(
-                sa.select(table.c.commitment).where(table.c.batch.is_(None)).order_by(table.c.id)
-            ).scalars()
-        )
-
-    def receipts(self) -> list[dict[str, Any]]:
-        """Return all receipts, oldest first."""
-        rows = self._connection.execute(sa.select(schema.receipts).order_by(schema.receipts.c.id))
-        return [{**row._mapping, "record": json.loads(row.record)} for row in rows]
 
     def batches(self) -> list[str]:
         """Return the lines of the public log."""
-        table = schema.batches
-        return list(self._connection.execute(sa.select(table.c.line).order_by(table.c.sequence)).scalars())
+        return list(
+            self._connection.execute(sa.select(batches.c.line).order_by(batches.c.sequence)).scalars()
+        )
 
     def last_batch(self) -> tuple[int, str | None]:
         """Return the number and the text of the last line of the public log; 0 and None if it is empty."""
-        table = schema.batches
-        query = sa.select(table.c.sequence, table.c.line).order_by(table.c.sequence.desc()).limit(1)
+        query = sa.select(batches.c.sequence, batches.c.line).order_by(batches.c.sequence.desc()).limit(1)
         row = self._connection.execute(query).first()
         return (0, None) if row is None else (row.sequence, row.line)
 
     def fillers(self) -> dict[int, str]:
         """Return the keys of the filler entries in the lines of the public log."""
-        table = schema.batches
-        rows = self._connection.execute(sa.select(table).where(table.c.fillers.is_not(None)))
+        rows = self._connection.execute(sa.select(batches).where(batches.c.fillers.is_not(None)))
         return {row.sequence: row.fillers for row in rows}
 
     def add_batch(
         self, sequence: int, line: str, commitments: Sequence[str], *, fillers: str | None = None
     ) -> None:
         """Append a batch, and mark its commitments as published."""
-        self._connection.execute(
-            schema.batches.insert().values(sequence=sequence, line=line, fillers=fillers)
-        )
-        for table in (schema.receipts, schema.events):
-            for commitment in commitments:
-                self._connection.execute(
-                    table.update().where(table.c.commitment == commitment).values(batch=sequence)
-                )
+        self._connection.execute(batches.insert().values(sequence=sequence, line=line, fillers=fillers))
+        for commitment in commitments:
+            self._connection.execute(
+                events.update().where(events.c.commitment == commitment).values(batch=sequence)
+            )
 
     def reveals(self) -> dict[str, dict[str, str]]:
         """Return what was revealed: phase to path to text."""
-        rows = self._connection.execute(sa.select(schema.reveals))
+        rows = self._connection.execute(sa.select(reveals))
         return {row.phase: json.loads(row.files) for row in rows}
 
     def revealed_phases(self) -> frozenset[str]:
         """Return the phases that were revealed."""
-        return frozenset(self._connection.execute(sa.select(schema.reveals.c.phase)).scalars())
+        return frozenset(self._connection.execute(sa.select(reveals.c.phase)).scalars())
 
     def add_reveal(self, phase: str, files: dict[str, str]) -> None:
         """Reveal a phase, or replace its reveal."""
-        table = schema.reveals
-        self._connection.execute(table.delete().where(table.c.phase == phase))
-        self._connection.execute(table.insert().values(phase=phase, files=json.dumps(files)))
+        self._connection.execute(reveals.delete().where(reveals.c.phase == phase))
+        self._connection.execute(reveals.insert().values(phase=phase, files=json.dumps(files)))
+
+    def add_event(
+        self, *, subject: str, facts: str, fields: Mapping[str, Any], nonce: str, commitment: str
+    ) -> None:
+        """Append an event, which the next batch will publish."""
+        self._connection.execute(
+            events.insert().values(
+                kind=fields["kind"],
+                subject=subject,
+                phase=fields["phase"],
+                facts=facts,
+                fields=dict(fields),
+                nonce=nonce,
+                commitment=commitment,
+            )
+        )
+
+    def events(self, phase: str | None = None) -> list[Event]:
+        """Return all events, or those of a phase and of the whole challenge, oldest first."""
+        query = sa.select(events).order_by(events.c.id)
+        if phase is not None:
+            query = query.where((events.c.phase == phase) | events.c.phase.is_(None))
+        return self._all(Event, query)
+
+    def each_event(self, phase: str) -> Iterator[Event]:
+        """Yield the events of a phase and of the whole challenge, oldest first, because a list of all takes much memory."""
+        query = sa.select(events).where((events.c.phase == phase) | events.c.phase.is_(None))
+        return self._each(Event, query.order_by(events.c.id))
+
+    def latest_facts(self, kind: str) -> dict[str, str]:
+        """Return for each subject the hash of the facts in its newest event of a kind."""
+        newest = sa.select(sa.func.max(events.c.id)).where(events.c.kind == kind).group_by(events.c.subject)
+        rows = self._connection.execute(
+            sa.select(events.c.subject, events.c.facts).where(events.c.id.in_(newest))
+        )
+        return {row.subject: row.facts for row in rows}
+
+    def first_events(self, kind: str, phase: str) -> dict[str, int]:
+        """Return for each subject of a phase the place of its first event of a kind among all events."""
+        query = sa.select(events.c.subject, sa.func.min(events.c.id)).where(
+            events.c.kind == kind, events.c.phase == phase
+        )
+        rows = self._connection.execute(query.group_by(events.c.subject))
+        return {row[0]: row[1] for row in rows}
+
+    def latest_event(self, kind: str, subject: str) -> Event | None:
+        """Return the newest event of a kind about a subject."""
+        query = sa.select(events).where(events.c.kind == kind, events.c.subject == subject)
+        found = self._all(Event, query.order_by(events.c.id.desc()).limit(1))
+        return found[0] if found else None
+
+    def open_events(self) -> list[str]:
+        """Return the commitments of events that no batch has published yet."""
+        query = sa.select(events.c.commitment).where(events.c.batch.is_(None)).order_by(events.c.id)
+        return list(self._connection.execute(query).scalars())

@@ -10,8 +10,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from scoring.scorecard import TaskScore
-from worker.state import schema
 from worker.state.rows import CellRow
+from worker.state.schema import cells
 from worker.state.table import Tables
 
 
@@ -34,7 +34,7 @@ class Cells(Tables):
             if (score.task, score.version) in known:
                 continue
             self._connection.execute(
-                schema.cells.insert().values(
+                cells.insert().values(
                     **vars(score),
                     content_hash=content_hash,
                     protocol_hash=protocol_hash,
@@ -46,9 +46,8 @@ class Cells(Tables):
 
     def cells(self, content_hash: str, protocol_hash: str) -> list[CellRow]:
         """Return one row of the score matrix."""
-        table = schema.cells
-        query = sa.select(table).where(
-            table.c.content_hash == content_hash, table.c.protocol_hash == protocol_hash
+        query = sa.select(cells).where(
+            cells.c.content_hash == content_hash, cells.c.protocol_hash == protocol_hash
         )
         # Sorted here, because a database server may use the sort order of a language.
         return sorted(self._all(CellRow, query), key=lambda cell: cell.task)
@@ -61,36 +60,33 @@ class Cells(Tables):
 
     def complete_rows(self, protocol_hash: str, tasks: Mapping[str, str]) -> list[str]:
         """Return the contents that have a cell for each of the given tasks."""
-        table = schema.cells
-        columns = sa.tuple_(table.c.task, table.c.version)
+        columns = sa.tuple_(cells.c.task, cells.c.version)
         query = (
-            sa.select(table.c.content_hash)
-            .where(table.c.protocol_hash == protocol_hash, columns.in_(list(tasks.items())))
-            .group_by(table.c.content_hash)
+            sa.select(cells.c.content_hash)
+            .where(cells.c.protocol_hash == protocol_hash, columns.in_(list(tasks.items())))
+            .group_by(cells.c.content_hash)
             .having(sa.func.count() == len(tasks))
         )
         return list(self._connection.execute(query).scalars())
 
     def all_cells(self) -> list[CellRow]:
         """Return the whole score matrix, oldest cells first."""
-        return self._all(CellRow, sa.select(schema.cells).order_by(schema.cells.c.scored_at))
+        return self._all(CellRow, sa.select(cells).order_by(cells.c.scored_at))
 
     def matrix(self, protocol_hash: str) -> dict[str, dict[tuple[str, str], CellRow]]:
         """Return all cells of a protocol: content hash to (task, version) to cell."""
-        table = schema.cells
         rows: dict[str, dict[tuple[str, str], CellRow]] = {}
-        for cell in self._all(CellRow, sa.select(table).where(table.c.protocol_hash == protocol_hash)):
+        for cell in self._all(CellRow, sa.select(cells).where(cells.c.protocol_hash == protocol_hash)):
             rows.setdefault(cell.content_hash, {})[cell.task, cell.version] = cell
         return rows
 
     def seconds_per_fold(self, phase: str) -> float | None:
         """Return the average seconds that one fold of one task took, None before anything was scored."""
-        table = schema.cells
-        query = sa.select(table.c.seconds, table.c.folds).where(table.c.phase == phase)
+        query = sa.select(cells.c.seconds, cells.c.folds).where(cells.c.phase == phase)
         costs = [row.seconds / max(1, len(row.folds)) for row in self._connection.execute(query)]
         return sum(costs) / len(costs) if costs else None
 
     def has_cells(self, phase: str) -> bool:
         """Return whether anything of a phase was ever scored."""
-        query = sa.select(sa.exists().where(schema.cells.c.phase == phase))
+        query = sa.select(sa.exists().where(cells.c.phase == phase))
         return bool(self._connection.execute(query).scalar())

@@ -13,7 +13,6 @@ import fcntl
 import os
 import socket
 import time
-from abc import ABC, abstractmethod
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -32,61 +31,12 @@ CONNECT_WITHIN_S = 15.0
 LONGEST_NAME = 63  # of a PostgreSQL session, in bytes
 
 
-class LeaderLock(ABC):
-    """A lock that one process at a time holds."""
-
-    @abstractmethod
-    def take(self) -> bool:
-        """Take the lock; return whether this process has it.
-
-        Raises:
-            InfrastructureError: If the server cannot be reached.
-        """
-
-    @abstractmethod
-    def check(self) -> None:
-        """Check that this process, which took the lock, still has it.
-
-        Raises:
-            Deposed: If it does not.
-        """
-
-    @abstractmethod
-    def holder(self) -> str | None:
-        """Return who holds the lock, None if nobody does."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Release the lock, if this process has it."""
-
-    def refused(self) -> InfrastructureError:
-        """Return the error for a process that did not get the lock."""
-        return InfrastructureError(
-            f"Another worker runs on this state: {self.holder() or 'an unknown process'}.",
-            cure="Stop that worker first, or wait until it ends.",
-            code="state.locked",
-        )
-
-
-def leader_lock(url: str, folder: Path) -> LeaderLock:
-    """Return the lock of a state.
-
-    Args:
-        url: SQLAlchemy URL of the state.
-        folder: The state directory.
-
-    Raises:
-        OrganizerError: If the URL is wrong.
-    """
-    return FileLock(folder) if url.startswith("sqlite") else SessionLock(url)
-
-
 def _name() -> str:
     return f"process {os.getpid()} on {socket.gethostname()}"
 
 
-class FileLock(LeaderLock):
-    """The lock of a SQLite state.
+class FileLock:
+    """The lock of a SQLite state, which one process at a time holds.
 
     Args:
         folder: The state directory.
@@ -97,7 +47,7 @@ class FileLock(LeaderLock):
         self._handle: int | None = None
 
     def take(self) -> bool:
-        """Try to take the lock for a short time."""
+        """Try to take the lock for a short time; return whether this process has it."""
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         ends = time.monotonic() + PATIENCE_S
@@ -115,7 +65,7 @@ class FileLock(LeaderLock):
         """Do nothing, because the kernel never takes the lock away."""
 
     def holder(self) -> str | None:
-        """Read the name that the holder wrote; if a shared lock can be taken, there is no holder."""
+        """Return the name that the holder wrote; None if a shared lock can be taken, so that there is no holder."""
         try:
             handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -143,8 +93,8 @@ def _locked(handle: int, kind: int) -> bool:
     return True
 
 
-class SessionLock(LeaderLock):
-    """The lock of a state on PostgreSQL.
+class SessionLock:
+    """The lock of a state on PostgreSQL, which one process at a time holds.
 
     Args:
         url: The server's URL.
@@ -156,7 +106,11 @@ class SessionLock(LeaderLock):
         self._checked_at_s = 0.0
 
     def take(self) -> bool:
-        """Try once, in a session that has our name while it holds the lock."""
+        """Try once to take the lock, in a session that has our name while it holds the lock; return whether this process has it.
+
+        Raises:
+            InfrastructureError: If the server cannot be reached.
+        """
         with typed(None):
             session = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
             if not session.execute(sa.select(sa.func.pg_try_advisory_lock(servers.LEADER_LOCK))).scalar():
@@ -167,7 +121,11 @@ class SessionLock(LeaderLock):
         return True
 
     def check(self) -> None:
-        """Ask the server, about once a second, whether the session still exists."""
+        """Ask the server, about once a second, whether the session still exists.
+
+        Raises:
+            Deposed: If it does not, so that another process may have the lock.
+        """
         if self._session is not None and time.monotonic() - self._checked_at_s >= CHECK_EVERY_S:
             self._checked_at_s = time.monotonic()
             try:
@@ -182,7 +140,7 @@ class SessionLock(LeaderLock):
             )
 
     def holder(self) -> str | None:
-        """Ask the server whose session has the lock."""
+        """Ask the server whose session has the lock; None if there is none."""
         key = servers.LEADER_LOCK
         query = sa.text(
             "SELECT activity.application_name FROM pg_locks JOIN pg_stat_activity AS activity USING (pid)"
@@ -203,3 +161,28 @@ class SessionLock(LeaderLock):
         if session is not None:
             session.invalidate()
             session.close()
+
+
+LeaderLock = FileLock | SessionLock
+
+
+def leader_lock(url: str, folder: Path) -> LeaderLock:
+    """Return the lock of a state.
+
+    Args:
+        url: SQLAlchemy URL of the state.
+        folder: The state directory.
+
+    Raises:
+        OrganizerError: If the URL is wrong.
+    """
+    return FileLock(folder) if url.startswith("sqlite") else SessionLock(url)
+
+
+def refused(lock: LeaderLock) -> InfrastructureError:
+    """Return the error for a process that did not get a lock."""
+    return InfrastructureError(
+        f"Another worker runs on this state: {lock.holder() or 'an unknown process'}.",
+        cure="Stop that worker first, or wait until it ends.",
+        code="state.locked",
+    )

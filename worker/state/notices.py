@@ -7,9 +7,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from worker.state import schema
 from worker.state.alert_codes import alert_code
 from worker.state.rows import Alert, AuditStep
+from worker.state.schema import alerts, audit, facts
 from worker.state.table import Tables
 
 RESTORED = "restored_from"  # set while the state comes from a backup: the time until which it is complete
@@ -24,64 +24,55 @@ class Notices(Tables):
     def raise_alert(self, key: str, code: str, text: str, *, now: datetime) -> None:
         """Raise an alert about something that needs a person, under a code that the runbook explains."""
         code = alert_code(code)
-        table = schema.alerts
-        row = self._connection.execute(sa.select(table).where(table.c.key == key)).first()
+        row = self._connection.execute(sa.select(alerts).where(alerts.c.key == key)).first()
         if row is None:
             self._connection.execute(
-                table.insert().values(key=key, code=code, text=text, raised_at=now, seen_at=now, count=1)
+                alerts.insert().values(key=key, code=code, text=text, raised_at=now, seen_at=now, count=1)
             )
             return
-        values: dict[str, Any] = {"code": code, "text": text, "seen_at": now, "count": table.c["count"] + 1}
+        values: dict[str, Any] = {"code": code, "text": text, "seen_at": now, "count": alerts.c["count"] + 1}
         if row.resolved_at is not None:
             values |= {"raised_at": now, "sent_at": None, "resolved_at": None, "count": 1}
-        self._connection.execute(table.update().where(table.c.key == key).values(values))
+        self._connection.execute(alerts.update().where(alerts.c.key == key).values(values))
 
     def resolve_alert(self, key: str, *, now: datetime) -> None:
         """Resolve an alert."""
-        table = schema.alerts
         self._connection.execute(
-            table.update().where(table.c.key == key, table.c.resolved_at.is_(None)).values(resolved_at=now)
+            alerts.update().where(alerts.c.key == key, alerts.c.resolved_at.is_(None)).values(resolved_at=now)
         )
 
     def alerts(self) -> list[Alert]:
         """Return unresolved alerts, the oldest first."""
-        table = schema.alerts
         return self._all(
-            Alert, sa.select(table).where(table.c.resolved_at.is_(None)).order_by(table.c.raised_at)
+            Alert, sa.select(alerts).where(alerts.c.resolved_at.is_(None)).order_by(alerts.c.raised_at)
         )
 
     def alert_sent(self, alert: Alert, *, now: datetime) -> None:
         """Record that the organizer was told, unless the alert was resolved and raised again meanwhile."""
-        table = schema.alerts
-        same = (table.c.key == alert.key) & (table.c.raised_at == alert.raised_at)
-        self._connection.execute(table.update().where(same).values(sent_at=now))
+        same = (alerts.c.key == alert.key) & (alerts.c.raised_at == alert.raised_at)
+        self._connection.execute(alerts.update().where(same).values(sent_at=now))
 
     def log(
         self, action: str, *, actor: str, now: datetime, submission: int | None = None, **detail: Any
     ) -> None:
         """Append to the audit trail."""
         self._connection.execute(
-            schema.audit.insert().values(
-                at=now, actor=actor, action=action, submission=submission, detail=detail
-            )
+            audit.insert().values(at=now, actor=actor, action=action, submission=submission, detail=detail)
         )
 
     def trail(self) -> list[AuditStep]:
         """Return the audit trail, oldest first."""
-        return self._all(AuditStep, sa.select(schema.audit).order_by(schema.audit.c.id))
+        return self._all(AuditStep, sa.select(audit).order_by(audit.c.id))
 
     def fact(self, name: str) -> str | None:
         """Return a named fact."""
-        return self._connection.execute(
-            sa.select(schema.facts.c.value).where(schema.facts.c.name == name)
-        ).scalar()
+        return self._connection.execute(sa.select(facts.c.value).where(facts.c.name == name)).scalar()
 
     def set_fact(self, name: str, value: str | None) -> None:
         """Set or remove a named fact."""
-        table = schema.facts
-        self._connection.execute(table.delete().where(table.c.name == name))
+        self._connection.execute(facts.delete().where(facts.c.name == name))
         if value is not None:
-            self._connection.execute(table.insert().values(name=name, value=value))
+            self._connection.execute(facts.insert().values(name=name, value=value))
 
     def attestation_time(self, now: datetime) -> datetime:
         """Return the time to write on an attestation (a commitment, a receipt, a board, a reveal): later than on all earlier ones.

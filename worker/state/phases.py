@@ -1,4 +1,4 @@
-"""The phases: their records, which record is current, and whether a board is frozen."""
+"""The phases: their records, which record is current, whether a board is frozen, the boards, and the organizer's choices."""
 
 from __future__ import annotations
 
@@ -7,55 +7,79 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from worker.state import schema
 from worker.state.rows import PhaseRow
+from worker.state.schema import boards, choices, phases, records
 from worker.state.table import Tables
 
 
 class Phases(Tables):
-    """Methods for phases and their records."""
+    """Methods for phases, their records and their boards."""
 
     def phases(self) -> list[str]:
         """Return all phases about which something was recorded."""
-        return list(
-            self._connection.execute(
-                sa.select(schema.phases.c.phase).order_by(schema.phases.c.phase)
-            ).scalars()
-        )
+        return list(self._connection.execute(sa.select(phases.c.phase).order_by(phases.c.phase)).scalars())
 
     def phase_record(self, phase: str) -> PhaseRow | None:
         """Return a phase's row."""
-        found = self._all(PhaseRow, sa.select(schema.phases).where(schema.phases.c.phase == phase))
+        found = self._all(PhaseRow, sa.select(phases).where(phases.c.phase == phase))
         return found[0] if found else None
 
     def record_phase(self, phase: str, *, record: str, protocol_hash: str, tasks: Mapping[str, str]) -> None:
         """Make a record the current one of a phase."""
         values = {"record": record, "protocol_hash": protocol_hash, "tasks": dict(tasks)}
-        table = schema.phases
-        known = self._connection.execute(table.update().where(table.c.phase == phase).values(values))
+        known = self._connection.execute(phases.update().where(phases.c.phase == phase).values(values))
         if known.rowcount == 0:
-            self._connection.execute(table.insert().values(phase=phase, **values))
+            self._connection.execute(phases.insert().values(phase=phase, **values))
 
     def add_record(self, name: str, document: bytes, *, files: str | None) -> None:
         """Store a record under its hash; an existing one is kept, with the fingerprint of the files from which it was last read."""
-        table = schema.records
-        known = self._connection.execute(table.update().where(table.c.hash == name).values(files=files))
+        known = self._connection.execute(records.update().where(records.c.hash == name).values(files=files))
         if known.rowcount == 0:
-            self._connection.execute(table.insert().values(hash=name, document=document, files=files))
+            self._connection.execute(records.insert().values(hash=name, document=document, files=files))
 
     def record(self, name: str) -> bytes:
         """Return the compressed document of a record."""
-        table = schema.records
-        query = sa.select(table.c.document).where(table.c.hash == name)
+        query = sa.select(records.c.document).where(records.c.hash == name)
         return bytes(self._connection.execute(query).scalar_one())
 
     def record_files(self, name: str) -> str | None:
         """Return the fingerprint of the files from which a record was read."""
-        table = schema.records
-        return self._connection.execute(sa.select(table.c.files).where(table.c.hash == name)).scalar()
+        return self._connection.execute(sa.select(records.c.files).where(records.c.hash == name)).scalar()
 
     def freeze_phase(self, phase: str, *, at: datetime | None) -> None:
         """Freeze a phase's board, or thaw it with None."""
+        self._connection.execute(phases.update().where(phases.c.phase == phase).values(frozen_at=at))
+
+    def boards(self, phase: str, *, after: int = 0, at_most: int | None = None) -> list[str]:
+        """Return the JSON documents of a phase's boards in sequence, beginning after number ``after``."""
+        query = sa.select(boards.c.document).where(boards.c.phase == phase, boards.c.sequence > after)
+        rows = self._connection.execute(query.order_by(boards.c.sequence).limit(at_most))
+        return [row[0] for row in rows]
+
+    def last_board(self, phase: str) -> int:
+        """Return the number of a phase's latest board, 0 if it has none."""
+        query = sa.select(sa.func.max(boards.c.sequence)).where(boards.c.phase == phase)
+        return int(self._connection.execute(query).scalar() or 0)
+
+    def add_board(self, phase: str, sequence: int, document: str) -> None:
+        """Append a board to the history."""
+        self._connection.execute(boards.insert().values(phase=phase, sequence=sequence, document=document))
+
+    def replace_board(self, phase: str, sequence: int, document: str) -> None:
+        """Replace a stored board with one without a name that was removed."""
+        place = (boards.c.phase == phase) & (boards.c.sequence == sequence)
+        self._connection.execute(boards.update().where(place).values(document=document))
+
+    def choices(self, phase: str) -> dict[int, int]:
+        """Return the organizer's choices: team key to submission."""
+        query = sa.select(choices).where(choices.c.phase == phase)
+        return {row.team_key: row.submission for row in self._connection.execute(query)}
+
+    def choose(self, phase: str, team_key: int, submission: int) -> None:
+        """Choose the submission that counts for a team, regardless of the rule."""
         self._connection.execute(
-            schema.phases.update().where(schema.phases.c.phase == phase).values(frozen_at=at)
+            choices.delete().where(choices.c.phase == phase, choices.c.team_key == team_key)
+        )
+        self._connection.execute(
+            choices.insert().values(phase=phase, team_key=team_key, submission=submission)
         )

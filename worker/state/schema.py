@@ -75,17 +75,6 @@ commitments = Table(
     Column("private", Text, nullable=False),  # what opens it: nonces, salts, manifests
 )
 
-receipts = Table(
-    "receipts",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("submission", Integer, nullable=False, index=True),
-    Column("commitment", String(64), nullable=False, unique=True),
-    Column("nonce", String(64), nullable=False),
-    Column("record", Text, nullable=False),
-    Column("batch", Integer),  # number of the log line; NULL until published
-)
-
 batches = Table(
     "batches",
     metadata,

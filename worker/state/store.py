@@ -25,7 +25,6 @@ from scoring.errors import InfrastructureError
 from worker.state import servers
 from worker.state.attempts import Attempts
 from worker.state.attestations import Attestations
-from worker.state.boards import Boards
 from worker.state.cells import Cells
 from worker.state.cycles import Cycles
 from worker.state.leadership import Leadership
@@ -33,7 +32,6 @@ from worker.state.migrations import bring_up_to_date
 from worker.state.notices import Notices
 from worker.state.outbox import Outbox
 from worker.state.phases import Phases
-from worker.state.register import Register
 from worker.state.submissions import Submissions
 from worker.state.wanted_files import WantedFiles
 
@@ -53,13 +51,11 @@ class Transaction(
     Attempts,
     Cells,
     Outbox,
-    Boards,
     Phases,
     Leadership,
     Cycles,
     Notices,
     Attestations,
-    Register,
 ):
     """All methods of the store, inside one transaction."""
 
@@ -210,12 +206,11 @@ def typed(file: Path | None) -> Iterator[None]:
     """Turn errors of the database's driver into ours; ``file`` is None for a server."""
     try:
         yield
-    except OperationalError as error:
-        raise failure(error.orig, file, str(error.orig)) from error
-    except DBAPIError as error:
-        raise failure(error.orig, file, type(error).__name__) from error  # its text may contain values
-    except sqlite3.Error as error:  # while a connection is being prepared
-        raise failure(error, file, str(error)) from error
+    except (DBAPIError, sqlite3.Error) as error:  # the driver's own, while a connection is being prepared
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        # Only these say nothing about values.
+        shown = str(cause) if isinstance(error, OperationalError | sqlite3.Error) else type(error).__name__
+        raise failure(cause, file, shown) from error
 
 
 def failure(cause: BaseException | None, file: Path | None, reason: str) -> InfrastructureError:

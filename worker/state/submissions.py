@@ -9,8 +9,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from worker.state import schema
 from worker.state.rows import SubmissionRow
+from worker.state.schema import outbox, submissions
 from worker.state.states import TRANSITIONS, State
 from worker.state.table import Tables
 
@@ -22,18 +22,17 @@ class Submissions(Tables):
         """Store a new submission; return whether it was unknown."""
         if self.get(pk) is not None:
             return False
-        table = schema.submissions
         self._connection.execute(
-            table.insert().values(pk=pk, state=State.RECEIVED, first_seen_at=now, message_phase=message_phase)
+            submissions.insert().values(
+                pk=pk, state=State.RECEIVED, first_seen_at=now, message_phase=message_phase
+            )
         )
         self.moves.append(f"new>{State.RECEIVED}")
         return True
 
     def get(self, pk: int) -> SubmissionRow | None:
         """Return one submission."""
-        row = self._connection.execute(
-            sa.select(schema.submissions).where(schema.submissions.c.pk == pk)
-        ).first()
+        row = self._connection.execute(sa.select(submissions).where(submissions.c.pk == pk)).first()
         return None if row is None else _remembered(row)
 
     def submissions(
@@ -52,28 +51,27 @@ class Submissions(Tables):
             unread: Only those whose facts are missing.
             superseded_by: Only those of which this submission is a re-run.
         """
-        table = schema.submissions
-        query = sa.select(table).order_by(table.c.submitted_at.nulls_first(), table.c.pk)
+        query = sa.select(submissions).order_by(submissions.c.submitted_at.nulls_first(), submissions.c.pk)
         if states is not None:
-            query = query.where(table.c.state.in_(list(states)))
+            query = query.where(submissions.c.state.in_(list(states)))
         if phase is not None:
-            query = query.where(table.c.phase == phase)
+            query = query.where(submissions.c.phase == phase)
         if unread:
-            query = query.where(table.c.read_at.is_(None))
+            query = query.where(submissions.c.read_at.is_(None))
         if superseded_by is not None:
-            query = query.where(table.c.superseded_by == superseded_by)
+            query = query.where(submissions.c.superseded_by == superseded_by)
         return [_remembered(row) for row in self._connection.execute(query)]
 
     def unannounced(self, *, since: datetime) -> bool:
         """Return whether some submission first seen since a time is known only from a listing, so that its message is still to come."""
-        table = schema.submissions
-        query = sa.select(table.c.pk).where(table.c.message_phase.is_(None), table.c.first_seen_at > since)
+        query = sa.select(submissions.c.pk).where(
+            submissions.c.message_phase.is_(None), submissions.c.first_seen_at > since
+        )
         return self._connection.execute(query.limit(1)).first() is not None
 
     def get_many(self, pks: Collection[int]) -> dict[int, SubmissionRow]:
         """Return the given submissions by pk, if we know them."""
-        table = schema.submissions
-        found = self._all(SubmissionRow, sa.select(table).where(table.c.pk.in_(pks)))
+        found = self._all(SubmissionRow, sa.select(submissions).where(submissions.c.pk.in_(pks)))
         return {row.pk: row for row in found}
 
     def move(self, pk: int, source: State, target: State, **values: Any) -> bool:
@@ -86,11 +84,10 @@ class Submissions(Tables):
         """
         if target not in TRANSITIONS[source]:
             raise ValueError(f"no transition {source} -> {target}")
-        table = schema.submissions
         cleared = {"not_before": None, "tries": 0, "hold": None, "hold_reason": None}
         result = self._connection.execute(
-            table.update()
-            .where(table.c.pk == pk, table.c.state == source)
+            submissions.update()
+            .where(submissions.c.pk == pk, submissions.c.state == source)
             .values({**cleared, **values, "state": target})
         )
         if result.rowcount == 1:
@@ -100,67 +97,66 @@ class Submissions(Tables):
 
     def note(self, pk: int, **values: Any) -> None:
         """Record facts of a submission that are not its state."""
-        self._connection.execute(
-            schema.submissions.update().where(schema.submissions.c.pk == pk).values(values)
-        )
+        self._connection.execute(submissions.update().where(submissions.c.pk == pk).values(values))
 
     def authors_unknown(self) -> list[SubmissionRow]:
         """Return submissions, oldest first, of whose author it is unknown whether the author is a host, or belongs to the team."""
-        table = schema.submissions
-        query = sa.select(table).where(
-            sa.or_(table.c.by_host.is_(None), table.c.by_member.is_(None)),
-            sa.or_(table.c.hold.is_(None), table.c.hold.not_like("facts.%")),
-            table.c.created_by.is_not(None),
-            table.c.phase.is_not(None),
-            table.c.deleted.is_(False),
+        query = sa.select(submissions).where(
+            sa.or_(submissions.c.by_host.is_(None), submissions.c.by_member.is_(None)),
+            sa.or_(submissions.c.hold.is_(None), submissions.c.hold.not_like("facts.%")),
+            submissions.c.created_by.is_not(None),
+            submissions.c.phase.is_not(None),
+            submissions.c.deleted.is_(False),
         )
-        return [_remembered(row) for row in self._connection.execute(query.order_by(table.c.pk))]
+        return [_remembered(row) for row in self._connection.execute(query.order_by(submissions.c.pk))]
 
     def is_host(self, user: int) -> bool | None:
         """Return whether a user is a host, as recorded with another submission; None if unknown."""
-        table = schema.submissions
-        query = sa.select(table.c.by_host).where(table.c.created_by == user, table.c.by_host.is_not(None))
+        query = sa.select(submissions.c.by_host).where(
+            submissions.c.created_by == user, submissions.c.by_host.is_not(None)
+        )
         return self._connection.execute(query.limit(1)).scalar()
 
     def is_member(self, user: int, team_key: int) -> bool | None:
         """Return True if a user sent another submission for this team as its member; None if that is unknown."""
-        table = schema.submissions
-        query = sa.select(table.c.by_member).where(
-            table.c.created_by == user, table.c.team_key == team_key, table.c.by_member.is_(True)
+        query = sa.select(submissions.c.by_member).where(
+            submissions.c.created_by == user,
+            submissions.c.team_key == team_key,
+            submissions.c.by_member.is_(True),
         )
         return self._connection.execute(query.limit(1)).scalar()
 
     def name_team(self, team_key: int, name: str) -> bool:
         """Record a team's name with all its submissions; return whether it is a new name."""
-        table = schema.submissions
-        renamed = sa.and_(table.c.team_key == team_key, table.c.team.is_distinct_from(name))
-        return self._connection.execute(table.update().where(renamed).values(team=name)).rowcount > 0
+        renamed = sa.and_(submissions.c.team_key == team_key, submissions.c.team.is_distinct_from(name))
+        return self._connection.execute(submissions.update().where(renamed).values(team=name)).rowcount > 0
 
     def set_host(self, user: int, *, host: bool) -> None:
         """Record for all submissions of a user whether a host sent them."""
-        table = schema.submissions
-        self._connection.execute(table.update().where(table.c.created_by == user).values(by_host=host))
+        self._connection.execute(
+            submissions.update().where(submissions.c.created_by == user).values(by_host=host)
+        )
 
     def forget_hosts(self) -> None:
         """Forget which submissions hosts sent, so that it is looked up again, because the hosts have changed."""
-        self._connection.execute(schema.submissions.update().values(by_host=None))
+        self._connection.execute(submissions.update().values(by_host=None))
 
     def seen(self, addresses: Mapping[int, str], *, asked_at: datetime) -> None:
         """Record that submissions were unchanged: when EvalAI was asked, and the current addresses of their files."""
         if not addresses:
             return
-        table = schema.submissions
         self._connection.execute(
-            table.update()
-            .where(table.c.pk == sa.bindparam("which"))
+            submissions.update()
+            .where(submissions.c.pk == sa.bindparam("which"))
             .values(input_file=sa.bindparam("address"), read_at=sa.bindparam("moment")),
             [{"which": pk, "address": address, "moment": asked_at} for pk, address in addresses.items()],
         )
 
     def count_call(self, pk: int) -> None:
         """Count one EvalAI call spent on this submission alone."""
-        table = schema.submissions
-        self._connection.execute(table.update().where(table.c.pk == pk).values(calls=table.c.calls + 1))
+        self._connection.execute(
+            submissions.update().where(submissions.c.pk == pk).values(calls=submissions.c.calls + 1)
+        )
 
     def release_all(self) -> None:
         """End all waits for a retry, because a restart retries at once; the answer grid still applies."""
@@ -168,19 +164,22 @@ class Submissions(Tables):
 
     def release(self, pk: int) -> None:
         """End one submission's wait for a retry, and that of its rows in the outbox; the answer grid still applies."""
-        self._release(schema.submissions.c.pk == pk, schema.outbox.c.submission == pk)
+        self._release(submissions.c.pk == pk, outbox.c.submission == pk)
 
     def _release(self, of_rows: sa.ColumnElement[bool], of_owed: sa.ColumnElement[bool]) -> None:
-        table = schema.submissions
-        self._connection.execute(table.update().where(of_rows, table.c.tries > 0).values(not_before=None))
-        box = schema.outbox
-        waits = (box.c.done_at.is_(None), box.c.tries > 0)
-        self._connection.execute(box.update().where(of_owed, *waits).values(not_before=box.c.created_at))
+        self._connection.execute(
+            submissions.update().where(of_rows, submissions.c.tries > 0).values(not_before=None)
+        )
+        waits = (outbox.c.done_at.is_(None), outbox.c.tries > 0)
+        self._connection.execute(
+            outbox.update().where(of_owed, *waits).values(not_before=outbox.c.created_at)
+        )
 
     def counts(self) -> dict[str, int]:
         """Return how many submissions are in each state."""
-        table = schema.submissions
-        rows = self._connection.execute(sa.select(table.c.state, sa.func.count()).group_by(table.c.state))
+        rows = self._connection.execute(
+            sa.select(submissions.c.state, sa.func.count()).group_by(submissions.c.state)
+        )
         return {row[0]: row[1] for row in rows}
 
 

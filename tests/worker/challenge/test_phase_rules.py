@@ -31,13 +31,10 @@ def test_contradictory_rules_are_refused(settings: dict[str, object], sentence: 
     assert sentence in refused.value.sentence
 
 
-def test_unused_rules_change_neither_record_nor_events(tmp_path: Path) -> None:
-    """A challenge from before the Ladder existed keeps its record and its events."""
+def test_only_changed_rules_are_named(tmp_path: Path) -> None:
+    """The step of the Ladder belongs to the rules only if the phase uses it."""
     with Harness(tmp_path) as harness:
         before = rules_of(load(harness.path), "dev")
-        assert not {"ladder_step", "shown"} & before.stated.keys()
-        harness.configure({"phases": {"dev": {"selection": "ladder"}, "eval": {"shown": "at_end"}}})
-        configuration = load(harness.path)
-        assert rules_of(configuration, "dev").stated["ladder_step"] == 0.5
-        assert rules_of(configuration, "eval").stated["shown"] == "at_end"
-        assert before.changed(rules_of(configuration, "dev")) == ("selection", "ladder_step")
+        assert before.ladder_step is None
+        harness.configure({"phases": {"dev": {"selection": "ladder"}}})
+        assert before.changed(rules_of(load(harness.path), "dev")) == ("selection", "ladder_step")

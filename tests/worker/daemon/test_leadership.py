@@ -13,7 +13,7 @@ import pytest
 
 from scoring.errors import InfrastructureError, OrganizerError
 from tests.worker.harness.harness import LIMIT_S, NEW, Harness, StepWorker, embeddings, git
-from worker.state import Completed, Deposed, Store, leader_lock
+from worker.state import Completed, Deposed, Store, leader_lock, refused
 
 NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
 HOLD = """
@@ -48,7 +48,7 @@ def test_a_files_lock_is_released_with_its_process_however_it_ends(tmp_path: Pat
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"True\n"
         assert not lock.take()
-        assert f"process {holder.pid} " in lock.refused().sentence
+        assert f"process {holder.pid} " in refused(lock).sentence
         holder.kill()
         holder.wait()
         assert lock.holder() is None

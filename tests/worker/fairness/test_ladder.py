@@ -21,6 +21,7 @@ RULES = PhaseRules(
     decimals=3,
     hidden_teams=(),
     ladder_step=0.1,
+    shown="at_once",
 )
 VALUES = st.floats(-5, 100, allow_nan=False)
 

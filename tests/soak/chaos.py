@@ -110,7 +110,7 @@ class Crowd:
         """How many wait for an answer."""
         with self._stage.evalai.world.lock:
             found = self._stage.evalai.world.submissions.values()
-            return sum(submission.status not in ("finished", "failed") for submission in found)
+            return sum(submission["status"] not in ("finished", "failed") for submission in found)
 
 
 def worker(

@@ -11,7 +11,7 @@ from flask import request
 
 from worker.sandbox import lifecycle
 from worker.sandbox.replies import Breakdown, detail, error
-from worker.sandbox.state import Description, Entrant, Phase, Submission, Team, User, World
+from worker.sandbox.state import Entrant, Phase, Submission, Team, User, World
 
 TEXTS = ("method_name", "method_description", "project_url", "publication_url")
 FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
@@ -65,15 +65,14 @@ class Call:
         return value
 
     @property
-    def description(self) -> Description:
+    def description(self) -> dict[str, Any]:
         """The description of a new submission in the body."""
         wish = self.data.get("is_public")
         try:
             is_public = None if wish is None else bool(json.loads(wish))
         except (TypeError, ValueError) as problem:
             raise Breakdown("is_public is not JSON") from problem
-        texts = {name: str(self.data.get(name, "")) for name in TEXTS}
-        return Description(is_public=is_public, **texts)
+        return {"is_public": is_public} | {name: str(self.data.get(name, "")) for name in TEXTS}
 
     @property
     def is_host(self) -> bool:

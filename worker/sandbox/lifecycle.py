@@ -9,7 +9,7 @@ from worker.sandbox.queue import Body
 from worker.sandbox.replies import Refusal, error
 from worker.sandbox.state import (
     IN_PROGRESS,
-    Description,
+    NEW,
     Entrant,
     Phase,
     Submission,
@@ -19,6 +19,10 @@ from worker.sandbox.state import (
     last_suffix,
 )
 
+KEPT_BY_RERUN = (
+    "participant_team", "challenge_phase", "created_by", "submission_number", "input_file", "submitted_at", "completed_at", "method_name",
+    "method_description", "project_url", "publication_url", "is_public", "is_baseline", "is_flagged", "submission_metadata",
+)  # fmt: skip
 IN_PROGRESS_TEXT = (
     "You have {} submissions that are being processed.                        "
     "Please wait for them to finish and then try again."
@@ -52,7 +56,7 @@ def check_room(world: World, phase: Phase, team: Team) -> None:
     busy = sum(
         1
         for s in world.submissions.values()
-        if (s.team, s.phase) == (team.pk, phase.pk) and s.status in IN_PROGRESS
+        if (s["participant_team"], s["challenge_phase"]) == (team.pk, phase.pk) and s["status"] in IN_PROGRESS
     )
     if busy >= phase.settings.max_concurrent:
         raise error(406, IN_PROGRESS_TEXT.format(busy))
@@ -66,9 +70,10 @@ def check_quota(world: World, phase: Phase, team: Team) -> None:
     """
     now = world.clock.now()
     counted = [
-        s.submitted_at
+        s["submitted_at"]
         for s in world.submissions.values()
-        if (s.team, s.phase) == (team.pk, phase.pk) and s.status not in ("failed", "cancelled")
+        if (s["participant_team"], s["challenge_phase"]) == (team.pk, phase.pk)
+        and s["status"] not in ("failed", "cancelled")
     ]
     this_month = [at for at in counted if (at.year, at.month) == (now.year, now.month)]
     today = [at for at in this_month if at.day == now.day]
@@ -81,7 +86,7 @@ def check_quota(world: World, phase: Phase, team: Team) -> None:
 
 
 def create(
-    world: World, entrant: Entrant, content: bytes, file_name: str, description: Description
+    world: World, entrant: Entrant, content: bytes, file_name: str, description: Mapping[str, Any]
 ) -> Submission:
     """Store a new submission, and put its message into the queue.
 
@@ -95,14 +100,14 @@ def create(
         "challenge_pk": str(world.settings.challenge),
         "phase_pk": str(entrant.phase.pk),
         "is_static_dataset_code_upload_submission": False,
-        "submission_pk": submission.pk,
+        "submission_pk": submission["id"],
     }
     send(world, submission, body)
     return submission
 
 
 def add(
-    world: World, entrant: Entrant, content: bytes, file_name: str, description: Description
+    world: World, entrant: Entrant, content: bytes, file_name: str, description: Mapping[str, Any]
 ) -> Submission:
     """Store a new submission without a message.
 
@@ -111,27 +116,30 @@ def add(
     """
     if not content:
         raise Refusal(406, {"input_file": ["The submitted file is empty."]})
-    phase, team, is_public = entrant.phase, entrant.team, description.is_public
+    phase, team, is_public = entrant.phase, entrant.team, description.get("is_public")
     check_quota(world, phase, team)
     if is_public is None or not phase.settings.leaderboard_public:
         is_public = phase.settings.is_submission_public
     pk = world.next_submission_pk()
     now = world.clock.now()
-    submission = Submission(
-        pk=pk,
-        team=team.pk,
-        phase=phase.pk,
-        created_by=entrant.user.pk,
-        number=1 + sum(1 for s in world.submissions.values() if (s.team, s.phase) == (team.pk, phase.pk)),
-        input_file=world.store(phase.pk, pk, 0, last_suffix(file_name), content),
-        submitted_at=now,
-        created_at=now,
-        is_public=is_public,
-        method_name=description.method_name,
-        method_description=description.method_description,
-        project_url=description.project_url,
-        publication_url=description.publication_url,
-    )
+    earlier = [
+        s
+        for s in world.submissions.values()
+        if (s["participant_team"], s["challenge_phase"]) == (team.pk, phase.pk)
+    ]
+    submission = NEW | {
+        **description,
+        "id": pk,
+        "participant_team": team.pk,
+        "challenge_phase": phase.pk,
+        "created_by": entrant.user.pk,
+        "submission_number": 1 + len(earlier),
+        "input_file": world.store(phase.pk, pk, 0, last_suffix(file_name), content),
+        "submitted_at": now,
+        "created_at": now,
+        "is_public": is_public,
+        "job_name": [],
+    }
     world.submissions[pk] = submission
     world.effect("submitted", pk, team=team.name, phase=phase.settings.codename, is_public=is_public)
     return submission
@@ -139,15 +147,19 @@ def add(
 
 def send(world: World, submission: Submission, body: Body) -> None:
     """Put a message about a submission into the queue."""
-    world.queue.send(body, group=f"{submission.phase}-{submission.team}", now_s=world.clock.monotonic())
-    world.effect("message_sent", submission.pk)
+    world.queue.send(
+        body,
+        group=f"{submission['challenge_phase']}-{submission['participant_team']}",
+        now_s=world.clock.monotonic(),
+    )
+    world.effect("message_sent", submission["id"])
 
 
 def message(world: World, submission: Submission, *, flag: bool) -> Body:
     """Return a message in which all primary keys are integers."""
     body = {
-        "submission_pk": submission.pk,
-        "phase_pk": submission.phase,
+        "submission_pk": submission["id"],
+        "phase_pk": submission["challenge_phase"],
         "challenge_pk": world.settings.challenge,
     }
     return body | {"is_static_dataset_code_upload_submission": False} if flag else body
@@ -157,38 +169,20 @@ def rerun(world: World, submission: Submission) -> Submission:
     """Cancel a submission and make a new one with the same file and a message of its own."""
     now = world.clock.now()
     pk = world.next_submission_pk()
-    fresh = Submission(
-        pk=pk,
-        team=submission.team,
-        phase=submission.phase,
-        created_by=submission.created_by,
-        number=submission.number,
-        input_file=submission.input_file,
-        submitted_at=submission.submitted_at,
-        created_at=now,
-        completed_at=submission.completed_at,
-        rerun_resumed_at=now,
-        method_name=submission.method_name,
-        method_description=submission.method_description,
-        project_url=submission.project_url,
-        publication_url=submission.publication_url,
-        is_public=submission.is_public,
-        is_baseline=submission.is_baseline,
-        is_flagged=submission.is_flagged,
-        submission_metadata=submission.submission_metadata,
-    )
-    submission.status = "cancelled"
+    fresh = NEW | {name: submission[name] for name in KEPT_BY_RERUN}
+    fresh |= {"id": pk, "created_at": now, "rerun_resumed_at": now, "job_name": []}
+    submission["status"] = "cancelled"
     world.submissions[pk] = fresh
-    world.effect("rerun", submission.pk, fresh=pk)
+    world.effect("rerun", submission["id"], fresh=pk)
     send(world, fresh, message(world, fresh, flag=True))
     return fresh
 
 
 def resume(world: World, submission: Submission) -> None:
     """Resume a failed submission under the same primary key; its old stdout and stderr stay."""
-    submission.status = "resuming"
-    submission.rerun_resumed_at = world.clock.now()
-    world.effect("resumed", submission.pk)
+    submission["status"] = "resuming"
+    submission["rerun_resumed_at"] = world.clock.now()
+    world.effect("resumed", submission["id"])
     send(world, submission, message(world, submission, flag=True))
 
 
@@ -196,14 +190,15 @@ def edit(world: World, submission: Submission, changes: Mapping[str, Any]) -> No
     """Change fields as the editing endpoint does; the old state is not checked."""
     if not changes:
         return
-    for name, value in changes.items():
-        setattr(submission, name, value)
+    submission.update(changes)
     name = "cancelled" if changes.get("status") == "cancelled" else "edited"
-    world.effect(name, submission.pk, **{k: v for k, v in changes.items() if not isinstance(v, bytes)})
+    world.effect(name, submission["id"], **{k: v for k, v in changes.items() if not isinstance(v, bytes)})
 
 
 def replace_file(world: World, submission: Submission, content: bytes, suffix: str) -> None:
     """Store another input file under a new name; the old one stays."""
-    submission.files_written += 1
-    path = world.store(submission.phase, submission.pk, 1000 + submission.files_written, suffix, content)
+    submission["files_written"] += 1
+    path = world.store(
+        submission["challenge_phase"], submission["id"], 1000 + submission["files_written"], suffix, content
+    )
     edit(world, submission, {"input_file": path})

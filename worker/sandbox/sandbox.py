@@ -18,7 +18,7 @@ from worker.sandbox.journal import Journal
 from worker.sandbox.serialization import submission_json
 from worker.sandbox.server import Api, Listener, Media
 from worker.sandbox.settings import SandboxSettings
-from worker.sandbox.state import Description, Entrant, Submission, Team, World
+from worker.sandbox.state import Entrant, Submission, Team, World
 from worker.sandbox.views.leaderboard import board
 
 
@@ -168,13 +168,15 @@ class Sandbox:
         content = file.read_bytes() if isinstance(file, Path) else file
         name = file_name or (file.name if isinstance(file, Path) else "embeddings.csv")
         with self.world.lock:
-            description = Description(
-                method_name=method_name,
-                project_url=project_url,
-                publication_url=publication_url,
-                is_public=is_public,
+            description = {
+                "method_name": method_name,
+                "project_url": project_url,
+                "publication_url": publication_url,
+                "is_public": is_public,
+            }
+            return int(
+                lifecycle.create(self.world, self._entrant(team, phase), content, name, description)["id"]
             )
-            return lifecycle.create(self.world, self._entrant(team, phase), content, name, description).pk
 
     def begin_upload(
         self, team: str, phase: str, *, method_name: str = "a method", is_public: bool | None = True
@@ -185,15 +187,15 @@ class Sandbox:
             Refusal: If the server does not accept it.
         """
         with self.world.lock:
-            description = Description(method_name=method_name, is_public=is_public)
+            description = {"method_name": method_name, "is_public": is_public}
             entrant = self._entrant(team, phase)
-            return uploads.begin(self.world, entrant, "embeddings.csv", description, count=1)[1].pk
+            return int(uploads.begin(self.world, entrant, "embeddings.csv", description, count=1)[1]["id"])
 
     def finish_upload(self, pk: int, content: bytes, *, message: bool = True) -> None:
         """Replace the placeholder of a large upload with the file, and send the message, as the command line does."""
         with self.world.lock:
             name = uploads.of(self.world, pk)
-            path = self._submission(pk).input_file
+            path = self._submission(pk)["input_file"]
             part = uploads.put(self.world, path, name, "1", content)
             uploads.finish(self.world, name, [(1, str(part))])
             if message:
@@ -213,7 +215,7 @@ class Sandbox:
     def rerun(self, pk: int) -> int:
         """Re-run a submission, as a host does; return the new primary key."""
         with self.world.lock:
-            return lifecycle.rerun(self.world, self._submission(pk)).pk
+            return int(lifecycle.rerun(self.world, self._submission(pk))["id"])
 
     def resume(self, pk: int) -> None:
         """Resume a failed submission, as a host does."""
@@ -230,7 +232,7 @@ class Sandbox:
         """Change fields of a submission as participants and hosts can on the web: status, phase (codename), is_public ..."""
         with self.world.lock:
             if "phase" in changes:
-                changes["phase"] = self.phase_pk(changes["phase"])
+                changes["challenge_phase"] = self.phase_pk(changes.pop("phase"))
             if changes.get("is_public"):
                 changes["when_made_public"] = self.world.clock.now()
             lifecycle.edit(self.world, self._submission(pk), changes)
@@ -251,7 +253,7 @@ class Sandbox:
     def expire_link(self, pk: int) -> None:
         """Let the present address of a submission's file respond with 403; reading the submission gives one with a fresh signature."""
         with self.world.lock:
-            path = self._submission(pk).input_file
+            path = self._submission(pk)["input_file"]
             self.world.signatures[path] = self.world.signatures.get(path, 0) + 1
 
     def submission(self, pk: int) -> dict[str, Any]:
@@ -268,7 +270,7 @@ class Sandbox:
     def text(self, pk: int, name: str) -> str:
         """Return the content of a submission's ``stdout_file``, ``stderr_file``, ``submission_result_file`` ..., empty if nothing."""
         with self.world.lock:
-            path = getattr(self._submission(pk), name)
+            path = self._submission(pk)[name]
             return "" if path is None else self.world.media[path].decode("utf-8", "surrogatepass")
 
     def leaderboard(self, phase: str, *, public_only: bool = True) -> list[dict[str, Any]]:

@@ -19,81 +19,81 @@ def moment(value: datetime | None) -> str | None:
 
 def execution_time(submission: Submission) -> float | str:
     """Return the seconds between start and end, or the string "None", as EvalAI does."""
-    if submission.started_at is None or submission.completed_at is None:
+    if submission["started_at"] is None or submission["completed_at"] is None:
         return "None"
-    return (submission.completed_at - submission.started_at).total_seconds()
+    return float((submission["completed_at"] - submission["started_at"]).total_seconds())
 
 
 def submission_json(world: World, submission: Submission, reader: User | None) -> dict[str, Any]:
     """Return a submission's JSON for its reader; only hosts see ``environment_log_file``."""
     shape: dict[str, Any] = {
-        "id": submission.pk,
-        "participant_team": submission.team,
-        "participant_team_name": world.teams[submission.team].name,
+        "id": submission["id"],
+        "participant_team": submission["participant_team"],
+        "participant_team_name": world.teams[submission["participant_team"]].name,
         "execution_time": execution_time(submission),
-        "challenge_phase": submission.phase,
-        "created_by": submission.created_by,
-        "status": submission.status,
-        "input_file": world.url(submission.input_file),
+        "challenge_phase": submission["challenge_phase"],
+        "created_by": submission["created_by"],
+        "status": submission["status"],
+        "input_file": world.url(submission["input_file"]),
         "submission_input_file": None,
-        "stdout_file": world.url(submission.stdout_file),
-        "stderr_file": world.url(submission.stderr_file),
+        "stdout_file": world.url(submission["stdout_file"]),
+        "stderr_file": world.url(submission["stderr_file"]),
     }
     if world.is_host(reader):
-        shape["environment_log_file"] = world.url(submission.environment_log_file)
+        shape["environment_log_file"] = world.url(submission["environment_log_file"])
     return shape | {
-        "started_at": moment(submission.started_at),
-        "completed_at": moment(submission.completed_at),
-        "submitted_at": moment(submission.submitted_at),
-        "rerun_resumed_at": moment(submission.rerun_resumed_at),
-        "method_name": submission.method_name,
-        "method_description": submission.method_description,
-        "project_url": submission.project_url,
-        "publication_url": submission.publication_url,
-        "is_public": submission.is_public,
-        "is_flagged": submission.is_flagged,
-        "ignore_submission": submission.ignore_submission,
-        "submission_result_file": world.url(submission.submission_result_file),
-        "when_made_public": moment(submission.when_made_public),
-        "is_baseline": submission.is_baseline,
-        "job_name": list(submission.job_name),
-        "submission_metadata": submission.submission_metadata,
-        "is_verified_by_host": submission.is_verified_by_host,
+        "started_at": moment(submission["started_at"]),
+        "completed_at": moment(submission["completed_at"]),
+        "submitted_at": moment(submission["submitted_at"]),
+        "rerun_resumed_at": moment(submission["rerun_resumed_at"]),
+        "method_name": submission["method_name"],
+        "method_description": submission["method_description"],
+        "project_url": submission["project_url"],
+        "publication_url": submission["publication_url"],
+        "is_public": submission["is_public"],
+        "is_flagged": submission["is_flagged"],
+        "ignore_submission": submission["ignore_submission"],
+        "submission_result_file": world.url(submission["submission_result_file"]),
+        "when_made_public": moment(submission["when_made_public"]),
+        "is_baseline": submission["is_baseline"],
+        "job_name": list(submission["job_name"]),
+        "submission_metadata": submission["submission_metadata"],
+        "is_verified_by_host": submission["is_verified_by_host"],
     }
 
 
 def managed_submission_json(world: World, submission: Submission) -> dict[str, Any]:
     """Return a submission's JSON in the host's list of one phase, with names instead of primary keys."""
-    members = [world.users[pk] for pk in world.teams[submission.team].members]
+    members = [world.users[pk] for pk in world.teams[submission["participant_team"]].members]
     return {
-        "id": submission.pk,
-        "participant_team": world.teams[submission.team].name,
-        "challenge_phase": world.phases[submission.phase].settings.title,
-        "created_by": world.users[submission.created_by].name,
-        "status": submission.status,
-        "is_public": submission.is_public,
-        "is_flagged": submission.is_flagged,
-        "submission_number": submission.number,
-        "submitted_at": moment(submission.submitted_at),
-        "rerun_resumed_at": moment(submission.rerun_resumed_at),
+        "id": submission["id"],
+        "participant_team": world.teams[submission["participant_team"]].name,
+        "challenge_phase": world.phases[submission["challenge_phase"]].settings.title,
+        "created_by": world.users[submission["created_by"]].name,
+        "status": submission["status"],
+        "is_public": submission["is_public"],
+        "is_flagged": submission["is_flagged"],
+        "submission_number": submission["submission_number"],
+        "submitted_at": moment(submission["submitted_at"]),
+        "rerun_resumed_at": moment(submission["rerun_resumed_at"]),
         "execution_time": execution_time(submission),
-        "input_file": world.url(submission.input_file),
+        "input_file": world.url(submission["input_file"]),
         "submission_input_file": None,
-        "stdout_file": world.url(submission.stdout_file),
-        "stderr_file": world.url(submission.stderr_file),
-        "environment_log_file": world.url(submission.environment_log_file),
-        "submission_result_file": world.url(submission.submission_result_file),
-        "submission_metadata_file": world.url(submission.submission_metadata_file),
+        "stdout_file": world.url(submission["stdout_file"]),
+        "stderr_file": world.url(submission["stderr_file"]),
+        "environment_log_file": world.url(submission["environment_log_file"]),
+        "submission_result_file": world.url(submission["submission_result_file"]),
+        "submission_metadata_file": world.url(submission["submission_metadata_file"]),
         "participant_team_members_email_ids": [member.email for member in members],
         "participant_team_members_affiliations": ["" for _ in members],
-        "created_at": moment(submission.created_at),
-        "method_name": submission.method_name,
+        "created_at": moment(submission["created_at"]),
+        "method_name": submission["method_name"],
         "participant_team_members": [{"username": m.name, "email": m.email} for m in members],
-        "submission_metadata": submission.submission_metadata,
-        "method_description": submission.method_description,
-        "publication_url": submission.publication_url,
-        "project_url": submission.project_url,
-        "is_verified_by_host": submission.is_verified_by_host,
+        "submission_metadata": submission["submission_metadata"],
+        "method_description": submission["method_description"],
+        "publication_url": submission["publication_url"],
+        "project_url": submission["project_url"],
+        "is_verified_by_host": submission["is_verified_by_host"],
     }
 
 

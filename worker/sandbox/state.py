@@ -73,51 +73,31 @@ class Entrant:
     user: User
 
 
-@dataclass(frozen=True, kw_only=True)
-class Description:
-    """A participant's description of a new submission; without ``is_public`` the phase decides."""
-
-    is_public: bool | None = None
-    method_name: str = ""
-    method_description: str = ""
-    project_url: str = ""
-    publication_url: str = ""
-
-
-@dataclass(kw_only=True)
-class Submission:
-    """A submission; the ``*_file`` fields are paths under /media/."""
-
-    pk: int
-    team: int
-    phase: int
-    created_by: int
-    number: int
-    input_file: str
-    submitted_at: datetime
-    created_at: datetime
-    status: str = "submitted"
-    stdout_file: str | None = None
-    stderr_file: str | None = None
-    environment_log_file: str | None = None
-    submission_result_file: str | None = None
-    submission_metadata_file: str | None = None
-    started_at: datetime | None = None
-    completed_at: datetime | None = None
-    rerun_resumed_at: datetime | None = None
-    when_made_public: datetime | None = None
-    method_name: str = ""
-    method_description: str = ""
-    project_url: str = ""
-    publication_url: str = ""
-    is_public: bool = True
-    is_flagged: bool = False
-    ignore_submission: bool = False
-    is_baseline: bool = False
-    is_verified_by_host: bool = False
-    job_name: list[str] = field(default_factory=list)
-    submission_metadata: Any = None
-    files_written: int = 0
+Submission = dict[str, Any]
+"""A submission by EvalAI's names for its fields; files are paths under /media/."""
+NEW: Submission = {
+    "status": "submitted",
+    "stdout_file": None,
+    "stderr_file": None,
+    "environment_log_file": None,
+    "submission_result_file": None,
+    "submission_metadata_file": None,
+    "started_at": None,
+    "completed_at": None,
+    "rerun_resumed_at": None,
+    "when_made_public": None,
+    "method_name": "",
+    "method_description": "",
+    "project_url": "",
+    "publication_url": "",
+    "is_flagged": False,
+    "ignore_submission": False,
+    "is_baseline": False,
+    "is_verified_by_host": False,
+    "submission_metadata": None,
+    "files_written": 0,
+}
+"""What a new submission has, besides the fields that differ from one to the next."""
 
 
 @dataclass(kw_only=True)
@@ -128,16 +108,6 @@ class Upload:
     path: str
     count: int
     parts: dict[int, bytes] = field(default_factory=dict)
-
-
-@dataclass(kw_only=True)
-class Row:
-    """One leaderboard row: a submission's values on a split, by metric."""
-
-    pk: int
-    submission: int
-    split: int
-    result: dict[str, float]
 
 
 class World:
@@ -165,7 +135,7 @@ class World:
         self.users: dict[int, User] = {}
         self.teams: dict[int, Team] = {}
         self.submissions: dict[int, Submission] = {}
-        self.rows: dict[int, Row] = {}
+        self.rows: dict[tuple[int, int], dict[str, Any]] = {}  # leaderboard rows by submission and split
         self.uploads: dict[str, Upload] = {}
         first = settings.pk_offset
         self.phases = {
@@ -304,12 +274,9 @@ class World:
 
     def write_row(self, submission_pk: int, split_pk: int, result: Mapping[str, float]) -> None:
         """Create or overwrite a submission's row on a split; rows are in the order in which they were last written."""
-        pk = self.settings.pk_offset + 9001 + len(self.rows)
-        for row in self.rows.values():
-            if (row.submission, row.split) == (submission_pk, split_pk):
-                pk = row.pk
-        self.rows.pop(pk, None)
-        self.rows[pk] = Row(pk=pk, submission=submission_pk, split=split_pk, result=dict(result))
+        key = (submission_pk, split_pk)
+        row = self.rows.pop(key, {"id": self.settings.pk_offset + 9001 + len(self.rows)})
+        self.rows[key] = row | {"submission": submission_pk, "split": split_pk, "result": dict(result)}
 
     def effect(self, name: str, submission: int | None = None, **details: Any) -> None:
         """Record a change of state in the journal."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlencode
 
 from worker.sandbox import lifecycle
-from worker.sandbox.state import Description, Entrant, Submission, Upload, World
+from worker.sandbox.state import Entrant, Submission, Upload, World
 
 PLACEHOLDER = b"file_content"
 
 
 def begin(
-    world: World, entrant: Entrant, file_name: str, description: Description, *, count: int
+    world: World, entrant: Entrant, file_name: str, description: Mapping[str, Any], *, count: int
 ) -> tuple[str, Submission]:
     """Store a new submission that waits for its parts; no message is sent.
 
@@ -23,8 +25,8 @@ def begin(
         Refusal: 406 if the quota is used up.
     """
     submission = lifecycle.add(world, entrant, PLACEHOLDER, file_name, description)
-    name = hashlib.sha256(f"{world.settings.seed}/upload/{submission.pk}".encode()).hexdigest()
-    world.uploads[name] = Upload(submission=submission.pk, path=submission.input_file, count=count)
+    name = hashlib.sha256(f"{world.settings.seed}/upload/{submission['id']}".encode()).hexdigest()
+    world.uploads[name] = Upload(submission=submission["id"], path=submission["input_file"], count=count)
     return name, submission
 
 

@@ -32,13 +32,13 @@ def test_an_answered_submission_stays_with_its_team(harness: Harness, worker: St
     worker.drive()
     before = shown(harness)
     (team, _), (own, author) = numbers(harness, leading), numbers(harness, poor)
-    harness.evalai.edit(poor, team=team)
+    harness.evalai.edit(poor, participant_team=team)
     worker.drive()
     assert shown(harness) == before
     assert worker.alerts() == {"facts.team_differs"}
     assert f"'Poor' (number {own})" in text(worker, f"sender:{poor}")
     assert f"'Leading' (number {team})" in text(worker, f"sender:{poor}")
-    harness.evalai.edit(poor, team=own, created_by=numbers(harness, leading)[1])
+    harness.evalai.edit(poor, participant_team=own, created_by=numbers(harness, leading)[1])
     worker.drive()
     assert (shown(harness), worker.alerts()) == (before, {"facts.author_differs"})
     harness.evalai.edit(poor, created_by=author)
@@ -55,14 +55,14 @@ def test_a_submission_that_changes_its_team_before_the_answer_waits(
     pk = harness.submit("A", embeddings(0))
     worker.drive(lambda: worker.states().get(pk) == State.FETCHED)
     own = numbers(harness, pk)[0]
-    harness.evalai.edit(pk, team=numbers(harness, other)[0])
+    harness.evalai.edit(pk, participant_team=numbers(harness, other)[0])
     worker.wait(60)
     assert (worker.alerts(), list(shown(harness)), harness.posts(pk)) == (
         {"facts.team_differs"},
         ["Other"],
         [],
     )
-    harness.evalai.edit(pk, team=own)
+    harness.evalai.edit(pk, participant_team=own)
     worker.drive()
     assert (worker.alerts(), set(shown(harness)), harness.status(pk)) == (set(), {"A", "Other"}, "finished")
 
@@ -73,7 +73,7 @@ def test_a_submission_for_a_team_of_others_waits(harness: Harness, worker: StepW
     worker.drive()
     author = numbers(harness, harness.submit("A", embeddings(1)))[1]
     forged = harness.submit("A", embeddings(2, noise=3.0))
-    harness.evalai.edit(forged, team=numbers(harness, rival)[0])
+    harness.evalai.edit(forged, participant_team=numbers(harness, rival)[0])
     worker.drive()
     assert worker.alerts() == {"facts.author_not_in_team"}
     assert (harness.posts(forged), shown(harness)["Rival"][1]) == ([], rival)
@@ -102,7 +102,7 @@ def test_a_stranger_found_after_the_answer_is_taken_off(harness: Harness, worker
     own = harness.submit("Rival", embeddings(0))
     worker.drive()
     forged = harness.submit("A", embeddings(2, noise=3.0))
-    harness.evalai.edit(forged, team=numbers(harness, own)[0])
+    harness.evalai.edit(forged, participant_team=numbers(harness, own)[0])
     worker.drive()
     assert (harness.status(forged), shown(harness)["Rival"][1]) == ("finished", forged)
     harness.evalai.world.tells_hosts = True

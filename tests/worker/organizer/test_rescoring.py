@@ -188,7 +188,7 @@ def test_a_missing_file_stops_a_rescore_until_its_submission_is_disqualified(
     gone, kept = harness.submit("A", embeddings(0)), harness.submit("B", embeddings(1))
     worker.drive()
     lose_file(worker, gone)
-    media, path = harness.evalai.world.media, harness.evalai.world.submissions[gone].input_file
+    media, path = harness.evalai.world.media, harness.evalai.world.submissions[gone]["input_file"]
     if content is None:
         del media[path]
     else:

@@ -41,12 +41,12 @@ def put(call: Call, challenge: int) -> dict[str, Any]:
     texts = {name: call.text(name) for name in ("stdout", "stderr", "environment_log")}
     texts["metadata"] = str(call.data.get("metadata", ""))
     for entry in entries:
-        world.write_row(submission.pk, entry.phase.split_pk, entry.accuracies)
-    before = submission.status
+        world.write_row(submission["id"], entry.phase.split_pk, entry.accuracies)
+    before = submission["status"]
     _end(world, submission, status, entries, texts)
     result = call.data.get("result", "") if status == "finished" else ""
     world.effect(
-        "posted", submission.pk, status=status, phase=phase_pk, result=result, before=before, **texts
+        "posted", submission["id"], status=status, phase=phase_pk, result=result, before=before, **texts
     )
     return {"success": "Submission result has been successfully updated"}
 
@@ -59,10 +59,10 @@ def patch(call: Call, challenge: int) -> dict[str, Any]:
         raise error(400, BAD_STATUS)
     job = call.text("job_name").lower()
     if job:
-        submission.job_name.append(job)
-    submission.status = status
-    submission.started_at = world.clock.now()
-    world.effect(status, submission.pk)
+        submission["job_name"].append(job)
+    submission["status"] = status
+    submission["started_at"] = world.clock.now()
+    world.effect(status, submission["id"])
     return submission_json(world, submission, call.user)
 
 
@@ -77,8 +77,8 @@ def _addressed(call: Call, challenge: int) -> tuple[World, Submission, str]:
 def _end(
     world: World, submission: Submission, status: str, entries: list[Entry], texts: dict[str, str]
 ) -> None:
-    submission.status = status
-    submission.completed_at = world.clock.now()
+    submission["status"] = status
+    submission["completed_at"] = world.clock.now()
     shown = str([entry.accuracies for entry in entries if entry.shown])
     files = {
         "stdout_file": (".txt", texts["stdout"]),
@@ -87,11 +87,13 @@ def _end(
         "submission_result_file": (".json", shown),
         "submission_metadata_file": (".json", texts["metadata"]),
     }
-    submission.files_written += 1
+    submission["files_written"] += 1
     for index, (name, (suffix, text)) in enumerate(files.items()):
-        number = 10 * submission.files_written + index
+        number = 10 * submission["files_written"] + index
         content = text.encode("utf-8", "surrogatepass")
-        setattr(submission, name, world.store(submission.phase, submission.pk, number, suffix, content))
+        submission[name] = world.store(
+            submission["challenge_phase"], submission["id"], number, suffix, content
+        )
 
 
 def _entries(call: Call, phase_pk: Any) -> list[Entry]:

@@ -9,7 +9,7 @@ from flask import Blueprint
 from worker.sandbox.call import Call
 from worker.sandbox.replies import Breakdown, error
 from worker.sandbox.serialization import moment, paged, schema
-from worker.sandbox.state import Phase, Row, World
+from worker.sandbox.state import Phase, World
 
 PAGE_SIZE = 100
 
@@ -41,61 +41,63 @@ def board(world: World, phase: Phase, *, public_only: bool) -> list[dict[str, An
     Raises:
         Breakdown: If a row holds a Boolean, which PostgreSQL cannot read as a number.
     """
-    shown = [row for row in world.rows.values() if row.split == phase.split_pk and _counts(world, phase, row)]
+    shown = [
+        row for row in world.rows.values() if row["split"] == phase.split_pk and _counts(world, phase, row)
+    ]
     if public_only:
-        shown = [row for row in shown if world.submissions[row.submission].is_public]
-    score = {row.pk: _score(phase, row) for row in shown}
+        shown = [row for row in shown if world.submissions[row["submission"]]["is_public"]]
+    score = {row["id"]: _score(phase, row) for row in shown}
     shown.reverse()  # the answer that was stored last comes first
     if not phase.settings.by_latest:
-        shown.sort(key=lambda row: -score[row.pk])
+        shown.sort(key=lambda row: -score[row["id"]])
     ranked = []
     seen: set[str] = set()
     for row in shown:
-        submission = world.submissions[row.submission]
-        name = world.teams[submission.team].name
+        submission = world.submissions[row["submission"]]
+        name = world.teams[submission["participant_team"]].name
         if name in seen:
             continue
-        if not submission.is_baseline:
+        if not submission["is_baseline"]:
             seen.add(name)
-        ranked.append(_shape(world, phase, row, score[row.pk]))
+        ranked.append(_shape(world, phase, row, score[row["id"]]))
     return ranked
 
 
-def _counts(world: World, phase: Phase, row: Row) -> bool:
-    submission = world.submissions[row.submission]
-    by_host = submission.created_by in world.hosts and phase.settings.is_public
+def _counts(world: World, phase: Phase, row: dict[str, Any]) -> bool:
+    submission = world.submissions[row["submission"]]
+    by_host = submission["created_by"] in world.hosts and phase.settings.is_public
     return (
-        submission.status == "finished"
-        and not submission.is_flagged
-        and not (by_host and not submission.is_baseline)
+        submission["status"] == "finished"
+        and not submission["is_flagged"]
+        and not (by_host and not submission["is_baseline"])
     )
 
 
-def _score(phase: Phase, row: Row) -> float:
-    score = row.result.get(phase.settings.metrics[0], 0)
+def _score(phase: Phase, row: dict[str, Any]) -> float:
+    score: float = row["result"].get(phase.settings.metrics[0], 0)
     if isinstance(score, bool):
         raise Breakdown("invalid input syntax for type double precision")
     return score
 
 
-def _shape(world: World, phase: Phase, row: Row, score: float) -> dict[str, Any]:
-    submission = world.submissions[row.submission]
+def _shape(world: World, phase: Phase, row: dict[str, Any], score: float) -> dict[str, Any]:
+    submission = world.submissions[row["submission"]]
     return {
-        "id": row.pk,
-        "submission__id": submission.pk,
-        "submission__participant_team": submission.team,
-        "submission__participant_team__team_name": world.teams[submission.team].name,
+        "id": row["id"],
+        "submission__id": submission["id"],
+        "submission__participant_team": submission["participant_team"],
+        "submission__participant_team__team_name": world.teams[submission["participant_team"]].name,
         "submission__participant_team__team_url": "",
-        "submission__is_baseline": submission.is_baseline,
-        "submission__is_public": submission.is_public,
-        "challenge_phase_split": row.split,
-        "result": [row.result.get(label, "#") for label in phase.settings.metrics],
+        "submission__is_baseline": submission["is_baseline"],
+        "submission__is_public": submission["is_public"],
+        "challenge_phase_split": row["split"],
+        "result": [row["result"].get(label, "#") for label in phase.settings.metrics],
         "error": None,
         "filtering_score": score,
         "filtering_error": 0,
         "leaderboard__schema": schema(phase),
-        "submission__submitted_at": moment(submission.submitted_at),
-        "submission__method_name": submission.method_name,
-        "submission__submission_metadata": submission.submission_metadata,
-        "submission__is_verified_by_host": submission.is_verified_by_host,
+        "submission__submitted_at": moment(submission["submitted_at"]),
+        "submission__method_name": submission["method_name"],
+        "submission__submission_metadata": submission["submission_metadata"],
+        "submission__is_verified_by_host": submission["is_verified_by_host"],
     }

@@ -33,9 +33,9 @@ def of_challenge(call: Call, challenge: int) -> list[dict[str, Any]]:
     return [
         submission_json(world, s, call.user)
         for s in world.submissions.values()
-        if (status is None or s.status == status)
-        and (after is None or s.submitted_at >= after)
-        and (before is None or s.submitted_at <= before)
+        if (status is None or s["status"] == status)
+        and (after is None or s["submitted_at"] >= after)
+        and (before is None or s["submitted_at"] <= before)
     ]
 
 
@@ -45,18 +45,22 @@ def of_phase(call: Call, challenge: int, phase: int) -> dict[str, Any]:
     world = call.world
     call.require_challenge(challenge)
     call.phase(phase)
-    rows = [s for s in world.submissions.values() if s.phase == phase and not s.ignore_submission]
-    rows.sort(key=lambda s: (s.submitted_at, s.pk), reverse=True)
+    rows = [
+        s for s in world.submissions.values() if s["challenge_phase"] == phase and not s["ignore_submission"]
+    ]
+    rows.sort(key=lambda s: (s["submitted_at"], s["id"]), reverse=True)
     if call.is_host:
         wanted = request.args.get("participant_team__team_name", "").lower()
         shapes = [
-            managed_submission_json(world, s) for s in rows if wanted in world.teams[s.team].name.lower()
+            managed_submission_json(world, s)
+            for s in rows
+            if wanted in world.teams[s["participant_team"]].name.lower()
         ]
     else:
         team = world.team_of(call.known_user)
         if team is None:
             raise error(400, "You are neither host nor participant of the challenge!")
-        shapes = [submission_json(world, s, call.user) for s in rows if s.team == team.pk]
+        shapes = [submission_json(world, s, call.user) for s in rows if s["participant_team"] == team.pk]
     return paged(shapes, size=PAGE_SIZE)
 
 
@@ -65,7 +69,7 @@ def counts(call: Call, phase: int) -> dict[str, Any]:
     """Count the submissions of a phase by status, including soft-deleted ones."""
     call.phase(phase)
     call.require_host(401, "Sorry, you are not authorized to make this request!")
-    tally = Counter(s.status for s in call.world.submissions.values() if s.phase == phase)
+    tally = Counter(s["status"] for s in call.world.submissions.values() if s["challenge_phase"] == phase)
     return {"status": [{"status": status, "count": n} for status, n in sorted(tally.items())]}
 
 

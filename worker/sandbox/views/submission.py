@@ -43,9 +43,9 @@ def own(call: Call, challenge: int, phase: int) -> dict[str, Any]:
     mine = [
         s
         for s in call.world.submissions.values()
-        if (s.team, s.phase) == (team.pk, stage.pk) and not s.ignore_submission
+        if (s["participant_team"], s["challenge_phase"]) == (team.pk, stage.pk) and not s["ignore_submission"]
     ]
-    mine.sort(key=lambda s: (s.submitted_at, s.pk), reverse=True)
+    mine.sort(key=lambda s: (s["submitted_at"], s["id"]), reverse=True)
     return paged([submission_json(call.world, s, call.user) for s in mine], size=PAGE_SIZE)
 
 
@@ -59,8 +59,8 @@ def read(call: Call, submission: int) -> dict[str, Any]:
 def soft_delete(call: Call, submission: int) -> dict[str, Any]:
     """Mark a submission as ignored; its status and its message stay."""
     found = _readable(call, submission)
-    found.ignore_submission = True
-    call.world.effect("deleted", found.pk)
+    found["ignore_submission"] = True
+    call.world.effect("deleted", found["id"])
     return submission_json(call.world, found, call.user)
 
 
@@ -79,7 +79,7 @@ def change_visibility(call: Call, challenge: int, phase: int, submission: int) -
             raise error(400, "Sorry, you are not authorized to make this request")
     team = call.team()
     found = world.submissions.get(submission)
-    if found is None or (found.team, found.phase) != (team.pk, phase):
+    if found is None or (found["participant_team"], found["challenge_phase"]) != (team.pk, phase):
         raise error(403, "Submission does not exist")
     changes = _changes(world, call.data)
     if call.data.get("is_public") is True:
@@ -101,7 +101,7 @@ def update_meta(call: Call, challenge: int, submission: int) -> dict[str, Any]:
     else:
         team = world.team_of(call.known_user)
         candidate = world.submissions.get(submission)
-        if team is None or candidate is None or candidate.team != team.pk:
+        if team is None or candidate is None or candidate["participant_team"] != team.pk:
             raise error(404, f"Submission {submission} does not exist")
         found = candidate
     changes = _changes(world, call.data)
@@ -115,7 +115,7 @@ def update_meta(call: Call, challenge: int, submission: int) -> dict[str, Any]:
 def rerun(call: Call, submission: int) -> dict[str, Any]:
     """Cancel a submission and send a new copy of it; the new primary key is only in the message."""
     world, found = call.world, call.submission(submission)
-    if found.ignore_submission:
+    if found["ignore_submission"]:
         raise error(400, "Deleted submissions can't be re-run")
     call.require_host(403, "Only challenge hosts or admins are allowed to re-run a submission")
     if not world.is_active:
@@ -146,7 +146,7 @@ def _phase(call: Call, challenge: int, phase: int) -> Phase:
 
 def _readable(call: Call, pk: int) -> Submission:
     found = call.submission(pk)
-    if not call.is_host and found.created_by != call.known_user.pk:
+    if not call.is_host and found["created_by"] != call.known_user.pk:
         raise error(401, "Sorry, you are not authorized to access this submission.")
     return found
 
@@ -161,14 +161,8 @@ def _changes(world: World, data: Mapping[str, Any]) -> dict[str, Any]:
             changes[name] = EDITABLE[name](value)
         except (TypeError, ValueError) as problem:
             faults[name] = [str(problem)]
-    if "challenge_phase" in changes:
-        phase = changes.pop("challenge_phase")
-        if phase in world.phases:
-            changes["phase"] = phase
-        else:
-            faults["challenge_phase"] = [f'Invalid pk "{phase}" - object does not exist.']
-    if "participant_team" in changes:
-        changes["team"] = changes.pop("participant_team")
+    if (phase := changes.get("challenge_phase")) is not None and phase not in world.phases:
+        faults["challenge_phase"] = [f'Invalid pk "{phase}" - object does not exist.']
     if faults:
         raise Refusal(400, faults)
     return changes

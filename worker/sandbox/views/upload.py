@@ -27,7 +27,7 @@ def begin(call: Call, phase: int) -> tuple[dict[str, Any], int]:
         {"partNumber": number, "url": uploads.address(call.world, name, number)}
         for number in range(1, count + 1)
     ]
-    return {"presigned_urls": parts, "upload_id": name, "submission_pk": submission.pk}, 201
+    return {"presigned_urls": parts, "upload_id": name, "submission_pk": submission["id"]}, 201
 
 
 @views.post("/api/jobs/phases/<int:phase>/finish_submission_file_upload/<int:submission>/")

@@ -101,12 +101,13 @@ def counted(phase: PhaseSnapshot) -> tuple[Contender, ...]:
 
 
 def waiting_teams(phase: PhaseSnapshot) -> tuple[WaitingTeam, ...]:
-    """Return the teams that have a score, sorted by name; the result must not depend on the scores."""
+    """Return the teams that have a score, without baselines, sorted by name; the result must not depend on the scores."""
     rows = (
         WaitingTeam(
             key=row.key, team=row.name, submissions=row.submissions, last_submitted_at=row.last_submitted_at
         )
         for row in counted(phase)
+        if not row.entry.baseline
     )
     return tuple(sorted(rows, key=lambda row: (row.team.casefold(), row.key)))
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from leaderboard.ranking.selection import counted
+from leaderboard.ranking.selection import counted, waiting_teams
 from leaderboard.snapshot import Selection
 from tests.leaderboard.harness.phases import START, phase, steady
 
@@ -55,6 +55,13 @@ def test_private_hidden_and_incomplete_submissions_do_not_count() -> None:
         phase(steady(1, 1, 10, 10), private, hidden, missing, failed, hidden_teams=frozenset({"Hosts"}))
     )
     assert [(row.entry.submission, row.submissions) for row in rows] == [(1, 1)]
+
+
+def test_a_baseline_is_no_team_that_waits() -> None:
+    """Where values are not shown yet, the number of teams and their names leave out baselines."""
+    ours = steady(1, 1, 10, team="Hosts", baseline=True)
+    waiting = waiting_teams(phase(ours, steady(2, 2, 20, team="B"), steady(3, 3, 5, team="A")))
+    assert [row.team for row in waiting] == ["A", "B"]
 
 
 def test_a_row_with_one_failed_fold_still_counts() -> None:

@@ -47,6 +47,8 @@ MEMBERS = {
 WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
 JSON = re.compile(rb"\s*[\[{]\s*[\"\[{\]}\d-]")
 HTML = re.compile(rb"\s*<[!?A-Za-z]")
+TEXT = bytes([*b"\0\t\n\f\r", *range(32, 127), *range(128, 256)])  # NUL has a message of its own
+MOST_CONTROLS = 0.02  # share of control characters in a text; random bytes have 0.1
 
 
 class FileKind(StrEnum):
@@ -135,6 +137,8 @@ def sniff_text(head: bytes, faults: Faults, *, nested: bool) -> None:
     text = head.removeprefix(b"\xef\xbb\xbf")
     if text.count(b"\0") * 4 > len(text):  # in UTF-16, every second byte of Western text is zero
         raise faults.fatal("file.utf16")
+    if len(text.translate(None, TEXT)) > MOST_CONTROLS * len(text):
+        raise faults.fatal("file.kind", "it is binary data, and may be damaged")
     if HTML.match(text):
         raise faults.fatal("file.html")
     if JSON.match(text):

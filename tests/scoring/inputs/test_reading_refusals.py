@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import random
 import struct
 import zipfile
 from pathlib import Path
@@ -163,6 +164,16 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         "The file is not CSV, Parquet or NPZ: it is HDF5.",
     ),
     "pickle": (b"\x80\x04\x95abc", "file.kind", "it is a pickle"),
+    "random bytes": (
+        random.Random(7).randbytes(20_000),
+        "file.kind",
+        "The file is not CSV, Parquet or NPZ: it is binary data, and may be damaged.",
+    ),
+    "parquet without its beginning": (
+        as_parquet(COLUMNS)[8:],
+        "file.kind",
+        "it is binary data, and may be damaged",
+    ),
     "npy": (b"\x93NUMPY\1\0", "file.kind", "it is a single NumPy array without ids"),
     "semicolons": (
         good().replace(b",", b";"),

@@ -130,12 +130,19 @@ def test_the_pages_link_the_leaderboard_once_it_is_known(
     bundle_command(challenge)
     told = capfd.readouterr().err
     assert "evaluation_details.html does not link to the leaderboard yet" in told
+    assert (
+        "leaderboard.repository (git@github.com:organizer/challenge-supplement.git) is still the example's"
+        in told
+    )
     assert pages_to_fill_in(challenge / "bundle.zip") == [
         "evaluation_details.html",
         "submission_guidelines.html",
     ]
     path = challenge / "challenge.yaml"
-    path.write_text(path.read_text().replace(EXAMPLE_REPOSITORY, "git@github.com:us/board.git"))
+    path.write_text(path.read_text().replace(EXAMPLE_REPOSITORY, "./board.git"))
+    bundle_command(challenge)
+    assert "leaderboard.repository (./board.git) has no web page" in capfd.readouterr().err
+    path.write_text(path.read_text().replace("./board.git", "git@github.com:us/board.git"))
     bundle_command(challenge)
     assert capfd.readouterr().err == ""
     page = contents(challenge / "bundle.zip")["evaluation_details.html"].decode()

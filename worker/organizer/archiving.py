@@ -13,6 +13,7 @@ import tempfile
 import zlib
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from scoring.errors import InfrastructureError, OrganizerError
@@ -88,7 +89,7 @@ def write_backup(
                 os.fdopen(handle, "wb") as file,
                 tarfile.open(fileobj=file, mode="w:gz", compresslevel=1) as tar,
             ):
-                _fill(tar, session, config, copy, progress)
+                _fill(partial(tar.add, filter=_private), session, config, copy, progress)
         temporary.replace(archive)
     except sqlite3.Error as error:
         raise failure(error, database, str(error)) from error
@@ -117,8 +118,14 @@ def _copied_database(database: Path, folder: Path) -> Path:
     return copy
 
 
+def _private(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Let only the owner read what another program unpacks."""
+    member.mode = 0o700 if member.isdir() else 0o600
+    return member
+
+
 def _fill(
-    tar: tarfile.TarFile,
+    add: Callable[[Path, str], None],
     session: OrganizerSession,
     config: Path,
     database: Path,
@@ -128,24 +135,24 @@ def _fill(
     configuration = session.configuration
     manifest = database.with_name(MANIFEST)
     manifest.write_text(json.dumps({"format": FORMAT, "made_at": session.now.isoformat()}))
-    tar.add(manifest, MANIFEST)
+    add(manifest, MANIFEST)
     rewritten = database.with_name(CONFIGURATION)
     rewritten.write_text(_rewritten(configuration, config), encoding="utf-8")
-    tar.add(rewritten, CONFIGURATION)
-    tar.add(database, "state/worker.db")
-    tar.add(configuration.path(configuration.challenge.secret), "challenge.secret")
+    add(rewritten, CONFIGURATION)
+    add(database, "state/worker.db")
+    add(configuration.path(configuration.challenge.secret), "challenge.secret")
     for name in configuration.phases:
-        _add_files(tar, session, name)
+        _add_files(add, session, name)
     if (hosts := _known_hosts(configuration)) is not None:
-        tar.add(hosts, KNOWN_HOSTS)
+        add(hosts, KNOWN_HOSTS)
     total = sum(1 for _ in session.files.stored())
     for path in session.files.stored():
         progress(0, total)
-        tar.add(path, f"state/files/{path.parent.name}/{path.name}")
+        add(path, f"state/files/{path.parent.name}/{path.name}")
         progress(1, total)
 
 
-def _add_files(tar: tarfile.TarFile, session: OrganizerSession, codename: str) -> None:
+def _add_files(add: Callable[[Path, str], None], session: OrganizerSession, codename: str) -> None:
     """Add a phase's tasks and ids; a phase with scores can do without them, because its record is in the database."""
     configuration = session.configuration
     phase = configuration.phases[codename]
@@ -153,7 +160,7 @@ def _add_files(tar: tarfile.TarFile, session: OrganizerSession, codename: str) -
         suffices = has_scores(tx, codename)
     for path, name in ((phase.tasks, f"tasks/{codename}"), (phase.ids, f"ids/{codename}.txt")):
         if not suffices or configuration.path(path).exists():
-            tar.add(configuration.path(path), name)
+            add(configuration.path(path), name)
 
 
 def _known_hosts(configuration: Configuration) -> Path | None:

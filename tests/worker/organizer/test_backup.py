@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import re
+import tarfile
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -42,6 +43,20 @@ def test_a_backup_contains_the_pinned_host_keys(harness: Harness, tmp_path: Path
     path = restored.secret_path(reference, "leaderboard.known_hosts")
     assert path.is_relative_to(tmp_path / "elsewhere")
     assert path.read_text() == KEY
+
+
+def test_only_the_owner_can_read_what_is_in_a_backup(harness: Harness, tmp_path: Path) -> None:
+    """Whatever program unpacks it, hidden labels and the secret stay private."""
+    archive = tmp_path / "backup.tar.gz"
+    for path in harness.folder.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    with open_session(harness.path) as session:
+        write_backup(session, harness.path, archive)
+    with tarfile.open(archive) as tar:
+        modes = {member.isdir(): set[int]() for member in tar}
+        for member in tar:
+            modes[member.isdir()].add(member.mode)
+    assert modes == {True: {0o700}, False: {0o600}}
 
 
 def test_an_older_archive_is_kept(

@@ -47,9 +47,20 @@ class FileLock:
         self._handle: int | None = None
 
     def take(self) -> bool:
-        """Try to take the lock for a short time; return whether this process has it."""
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        """Try to take the lock for a short time; return whether this process has it.
+
+        Raises:
+            InfrastructureError: If its file cannot be written.
+        """
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as problem:
+            raise InfrastructureError(
+                f"The state directory {self._path.parent} cannot be written to ({problem.strerror}).",
+                cure="Check its owner and its file system, and run the command as the user who owns the state.",
+                code="state.unwritable",
+            ) from None
         ends = time.monotonic() + PATIENCE_S
         while not _locked(handle, fcntl.LOCK_EX):
             if time.monotonic() >= ends:

@@ -74,6 +74,15 @@ def test_once_pushes_at_the_end_whatever_the_interval_says(live: Harness) -> Non
     assert live.teams() == ["A"]
 
 
+def test_once_says_that_the_state_cannot_be_written(live: Harness) -> None:
+    """Even the leader's lock needs a file there; that is no defect of the program."""
+    (live.state / "worker.lock").mkdir(parents=True)
+    result = live.once()
+    assert result.returncode == 1
+    assert f"The state directory {live.state} cannot be written to" in result.stderr
+    assert "Check its owner and its file system" in result.stderr
+
+
 def test_once_names_what_a_pause_leaves_undone(live: Harness) -> None:
     """Submissions that wait for `resume` are counted, but `once` does not wait for them."""
     live.configure({"evalai": {"poll_every": 0.3}})  # `once` gives up soon on what waits for a person

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import base64
 import binascii
+import errno
+import os
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -87,9 +89,16 @@ class Transport:
                 timeout=self._timeout_s,
                 allow_redirects=False,
             )
-        except requests.RequestException as problem:
+        except OSError as problem:  # the library's own errors, and those of files that it opens
             # Without a connection nothing was sent; after any other failure the request may have taken effect.
             sent = not isinstance(problem, requests.ConnectTimeout) and not _refused(problem)
+            if _out_of_descriptors():
+                return b"", Unreachable(
+                    f"The worker could not {what}, because its process may not open any more files or connections.",
+                    cure="Restart the worker, and raise its limit (LimitNOFILE in its unit, or ulimit -n).",
+                    code="machine.descriptors",
+                    applied_unknown=write and sent,
+                )
             kind = type(problem).__name__
             return b"", Unreachable(
                 f"The request to {what} did not reach EvalAI, or its answer did not arrive ({kind}).",
@@ -167,7 +176,16 @@ def checked_server(server: str) -> str:
     return server.strip().rstrip("/")
 
 
-def _refused(problem: requests.RequestException) -> bool:
+def _out_of_descriptors() -> bool:
+    """Return whether this process cannot open another file; libraries hide this as a failed connection or an unknown host."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError as problem:
+        return problem.errno in (errno.EMFILE, errno.ENFILE)
+    return False
+
+
+def _refused(problem: OSError) -> bool:
     text = repr(problem.args)
     return isinstance(problem, requests.ConnectionError) and (
         "NewConnectionError" in text or "NameResolutionError" in text

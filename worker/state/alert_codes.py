@@ -43,6 +43,7 @@ ALERT_CODES = frozenset(
         "leaderboard.*",
         "leaderboard.overwritten",
         "leaderboard.rewritten",
+        "machine.descriptors",
         "memory",
         "phase.not_recorded",
         "queue.foreign",

@@ -6,6 +6,7 @@ import base64
 import json
 import pickle
 import socket
+import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -498,6 +499,36 @@ def test_a_refused_connection_has_no_effect(connect: Callable[..., Client]) -> N
         with pytest.raises(Unreachable) as problem:
             client.set_running(4)
     assert not problem.value.applied_unknown
+
+
+EXHAUSTED = """
+import os, resource, sys
+from worker.evalai import Client, Unreachable
+client = Client(server="http://127.0.0.1:9", token="0" * 40, challenge=1, queue="q")
+def error():
+    try:
+        client.submission(4)
+    except Unreachable as problem:
+        return problem.code, problem.message
+before = error()
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+taken = []
+try:
+    while True:
+        taken.append(os.open(os.devnull, os.O_RDONLY))
+except OSError:
+    after = error()
+print(before[0], *after)
+"""
+
+
+def test_a_lack_of_file_descriptors_is_not_blamed_on_evalai() -> None:
+    """The library reports it as a connection that failed, or as a host that is unknown."""
+    told = subprocess.run(
+        [sys.executable, "-c", EXHAUSTED], capture_output=True, text=True, check=True
+    ).stdout
+    assert told.startswith("evalai.unreachable machine.descriptors ")
+    assert "may not open any more files or connections" in told
 
 
 JSON = st.recursive(

@@ -79,6 +79,7 @@ Address = Annotated[str | None, BeforeValidator(address)]
 Moment = Annotated[datetime, BeforeValidator(moment)]
 OptionalMoment = Annotated[datetime | None, BeforeValidator(moment)]
 Flag = Annotated[bool, BeforeValidator(lambda value: value is True)]
+UsualFlag = Annotated[bool, BeforeValidator(lambda value: value is not False)]  # assumed unless denied
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +161,10 @@ class Challenge:
     end_date: OptionalMoment = None
     use_fifo: Annotated[Flag, Field(alias="use_fifo_sqs")] = False
     is_docker_based: Flag = False
-    published: Annotated[bool, BeforeValidator(lambda value: value is not False)] = True
+    published: UsualFlag = True
+    approved: Annotated[UsualFlag, Field(alias="approved_by_admin")] = True
+    manual_participant_approval: Flag = False
+    allow_participants_resubmissions: Flag = False
     host_team_pk: Annotated[
         int | None,
         Field(alias="creator"),
@@ -211,6 +215,12 @@ class Phase:
     disable_logs: Flag = False
     partial_evaluation: Annotated[Flag, Field(alias="is_partial_submission_evaluation_enabled")] = False
     is_submission_paused: Flag = False
+    allowed_submission_file_types: OptionalText = None
+    is_restricted_to_select_one_submission: Flag = False
+    max_submissions_per_day: OptionalInteger = None
+    max_submissions_per_month: OptionalInteger = None
+    max_submissions: OptionalInteger = None
+    max_concurrent_submissions_allowed: OptionalInteger = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,6 +234,9 @@ class PhaseSplit:
     labels: Annotated[tuple[str, ...], Field(validation_alias=AliasPath("leaderboard_schema", "labels"))]
     by_latest: Annotated[Flag, Field(alias="show_leaderboard_by_latest_submission")] = False
     show_execution_time: Flag = False
+    decimals: Annotated[OptionalInteger, Field(alias="leaderboard_decimal_precision")] = None
+    descending: Annotated[UsualFlag, Field(alias="is_leaderboard_order_descending")] = True
+    show_scores: Annotated[UsualFlag, Field(alias="show_scores_on_leaderboard")] = True
 
 
 @dataclass(frozen=True, kw_only=True)

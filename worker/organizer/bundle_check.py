@@ -18,7 +18,7 @@ import yaml
 from scoring.inputs.documents import read_yaml
 from worker.challenge.configuration import Configuration
 from worker.fairness.disclosure import ALL, BASELINES, TOP
-from worker.organizer.bundle import LEADERBOARD, published
+from worker.organizer.bundle import CONFIG_NAME, LEADERBOARD, published
 
 PAGES = ("description", "evaluation_details", "terms_and_conditions", "submission_guidelines")
 TERMS = "terms_and_conditions.html"
@@ -36,6 +36,7 @@ PHASE_FLAGS = (
     "is_partial_submission_evaluation_enabled",
 )
 LIMITS = ("max_submissions_per_day", "max_submissions_per_month", "max_submissions")
+CONCURRENT = "max_concurrent_submissions_allowed"
 SPLIT_FLAGS = (
     "is_leaderboard_order_descending",
     "show_leaderboard_by_latest_submission",
@@ -108,6 +109,16 @@ def stated_rule(archive: Path) -> str | None:
     before, after = published(f"{TOP}0").split("0")
     found = re.search(f"{re.escape(before)}([1-9][0-9]*){re.escape(after)}", page)
     return f"{TOP}{found[1]}" if found else ""
+
+
+def stated_phases(archive: Path) -> Mapping[str, Document]:
+    """Return the phases of a bundle by codename; none if it cannot be read, which another check reports."""
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            document = read_yaml(opened.read(CONFIG_NAME))
+        return {str(phase["codename"]): phase for phase in document["challenge_phases"]}
+    except (OSError, zipfile.BadZipFile, yaml.YAMLError, KeyError, TypeError):
+        return {}
 
 
 class _Check:
@@ -278,8 +289,8 @@ def _limit_faults(phase: Document, where: str) -> Iterator[str]:
         yield f"{where}{', '.join(LIMITS)} must be whole numbers from 1."
     elif sorted(limits, key=int) != limits:  # type: ignore[arg-type]
         yield f"{where}a day may not allow more submissions than a month, nor a month more than the phase."
-    if not _is_count(phase.get("max_concurrent_submissions_allowed")):
-        yield f"{where}max_concurrent_submissions_allowed must be a whole number from 1."
+    if not _is_count(phase.get(CONCURRENT)):
+        yield f"{where}{CONCURRENT} must be a whole number from 1."
 
 
 def _attribute_faults(phase: Document, where: str) -> Iterator[str]:

@@ -34,6 +34,11 @@ class PhaseSettings:
     visibility: int = 3  # 1 host, 2 owner and host, 3 public
     by_latest: bool = False  # after every import, whatever the bundle says
     show_execution_time: bool = False
+    decimals: int = 3
+    descending: bool = True
+    show_scores: bool = True
+    file_types: str = ".csv, .gz, .zip, .parquet, .npz"
+    one_public: bool = False
 
     @property
     def title(self) -> str:
@@ -79,6 +84,9 @@ class SandboxSettings:
     remote_evaluation: bool = True
     published: bool = True
     docker_based: bool = False
+    approved: bool = True
+    manual_approval: bool = False
+    participants_rerun: bool = False
     shared_queue: bool = False  # another challenge has a queue of the same name, on which EvalAI fails
     seed: int = 0
     host: str = "127.0.0.1"

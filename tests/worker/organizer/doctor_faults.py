@@ -31,7 +31,7 @@ from tests.worker.harness.harness import ROOT, clean_environment, git, merged
 from worker.challenge.configuration import load
 from worker.challenge.web_address import EXAMPLE_REPOSITORY
 from worker.fairness.recording import record_phases
-from worker.organizer.bundle import LEADERBOARD, published
+from worker.organizer.bundle import CONFIG_NAME, LEADERBOARD, published
 from worker.organizer.bundle_check import TERMS
 from worker.organizer.demo.data import load as load_digits
 from worker.organizer.demo.data import write_phase
@@ -44,7 +44,8 @@ from worker.state import Store
 ROWS, DIM, FOLDS = 80, 8, 10
 SECRET_LABEL = "8675309"  # a label that must never be shown
 PHASES = ("dev", "eval")
-HEALTHY_PHASES = tuple(PhaseSettings(codename=phase) for phase in PHASES)
+LIMITS = {"max_per_day": 10, "max_per_month": 310, "max_total": 100_000, "max_concurrent": 3}
+HEALTHY_PHASES = tuple(PhaseSettings(codename=phase, **LIMITS) for phase in PHASES)
 ALWAYS_500 = FaultPlan(probability=1.0, kinds=(Spoilt.ERROR_BEFORE,))
 Rows = list[tuple[str, str]]
 
@@ -325,6 +326,12 @@ def _bundle(challenge: FaultyChallenge, page: str, name: str = "evaluation_detai
         archive.writestr(name, page)
 
 
+def _bundle_limits(challenge: FaultyChallenge, **limits: int) -> None:
+    """Pack a bundle that states these limits for dev."""
+    document = {"challenge_phases": [{"codename": "dev", **limits}]}
+    _bundle(challenge, yaml.safe_dump(document), CONFIG_NAME)
+
+
 def _other_rule(challenge: FaultyChallenge) -> None:
     """Let the configuration state another rule than the first commitment."""
     challenge.open()
@@ -517,13 +524,18 @@ FAULTS: dict[str, Fault] = {
     "evalai.remote_evaluation": failing(_sandbox(remote_evaluation=False)),
     "evalai.docker": failing(_sandbox(docker_based=True)),
     "evalai.published": warning(_sandbox(published=False)),
+    "evalai.approved": warning(_sandbox(approved=False)),
+    "evalai.manual_approval": warning(_sandbox(manual_approval=True)),
+    "evalai.resubmissions": warning(_sandbox(participants_rerun=True)),
     "evalai.fifo": warning(_sandbox(fifo=True)),
     "evalai.dates": failing(_attribute("prepare", lambda evalai: evalai.end_challenge())),
     "evalai.clock": failing(_attribute("ahead", timedelta(hours=1))),
     "evalai.files": failing(changing({"evalai": {"media_hosts": []}})),
     "evalai.budget": warning(changing({"evalai": {"requests_per_minute": 120}})),
     "evalai.phases": failing(_sandbox(phases=HEALTHY_PHASES[:1])),
-    "evalai.other_phases": warning(_sandbox(phases=(*HEALTHY_PHASES, PhaseSettings(codename="bonus")))),
+    "evalai.other_phases": warning(
+        _sandbox(phases=(*HEALTHY_PHASES, PhaseSettings(codename="bonus", **LIMITS)))
+    ),
     "evalai.ended": warning(
         _attribute(
             "prepare", lambda evalai: setattr(evalai.world.phase("dev"), "end_date", evalai.world.clock.now())
@@ -536,10 +548,17 @@ FAULTS: dict[str, Fault] = {
     "evalai.logs": warning(_phase(disable_logs=True)),
     "evalai.visibility": warning(_phase(is_submission_public=False)),
     "evalai.partial": warning(_phase(partial_evaluation=True)),
+    "evalai.file_types": warning(_phase(file_types=".csv, .zip, .parquet, .npz")),
+    "evalai.one_public": warning(_phase(one_public=True)),
+    "evalai.rate": warning(_phase(max_per_day=100_000, max_per_month=100_000)),
+    "evalai.limits": warning(lambda challenge: _bundle_limits(challenge, max_submissions_per_day=5)),
     "evalai.splits": failing(_phase(split="other_split")),
     "evalai.metric": failing(_phase(metrics=("q_mean", "accuracy"))),
     "evalai.leaderboard": warning(_phase(visibility=1)),
     "evalai.latest": warning(_phase(by_latest=True)),
+    "evalai.order": warning(_phase(descending=False)),
+    "evalai.decimals": warning(changing({"leaderboard": {"decimals": 4}})),
+    "evalai.scores": warning(_phase(show_scores=False)),
     "evalai.execution_time": warning(_phase(show_execution_time=True)),
     "board.git": failing(_old_git),
     "board.address": failing(changing({"leaderboard": {"token": "env:NEUCO_TEST_NOT_SET"}})),
@@ -623,6 +642,11 @@ SHADES: list[tuple[str, Fault]] = [
     ("evalai.server", failing(_attribute("prepare", _replaced_token))),
     ("evalai.server", failing(_with_token(_participants))),
     ("evalai.leaderboard", warning(_phase(leaderboard_public=False))),
+    ("evalai.rate", warning(_phase(max_concurrent=16))),
+    (
+        "evalai.limits",
+        warning(lambda challenge: _bundle_limits(challenge, max_concurrent_submissions_allowed=2)),
+    ),
     ("evalai.server", failing(_sandbox(shared_queue=True))),
     ("evalai.server", failing(_attribute("prepare", lambda evalai: evalai.set_faults(ALWAYS_500)))),
     ("board.readme", warning(lambda challenge: challenge.push("README.md", f"{END}\n{BEGIN}\n"))),

@@ -30,8 +30,11 @@ from tests.worker.organizer.doctor_faults import (
     public_ids,
     write_healthy,
 )
+from worker.challenge.sections import Phase as ConfiguredPhase
 from worker.challenge.web_address import EXAMPLE_REPOSITORY
-from worker.organizer.doctor import CHECKS, Level
+from worker.evalai import Challenge, Phase, PhaseSplit
+from worker.evalai.records import read
+from worker.organizer.doctor import CHECKS, Level, evalai, phases
 from worker.organizer.scaffold import EXAMPLE_QUEUE
 from worker.organizer.unit import instance_of, open_places
 from worker.sandbox import Fault as Spoilt
@@ -89,6 +92,30 @@ def test_a_check_finds_its_fault(challenge: FaultyChallenge, identifier: str, fa
     assert all(finding.sentence.endswith((".", "?")) and finding.cure for finding in found)
     assert "check itself failed" not in str(found)
     assert SECRET_LABEL not in json.dumps(report.to_json())
+
+
+def test_what_evalai_does_not_say_is_no_finding() -> None:
+    """An older or newer EvalAI may lack keys; only what it says is compared."""
+    challenge = read(Challenge, {"id": 7, "remote_evaluation": True}, "challenge")
+    shown = {"is_public": True, "is_submission_public": True}
+    phase = read(Phase, {"id": 11, "codename": "dev", "challenge": 7, **shown}, "phase")
+    keys = {
+        "id": 31,
+        "challenge_phase": 11,
+        "dataset_split": 51,
+        "leaderboard_schema": {"labels": ["q_mean"]},
+    }
+    split = read(PhaseSplit, keys, "phase split")
+    board = phases.Leaderboard(
+        codename="dev",
+        configured=ConfiguredPhase(split="dev_split", tasks="tasks", ids="ids"),
+        decimals=3,
+        phase=phase,
+        split=split,
+    )
+    assert not [flag.id for flag in evalai.FLAGS if flag.wrong(challenge)]
+    assert not [flag.id for flag in phases.FLAGS if flag.wrong(phase)]
+    assert not [flag.id for flag in phases.BOARD_FLAGS if flag.wrong(board)]
 
 
 def test_a_place_that_the_units_open_is_no_finding(challenge: FaultyChallenge) -> None:

@@ -6,6 +6,7 @@ import json
 import random
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -299,6 +300,9 @@ def test_sorting_by_latest_orders_the_whole_table_by_the_time_of_the_answers(
     assert shown() == [other, last]
     answer(best, 3.0)
     assert shown() == [best, other]
+    phase = sandbox.world.phase("dev")
+    phase.settings = replace(phase.settings, by_latest=False, descending=False)
+    assert shown() == [last, other]
 
 
 def test_odd_bodies_are_refused_as_the_framework_does(sandbox: Sandbox, web: Web) -> None:

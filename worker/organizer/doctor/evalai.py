@@ -88,6 +88,32 @@ FLAGS: tuple[Flag[Challenge], ...] = (
         "Publish it on EvalAI when your rehearsal has passed.",
     ),
     Flag(
+        "evalai.approved",
+        "EvalAI's administrators have approved the challenge",
+        lambda challenge: not challenge.approved,
+        warn,
+        "EvalAI's administrators have not approved the challenge (approved_by_admin), so only its hosts can submit.",
+        "Submit a baseline to each phase as a host, and let the worker answer. When each phase has a finished submission, request the"
+        " approval on EvalAI.",
+    ),
+    Flag(
+        "evalai.manual_approval",
+        "Teams can submit as soon as they have joined",
+        lambda challenge: challenge.manual_participant_approval,
+        warn,
+        "A team can submit only after a host has approved it (manual_participant_approval).",
+        "Approve each team on EvalAI's page of the challenge, or unset it there.",
+    ),
+    Flag(
+        "evalai.resubmissions",
+        "Only hosts can run a submission again",
+        lambda challenge: challenge.allow_participants_resubmissions,
+        warn,
+        "Participants may run their submissions again (allow_participants_resubmissions). Each run is a new submission to score, and does"
+        " not use up the limits of its phase.",
+        "Ask EvalAI's administrators to unset it.",
+    ),
+    Flag(
         "evalai.fifo",
         "The queue gives messages in any order",
         lambda challenge: challenge.use_fifo,

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 
 from worker.challenge.sections import Phase as ConfiguredPhase
 from worker.evalai import Phase, PhaseSplit
+from worker.organizer.bundle_check import CONCURRENT, LIMITS, stated_phases
 from worker.organizer.doctor.check import Checks, Finding, Flag, fail, note, warn
 from worker.organizer.doctor.examination import Examination
 
 PUBLIC = 3
+PER_MINUTE = 15  # submissions: an answer takes about four of the 60 calls that EvalAI allows
+FILE_TYPES = (".csv", ".gz", ".zip", ".parquet", ".npz")
 CHECKS = Checks()
 
 
@@ -43,6 +46,17 @@ def _ended(exam: Examination) -> Iterator[Finding]:
                 f"Phase {codename} ended on {end:%Y-%m-%d %H:%M} UTC, so EvalAI accepts no more submissions to it.",
                 "Move its end date on EvalAI, unless it was meant to end then.",
             )
+
+
+def _allows_all(phase: Phase) -> bool:
+    """Return whether EvalAI's page of a phase offers all types of files that the worker reads."""
+    allowed = (phase.allowed_submission_file_types or "").lower().split(",")
+    return {kind.strip() for kind in allowed}.issuperset(FILE_TYPES)
+
+
+def _per_day(phase: Phase) -> int:
+    """Return how many submissions a team may send in one day; 0 if that is unknown."""
+    return min((limit for key in LIMITS if (limit := getattr(phase, key)) is not None), default=0)
 
 
 FLAGS: tuple[Flag[Phase], ...] = (
@@ -86,12 +100,58 @@ FLAGS: tuple[Flag[Phase], ...] = (
         "Phase {0.codename} has partial evaluation enabled, which the worker does not use.",
         "Unset is_partial_submission_evaluation_enabled on EvalAI.",
     ),
+    Flag(
+        "evalai.file_types",
+        "EvalAI takes every kind of file that the worker reads",
+        lambda phase: bool(phase.allowed_submission_file_types) and not _allows_all(phase),
+        warn,
+        "In phase {0.codename}, EvalAI's page offers only files of the types {0.allowed_submission_file_types}.",
+        f"Set allowed_submission_file_types on EvalAI: {', '.join(FILE_TYPES)}",
+    ),
+    Flag(
+        "evalai.one_public",
+        "Teams may have several public submissions",
+        lambda phase: phase.is_restricted_to_select_one_submission,
+        warn,
+        "Phase {0.codename} restricts teams to one public submission (is_restricted_to_select_one_submission). The rule of the board"
+        " then chooses among this one only.",
+        "Unset it on EvalAI.",
+    ),
+    Flag(
+        "evalai.rate",
+        "EvalAI's rate limit suffices for what one team may send",
+        lambda phase: (
+            _per_day(phase) > PER_MINUTE * 24 * 60
+            or (phase.max_concurrent_submissions_allowed or 0) > PER_MINUTE
+        ),
+        warn,
+        "Phase {0.codename} lets one team send {0.max_submissions_per_day} submissions a day, {0.max_concurrent_submissions_allowed} of"
+        f" them at once. EvalAI's rate limit lets the worker answer about {PER_MINUTE} a minute, so one team could delay all others.",
+        "Lower max_submissions_per_day and max_concurrent_submissions_allowed on EvalAI, for example to 10 and 3.",
+    ),
 )
 CHECKS.add_flags(
     lambda exam: [phase for _, phase in exam.matched],
     FLAGS,
     remote=True,
 )
+
+
+@CHECKS.add("evalai.limits", "EvalAI has the limits of submissions that the bundle states", remote=True)
+def _limits(exam: Examination) -> Iterator[Finding]:
+    stated = stated_phases(exam.base / "bundle.zip")
+    for codename, phase in exam.matched:
+        differing = [
+            f"{key} is {here} instead of {wanted}"
+            for key in (*LIMITS, CONCURRENT)
+            if (wanted := stated.get(codename, {}).get(key)) is not None
+            and (here := getattr(phase, key)) not in (None, wanted)
+        ]
+        if differing:
+            yield warn(
+                f"The limits of phase {codename} on EvalAI differ from bundle.zip: {', '.join(differing)}.",
+                "Set them on EvalAI, or correct the bundle's pages, which state them.",
+            )
 
 
 @CHECKS.add("evalai.splits", "Every phase has the configured dataset split", remote=True)
@@ -112,6 +172,7 @@ class Leaderboard:
 
     codename: str
     configured: ConfiguredPhase
+    decimals: int
     phase: Phase
     split: PhaseSplit
 
@@ -119,9 +180,11 @@ class Leaderboard:
 def _leaderboards(exam: Examination) -> Iterator[Leaderboard]:
     """Yield the leaderboards of the phases whose dataset split EvalAI has."""
     for codename, phase in exam.matched:
-        configured = exam.configuration.phases[codename]
+        configured, decimals = exam.configuration.phases[codename], exam.configuration.leaderboard.decimals
         if split := exam.splits.get((phase.pk, configured.split)):
-            yield Leaderboard(codename=codename, configured=configured, phase=phase, split=split)
+            yield Leaderboard(
+                codename=codename, configured=configured, decimals=decimals, phase=phase, split=split
+            )
 
 
 @CHECKS.add("evalai.metric", "EvalAI's leaderboards have exactly the metric that is posted", remote=True)
@@ -155,6 +218,32 @@ BOARD_FLAGS: tuple[Flag[Leaderboard], ...] = (
         "EvalAI's leaderboard of phase {0.codename} is in the order in which the answers arrived, the newest first"
         " (show_leaderboard_by_latest_submission). Its ranks say nothing about quality; only the published board counts.",
         "As a host, press “Sort by best” on EvalAI's leaderboard of the phase. It then shows each team's best submission by mean Q.",
+    ),
+    Flag(
+        "evalai.order",
+        "EvalAI's leaderboards begin with the highest value",
+        lambda board: not board.split.descending,
+        warn,
+        "EvalAI's leaderboard of phase {0.codename} is in ascending order (is_leaderboard_order_descending), so it shows each team's"
+        " worst submission, and the worst team first.",
+        "Set is_leaderboard_order_descending on EvalAI.",
+    ),
+    Flag(
+        "evalai.decimals",
+        "EvalAI's leaderboards show as many decimals as the board",
+        lambda board: board.split.decimals is not None and board.split.decimals < board.decimals,
+        warn,
+        "EvalAI's leaderboard of phase {0.codename} shows {0.split.decimals} decimals (leaderboard_decimal_precision), the published board"
+        " {0.decimals}. Teams that differ there could look equal.",
+        "Set leaderboard_decimal_precision on EvalAI, or lower leaderboard.decimals.",
+    ),
+    Flag(
+        "evalai.scores",
+        "EvalAI's leaderboards show mean Q",
+        lambda board: not board.split.show_scores,
+        warn,
+        "EvalAI's leaderboard of phase {0.codename} shows no values (show_scores_on_leaderboard).",
+        "Set show_scores_on_leaderboard on EvalAI, unless values are meant to be hidden.",
     ),
     Flag(
         "evalai.execution_time",

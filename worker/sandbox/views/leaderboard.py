@@ -49,7 +49,7 @@ def board(world: World, phase: Phase, *, public_only: bool) -> list[dict[str, An
     score = {row["id"]: _score(phase, row) for row in shown}
     shown.reverse()  # the answer that was stored last comes first
     if not phase.settings.by_latest:
-        shown.sort(key=lambda row: -score[row["id"]])
+        shown.sort(key=lambda row: score[row["id"]], reverse=phase.settings.descending)
     ranked = []
     seen: set[str] = set()
     for row in shown:

@@ -25,7 +25,7 @@ CONFIG_NAME = "challenge_config.yaml"
 SCRIPT_FOLDER = "evaluation_script"
 PLACEHOLDER = "This challenge is evaluated remotely. There are no annotations here.\n"
 PHASE_WEEKS = 4
-DAYS_UNTIL_START = 14
+DAYS_UNTIL_OPENING = 14
 UNLIMITED = 100_000  # EvalAI's own default
 PER_DAY, PER_MONTH = 10, 310  # in 2025: ten a day in the development phase …
 IN_ALL = 3  # … and three in total in the last phase
@@ -40,14 +40,19 @@ ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # a fixed time, so that equal sources make equ
 
 @dataclass(frozen=True, kw_only=True)
 class BundlePhase:
-    """One phase with the values that the templates need; times are UTC text in EvalAI's format."""
+    """One phase with the values that the templates need; times are UTC text in EvalAI's format.
+
+    At EvalAI, every phase begins with the challenge, so that hosts can submit to each before EvalAI's approval. It is opened for
+    participants by making it public, which the first phase is from the beginning.
+    """
 
     codename: str
     name: str
     split: str
     metric: str
-    start: str
+    opens: str
     end: str
+    is_public: bool
     per_day: int
     per_month: int
     total: int
@@ -61,8 +66,8 @@ class BundlePhase:
 def write_sources(folder: Path, configuration: Configuration, *, now: datetime) -> None:
     """Write the bundle's sources: YAML, pages, placeholders, logo and evaluation script.
 
-    Codenames, metrics, dimension and decimals come from the configuration. The dates are a proposal: phases of four weeks, one after
-    another.
+    Codenames, metrics, dimension and decimals come from the configuration. The dates are a proposal: for participants, phases of four
+    weeks, one after another.
 
     Args:
         folder: The destination; made if it does not exist.
@@ -81,7 +86,7 @@ def write_sources(folder: Path, configuration: Configuration, *, now: datetime) 
     # A YAML string, readable.
     environment.filters["quoted"] = lambda text: json.dumps(text, ensure_ascii=False)
     phases = bundle_phases(configuration, now=now)
-    facts = _facts(configuration, phases)
+    facts = {**_facts(configuration, phases), "start": _evalai_time(_midnight(now))}
     (folder / "annotations").mkdir(parents=True, exist_ok=True)
     _write(folder / CONFIG_NAME, environment.get_template(f"{CONFIG_NAME}.j2").render(facts))
     for page in sorted((templates / "pages").glob("*.html.j2")):
@@ -99,10 +104,9 @@ def write_sources(folder: Path, configuration: Configuration, *, now: datetime) 
 
 def bundle_phases(configuration: Configuration, *, now: datetime) -> tuple[BundlePhase, ...]:
     """Propose dates and the limits of 2025: ten submissions a day, and three in total in the last of several phases."""
-    midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     phases = []
     for number, (codename, phase) in enumerate(configuration.phases.items()):
-        start = midnight + timedelta(days=DAYS_UNTIL_START, weeks=PHASE_WEEKS * number)
+        opens = _midnight(now) + timedelta(days=DAYS_UNTIL_OPENING, weeks=PHASE_WEEKS * number)
         limited = 0 < number == len(configuration.phases) - 1
         phases.append(
             BundlePhase(
@@ -110,8 +114,9 @@ def bundle_phases(configuration: Configuration, *, now: datetime) -> tuple[Bundl
                 name=f"{codename[:1].upper()}{codename[1:]} phase",
                 split=phase.split,
                 metric=phase.metric,
-                start=_evalai_time(start),
-                end=_evalai_time(start + timedelta(weeks=PHASE_WEEKS, seconds=-1)),
+                opens=_evalai_time(opens),
+                end=_evalai_time(opens + timedelta(weeks=PHASE_WEEKS, seconds=-1)),
+                is_public=number == 0,
                 per_day=IN_ALL if limited else PER_DAY,
                 per_month=IN_ALL if limited else PER_MONTH,
                 total=IN_ALL if limited else UNLIMITED,
@@ -207,6 +212,10 @@ def published(rule: str) -> str:
         return "their baselines, and of the counting submission of the first team on the final board"
     teams = "all teams" if rule == ALL else f"the first {rule.removeprefix(TOP)} teams"
     return f"their baselines, and of the counting submissions of {teams} on the final board"
+
+
+def _midnight(moment: datetime) -> datetime:
+    return moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def _evalai_time(moment: datetime) -> str:

@@ -33,7 +33,7 @@ def check_open(world: World, phase: Phase, user: User) -> None:
     """Check that the challenge and the phase accept submissions.
 
     Raises:
-        Refusal: 406 if inactive or paused; 403 for a phase that is not public.
+        Refusal: 406 if inactive or paused; 403 unless the challenge is approved and the phase is public, except for hosts.
     """
     if not world.is_active:
         raise error(406, "Challenge is not active")
@@ -43,7 +43,11 @@ def check_open(world: World, phase: Phase, user: User) -> None:
         raise error(
             406, "Sorry, cannot accept submissions since submissions are paused for this challenge phase"
         )
-    if not phase.settings.is_public and not world.is_host(user):
+    if world.is_host(user):
+        return
+    if not world.approved:
+        raise error(403, "Challenge is not approved")  # the words are not EvalAI's
+    if not phase.settings.is_public:
         raise error(403, "Sorry, cannot accept submissions since challenge phase is not public")
 
 

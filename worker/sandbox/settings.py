@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from worker.sandbox.faults import FaultPlan
@@ -26,6 +27,8 @@ class PhaseSettings:
     max_per_month: int = UNLIMITED
     max_total: int = UNLIMITED
     max_concurrent: int = UNLIMITED
+    start_date: datetime | None = None  # those of the challenge, unless set
+    end_date: datetime | None = None
     is_public: bool = True
     is_submission_public: bool = True
     leaderboard_public: bool = True

@@ -60,6 +60,7 @@ class Phase:
     split_pk: int
     dataset_split_pk: int
     settings: PhaseSettings
+    start_date: datetime
     end_date: datetime
     is_submission_paused: bool = False
 
@@ -132,6 +133,7 @@ class World:
         self.signatures: dict[str, int] = {}  # files whose addresses have a signature that expires
         self.start_date = clock.now() - timedelta(days=30)
         self.end_date = clock.now() + timedelta(days=335)
+        self.approved = settings.approved
         self.users: dict[int, User] = {}
         self.teams: dict[int, Team] = {}
         self.submissions: dict[int, Submission] = {}
@@ -144,7 +146,8 @@ class World:
                 split_pk=first + 31 + i,
                 dataset_split_pk=first + 51 + i,
                 settings=phase,
-                end_date=self.end_date,
+                start_date=phase.start_date or self.start_date,
+                end_date=phase.end_date or self.end_date,
             )
             for i, phase in enumerate(settings.phases)
         }
@@ -234,7 +237,7 @@ class World:
 
     def is_open(self, phase: Phase) -> bool:
         """Return whether the challenge and a phase are both active."""
-        return self.is_active and self.clock.now() < phase.end_date
+        return self.is_active and phase.start_date <= self.clock.now() < phase.end_date
 
     def phase(self, codename: str) -> Phase:
         """Return the phase with a codename.

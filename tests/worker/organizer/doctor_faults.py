@@ -541,7 +541,9 @@ FAULTS: dict[str, Fault] = {
             "prepare", lambda evalai: setattr(evalai.world.phase("dev"), "end_date", evalai.world.clock.now())
         )
     ),
-    "evalai.public": warning(_phase(is_public=False)),
+    "evalai.public": warning(
+        _sandbox(phases=tuple(replace(phase, is_public=False) for phase in HEALTHY_PHASES))
+    ),
     "evalai.open": warning(
         _attribute("prepare", lambda evalai: setattr(evalai.world.phase("dev"), "is_submission_paused", True))
     ),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 import yaml
 
 from scoring.errors import OrganizerError
@@ -18,6 +21,7 @@ from worker.challenge.web_address import EXAMPLE_REPOSITORY, web_address
 from worker.cli.bundle import bundle as bundle_command
 from worker.organizer import bundle, scaffold
 from worker.organizer.bundle_check import bundle_faults, pages_to_fill_in, stated_rule
+from worker.sandbox import ManualClock, PhaseSettings, Refusal, Sandbox, SandboxSettings
 
 NOW = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
 
@@ -72,6 +76,76 @@ def test_limits_are_those_of_2025(challenge: Path) -> None:
     assert dev["max_submissions_per_day"] == 10
     assert dev["max_submissions"] > 1000
     assert last["max_submissions"] == 3
+
+
+def simulated(document: dict[str, Any]) -> SandboxSettings:
+    """Return a sandbox with the phases of a bundle, as they are before EvalAI's approval."""
+    phases = tuple(
+        PhaseSettings(
+            codename=phase["codename"],
+            name=phase["name"],
+            start_date=phase["start_date"].replace(tzinfo=UTC),
+            end_date=phase["end_date"].replace(tzinfo=UTC),
+            is_public=phase["is_public"],
+            max_total=phase["max_submissions"],
+        )
+        for phase in document["challenge_phases"]
+    )
+    return SandboxSettings(approved=False, phases=phases)
+
+
+def answered(evalai: Sandbox, method: str, path: str, **body: object) -> int:
+    """Send a host's request to a path below the challenge's, and return the status of the answer."""
+    headers = {"Authorization": f"Bearer {evalai.token('host')}"}
+    url = f"{evalai.url}/api/{path.format(challenge=evalai.challenge)}"
+    return requests.request(method, url, headers=headers, json=body or None, timeout=60).status_code
+
+
+def finish(evalai: Sandbox, codename: str) -> None:
+    """Submit a baseline as a host, and answer it as a worker does."""
+    result = [{"split": f"{codename}_split", "show_to_participant": True, "accuracies": {"q_mean": 1.0}}]
+    body = {
+        "submission": evalai.submit("host", codename, b"id,0\n"),
+        "challenge_phase": evalai.phase_pk(codename),
+        "submission_status": "finished",
+        "result": json.dumps(result),
+    }
+    assert answered(evalai, "PUT", "jobs/challenge/{challenge}/update_submission/", **body) == 200
+
+
+def test_a_fresh_bundle_can_be_approved_without_moving_dates(challenge: Path) -> None:
+    """Hosts can submit to every phase at once; participants only after the approval, and to a later phase once it is public."""
+    made = document(challenge)
+    approval = "challenges/{challenge}/request_approval"
+    with Sandbox(simulated(made), clock=ManualClock(NOW).clock()) as evalai:
+        evalai.world.start_date = made["start_date"].replace(tzinfo=UTC)
+        evalai.world.end_date = made["end_date"].replace(tzinfo=UTC)
+        with pytest.raises(Refusal, match="not approved"):
+            evalai.submit("A", "dev", b"id,0\n")
+        for codename in ("dev", "eval"):
+            assert answered(evalai, "GET", approval) == 406
+            finish(evalai, codename)
+        assert answered(evalai, "GET", approval) == 200
+        evalai.world.approved = True
+        evalai.submit("A", "dev", b"id,0\n")
+        with pytest.raises(Refusal, match="phase is not public") as refusal:
+            evalai.submit("A", "eval", b"id,0\n")
+        assert refusal.value.code == 403
+        phase = evalai.world.phase("eval")
+        phase.settings = replace(phase.settings, is_public=True)
+        evalai.submit("A", "eval", b"id,0\n")
+
+
+def test_phases_one_after_another_cannot_be_approved(challenge: Path) -> None:
+    """The bundle's dates are needed: hosts cannot submit to a phase before it begins, either."""
+    made = document(challenge)
+    dev, last = made["challenge_phases"]
+    last["start_date"] = dev["end_date"]
+    with Sandbox(simulated(made), clock=ManualClock(NOW).clock()) as evalai:
+        finish(evalai, "dev")
+        with pytest.raises(Refusal, match="phase is not active"):
+            evalai.submit("host", "eval", b"id,0\n")
+        assert answered(evalai, "GET", "challenges/{challenge}/request_approval") == 406
 
 
 def test_title_survives(challenge: Path) -> None:

@@ -250,6 +250,15 @@ def test_two_challenges_on_one_queue_are_named_as_such(challenge: FaultyChalleng
     assert "your own queue" in outcome.findings[0].cure
 
 
+def test_a_later_phase_that_is_not_public_yet_is_a_note(challenge: FaultyChallenge) -> None:
+    """Before the approval only hosts may submit to it; participants have the first phase."""
+    challenge.spoil_phase("eval", is_public=False)
+    (finding,) = challenge.examine("evalai.public").outcomes[-1].findings
+    assert (finding.level, finding.always) == (Level.OK, True)
+    assert "Phase eval is not public" in finding.sentence
+    assert "on the day on which it begins" in finding.sentence
+
+
 def test_a_throttled_examination_waits_as_long_as_evalai_asks(challenge: FaultyChallenge) -> None:
     """A daemon uses the same account: a refused call is repeated after the wait, which is reported."""
     challenge.hands = ManualClock(datetime.now(UTC))

@@ -48,6 +48,19 @@ def _ended(exam: Examination) -> Iterator[Finding]:
             )
 
 
+@CHECKS.add("evalai.public", "Participants can submit to a phase", remote=True)
+def _public(exam: Examination) -> Iterator[Finding]:
+    later = [codename for codename, phase in exam.matched if not phase.is_public]
+    is_open = any(
+        phase.is_public and (phase.end_date is None or phase.end_date > exam.clock())
+        for _, phase in exam.matched
+    )
+    for codename in later:
+        sentence = f"Phase {codename} is not public (is_public), so EvalAI accepts submissions to it only from hosts."
+        cure = "Make it public on EvalAI on the day on which it begins for participants."
+        yield note(f"{sentence} {cure}", always=True) if is_open else warn(sentence, cure)
+
+
 def _allows_all(phase: Phase) -> bool:
     """Return whether EvalAI's page of a phase offers all types of files that the worker reads."""
     allowed = (phase.allowed_submission_file_types or "").lower().split(",")
@@ -60,14 +73,6 @@ def _per_day(phase: Phase) -> int:
 
 
 FLAGS: tuple[Flag[Phase], ...] = (
-    Flag(
-        "evalai.public",
-        "Participants see every phase",
-        lambda phase: not phase.is_public,
-        warn,
-        "Phase {0.codename} is not public (is_public), so EvalAI accepts submissions to it only from hosts.",
-        "Make the phase public on EvalAI before it begins.",
-    ),
     Flag(
         "evalai.open",
         "No phase is paused on EvalAI",

@@ -8,7 +8,7 @@ from typing import Any
 from flask import Blueprint
 
 from worker.sandbox.call import Call
-from worker.sandbox.replies import detail
+from worker.sandbox.replies import detail, error
 from worker.sandbox.serialization import challenge_json, phase_json, phase_split_json, split_name
 
 views = Blueprint("challenge", __name__)
@@ -64,3 +64,17 @@ def dataset_split(call: Call, split: int) -> dict[str, Any]:
             name, codename = split_name(phase), phase.settings.split_codename
             return {"id": split, "name": name, "codename": codename, "config_id": None}
     raise detail(404, f"DatasetSplit {split} does not exist")
+
+
+@views.get("/api/challenges/<int:challenge>/request_approval")
+def request_approval(call: Call, challenge: int) -> dict[str, Any]:
+    """Ask EvalAI's administrators for the approval, once every phase has a finished submission; the words are not EvalAI's."""
+    call.require_challenge(challenge)
+    call.require_host(403, "Sorry, you are not authorized to make this request!")
+    submissions = call.world.submissions.values()
+    finished = {row["challenge_phase"] for row in submissions if row["status"] == "finished"}
+    missing = [phase.settings.title for pk, phase in call.world.phases.items() if pk not in finished]
+    if missing:
+        raise error(406, f"These challenge phases have no finished submission: {', '.join(missing)}")
+    call.world.effect("approval_requested")
+    return {"message": "Approval request sent!"}

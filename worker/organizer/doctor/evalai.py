@@ -85,7 +85,7 @@ FLAGS: tuple[Flag[Challenge], ...] = (
         lambda challenge: not challenge.published,
         warn,
         "The challenge is not published, so only its hosts can see it.",
-        "Publish it on EvalAI when your rehearsal has passed.",
+        "Publish it on EvalAI after its approval, on the day on which its first phase begins for participants.",
     ),
     Flag(
         "evalai.approved",

@@ -391,24 +391,6 @@ def test_what_failed_on_the_placeholder_is_fetched_again_when_a_message_comes(
     assert harness.teams() == ["A"]
 
 
-def test_what_an_older_version_failed_on_the_placeholder_is_fetched_again(
-    harness: Harness, worker: StepWorker
-) -> None:
-    """It had scored a placeholder found by a listing, before any message was sent."""
-    pk = begun(harness, worker)
-    with worker.store.write() as tx:
-        tx.move(pk, State.UPLOADING, State.ACKNOWLEDGED)
-        tx.move(pk, State.ACKNOWLEDGED, State.FETCHED, file_hash=uploads.PLACEHOLDER, file_bytes=12)
-        tx.move(pk, State.FETCHED, State.SCORING, running_at=worker.clock.now())
-        tx.move(pk, State.SCORING, State.REJECTED, answer='{"status": "failed", "stderr": "no table"}')
-        tx.owe(OutboxKind.POST, pk, now=worker.clock.now())
-    worker.drive()
-    assert (worker.state(pk), harness.status(pk)) == (State.FAILED, "failed")
-    harness.evalai.finish_upload(pk, embeddings(1))
-    worker.drive()
-    assert (worker.state(pk), harness.status(pk)) == (State.PUBLISHED, "finished")
-
-
 def test_what_failed_on_the_placeholder_is_not_scored_under_another_phase(
     harness: Harness, worker: StepWorker
 ) -> None:

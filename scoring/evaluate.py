@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoring.complexity import Complexity, probe_complexity
-from scoring.engines import Engine, Unit, ignore, make_engine, never
+from scoring.engines import Engine, Unit, ignore, make_engine
 from scoring.errors import OrganizerError, ParticipantError
 from scoring.inputs.embeddings import Embeddings
 from scoring.kernel import NEUTRAL, Moments, gather, moments
@@ -31,7 +31,6 @@ def score_embeddings(
     *,
     engine: Engine | None = None,
     progress: Callable[[int], None] = ignore,
-    cancelled: Callable[[], bool] = never,
 ) -> Scorecard:
     """Train and score probes on every task and summarize the folds.
 
@@ -45,7 +44,6 @@ def score_embeddings(
         phase_key: See :func:`scoring.randomness.seeds.phase_key`.
         engine: Trains the probes; None for the compiled kernel on all cores.
         progress: Called with the number of probes (a fold of a task) finished since the last call.
-        cancelled: Asked whether to stop, as often as the engine says (see :meth:`scoring.engines.base.Engine.score`).
 
     Returns:
         The scorecard, with the tasks sorted by name.
@@ -53,7 +51,6 @@ def score_embeddings(
     Raises:
         ParticipantError: If the embeddings do not vary, or more than ``max_failed_folds`` folds of a task are not finite.
         OrganizerError: If there are no tasks.
-        Cancelled: If ``cancelled`` said so.
     """
     started = time.perf_counter()
     if not tasks:
@@ -67,7 +64,7 @@ def score_embeddings(
     groups = list(_row_sets(tasks))
     remarks: list[str] = []
     units = _units(embeddings, scale, groups, protocol, phase_key, remarks=remarks)
-    found = engine.score_all(units, progress=progress, cancelled=cancelled)
+    found = engine.score_all(units, progress=progress)
     scores = sorted(_task_scores(groups, found, protocol), key=lambda score: score.task)
     _check_failed_folds(scores, protocol)
     return Scorecard(

@@ -6,7 +6,7 @@ from scoring.inputs.embeddings import Embeddings
 from scoring.protocol import Protocol, Recipe, ids_hash
 from scoring.randomness import phase_key, secret_commitment
 
-SECRET = bytes(32)
+SECRET, PHASE = bytes(32), "practice"
 
 
 def practice_protocol(
@@ -14,23 +14,19 @@ def practice_protocol(
     *,
     folds: int = 40,
     recipe: Recipe | None = None,
-    phase: str = "practice",
-    secret: bytes = SECRET,
 ) -> tuple[Protocol, bytes]:
     """Return the protocol of a challenge, and the key that its splits are derived from.
 
-    The same ids, phase and secret always give the same splits, so scores can be compared, also fold by fold.
+    The same ids always give the same splits, so scores can be compared, also fold by fold.
 
     Args:
         embeddings: The embeddings to score; ids and dimension are taken from them.
         folds: Number K of random splits.
         recipe: The hyper-parameters; None for those of the 2025 challenge.
-        phase: Phase codename; the splits depend on it.
-        secret: 32 bytes that the splits depend on, too; zeros unless you want your own splits.
     """
-    key = phase_key(secret, phase)
+    key = phase_key(SECRET, PHASE)
     protocol = Protocol(
-        phase=phase,
+        phase=PHASE,
         folds=folds,
         embedding_dim=embeddings.matrix.shape[1],
         ids_hash=ids_hash(embeddings.ids),

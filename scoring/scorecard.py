@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-SCHEMA_VERSION = 1
-
 
 @dataclass(frozen=True, kw_only=True)
 class TaskScore:
@@ -56,12 +54,10 @@ class Scorecard:
     seconds: float = 0.0
     peak_memory_bytes: int = 0
     complexity: Mapping[str, float | None] = field(default_factory=dict)  # see scoring.complexity.Complexity
-    schema: int = SCHEMA_VERSION
 
     def to_json(self) -> dict[str, object]:
         """Return a JSON-ready document; failed folds are ``null``, never NaN."""
         return {
-            "schema": self.schema,
             "content_hash": self.content_hash,
             "protocol_hash": self.protocol_hash,
             "protocol": self.protocol,
@@ -79,13 +75,7 @@ class Scorecard:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Scorecard:
-        """Read what :meth:`to_json` wrote.
-
-        Raises:
-            ValueError: If the document has another schema version.
-        """
-        if document["schema"] != SCHEMA_VERSION:
-            raise ValueError(f"scorecard schema {document['schema']} is not {SCHEMA_VERSION}")
+        """Read what :meth:`to_json` wrote."""
         fields = {key: value for key, value in document.items() if key not in ("tasks", "notes", "remarks")}
         return cls(
             tasks=tuple(

@@ -3,7 +3,7 @@
 ``torch`` and ``ray`` load PyTorch or Ray, so they are imported only if one of them was chosen.
 """
 
-from scoring.engines.base import KERNEL_ENGINES, TOLERANCE, Engine, Unit, ignore, never
+from scoring.engines.base import KERNEL_ENGINES, TOLERANCE, Engine, Unit, ignore
 from scoring.engines.fold_pool import train_in_order
 from scoring.engines.local import LocalEngine, available_cores
 from scoring.engines.registry import CHUNK, make_engine
@@ -18,7 +18,6 @@ __all__ = [
     "available_cores",
     "ignore",
     "make_engine",
-    "never",
     "ray",
     "torch",
     "train_in_order",

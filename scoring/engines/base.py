@@ -62,11 +62,6 @@ def ignore(probes: int) -> None:
     """Ignore progress."""
 
 
-def never() -> bool:
-    """Return False: never stop."""
-    return False
-
-
 class Engine(Interface):
     """The interface of all engines."""
 
@@ -75,16 +70,10 @@ class Engine(Interface):
         """The engine's name in the configuration and the scorecard."""
         ...
 
-    def score(
-        self, unit: Unit, *, progress: Callable[[int], None] = ignore, cancelled: Callable[[], bool] = never
-    ) -> NDArray[np.float64]:
+    def score(self, unit: Unit, *, progress: Callable[[int], None] = ignore) -> NDArray[np.float64]:
         """Return T x K held-out scores, each the best over the epochs; NaN where a fold failed.
 
-        Both callbacks run in the caller's thread. ``progress`` is called with the number of probes (a fold of a task) finished since the
-        last call. ``cancelled`` is asked ten times a second by ``local`` and ``ray``, and before each step by ``torch``.
-
-        Raises:
-            Cancelled: If ``cancelled`` said so.
+        ``progress`` is called in the caller's thread, with the number of probes (a fold of a task) finished since the last call.
         """
         ...
 
@@ -93,11 +82,10 @@ class Engine(Interface):
         units: Iterable[Unit],
         *,
         progress: Callable[[int], None] = ignore,
-        cancelled: Callable[[], bool] = never,
     ) -> Iterator[NDArray[np.float64]]:
         """Yield what :meth:`score` returns for each of a submission's units, in their order.
 
         ``units`` may be a generator. An engine of many machines takes all units at once.
         """
         for unit in units:
-            yield self.score(unit, progress=progress, cancelled=cancelled)
+            yield self.score(unit, progress=progress)

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.engines.base import Engine, Unit, ignore, never, require_linear
+from scoring.engines.base import Engine, Unit, ignore, require_linear
 from scoring.engines.fold_pool import train_in_order
 from scoring.metrics import best_score
 from scoring.randomness import Splitter
@@ -48,20 +48,18 @@ class LocalEngine(Engine):
     def __init__(self, *, threads: int | None = None) -> None:
         self.threads = threads or available_cores()
 
-    def score(
-        self, unit: Unit, *, progress: Callable[[int], None] = ignore, cancelled: Callable[[], bool] = never
-    ) -> NDArray[np.float64]:
+    def score(self, unit: Unit, *, progress: Callable[[int], None] = ignore) -> NDArray[np.float64]:
         """See :meth:`scoring.engines.base.Engine.score`."""
         require_linear(unit)
         from scoring.kernel.train import FoldTrainer
 
         trainer = FoldTrainer(unit.rows, unit.recipe)
 
-        def train(job: _Job) -> list[float] | None:
+        def train(job: _Job) -> list[float]:
             # Copies are contiguous and writable, which is what the kernel was compiled for.
             targets, kinds = unit.targets[job.tasks].copy(), unit.classification[job.tasks].copy()
             trace = trainer.train(targets, kinds, job.split, job.stream)
-            return None if trace is None else [best_score(scores) for scores in trace.history.T]
+            return [best_score(scores) for scores in trace.history.T]
 
         results = train_in_order(
             train,
@@ -69,7 +67,6 @@ class LocalEngine(Engine):
             threads=self.threads,
             stop=trainer.stop,
             finished=lambda scores: progress(len(scores)),
-            cancelled=cancelled,
         )
         shape = len(unit.split_seeds), len(unit.targets)  # the results are in the order of the folds
         return np.array([score for scores in results for score in scores]).reshape(shape).T

@@ -24,12 +24,11 @@ import ray
 from numpy.typing import NDArray
 from ray import exceptions
 
-from scoring.engines.base import Engine, Unit, ignore, never, require_linear
+from scoring.engines.base import Engine, Unit, ignore, require_linear
 from scoring.engines.local import LocalEngine
-from scoring.errors import Cancelled, InfrastructureError, OrganizerError
+from scoring.errors import InfrastructureError, OrganizerError
 from scoring.kernel import aligned
 
-LOOK_EVERY_S = 0.1  # how often the caller's thread asks whether to stop
 REACHED_WITHIN_S = 5.0  # for the head's port; ray itself would try for half a minute
 FOLDS_PER_TASK = 4  # few enough that all cores finish at about the same time
 TRIES = 5  # how often a task may lose its process or node
@@ -83,15 +82,13 @@ class RayEngine(Engine):
                     code="engine.ray_unreachable",
                 ) from error
 
-    def score(
-        self, unit: Unit, *, progress: Callable[[int], None] = ignore, cancelled: Callable[[], bool] = never
-    ) -> NDArray[np.float64]:
+    def score(self, unit: Unit, *, progress: Callable[[int], None] = ignore) -> NDArray[np.float64]:
         """See :meth:`scoring.engines.base.Engine.score`.
 
         Raises:
             InfrastructureError: If the cluster loses the same folds again and again.
         """
-        [scores] = self.score_all([unit], progress=progress, cancelled=cancelled)
+        [scores] = self.score_all([unit], progress=progress)
         return scores
 
     def score_all(
@@ -99,7 +96,6 @@ class RayEngine(Engine):
         units: Iterable[Unit],
         *,
         progress: Callable[[int], None] = ignore,
-        cancelled: Callable[[], bool] = never,
     ) -> Iterator[NDArray[np.float64]]:
         """See :meth:`scoring.engines.base.Engine.score_all`.
 
@@ -111,7 +107,7 @@ class RayEngine(Engine):
             for of_unit in calls:
                 parts = []
                 for call in of_unit:
-                    parts.append(_result(call, cancelled))
+                    parts.append(_result(call))
                     progress(parts[-1].size)
                 yield np.concatenate(parts, axis=1)
         except BaseException:
@@ -128,10 +124,7 @@ def _start(unit: Unit) -> list[Any]:
     return [_task.remote(shared, first) for first in range(0, len(unit.split_seeds), FOLDS_PER_TASK)]
 
 
-def _result(call: Any, cancelled: Callable[[], bool]) -> NDArray[np.float64]:
-    while not ray.wait([call], timeout=LOOK_EVERY_S)[0]:
-        if cancelled():
-            raise Cancelled()
+def _result(call: Any) -> NDArray[np.float64]:
     try:
         digest, scores = ray.get(call)
     except exceptions.RayError as error:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.engines.base import Engine, Unit, ignore, never, require_linear
-from scoring.errors import Cancelled, OrganizerError
+from scoring.engines.base import Engine, Unit, ignore, require_linear
+from scoring.errors import OrganizerError
 from scoring.metrics import best_score, f1, r2
 from scoring.randomness import held_out
 
@@ -53,9 +53,7 @@ class TorchEngine(Engine):
         self._chunk = chunk
         self._threads = threads
 
-    def score(
-        self, unit: Unit, *, progress: Callable[[int], None] = ignore, cancelled: Callable[[], bool] = never
-    ) -> NDArray[np.float64]:
+    def score(self, unit: Unit, *, progress: Callable[[int], None] = ignore) -> NDArray[np.float64]:
         """See :meth:`scoring.engines.base.Engine.score`."""
         import torch
 
@@ -75,15 +73,13 @@ class TorchEngine(Engine):
                 epochs=unit.recipe.epochs,
             )
             with torch.no_grad():
-                history = _train(unit, draws, torch.device(self._device), cancelled)
+                history = _train(unit, draws, torch.device(self._device))
             chunks.append(np.apply_along_axis(best_score, 0, history))
             progress(chunks[-1].size)
         return np.concatenate(chunks).T
 
 
-def _train(
-    unit: Unit, draws: FoldDraws, device: torch.device, cancelled: Callable[[], bool]
-) -> NDArray[np.float64]:
+def _train(unit: Unit, draws: FoldDraws, device: torch.device) -> NDArray[np.float64]:
     """Return the scores of all folds and tasks after each epoch, E x F x T."""
     import torch
 
@@ -100,8 +96,6 @@ def _train(
     history = []
     for epoch in range(unit.recipe.epochs):
         for batch in torch.split(orders[:, epoch], unit.recipe.batch_size, dim=1):
-            if cancelled():
-                raise Cancelled()
             inputs = rows[batch]
             outputs = torch.baddbmm(biases, weights, inputs.transpose(1, 2))
             errors = torch.where(classification, torch.sigmoid(outputs), outputs)

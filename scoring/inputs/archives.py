@@ -7,7 +7,6 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable
 from typing import IO, BinaryIO, Protocol
 
 from scoring.inputs.faults import Faults, shown
@@ -28,14 +27,13 @@ class Readable(Protocol):
 
 
 class Capped:
-    """A stream that refuses to expand too far and reports its progress.
+    """A stream that refuses to expand too far.
 
     Args:
         source: The expanded bytes.
-        file: The underlying file; its position tells how much was read.
+        file: The underlying file.
         faults: Receives the faults.
         max_expanded_bytes: Most bytes to return in all.
-        progress: Called with the share of the underlying file that was read.
     """
 
     def __init__(
@@ -45,15 +43,12 @@ class Capped:
         faults: Faults,
         *,
         max_expanded_bytes: int,
-        progress: Callable[[float], None] | None = None,
     ) -> None:
         self._source = source
-        self._file = file
         self._size = file.seek(0, io.SEEK_END) or 1
         file.seek(0)
         self._faults = faults
         self._limit = max_expanded_bytes
-        self._progress = progress
         self._given = 0
         self._peeked = b""
 
@@ -90,8 +85,6 @@ class Capped:
             raise self._faults.fatal("file.too_large", f"more than {self._limit / 1e6:,.0f} MB")
         if self._given > RATIO_FROM_BYTES and self._given > RATIO * self._size:
             raise self._faults.fatal("archive.bomb", f"more than {RATIO} times")
-        if self._progress is not None:
-            self._progress(min(1.0, self._file.tell() / self._size))
         return data
 
 

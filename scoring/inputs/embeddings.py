@@ -37,15 +37,12 @@ class Embeddings:
         cls,
         ids: Sequence[str],
         matrix: NDArray[np.floating],
-        *,
-        notes: tuple[str, ...] = (),
     ) -> Embeddings:
         """Return the canonical form of rows in any order.
 
         Args:
             ids: n distinct ids.
             matrix: n x N, any floating type; copied only if order or type differ.
-            notes: See the class.
 
         Raises:
             ValueError: If the numbers of ids and rows differ or an id occurs twice.
@@ -64,7 +61,6 @@ class Embeddings:
             ids=names,
             matrix=canonical,
             content_hash=content_hash(names, canonical),
-            notes=notes,
         )
 
     @classmethod

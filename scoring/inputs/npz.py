@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 import zipfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
 from typing import BinaryIO
@@ -43,7 +42,6 @@ def read_npz(
     builder: SubmissionMatrixBuilder,
     *,
     max_expanded_bytes: int,
-    progress: Callable[[float], None] | None = None,
 ) -> None:
     """Read an NPZ file into the builder.
 
@@ -66,9 +64,7 @@ def read_npz(
 
     def opened(name: str, limit: int) -> Capped:
         member: zipfile.ZipInfo = named[name][0]
-        return Capped(
-            open_member(archive, member, faults), file, faults, max_expanded_bytes=limit, progress=progress
-        )
+        return Capped(open_member(archive, member, faults), file, faults, max_expanded_bytes=limit)
 
     identifiers = _read_ids(opened("ids", min(max_expanded_bytes, ID_BYTES)), len(builder.ids), faults)
     _read_embeddings(opened("embeddings", max_expanded_bytes), identifiers, builder)

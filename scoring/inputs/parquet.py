@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
@@ -25,7 +25,6 @@ def read_parquet(
     builder: SubmissionMatrixBuilder,
     *,
     max_expanded_bytes: int,
-    progress: Callable[[float], None] | None = None,
 ) -> None:
     """Read a Parquet table into the builder.
 
@@ -48,7 +47,7 @@ def read_parquet(
         columns = _judge_schema(table, builder, max_expanded_bytes)
         if "columns.type" in faults.counts:
             raise Unreadable  # values of such a type cannot be checked
-        _read_groups(table, columns, builder, progress)
+        _read_groups(table, columns, builder)
 
 
 def _check_frame(file: BinaryIO, faults: Faults) -> None:
@@ -127,9 +126,7 @@ def _is_text(kind: Any) -> bool:
     return any(check(kind) for check in checks) or str(kind) in ("string_view", "binary_view")
 
 
-def _read_groups(
-    table: Any, columns: Columns, builder: SubmissionMatrixBuilder, progress: Callable[[float], None] | None
-) -> None:
+def _read_groups(table: Any, columns: Columns, builder: SubmissionMatrixBuilder) -> None:
     """Read each row group: first its ids, then some columns at a time.
 
     Many writers put a whole table into one row group, which would have to be in memory to read it in batches of rows.
@@ -139,9 +136,8 @@ def _read_groups(
         (int(target), names[position]) for position, target in enumerate(columns.targets) if target >= 0
     ]
     id_name = names[columns.id_column]
-    groups = table.metadata.num_row_groups
     first_row = 1
-    for group in range(groups):
+    for group in range(table.metadata.num_row_groups):
         rows = table.metadata.row_group(group).num_rows
         identifiers = _identifiers(
             table.read_row_group(group, columns=[id_name]).column(id_name), builder.faults
@@ -156,8 +152,6 @@ def _read_groups(
                 cells = _cells(part.column(name), identifiers, first_row, target)
                 judge_cells(builder, cells)
                 builder.assign(targets, slice(target, target + 1), cells.values)
-            if progress is not None:
-                progress((group + (start + step) / max(len(wanted), start + step)) / groups)
         first_row += rows
 
 

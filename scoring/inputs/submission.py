@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,7 +24,6 @@ def read_submission(
     embedding_dim: int,
     *,
     max_expanded_bytes: int = 4_096_000_000,
-    progress: Callable[[float], None] | None = None,
 ) -> Embeddings:
     """Read and check a submission.
 
@@ -36,7 +35,6 @@ def read_submission(
         public_ids: Ids that must be embedded, in any order.
         embedding_dim: Number N of values per id.
         max_expanded_bytes: Most bytes that are read from the file, after decompression; usually four times the download limit.
-        progress: Called with the share of the file read so far, from 0 to 1.
 
     Raises:
         ParticipantError: If the file is wrong; its message lists all faults.
@@ -51,8 +49,8 @@ def read_submission(
             builder = SubmissionMatrixBuilder(
                 public_ids, embedding_dim, faults, row_name="line" if kind.is_csv else "row"
             )
-            _read(file, kind, builder, max_expanded_bytes=max_expanded_bytes, progress=progress)
-        embeddings = builder.finish()
+            _read(file, kind, builder, max_expanded_bytes=max_expanded_bytes)
+        return builder.finish()
     except Unreadable:
         raise faults.verdict() from None
     except OSError as error:
@@ -61,9 +59,6 @@ def read_submission(
             cure="Check the disk, and try again.",
             code="submission.unreadable",
         ) from error
-    if progress is not None:
-        progress(1.0)
-    return embeddings
 
 
 def _read(
@@ -72,20 +67,19 @@ def _read(
     builder: SubmissionMatrixBuilder,
     *,
     max_expanded_bytes: int,
-    progress: Callable[[float], None] | None,
 ) -> None:
     faults = builder.faults
     if kind is FileKind.PARQUET:
         from scoring.inputs.parquet import read_parquet
 
-        read_parquet(file, builder, max_expanded_bytes=max_expanded_bytes, progress=progress)
+        read_parquet(file, builder, max_expanded_bytes=max_expanded_bytes)
     elif kind is FileKind.NPZ:
         from scoring.inputs.npz import read_npz
 
-        read_npz(file, builder, max_expanded_bytes=max_expanded_bytes, progress=progress)
+        read_npz(file, builder, max_expanded_bytes=max_expanded_bytes)
     else:
         content = open_text(file, kind, faults)
-        source = Capped(content, file, faults, max_expanded_bytes=max_expanded_bytes, progress=progress)
+        source = Capped(content, file, faults, max_expanded_bytes=max_expanded_bytes)
         sniff_text(source.peek(HEAD_BYTES), faults, nested=kind is not FileKind.TEXT)
         read_csv(source, builder)
 

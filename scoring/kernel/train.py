@@ -334,21 +334,19 @@ class FoldTrainer:
         *,
         losses: bool = False,
         best_state: bool = False,
-    ) -> FoldTrace | None:
-        """Train one or two tasks on a fold, see :func:`train_fold`. Return None if it was stopped."""
+    ) -> FoldTrace:
+        """Train one or two tasks on a fold, see :func:`train_fold`; if it was stopped, the record is incomplete."""
         epochs, tasks = self._recipe.epochs, len(targets)
         noted, kept_tasks = tasks if losses else 0, tasks if best_state else 0
         history = np.empty((epochs, tasks))
         train_losses, test_losses = np.empty((epochs, noted)), np.empty((epochs, noted))
         kept = np.zeros((kept_tasks, self._width + LANES), dtype=np.float32)
         predictions = np.zeros((kept_tasks, self.tested), dtype=np.float32)
-        finished = train_fold(
+        train_fold(
             self._flat, self._width, self._dim, targets, classification, split, self.tested, stream,
             epochs, self._recipe.batch_size, self._recipe.learning_rate, self.stop,
             history, train_losses, test_losses, kept, predictions,
         )  # fmt: skip
-        if not finished:
-            return None
         return FoldTrace(
             history=history,
             train_losses=train_losses,

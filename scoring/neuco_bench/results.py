@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,66 +19,6 @@ from scoring.neuco_bench.run import RunReport, TaskReport
 from scoring.tasks import ceiled, group_scores
 
 SUMMARY = "results_summary.json"
-
-
-class RunSummary(TypedDict):
-    """The content of ``results_summary.json``: NeuCo-Bench's six keys first, then ours; the last three only if there are task packages."""
-
-    experiment: str
-    overall_q_score: float | None
-    overall_acc_score: float | None
-    task_q_scores: Mapping[str, float | None]
-    task_acc_scores: Mapping[str, float | None]
-    config: dict[str, Any]
-    probe_type: str
-    seed: int
-    embedding_dim: int
-    warnings: list[str]
-    seconds: float
-    versions: dict[str, str]
-    machine: dict[str, str]
-    task_ceilings: NotRequired[dict[str, float | None]]
-    task_ceiled_scores: NotRequired[dict[str, float | None]]
-    groups: NotRequired[list[dict[str, object]]]
-
-
-class MetricSummary(TypedDict):
-    """A metric over the folds; each fold's value only if the configuration asks for it."""
-
-    mean: float | None
-    std: float | None
-    folds: NotRequired[list[float]]
-
-
-class OptionalResults(TypedDict, total=False):
-    """The optional keys of a task's result.
-
-    ``q_t`` has the scores of all folds, if the configuration asks for them. It comes with two hashes that show which runs may be compared
-    fold by fold: ``splits``, of the rows that each fold tests, and ``labels``, of the labels of all rows. Only classifications have the
-    other keys.
-    """
-
-    q_t: list[float | None]
-    splits: str
-    labels: str
-    classes: list[str]
-    confusion_matrix: list[list[int]]
-
-
-class TaskResult(OptionalResults):
-    """The content of ``<task>_result.json``: NeuCo-Bench's keys first, with its spelling of ``hyperparamters``, then ours."""
-
-    q_stat: float | None
-    mean_score: float | None
-    std_dev: float | None
-    hyperparamters: dict[str, Any]
-    task_type: str
-    samples: int
-    folds: int
-    failed_folds: int
-    metrics: dict[str, MetricSummary]
-    complexity: dict[str, float | None]
-    seconds: float
 
 
 def make_run_folder(output_dir: Path, *, phase: str, method: str, now: datetime) -> Path:
@@ -125,17 +65,17 @@ def write_results(folder: Path, report: RunReport, settings: StandaloneSettings,
         target.mkdir(exist_ok=True)
         write_json(
             target / f"{task.data.name}_result.json",
-            task_document(task, settings, fold_results=settings.output_fold_results),
+            task_document(task, settings),
         )
     write_json(folder / SUMMARY, summary_document(report, settings, experiment=experiment))
 
 
-def summary_document(report: RunReport, settings: StandaloneSettings, *, experiment: str) -> RunSummary:
-    """Return a run's summary; numbers may be NaN."""
+def summary_document(report: RunReport, settings: StandaloneSettings, *, experiment: str) -> dict[str, Any]:
+    """Return a run's summary: NeuCo-Bench's six keys first, then ours, the last three only with task packages; numbers may be NaN."""
     from scoring.provenance import machine, versions
 
     scores = {task.data.name: task.quality.mean for task in report.tasks}
-    summary: RunSummary = {
+    summary: dict[str, Any] = {
         "experiment": experiment,
         "overall_q_score": report.overall_q,
         "overall_acc_score": report.overall_score,
@@ -162,16 +102,20 @@ def summary_document(report: RunReport, settings: StandaloneSettings, *, experim
     return summary
 
 
-def task_document(task: TaskReport, settings: StandaloneSettings, *, fold_results: bool) -> TaskResult:
-    """Return a task's result; numbers may be NaN."""
-    scores: OptionalResults = {}
-    if fold_results:
+def task_document(task: TaskReport, settings: StandaloneSettings) -> dict[str, Any]:
+    """Return a task's result: NeuCo-Bench's keys first, with its spelling of ``hyperparamters``, then ours; numbers may be NaN.
+
+    ``q_t`` has the scores of all folds, if the configuration asks for them. It comes with two hashes that show which runs may be compared
+    fold by fold: ``splits``, of the rows that each fold tests, and ``labels``, of the labels of all rows.
+    """
+    scores: dict[str, Any] = {}
+    if settings.output_fold_results:
         scores = {
             "q_t": [fold.score for fold in task.training.folds],
             "splits": _digest(len(task.data.rows), *(fold.test for fold in task.training.folds)),
             "labels": _digest(len(task.data.rows), np.asarray(task.data.targets)),
         }
-    document: TaskResult = {
+    document: dict[str, Any] = {
         "q_stat": task.quality.q,
         "mean_score": task.quality.mean,
         "std_dev": task.quality.std,
@@ -181,7 +125,9 @@ def task_document(task: TaskReport, settings: StandaloneSettings, *, fold_result
         "samples": len(task.data.rows),
         "folds": settings.k_folds,
         "failed_folds": task.quality.failed_folds,
-        "metrics": {name: _summed_up(values, fold_results) for name, values in task.metrics.items()},
+        "metrics": {
+            name: _summed_up(values, settings.output_fold_results) for name, values in task.metrics.items()
+        },
         "complexity": task.complexity.to_json(),
         "seconds": task.seconds,
     }
@@ -218,9 +164,9 @@ def _digest(rows: int, *arrays: NDArray[Any]) -> str:
     return digest.hexdigest()
 
 
-def _summed_up(values: tuple[float, ...], fold_results: bool) -> MetricSummary:
+def _summed_up(values: tuple[float, ...], fold_results: bool) -> dict[str, Any]:
     known = np.array([value for value in values if math.isfinite(value)])
-    summary: MetricSummary = {
+    summary: dict[str, Any] = {
         "mean": float(known.mean()) if len(known) else None,
         "std": float(known.std()) if len(known) else None,
     }

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoring.complexity import Complexity, complexity
-from scoring.engines import never
 from scoring.errors import OrganizerError
 from scoring.evaluate import training_labels
 from scoring.kernel import NEUTRAL, Moments, gather, reference_moments
@@ -144,7 +143,6 @@ def score_run(
     seed: int = SEED,
     threads: int | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
-    cancelled: Callable[[], bool] = never,
 ) -> RunReport:
     """Score all tasks that the configuration asks for, in order of their names.
 
@@ -153,7 +151,6 @@ def score_run(
 
     Raises:
         OrganizerError: If the probe or its parameters are wrong.
-        Cancelled: If ``cancelled`` said so.
     """
     matrix = material.embeddings.matrix
     scale = reference_moments(matrix) if settings.standardize_embeddings else NEUTRAL
@@ -176,7 +173,6 @@ def score_run(
             folds=settings.k_folds,
             details=settings.enable_plots,
             progress=lambda finished: progress(finished, len(chosen) * settings.k_folds),
-            cancelled=cancelled,
         )
         seconds = time.perf_counter() - begun
         report = _report(data, training, seconds, complexity(matrix, probe, data, seconds, settings.k_folds))

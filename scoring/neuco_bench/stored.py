@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from scoring.neuco_bench.configuration import StandaloneSettings
 from scoring.neuco_bench.results import write_json
 from scoring.neuco_bench.run import RunReport
-from scoring.probes.linear import TrainingParameters
-from scoring.probes.probe import ProbeInput, ProbeSettings
+from scoring.probes.probe import ProbeInput, ProbeSettings, TrainingParameters
 from scoring.probes.ridge import RidgeProbe, decompose, signed_targets
 
 STORABLE = ("linear", "mlp", "ridge")

@@ -13,45 +13,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.engines import ignore, never, train_in_order
+from scoring.engines import ignore, train_in_order
 from scoring.metrics import best_score
+from scoring.probes.multi_output import train_multi_output
 from scoring.probes.probe import (
+    PARAMETERS,
     TEST_SIZE,
     FoldResult,
     ProbeInput,
     ProbeSettings,
     TaskKind,
     Training,
+    TrainingParameters,
     checked_parameters,
-    number,
     shuffle_splits,
 )
 from scoring.protocol import Recipe
-
-PARAMETERS = ("batch_size", "epochs", "learning_rate", "device")
-EPOCHS = 10  # NeuCo-Bench's default; challenges and the paper use 20
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingParameters:
-    """Hyper-parameters of training by gradient steps."""
-
-    epochs: int
-    batch_size: int
-    learning_rate: float
-
-    @classmethod
-    def from_params(cls, params: dict[str, object]) -> TrainingParameters:
-        """Read the parameters from the configuration's ``probe_params``, with NeuCo-Bench's defaults.
-
-        Raises:
-            OrganizerError: If one is not a positive number.
-        """
-        return cls(
-            epochs=int(number(params, "epochs", EPOCHS, whole=True)),
-            batch_size=int(number(params, "batch_size", 64, whole=True)),
-            learning_rate=number(params, "learning_rate", 0.001),
-        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -87,12 +64,9 @@ class LinearProbe:
         folds: int,
         details: bool = False,
         progress: Callable[[int], None] = ignore,
-        cancelled: Callable[[], bool] = never,
     ) -> Training:
         """See :meth:`scoring.probes.probe.Probe.train`."""
         if data.has_columns:
-            from scoring.probes.multi_output import train_multi_output
-
             results = train_multi_output(
                 data,
                 self._parameters,
@@ -100,10 +74,9 @@ class LinearProbe:
                 settings=self._settings,
                 details=details,
                 progress=progress,
-                cancelled=cancelled,
             )
         else:
-            results = self._train(data, folds, details, progress, cancelled)
+            results = self._train(data, folds, details, progress)
         return Training(folds=results, hyperparameters=vars(self._parameters))
 
     def parameters(self, dim: int, outputs: int) -> int:
@@ -120,7 +93,6 @@ class LinearProbe:
         folds: int,
         details: bool,
         progress: Callable[[int], None],
-        cancelled: Callable[[], bool],
     ) -> list[FoldResult]:
         from scoring.kernel.train import FoldTrainer
 
@@ -128,10 +100,8 @@ class LinearProbe:
         targets = np.ascontiguousarray(data.targets, dtype=np.float32).reshape(1, -1)
         kinds = np.array([data.kind is TaskKind.BINARY])
 
-        def train(job: _Job) -> FoldResult | None:
+        def train(job: _Job) -> FoldResult:
             trace = trainer.train(targets, kinds, job.split, job.stream, losses=details, best_state=True)
-            if trace is None:
-                return None
             trained = job.split[trainer.tested :] if details else job.split[:0]
             return FoldResult(
                 score=best_score(trace.history),
@@ -152,7 +122,6 @@ class LinearProbe:
             threads=self._settings.workers,
             stop=trainer.stop,
             finished=lambda _: progress(1),
-            cancelled=cancelled,
         )
 
     def _jobs(self, rows: NDArray[np.float32], folds: int) -> Iterator[_Job]:

@@ -9,10 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
-from scoring.engines import ignore, never
+from scoring.engines import ignore
 from scoring.errors import OrganizerError
-from scoring.probes.linear import PARAMETERS, TrainingParameters
-from scoring.probes.probe import ProbeInput, ProbeSettings, Training, checked_parameters
+from scoring.probes.probe import (
+    PARAMETERS,
+    ProbeInput,
+    ProbeSettings,
+    Training,
+    TrainingParameters,
+    checked_parameters,
+)
 
 WIDTHS = {1: (170,), 2: (400, 162)}
 
@@ -48,7 +54,6 @@ class MlpProbe:
         folds: int,
         details: bool = False,
         progress: Callable[[int], None] = ignore,
-        cancelled: Callable[[], bool] = never,
     ) -> Training:
         """See :meth:`scoring.probes.probe.Probe.train`."""
         from scoring.probes.torch_loop import train_folds
@@ -61,7 +66,6 @@ class MlpProbe:
             settings=self._settings,
             details=details,
             progress=progress,
-            cancelled=cancelled,
             device=_usable(self._device),
         )
         return Training(

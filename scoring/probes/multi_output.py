@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scoring.engines import train_in_order
 from scoring.probes.fold_record import FoldRecord
-from scoring.probes.probe import FoldResult, ProbeInput, ProbeSettings, TaskKind, shuffle_splits
-
-if TYPE_CHECKING:
-    from scoring.probes.linear import TrainingParameters
+from scoring.probes.probe import (
+    FoldResult,
+    ProbeInput,
+    ProbeSettings,
+    TaskKind,
+    TrainingParameters,
+    shuffle_splits,
+)
 
 Matrix = NDArray[np.float32]
 
@@ -37,7 +41,6 @@ def train_multi_output(
     settings: ProbeSettings,
     details: bool,
     progress: Callable[[int], None],
-    cancelled: Callable[[], bool],
 ) -> list[FoldResult]:
     """Train a linear probe with one output per class or label on every fold; see :meth:`scoring.probes.probe.Probe.train`."""
     stop = np.zeros(1, dtype=np.uint8)
@@ -46,7 +49,7 @@ def train_multi_output(
         wanted = np.asarray(wanted[:, np.newaxis] == np.arange(data.outputs))
     truth = wanted.astype(np.float32)
 
-    def train(job: tuple[int, NDArray[np.int32]]) -> FoldResult | None:
+    def train(job: tuple[int, NDArray[np.int32]]) -> FoldResult:
         fold, split = job
         generator = np.random.RandomState(fold_seed(settings.seed, data.name, fold))
         return _fold(data, truth, parameters, split, generator, stop=stop, details=details)
@@ -57,7 +60,6 @@ def train_multi_output(
         threads=settings.workers,
         stop=stop,
         finished=lambda _: progress(1),
-        cancelled=cancelled,
     )
 
 
@@ -98,16 +100,16 @@ def _fold(
     *,
     stop: NDArray[np.uint8],
     details: bool,
-) -> FoldResult | None:
+) -> FoldResult:
     record = FoldRecord(data, split)
     layer = _Layer(data.rows.shape[1], data.outputs, generator)
     kept = layer.weights
     for _ in range(parameters.epochs):
+        if stop[0]:
+            break
         order = generator.permutation(record.train)
         losses = []
         for begin in range(0, len(order), parameters.batch_size):
-            if stop[0]:
-                return None
             batch = order[begin : begin + parameters.batch_size]
             loss, slopes = loss_and_slopes(data.kind, layer.outputs(data.rows[batch]), truth[batch])
             layer.step(data.rows[batch], slopes, parameters.learning_rate)

@@ -11,11 +11,13 @@ from typing import Protocol as Interface
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.engines import available_cores, ignore, never
+from scoring.engines import available_cores, ignore
 from scoring.errors import OrganizerError
 from scoring.randomness import held_out
 
 TEST_SIZE = 0.1  # NeuCo-Bench's value, for every probe
+PARAMETERS = ("batch_size", "epochs", "learning_rate", "device")
+EPOCHS = 10  # NeuCo-Bench's default; challenges and the paper use 20
 
 
 class TaskKind(StrEnum):
@@ -116,7 +118,6 @@ class Probe(Interface):
         folds: int,
         details: bool = False,
         progress: Callable[[int], None] = ignore,
-        cancelled: Callable[[], bool] = never,
     ) -> Training:
         """Train and score on K random splits.
 
@@ -125,11 +126,9 @@ class Probe(Interface):
             folds: Number K of folds.
             details: Whether losses and predictions on the training part are wanted, for plots.
             progress: Called with the number of folds finished since the last call.
-            cancelled: Asked about once a second whether to stop.
 
         Raises:
             OrganizerError: If the probe does not support this kind of task.
-            Cancelled: If ``cancelled`` said so.
         """
         ...
 
@@ -217,3 +216,25 @@ def number(
             code="probe.bad_parameter",
         )
     return result
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingParameters:
+    """Hyper-parameters of training by gradient steps."""
+
+    epochs: int
+    batch_size: int
+    learning_rate: float
+
+    @classmethod
+    def from_params(cls, params: dict[str, object]) -> TrainingParameters:
+        """Read the parameters from the configuration's ``probe_params``, with NeuCo-Bench's defaults.
+
+        Raises:
+            OrganizerError: If one is not a positive number.
+        """
+        return cls(
+            epochs=int(number(params, "epochs", EPOCHS, whole=True)),
+            batch_size=int(number(params, "batch_size", 64, whole=True)),
+            learning_rate=number(params, "learning_rate", 0.001),
+        )

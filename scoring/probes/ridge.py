@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.engines import ignore, never, train_in_order
+from scoring.engines import ignore, train_in_order
 from scoring.errors import OrganizerError
 from scoring.probes.measures import score
 from scoring.probes.probe import (
@@ -85,11 +85,10 @@ class RidgeProbe:
         folds: int,
         details: bool = False,
         progress: Callable[[int], None] = ignore,
-        cancelled: Callable[[], bool] = never,
     ) -> Training:
         """See :meth:`scoring.probes.probe.Probe.train`; losses are mean squared errors, one for each penalty in increasing order."""
         with single_threaded_blas():
-            return self._train(data, folds, details, progress, cancelled)
+            return self._train(data, folds, details, progress)
 
     def _train(
         self,
@@ -97,16 +96,12 @@ class RidgeProbe:
         folds: int,
         details: bool,
         progress: Callable[[int], None],
-        cancelled: Callable[[], bool],
     ) -> Training:
         parts = decompose(data.rows)
         targets = signed_targets(data)
         projected = parts.basis.T @ targets
-        stop = np.zeros(1, dtype=np.uint8)
 
-        def train(split: NDArray[np.int32]) -> FoldResult | None:
-            if stop[0]:
-                return None
+        def train(split: NDArray[np.int32]) -> FoldResult:
             return _fold(
                 data,
                 parts,
@@ -121,9 +116,7 @@ class RidgeProbe:
             train,
             shuffle_splits(len(data.rows), folds, self._settings.seed),
             threads=self._settings.workers,
-            stop=stop,
             finished=lambda _: progress(1),
-            cancelled=cancelled,
         )
         return Training(folds=results, hyperparameters={"alphas": list(self._alphas)}, axis="Penalty")
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.engines import ignore, never, train_in_order
+from scoring.engines import ignore, train_in_order
 from scoring.errors import OrganizerError
 from scoring.probes.fold_record import FoldRecord
 from scoring.probes.probe import (
@@ -86,14 +86,13 @@ class SvmProbe:
         folds: int,
         details: bool = False,
         progress: Callable[[int], None] = ignore,
-        cancelled: Callable[[], bool] = never,
     ) -> Training:
         """See :meth:`scoring.probes.probe.Probe.train`; losses are mean squared errors or shares of wrong classes, one for each setting."""
         tried = self._draw(data.kind)
         rows = data.rows.astype(np.float64)
         stop = np.zeros(1, dtype=np.uint8)
 
-        def train(split: NDArray[np.int32]) -> FoldResult | None:
+        def train(split: NDArray[np.int32]) -> FoldResult:
             return _fold(data, rows, split, tried, stop, details=details)
 
         results = train_in_order(
@@ -102,7 +101,6 @@ class SvmProbe:
             threads=self._settings.workers,
             stop=stop,
             finished=lambda _: progress(1),
-            cancelled=cancelled,
         )
         return Training(
             folds=results,
@@ -142,13 +140,13 @@ def _fold(
     stop: NDArray[np.uint8],
     *,
     details: bool,
-) -> FoldResult | None:
+) -> FoldResult:
     record = FoldRecord(data, split)
     train, test = record.train, record.test
     kept = None
     for setting in tried:
         if stop[0]:
-            return None
+            break
         predict = _fitted(data, rows[train], data.targets[train], setting)
         outputs, fitted = predict(rows[test]), predict(rows[train]) if details else None
         losses = None

@@ -13,15 +13,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.errors import Cancelled
 from scoring.probes.fold_record import FoldRecord
 from scoring.probes.multi_output import fold_seed
-from scoring.probes.probe import FoldResult, ProbeInput, ProbeSettings, TaskKind, shuffle_splits
+from scoring.probes.probe import (
+    FoldResult,
+    ProbeInput,
+    ProbeSettings,
+    TaskKind,
+    TrainingParameters,
+    shuffle_splits,
+)
 
 if TYPE_CHECKING:
     import torch
-
-    from scoring.probes.linear import TrainingParameters
 
 
 def train_folds(
@@ -33,7 +37,6 @@ def train_folds(
     settings: ProbeSettings,
     details: bool,
     progress: Callable[[int], None],
-    cancelled: Callable[[], bool],
     device: str = "cpu",
 ) -> list[FoldResult]:
     """Train a network with these hidden layers on every fold; see :meth:`scoring.probes.probe.Probe.train`."""
@@ -54,7 +57,6 @@ def train_folds(
                     hidden=hidden,
                     generator=generator,
                     details=details,
-                    cancelled=cancelled,
                 )
             )
             progress(1)
@@ -135,7 +137,6 @@ def _train(
     hidden: Sequence[int],
     generator: torch.Generator,
     details: bool,
-    cancelled: Callable[[], bool],
 ) -> FoldResult:
     import torch
 
@@ -157,8 +158,6 @@ def _train(
         )
         if is_best and details:
             kept = {name: value.clone() for name, value in net.state_dict().items()}
-        if cancelled():
-            raise Cancelled()
     if kept is None:
         return record.result(None)
     net.load_state_dict(kept)

@@ -1,10 +1,17 @@
 """Hidden tasks: label files, citable task packages, and the groups of tasks."""
 
 from scoring.tasks.hierarchy import TaskPlace, ceiled, group_scores
-from scoring.tasks.packages import BASELINE_KEYS, KEYS, TaskPackage, find_packages, is_package, read_package
+from scoring.tasks.packages import (
+    BASELINE_KEYS,
+    KEYS,
+    NAME,
+    TaskPackage,
+    find_packages,
+    is_package,
+    read_package,
+)
 from scoring.tasks.tasks import (
     MINIMUM_ROWS,
-    NAME,
     Task,
     TaskType,
     label_rows,

@@ -13,20 +13,19 @@ be looked up in the package, a number may be a text, and each key has its own er
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from scoring.errors import OrganizerError
 from scoring.inputs.documents import read_yaml
-from scoring.tasks.tasks import NAME, Task, TaskType, label_rows, make_task
 
 DESCRIPTION = "task.yaml"
 ESTIMATE = "estimate"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\Z")  # of a task
 GROUP = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.-]*(/[A-Za-z0-9][A-Za-z0-9 _.-]*)*\Z")
 
 
@@ -108,10 +107,10 @@ def read_package(folder: Path) -> TaskPackage:
     kind = _text(document, "type", folder)
     identifier = _text(document, "identifier", folder)
     if not NAME.match(identifier):
-        raise _wrong(folder, "identifier", identifier, "letters, digits, '_', '-' and '.'")
+        raise wrong_value(folder, "identifier", identifier, "letters, digits, '_', '-' and '.'")
     parent = _text(document, "parent", folder, "")
     if parent and not GROUP.match(parent):
-        raise _wrong(folder, "parent", parent, "the name of a group, such as land/forest")
+        raise wrong_value(folder, "parent", parent, "the name of a group, such as land/forest")
     return TaskPackage(
         identifier=identifier,
         version=_whole(document, "version", folder),
@@ -127,32 +126,6 @@ def read_package(folder: Path) -> TaskPackage:
         fingerprint=_text(document, "fingerprint", folder, ""),
         baseline=_baseline(document.get("baseline"), folder),
     )
-
-
-def load_package(folder: Path, public_ids: frozenset[str]) -> Task:
-    """Load a package as a task of a challenge.
-
-    Raises:
-        OrganizerError: If the package or its labels cannot be used.
-    """
-    package = read_package(folder)
-    if package.type not in {member.value for member in TaskType}:
-        raise _wrong(folder, "type", package.type, "regr or cls; challenges score no other types")
-    task = make_task(
-        package.identifier,
-        TaskType(package.type),
-        label_rows(package.labels),
-        public_ids,
-        source=str(package.labels),
-    )
-    return replace(task, version=versioned(task.version, package.version))
-
-
-def versioned(labels_version: str, version: int) -> str:
-    """Return the key of a package's version, made from the hash of its labels and the version number."""
-    if version == 1:
-        return labels_version
-    return hashlib.sha256(f"neuco-worker package 1\0{version}\0{labels_version}".encode()).hexdigest()
 
 
 def find_packages(folder: Path) -> tuple[TaskPackage, ...]:
@@ -203,14 +176,14 @@ def _text(document: Mapping[str, Any], key: str, folder: Path, default: str | No
     if (value is None or value == "") and default is not None:
         return default
     if not isinstance(value, str) or not value.strip():
-        raise _wrong(folder, key, value, "text")
+        raise wrong_value(folder, key, value, "text")
     return value.strip()
 
 
 def _whole(document: Mapping[str, Any], key: str, folder: Path, default: int | None = None) -> int:
     value = document.get(key, default)
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise _wrong(folder, key, value, "a whole number of at least 1")
+        raise wrong_value(folder, key, value, "a whole number of at least 1")
     return value
 
 
@@ -221,14 +194,14 @@ def _number(document: Mapping[str, Any], key: str, folder: Path, default: float)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise _wrong(folder, key, value, "a number")
+        raise wrong_value(folder, key, value, "a number")
     return number
 
 
 def _file(document: Mapping[str, Any], key: str, folder: Path, default: str) -> Path:
     name = document.get(key, default)
     if not isinstance(name, str) or not name or Path(name).is_absolute() or ".." in Path(name).parts:
-        raise _wrong(folder, key, name, "the name of a file in the package")
+        raise wrong_value(folder, key, name, "the name of a file in the package")
     path = folder / name
     if not path.is_file():
         raise OrganizerError(
@@ -253,7 +226,9 @@ def _ceiling(document: Mapping[str, Any], folder: Path) -> float | str | None:
         return ESTIMATE
     number = _number(document, "ceiling", folder, math.nan)
     if not 0 < number <= 1:
-        raise _wrong(folder, "ceiling", value, "a number greater than 0 and at most 1, or the word estimate")
+        raise wrong_value(
+            folder, "ceiling", value, "a number greater than 0 and at most 1, or the word estimate"
+        )
     return number
 
 
@@ -261,12 +236,12 @@ def _baseline(document: object, folder: Path) -> Baseline | None:
     if document is None:
         return None
     if not isinstance(document, dict):
-        raise _wrong(folder, "baseline", document, "keys with values, such as embeddings and score")
+        raise wrong_value(folder, "baseline", document, "keys with values, such as embeddings and score")
     document = {str(key): value for key, value in document.items()}
     _known(document, BASELINE_KEYS, folder)
     tolerance = _number(document, "tolerance", folder, Baseline.tolerance)
     if tolerance < 0:
-        raise _wrong(folder, "baseline.tolerance", tolerance, "0 or greater")
+        raise wrong_value(folder, "baseline.tolerance", tolerance, "0 or greater")
     return Baseline(
         embeddings=_file(document, "embeddings", folder, "baseline.csv"),
         score=None if document.get("score") is None else _number(document, "score", folder, math.nan),
@@ -278,7 +253,8 @@ def _baseline(document: object, folder: Path) -> Baseline | None:
     )
 
 
-def _wrong(folder: Path, key: str, value: object, expected: str) -> OrganizerError:
+def wrong_value(folder: Path, key: str, value: object, expected: str) -> OrganizerError:
+    """Return the error about a value of ``task.yaml``."""
     return OrganizerError(
         f"{key} in {folder / DESCRIPTION} is {str(value)[:60]!r}, but must be {expected}.",
         cure="Correct it; docs/kin.md describes task packages.",

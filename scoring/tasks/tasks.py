@@ -8,7 +8,7 @@ import io
 import math
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -19,11 +19,11 @@ from scoring.errors import OrganizerError
 from scoring.inputs.embeddings import without_suffix
 from scoring.printable import count_of
 from scoring.protocol import ids_hash
+from scoring.tasks.packages import NAME, is_package, read_package, wrong_value
 
 MINIMUM_ROWS = 20  # a tenth of the rows is the test part, and R2 needs two of them
 SHOWN = 3
 HASH_DOMAIN = b"neuco-worker task 1\0"
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\Z")
 NUMBER = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?[ \t]*\Z")
 IGNORED = re.compile(r"\.|readme", re.IGNORECASE)  # dotfiles and a README may lie next to the labels
 
@@ -107,11 +107,30 @@ def load_task(source: Path, public_ids: Collection[str]) -> Task:
     """
     known = public_ids if isinstance(public_ids, frozenset) else frozenset(public_ids)
     if source.is_dir():
-        from scoring.tasks.packages import load_package
-
-        return load_package(source, known)
+        return _load_package(source, known)
     name, kind = _name_and_type(source)
     return make_task(name, kind, label_rows(source), known, source=str(source))
+
+
+def _load_package(folder: Path, public_ids: frozenset[str]) -> Task:
+    package = read_package(folder)
+    if package.type not in {member.value for member in TaskType}:
+        raise wrong_value(folder, "type", package.type, "regr or cls; challenges score no other types")
+    task = make_task(
+        package.identifier,
+        TaskType(package.type),
+        label_rows(package.labels),
+        public_ids,
+        source=str(package.labels),
+    )
+    return replace(task, version=_versioned(task.version, package.version))
+
+
+def _versioned(labels_version: str, version: int) -> str:
+    """Return the key of a package's version, made from the hash of its labels and the version number."""
+    if version == 1:
+        return labels_version
+    return hashlib.sha256(f"neuco-worker package 1\0{version}\0{labels_version}".encode()).hexdigest()
 
 
 def make_task(
@@ -152,8 +171,6 @@ def make_task(
 
 
 def _name(path: Path) -> str:
-    from scoring.tasks.packages import is_package, read_package
-
     return read_package(path).identifier if is_package(path) else _name_and_type(path)[0]
 
 

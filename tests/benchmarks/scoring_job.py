@@ -96,7 +96,10 @@ def replay(
     times["probes"] = sum(task.seconds for task in report.tasks)
     document = {
         "summary": summary_document(report, settings, experiment=mode),
-        "tasks": [task_document(task, settings, fold_results=True) for task in report.tasks],
+        "tasks": [
+            task_document(task, settings.model_copy(update={"output_fold_results": True}))
+            for task in report.tasks
+        ],
     }
     times["other scoring"] = time.perf_counter() - begun - times["probes"]
     found: dict[str, Any] = finite(document)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from scoring.engines import Engine, make_engine
-from scoring.errors import Cancelled, OrganizerError, ParticipantError
+from scoring.errors import OrganizerError, ParticipantError
 from scoring.evaluate import score_embeddings
 from scoring.inputs.embeddings import Embeddings
 from scoring.protocol import Protocol, Recipe, ids_hash
@@ -27,7 +27,7 @@ LOCAL = make_engine("local", threads=2)
 def embeddings(scale: float = 1.0, shift: float = 0.0) -> Embeddings:
     """Make embeddings of 90 ids in 7 dimensions."""
     matrix = np.random.RandomState(1).standard_normal((len(IDS), 7)) * scale + shift
-    return Embeddings.from_rows(IDS, matrix.astype(np.float32), notes=("a note",))
+    return replace(Embeddings.from_rows(IDS, matrix.astype(np.float32)), notes=("a note",))
 
 
 def task(name: str, kind: str, chosen: slice = slice(None), seed: int = 0) -> Task:
@@ -176,14 +176,6 @@ def test_a_phase_without_tasks_is_an_organizer_error() -> None:
     """Without tasks there is no mean."""
     with pytest.raises(OrganizerError):
         score_embeddings(embeddings(), [], protocol(), KEY, engine=LOCAL)
-
-
-def test_scoring_can_be_stopped() -> None:
-    """The engine's Cancelled reaches the caller."""
-    with pytest.raises(Cancelled):
-        score_embeddings(
-            embeddings(), TASKS, protocol(epochs=10**8), KEY, engine=LOCAL, cancelled=lambda: True
-        )
 
 
 def test_unknown_engines_are_refused_with_the_known_ones() -> None:

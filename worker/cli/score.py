@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from scoring.neuco_bench.configuration import StandaloneSettings
     from scoring.neuco_bench.run import Material, RunReport
-    from scoring.neuco_bench.sizes import SizePoint
 
 SAMPLE_VALUES = 4 * 27 * 264 * 264  # of one SSL4EO-S12 data cube: seasons, channels, pixels
 
@@ -228,19 +227,17 @@ def _study(
     """Score the first dimensions of the embeddings, one size after another; return folder, document and table of the study."""
     from scoring.neuco_bench.results import finite
     from scoring.neuco_bench.run import narrowed
-    from scoring.neuco_bench.sizes import SizePoint, point_document, write_study
+    from scoring.neuco_bench.sizes import size_document, write_study
 
     study = bench.folder(f"{method}_sizes")
-    documents, points = [], []
+    runs, found = [], []
     for part in [narrowed(material, size) for size in sizes]:
         bench.console.print(f"{part.embeddings.matrix.shape[1]:,} dimensions")
         report, folder = bench.run(part, f"{method}_{part.embeddings.matrix.shape[1]}d")
-        documents.append(bench.document(report, folder))
-        points.append(SizePoint.from_report(report, folder.name))
-    write_study(study, method, points, sample_values=sample_values)
-    found = [finite(point_document(point, sample_values)) for point in points]
-    document: dict[str, object] = {"folder": str(study), "sizes": found, "runs": documents}
-    return study, document, _comparison(points, sample_values)
+        runs.append(bench.document(report, folder))
+        found.append(size_document(report, folder.name, sample_values))
+    write_study(study, method, found, sample_values=sample_values)
+    return study, {"folder": str(study), "sizes": finite(found), "runs": runs}, _comparison(found)
 
 
 def _warn(console: Console, warnings: Sequence[str]) -> None:
@@ -283,18 +280,18 @@ def _results(report: RunReport) -> Table:
     return table
 
 
-def _comparison(points: Sequence[SizePoint], sample_values: int) -> Table:
+def _comparison(documents: Sequence[dict[str, Any]]) -> Table:
     from rich.table import Table
 
     table = Table(title="Size study", title_justify="left")
     for name in ("Dimensions", "Bytes per sample", "Compression ratio", "Mean Q", "Mean score"):
         table.add_column(name, justify="right")
-    for point in points:
+    for document in documents:
         table.add_row(
-            f"{point.dim:,}",
-            f"{4 * point.dim:,}",
-            f"{sample_values / point.dim:,.0f}",
-            f"{point.overall_q:.3f}",
-            f"{point.overall_score:.4f}",
+            f"{document['embedding_dim']:,}",
+            f"{document['bytes_per_sample']:,}",
+            f"{document['compression_ratio']:,.0f}",
+            f"{document['overall_q_score']:.3f}",
+            f"{document['overall_acc_score']:.4f}",
         )
     return table

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoring.engines import LocalEngine, Unit, available_cores, local
-from scoring.errors import Cancelled, OrganizerError
+from scoring.errors import OrganizerError
 from scoring.protocol import Recipe
 from tests.scoring.engines.units import make_unit, part
 from tests.scoring.harness.usual_loop import usual_scores
@@ -159,23 +159,13 @@ def test_progress_adds_up() -> None:
     assert {thread for _, thread in reports} == {threading.current_thread()}
 
 
-def test_a_long_fold_can_be_stopped() -> None:
-    """Stopping does not wait for the end of a fold, which would take minutes here."""
+def test_an_error_stops_the_threads() -> None:
+    """An error in the caller's thread, like Ctrl-C, does not wait for the end of a fold, which would take minutes here."""
     endless = make_unit(samples=200, dim=64, folds=1, recipe=Recipe(epochs=10**7))
-    with pytest.raises(Cancelled):
-        LocalEngine(threads=2).score(endless, cancelled=lambda: True)
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("fold_")]
-
-
-def test_an_error_in_progress_stops_the_threads() -> None:
-    """An exception from the caller's functions reaches the caller, and no thread goes on."""
-
-    def fail() -> bool:
-        raise ZeroDivisionError
-
-    endless = make_unit(samples=200, dim=64, folds=1, recipe=Recipe(epochs=10**7))
-    with pytest.raises(ZeroDivisionError):
-        LocalEngine(threads=1).score(endless, cancelled=fail)
+    # There are more training seeds than folds, which is found after the fold has begun.
+    broken = Unit(**{**endless.__dict__, "training_seeds": np.array([1, 2], dtype=np.uint32)})
+    with pytest.raises(ValueError, match="longer"):
+        LocalEngine(threads=2).score(broken)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("fold_")]
 
 

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ import psutil
 import pytest
 
 from scoring.engines import LocalEngine, Unit
-from scoring.errors import Cancelled
 from scoring.protocol import Recipe
 from scoring.scorecard import Scorecard
 from tests.scoring.engines.units import make_unit
@@ -167,11 +165,14 @@ def test_folds_of_a_lost_node_are_scored_by_others(engine: Any, nodes: Nodes) ->
     assert np.array_equal(scores, LocalEngine(threads=2).score(unit))
 
 
-def test_it_can_be_stopped(engine: Any) -> None:
-    """A stop cancels the tasks, so the cores are free for the next unit."""
-    begun = threading.Event()
-    with pytest.raises(Cancelled):
-        engine.score(long_unit(), progress=lambda _: begun.set(), cancelled=begun.is_set)
+def test_an_error_cancels_the_tasks(engine: Any) -> None:
+    """The cores are free for the next unit after an error in the caller's thread, like Ctrl-C."""
+
+    def fail(probes: int) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        engine.score(long_unit(), progress=fail)
     unit = small_unit()
     assert np.array_equal(engine.score(unit), LocalEngine(threads=1).score(unit))
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoring.engines import TOLERANCE, Engine, LocalEngine, make_engine
-from scoring.errors import Cancelled, OrganizerError
+from scoring.errors import OrganizerError
 from scoring.protocol import Recipe
 from tests.scoring.engines.units import make_unit
 from tests.scoring.harness.usual_loop import usual_scores
@@ -95,12 +95,6 @@ def test_a_fold_without_finite_score_has_failed() -> None:
     unit = make_unit(samples=40, dim=4, types="r", folds=1, recipe=Recipe(epochs=2))
     unit.rows[:] *= np.float32(1e38)
     assert math.isnan(torch_engine().score(unit)[0, 0])
-
-
-def test_it_can_be_stopped() -> None:
-    """During training, it checks whether it should stop."""
-    with pytest.raises(Cancelled):
-        torch_engine().score(make_unit(samples=40, dim=4), cancelled=lambda: True)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")

@@ -336,20 +336,6 @@ def test_extra_arrays_and_nested_columns_are_ignored(tmp_path: Path) -> None:
     assert read(data, tmp_path).notes == ('1 extra array was ignored: "note"',)
 
 
-def test_progress_is_the_share_that_was_read(tmp_path: Path) -> None:
-    """Progress rises to 1 for every form."""
-    from scoring.inputs.submission import read_submission
-
-    matrix = table()
-    columns: dict[str, object] = {"id": list(IDS)} | {str(column): matrix[:, column] for column in range(DIM)}
-    for data in (good(), gzipped(good()), as_parquet(columns), as_npz(ids=np.array(IDS), embeddings=matrix)):
-        seen: list[float] = []
-        (tmp_path / "input").write_bytes(data)
-        read_submission(tmp_path / "input", IDS, DIM, max_expanded_bytes=10**6, progress=seen.append)
-        assert seen[-1] == 1.0
-        assert all(0 <= share <= 1 for share in seen)
-
-
 def test_an_archive_of_small_pieces_is_read_in_whole_blocks(tmp_path: Path) -> None:
     """The size of gzip members (bgzip writes one per 64 KB) does not change how much is read at a time."""
     from scoring.inputs.archives import Capped, open_gzip

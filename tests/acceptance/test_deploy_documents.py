@@ -52,7 +52,7 @@ def test_rules_and_page_name_the_metrics_that_there_are(tmp_path: Path) -> None:
         tx.close_attempt(tx.open_attempt(1, Attempt.FETCH, worker="w", now=now), Outcome.DONE, now=now)
         for fact in ("polled_at", "reconciled_at", "pushed_at"):
             tx.set_fact(fact, now.isoformat())
-    collector = StateCollector(store, FileStore(tmp_path), token_expires=now, clock=lambda: now)
+    collector = StateCollector(store, FileStore(tmp_path), token_expires=lambda: now, clock=lambda: now)
     metrics = generate_latest(registry(collector)).decode()
     store.close()
     given = set(re.findall(r"^(neuco_worker_\w+?)(?:\{|\s)", metrics, re.MULTILINE))

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
+from scoring.printable import count_of, name_some
 from worker.cli.options import ConfigOption, JsonOption
 
 if TYPE_CHECKING:
@@ -158,6 +159,11 @@ def _needs(
     """Return what needs attention, the most urgent first."""
     needs = [] if problem is None else [f"{problem.message} ({problem.code})"]
     needs += [f"{alert.text} ({alert.code}, since {_ago(alert.raised_at, now)})" for alert in state.alerts]
+    if state.retried:
+        named = name_some([str(pk) for pk in state.retried])
+        needs.append(
+            f"The last try failed for {count_of(len(state.retried), 'submission')} ({named}). The worker tries again."
+        )
     needs += [f"{found.sentence} {found.cure}" for found in differing]
     if state.token_expires is not None and state.token_expires - now < SOON:
         needs.append(

@@ -71,9 +71,9 @@ class Health:
         self._clock = clock
 
     def report(self) -> dict[str, object]:
-        """Return ``healthy``, the time since the last step, what keeps the state from being written, and the free disk space."""
+        """Return ``healthy``, the time since the last step, what keeps the worker from its work, and the free disk space."""
         configuration = self._worker.context.configuration
-        error = self._worker.problem or storage.fault(configuration.state_dir)
+        error = self._worker.problem or storage.fault(configuration.state_dir) or self._worker.intake.refused
         silent = self._clock() - self._watchdog.fed_at
         try:
             free = self._worker.files.free_bytes()

@@ -6,13 +6,14 @@ Nothing is counted in memory, so a restart loses nothing and `once` can write th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, write_to_textfile
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from worker.evalai import TokenRefused
 from worker.runtime.files import FileStore
 from worker.state import State, Store
 from worker.state.status import read_status
@@ -26,7 +27,7 @@ class StateCollector(Collector):
     Args:
         store: Durable state.
         files: Stored files.
-        token_expires: When the EvalAI token expires; None for tokens without an expiry date.
+        token_expires: Returns when the EvalAI token expires; None for tokens without an expiry date.
         clock: Returns the time.
     """
 
@@ -35,7 +36,7 @@ class StateCollector(Collector):
         store: Store,
         files: FileStore,
         *,
-        token_expires: datetime | None,
+        token_expires: Callable[[], datetime | None],
         clock: Callable[[], datetime],
     ) -> None:
         self._store = store
@@ -54,14 +55,14 @@ class StateCollector(Collector):
             self._store,
             now=now,
             led=True,
-            token_expires=self._token_expires,
+            token_expires=self._token_expires(),
             free_bytes=self._files.free_bytes(),
         )
         states = GaugeMetricFamily(f"{PREFIX}_submissions", "Submissions by state.", labels=["state"])
         for state in State:
             states.add_metric([state.value], status.states.get(state.value, 0))
         yield states
-        yield _gauge("waiting", "Submissions that need an answer.", status.waiting)
+        yield _gauge("waiting", "Submissions whose participants wait for an answer.", status.waiting)
         yield _gauge(
             "oldest_waiting_seconds", "Age of the oldest waiting submission.", status.oldest_waiting_s or 0.0
         )
@@ -76,11 +77,13 @@ class StateCollector(Collector):
         ):
             if moment is not None:
                 yield _gauge(name, text, (now - moment).total_seconds())
-        if status.token_expires is not None:
+        refused = any(alert.code == TokenRefused.usual_code for alert in status.alerts)
+        if refused or status.token_expires is not None:
+            left = timedelta() if refused or status.token_expires is None else status.token_expires - now
             yield _gauge(
                 "token_expiry_seconds",
-                "Until the EvalAI token ends.",
-                (status.token_expires - now).total_seconds(),
+                "Until the EvalAI token ends; 0 while EvalAI refuses it.",
+                left.total_seconds(),
             )
         yield from self._attempts()
 

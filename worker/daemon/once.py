@@ -15,7 +15,7 @@ from worker.daemon.metrics import write_textfile
 from worker.daemon.signals import Signals, Stopped
 from worker.daemon.start import collector, started, utc_now
 from worker.daemon.worker import Waiting, Worker
-from worker.evalai import WINDOW, TokenRefused
+from worker.evalai import WINDOW
 from worker.runtime import storage
 from worker.state import LeaderLock, leader_lock, refused
 
@@ -55,15 +55,23 @@ def once(path: Path, *, tell: Callable[[str], None] = lambda _: None) -> None:
 def _lead(path: Path, lock: LeaderLock, signals: Signals, tell: Callable[[str], None]) -> None:
     with started(path, signals=signals) as (configuration, worker):
         worker.intake.to_the_end = True
-        _drain(worker, lock, signals, tell)
+        failure = _drain(worker, lock, signals, tell)
         if configuration.metrics.textfile is not None:
             write_textfile(collector(worker), configuration.path(configuration.metrics.textfile))
+        if failure is not None:
+            raise failure
         if signals.stop.is_set():
             raise Stopped
 
 
-def _drain(worker: Worker, lock: LeaderLock, signals: Signals, tell: Callable[[str], None]) -> None:
-    """Step until nothing is left."""
+def _drain(
+    worker: Worker, lock: LeaderLock, signals: Signals, tell: Callable[[str], None]
+) -> NeucoError | None:
+    """Step until nothing is left; return the error if something stays undone.
+
+    Raises:
+        NeucoError: If the state fails, or EvalAI's challenge is not the configured one.
+    """
     configuration = worker.context.configuration
     patience = Patience(configuration)
     told = None
@@ -79,18 +87,17 @@ def _drain(worker: Worker, lock: LeaderLock, signals: Signals, tell: Callable[[s
             continue
         if worker.fatal is not None:
             raise worker.fatal
-        refused = worker.intake.last_error
-        if isinstance(refused, TokenRefused):
-            raise refused
+        if worker.intake.refused is not None:
+            return worker.intake.refused
         left = worker.waiting(now)
         if worker.intake.drained and not worker.busy:
             if left.nothing:
-                return
+                return None
             if left.board and not left.active:
                 worker.publishing.lift_interval()
         nearly = left.active > 0 and worker.beacon.is_near(now)  # nothing is scored before the value exists
         if not nearly and patience.ended(worker, left, time.monotonic()):
-            raise _undone(worker, now)
+            return _undone(worker, now)
         moment = None if worker.busy else worker.intake.next_answer_at(now)
         if moment not in (None, told):
             tell(
@@ -99,6 +106,7 @@ def _drain(worker: Worker, lock: LeaderLock, signals: Signals, tell: Callable[[s
             )
             told = moment
         signals.wake.wait(timeout=WAIT_S)
+    return None
 
 
 class Patience:

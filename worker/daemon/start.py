@@ -20,7 +20,6 @@ from worker.daemon import logs
 from worker.daemon.metrics import StateCollector
 from worker.daemon.signals import Signals
 from worker.daemon.worker import Worker, make_client
-from worker.evalai import token_expiry
 from worker.publishing import publisher_settings
 from worker.runtime.cgroup import delegation
 from worker.state import Deposed, Store
@@ -125,10 +124,8 @@ def _place(configuration: Configuration) -> tuple[object, ...]:
 
 def collector(worker: Worker) -> StateCollector:
     """Return the collector of this worker's metrics."""
-    configuration = worker.context.configuration
-    token = configuration.secret(configuration.evalai.token, "evalai.token").get_secret_value()
     return StateCollector(
-        worker.context.store, worker.files, token_expires=token_expiry(token), clock=utc_now
+        worker.context.store, worker.files, token_expires=worker.intake.token_expires, clock=utc_now
     )
 
 

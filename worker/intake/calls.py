@@ -92,6 +92,13 @@ class CallRunner:
         self._calls_before = 0  # count of the client when the current call began
         self.fatal: NeucoError | None = None
         self.last_error: NeucoError | None = None
+        self.refused: TokenRefused | None = (
+            None  # how EvalAI refused the token; None after a call that succeeded
+        )
+
+    def token_expires(self) -> datetime | None:
+        """Return when the token that is used now expires; None for a token without an expiry date."""
+        return self._client.expiry
 
     @property
     def failing(self) -> bool:
@@ -165,7 +172,7 @@ class CallRunner:
         for name in (call.name, ALL):
             self._retries.pop(name, None)
         self._session.call_began_at, self._session.call_ended_at = call.began_at, now
-        self.last_error = None
+        self.last_error = self.refused = None
         self._tell_of_silence(None, now)
         self._context.clear_alert("evalai.token", now=now)
 
@@ -182,6 +189,7 @@ class CallRunner:
         if isinstance(error, Throttled):
             self._budget.close(now, now + timedelta(seconds=max(1.0, error.retry_after_s)))
         elif isinstance(error, TokenRefused):
+            self.refused = error
             every = self._retries[ALL]
             every.failed(now, again_at=self._context.retry_at(now, every.tries))
             self._context.raise_alert("evalai.token", error, now=now)

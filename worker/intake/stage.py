@@ -15,7 +15,7 @@ from typing import Any
 from scoring.errors import NeucoError
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context, seconds
-from worker.evalai import Budget, Client
+from worker.evalai import Budget, Client, TokenRefused
 from worker.intake.answering import PostAnswer
 from worker.intake.calls import Call, CallRunner
 from worker.intake.hosts import Hosts
@@ -82,6 +82,15 @@ class Intake:
     def last_error(self) -> NeucoError | None:
         """How the last call failed, None after one that succeeded."""
         return self._runner.last_error
+
+    @property
+    def refused(self) -> TokenRefused | None:
+        """How EvalAI refused the token; None if it accepts it."""
+        return self._runner.refused
+
+    def token_expires(self) -> datetime | None:
+        """Return when the token that is used now expires; None for a token without an expiry date."""
+        return self._runner.token_expires()
 
     @property
     def fatal(self) -> NeucoError | None:

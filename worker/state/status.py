@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from worker.state import Alert, Leader, Store
-from worker.state.states import ACTIVE, State
+from worker.state.states import ACTIVE, OutboxKind, State
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,9 +17,10 @@ class Status:
     Attributes:
         leader: The daemon or command that leads; None if nobody does.
         states: How many submissions are in each state.
-        waiting: Submissions that need an answer.
+        waiting: Submissions whose participants wait for an answer; a new answer after a rescore is none of them.
         oldest_waiting_s: Age of the oldest of them in seconds, by its submission time.
         held: Submissions on hold for a person: pk to reason.
+        retried: Submissions that wait for the next try after a failed call, download or evaluation.
         owed: Rows of the outbox.
         alerts: What needs a person.
         last_poll: When the queue was last polled.
@@ -35,6 +36,7 @@ class Status:
     waiting: int
     oldest_waiting_s: float | None
     held: dict[int, str]
+    retried: tuple[int, ...]
     owed: int
     alerts: tuple[Alert, ...]
     last_poll: datetime | None
@@ -69,14 +71,18 @@ def read_status(
     """Read the state of the challenge; ``led`` says whether a process holds the leader's lock."""
     with store.read() as tx:
         active = tx.submissions(ACTIVE)
+        waiting = [known for known in active if known.remote_status != "finished"]
+        retried = {known.pk for known in active if known.tries > 0 and known.hold is None}
+        retried |= {owed.submission for owed in tx.owed(OutboxKind.POST) if owed.tries > 0}
         answered = tx.submissions([State.POSTED, State.PUBLISHED, State.FAILED])
-        times = [known.submitted_at or known.first_seen_at for known in active]
+        times = [known.submitted_at or known.first_seen_at for known in waiting]
         return Status(
             leader=tx.last_leader() if led else None,
             states=tx.counts(),
-            waiting=len(active),
+            waiting=len(waiting),
             oldest_waiting_s=max((now - time).total_seconds() for time in times) if times else None,
             held={known.pk: known.hold_reason or known.hold for known in active if known.hold is not None},
+            retried=tuple(sorted(retried)),
             owed=len(tx.owed()),
             alerts=tuple(tx.alerts()),
             last_poll=_instant(tx.fact("polled_at")),

@@ -10,9 +10,10 @@ import pytest
 import requests
 from prometheus_client import CollectorRegistry
 
-from tests.worker.harness.harness import LIMIT_S, StepWorker
+from tests.worker.harness.harness import LIMIT_S, Harness, StepWorker
 from worker.daemon import health
 from worker.daemon.health import Health, HealthServer
+from worker.daemon.metrics import StateCollector, registry
 from worker.daemon.start import utc_now
 from worker.daemon.watchdog import Watchdog
 
@@ -49,3 +50,37 @@ def test_an_idle_connection_is_given_up(worker: StepWorker, monkeypatch: pytest.
     with served(worker) as port, connection(port) as idle:
         assert idle.recv(1) == b""
         assert requests.get(f"http://127.0.0.1:{port}/healthz", timeout=LIMIT_S).status_code == 200
+
+
+def test_a_refused_token_is_neither_healthy_nor_valid_for_a_year(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """Whatever date the token has; with a token that EvalAI accepts, both recover without a restart."""
+    collector = StateCollector(
+        worker.store,
+        worker.daemon.files,
+        token_expires=worker.daemon.intake.token_expires,
+        clock=worker.clock.now,
+    )
+    metrics = registry(collector)
+
+    def seen() -> tuple[int, str | None, float | None]:
+        with served(worker) as port:
+            answer = requests.get(f"http://127.0.0.1:{port}/healthz", timeout=LIMIT_S)
+        code = (answer.json()["problem"] or {}).get("code")
+        return answer.status_code, code, metrics.get_sample_value("neuco_worker_token_expiry_seconds")
+
+    worker.drive()
+    status, code, left = seen()
+    assert (status, code) == (200, None)
+    assert left is not None
+    assert left > 0
+    fresh = harness.evalai.refresh_token("host")
+    worker.wait(90)
+    assert seen() == (503, "evalai.token_refused", 0)
+    (harness.folder / "token").write_text(fresh)
+    worker.drive(lambda: not worker.alerts())
+    status, code, left = seen()
+    assert (status, code) == (200, None)
+    assert left is not None
+    assert left > 0

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.worker.harness.harness import NEW, Harness, StepWorker, embeddings
+from worker.cli import guarded
 from worker.sandbox import Fault, FaultPlan, JournalEntry, ManualClock, PhaseSettings
 from worker.state import OutboxKind, State
 
@@ -222,6 +223,31 @@ def test_one_refused_answer_is_reported_once(harness: Harness) -> None:
         worker.drive()
         assert harness.status(pk) == "finished"
         assert worker.alerts() == set()
+
+
+def test_status_names_a_submission_after_its_first_failed_call(
+    harness: Harness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Long before an alert tells the organizer, because a single failure usually needs nobody."""
+
+    def spoil(where: str) -> None:
+        if where == "before call post":
+            harness.evalai.faults.force(Fault.ERROR_BEFORE)
+
+    with harness.worker(checkpoint=spoil) as worker:
+        pk = harness.submit("A", embeddings(1))
+
+        def failed() -> bool:
+            with worker.store.read() as tx:
+                return any(owed.tries > 0 for owed in tx.owed(OutboxKind.POST))
+
+        worker.drive(failed)
+        assert worker.alerts() == set()
+        capsys.readouterr()
+        assert guarded(["status", "--config", str(harness.path)]) == 0
+        told = capsys.readouterr().out
+        assert f"The last try failed for 1 submission ({pk}). The worker tries again." in told
+        assert "Nothing needs attention" not in told
 
 
 def test_a_reload_with_a_new_token_tries_at_once(harness: Harness, worker: StepWorker) -> None:

@@ -58,6 +58,18 @@ def test_the_board_follows_a_rescore_however_quickly_its_answers_are_posted(
     assert worker.alerts() == set()
 
 
+def test_nobody_waits_for_the_new_answers_of_a_rescore(harness: Harness, worker: StepWorker) -> None:
+    """Participants have an answer already, so `waiting` counts only those who have none."""
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    harness.add_task("late__regr", seed=1)
+    assert harness.rescore() == 1
+    assert json.loads(harness.command("status", "--json").stdout)["waiting"] == 0
+    new = harness.submit("B", embeddings(2))
+    worker.drive(lambda: new in worker.states())
+    assert json.loads(harness.command("status", "--json").stdout)["waiting"] == 1
+
+
 def test_an_edited_phase_keeps_its_record(harness: Harness, worker: StepWorker) -> None:
     """Neither a start nor an organizer's decision applies changed files; `status` reports them, and a rescore applies them."""
     harness.submit("A", embeddings(1))

@@ -47,7 +47,7 @@ def rescore(
 
     Example: `neuco-worker challenge rescore --reason "a label was wrong" --config challenge.yaml --yes`
     """
-    from worker.organizer.rescoring import carry_out, make_plan
+    from worker.organizer.rescoring import carry_out, estimate, make_plan
     from worker.organizer.session import open_session
 
     with open_session(config) as session:
@@ -62,11 +62,11 @@ def rescore(
                 continue
             with session.store.read() as tx:
                 revealed = setup.codename in tx.reveals()
-            cost = (
-                "this takes an unknown time"
-                if plan.seconds is None
-                else f"this takes about {plan.seconds:.0f} s"
-            )
+            cost = "this takes an unknown time"
+            if (seconds := estimate(session, plan)) is not None:
+                scoring_s, posting_s = seconds
+                cost = f"this takes about {scoring_s:.0f} s"
+                cost += f", and posting the answers about {posting_s:.0f} s" if posting_s else ""
             print(
                 f"{setup.codename}: new or changed tasks: {len(plan.added)}; dropped tasks: {len(plan.dropped)};"
                 f" scores to compute: {cells}, for {count_of(len(plan.missing), 'submission')} ({cost})."

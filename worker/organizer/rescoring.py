@@ -10,12 +10,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Any
 
 from scoring.errors import InfrastructureError, OrganizerError, ParticipantError
 from scoring.printable import count_of, name_some
 from worker.challenge.files import read_secret
 from worker.challenge.setups import PhaseSetup, put_on_record, read_record
+from worker.evalai import WINDOW
 from worker.evaluation.corrections import correct
 from worker.evaluation.matrix import missing_tasks, row_mean_q
 from worker.evaluation.stored import FillRow, IncompleteRow, RowOverLimit
@@ -25,9 +27,9 @@ from worker.fairness.register import register, submission_facts
 from worker.organizer.refetching import fetch_again
 from worker.organizer.session import OrganizerSession
 from worker.runtime.child_acts import ChildAct
-from worker.runtime.child_runner import ChildRunner
+from worker.runtime.child_runner import ChildRunner, start_seconds
 from worker.runtime.files import RESCORING
-from worker.state import COUNTED, State, SubmissionRow, Transaction
+from worker.state import COUNTED, Attempt, Outcome, State, SubmissionRow, Transaction
 
 EVERY_S = 0.5  # between two checks of a child's limits
 
@@ -44,7 +46,6 @@ class RescorePlan:
         dropped: Removed task identifiers.
         missing: Rows to complete.
         rows: Number of contents.
-        seconds: Estimate from the cells scored so far; None if there are none.
     """
 
     setup: PhaseSetup
@@ -54,7 +55,6 @@ class RescorePlan:
     dropped: tuple[str, ...]
     missing: tuple[IncompleteRow, ...]
     rows: int
-    seconds: float | None
 
 
 def make_plan(session: OrganizerSession, setup: PhaseSetup) -> RescorePlan:
@@ -64,10 +64,8 @@ def make_plan(session: OrganizerSession, setup: PhaseSetup) -> RescorePlan:
         setup = _as_recorded(tx, setup)
         rows = _rows(tx, setup)
         missing = _missing(session, tx, setup, rows)
-        per_fold = tx.seconds_per_fold(setup.codename)
     before = {} if record is None else record.tasks
     changed = record is not None and not setup.record.scores_as(record.protocol_hash, before)
-    cells = sum(len(row.tasks) for row in missing)
     return RescorePlan(
         setup=setup,
         changed=changed,
@@ -76,8 +74,49 @@ def make_plan(session: OrganizerSession, setup: PhaseSetup) -> RescorePlan:
         dropped=tuple(sorted(set(before) - set(setup.tasks))),
         missing=missing,
         rows=len(rows),
-        seconds=None if per_fold is None else per_fold * cells * setup.protocol.folds,
     )
+
+
+def estimate(session: OrganizerSession, plan: RescorePlan) -> tuple[float, float] | None:
+    """Estimate how many seconds scoring takes, and then posting the answers; None before anything was scored.
+
+    The start of a process is measured, because the worker's own attempts may have used one that was ready.
+    """
+    phase = plan.setup.codename
+    with session.store.read() as tx:
+        per_fold = tx.seconds_per_fold(phase)
+        ours = {row.pk for row in tx.submissions(phase=phase)}
+        attempts_s = [
+            (attempt.closed_at - attempt.opened_at).total_seconds()
+            for attempt in tx.attempts()
+            if attempt.submission in ours
+            and (attempt.kind, attempt.outcome) == (Attempt.EVALUATE, Outcome.DONE)
+            and attempt.closed_at is not None
+        ]
+    if per_fold is None:
+        return None
+    scoring_s = expected_s(
+        plan,
+        cell_s=per_fold * plan.setup.protocol.folds,
+        start_s=start_seconds(FillRow.module),
+        attempt_s=median(attempts_s or [0.0]),
+    )
+    answers = sum(len(row.submissions) for row in plan.missing)
+    minutes = answers // session.configuration.evalai.requests_per_minute
+    return scoring_s, minutes * WINDOW.total_seconds()
+
+
+def expected_s(plan: RescorePlan, *, cell_s: float, start_s: float, attempt_s: float) -> float:
+    """Return how many seconds the missing cells take.
+
+    Args:
+        plan: The plan.
+        cell_s: What a cell takes.
+        start_s: What the start of a process takes.
+        attempt_s: What a whole attempt of the worker takes, with all tasks, reading the file, and perhaps a start.
+    """
+    once_s = max(start_s, attempt_s - cell_s * len(plan.setup.tasks))
+    return sum(once_s + cell_s * len(row.tasks) for row in plan.missing)
 
 
 def _as_recorded(tx: Transaction, setup: PhaseSetup) -> PhaseSetup:
@@ -251,9 +290,9 @@ def perform(session: OrganizerSession, act: ChildAct[Any]) -> None:
     try:
         runner.start(act, session.clock())
         while runner.acts:
-            wake.wait(timeout=EVERY_S)
             wake.clear()
-            runner.look(session.clock())
+            if not runner.look(session.clock()):
+                wake.wait(timeout=EVERY_S)
     finally:
         runner.stop(session.clock())
 

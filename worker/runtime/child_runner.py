@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -231,6 +232,17 @@ class ChildRunner:
             act.failure_recorded(error, now)
         else:
             act.recorded(performance.result, now)
+
+
+def start_seconds(module: str) -> float:
+    """Measure how long a process takes until all its code is loaded."""
+    begun = time.monotonic()
+    with contextlib.closing(launch(module, ahead=True)) as group:
+        stdin, stdout, _ = group.streams
+        if stdin is not None and stdout is not None:
+            stdin.close()  # without an order, it ends
+            stdout.read()
+    return time.monotonic() - begun
 
 
 def _ceiling(act: ChildAct[Any], cgroup: Delegation | None) -> Ceiling | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from statistics import median
 from typing import Any
 
 import sqlalchemy as sa
@@ -81,10 +82,10 @@ class Cells(Tables):
         return rows
 
     def seconds_per_fold(self, phase: str) -> float | None:
-        """Return the average seconds that one fold of one task took, None before anything was scored."""
+        """Return the median seconds that one fold of one task took, None before anything was scored."""
         query = sa.select(cells.c.seconds, cells.c.folds).where(cells.c.phase == phase)
         costs = [row.seconds / max(1, len(row.folds)) for row in self._connection.execute(query)]
-        return sum(costs) / len(costs) if costs else None
+        return median(costs) if costs else None  # the first score may include the compilation
 
     def has_cells(self, phase: str) -> bool:
         """Return whether anything of a phase was ever scored."""

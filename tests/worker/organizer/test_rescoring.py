@@ -12,7 +12,7 @@ import pytest
 from scoring.errors import InfrastructureError, OrganizerError
 from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import NEW, Harness, StepWorker, embeddings
-from worker.organizer.rescoring import carry_out, make_plan
+from worker.organizer.rescoring import carry_out, estimate, expected_s, make_plan
 from worker.organizer.session import open_session
 from worker.sandbox import ManualClock
 from worker.state import State, leader_lock
@@ -68,6 +68,30 @@ def test_nobody_waits_for_the_new_answers_of_a_rescore(harness: Harness, worker:
     new = harness.submit("B", embeddings(2))
     worker.drive(lambda: new in worker.states())
     assert json.loads(harness.command("status", "--json").stdout)["waiting"] == 1
+
+
+def test_the_estimate_has_the_start_of_every_process_and_the_pace_of_the_answers(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """With small tasks most of the time goes into starts; with many answers, into waiting for EvalAI's rate limit."""
+    for team in "ABCDEFG":
+        harness.submit(team, embeddings(ord(team)))
+    worker.drive()
+    harness.add_task("late__regr", seed=1)
+    harness.configure({"evalai": {"requests_per_minute": 6}})
+    with open_session(harness.path) as session:
+        plan = make_plan(session, session.phase("dev"))
+        tasks = len(plan.setup.tasks)
+        assert [len(row.tasks) for row in plan.missing] == [1] * 7
+        assert expected_s(plan, cell_s=0.1, start_s=2, attempt_s=0.5) == pytest.approx(7 * (2 + 0.1))
+        assert expected_s(plan, cell_s=0.1, start_s=2, attempt_s=3 + 0.1 * tasks) == pytest.approx(
+            7 * (3 + 0.1)
+        )
+        seconds = estimate(session, plan)
+    assert seconds is not None
+    scoring_s, posting_s = seconds
+    assert scoring_s > 0
+    assert posting_s == 60
 
 
 def test_an_edited_phase_keeps_its_record(harness: Harness, worker: StepWorker) -> None:

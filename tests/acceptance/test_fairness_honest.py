@@ -302,7 +302,7 @@ def is_pushed_over(challenge: Challenge) -> None:
 
 def ends(challenge: Challenge) -> None:
     """A phase is closed and revealed, and a team submits to it afterwards."""
-    challenge.command("board", "freeze", "--phase", "dev", "--reason", "as announced")
+    challenge.command("board", "freeze", "--phase", "dev", "--now", "--reason", "as announced")
     challenge.command("challenge", "reveal", "--yes")
     challenge.submit("late", "A", embeddings(3))
     challenge.work()
@@ -314,7 +314,7 @@ def corrects_itself(challenge: Challenge) -> None:
     challenge.command("challenge", "disqualify", str(challenge.pks["G1"]), "--reason", "withdrawn")
     challenge.removed.add(challenge.pks["G1"])
     challenge.work()
-    challenge.command("board", "freeze", "--phase", "dev")
+    challenge.command("board", "freeze", "--phase", "dev", "--now")
     challenge.submit("too late", "A", embeddings(2))
     correct(challenge.harness.folder / "tasks" / "eval" / "beta__cls.csv", "1")
     challenge.command("challenge", "rescore", "--yes", "--phase", "eval")
@@ -326,7 +326,7 @@ def corrects_itself(challenge: Challenge) -> None:
 
 def ends_everywhere(challenge: Challenge) -> None:
     """The other phase is closed and revealed."""
-    challenge.command("board", "freeze", "--phase", "eval")
+    challenge.command("board", "freeze", "--phase", "eval", "--now")
     challenge.command("challenge", "reveal", "--yes", "--phase", "eval")
 
 
@@ -414,7 +414,7 @@ def test_a_phase_that_requires_another_one_waits_for_its_reveal(
             challenge.submit(team, team, embeddings(0), phase="eval")
         challenge.work()
         for phase in ("eval", "dev"):
-            challenge.command("board", "freeze", "--phase", phase)
+            challenge.command("board", "freeze", "--phase", phase, "--now")
             challenge.command("challenge", "reveal", "--yes", "--phase", phase)
             assert challenge.contradictions() == [], phase
         worths = []

@@ -350,14 +350,14 @@ def _rescore(organizer: Organizer, answered: dict[tuple[str, str], int]) -> None
 def _freeze(organizer: Organizer, answered: dict[tuple[str, str], int]) -> None:
     """A submission after a freeze is answered but does not change the board, and freezing the other phase shows its withheld values."""
     before = organizer.git("show", "main:leaderboard/dev.csv")
-    organizer.type("board", "freeze", "--phase", "dev")
+    organizer.type("board", "freeze", "--phase", "dev", "--now")
     late = organizer.submit("Cy", "dev", organizer.embeddings("dev", "Ada"))
     organizer.wait(
         lambda: organizer.seen(late)["status"] == "finished", "the late submission was not answered"
     )
     organizer.type("board", "publish")
     assert organizer.git("show", "main:leaderboard/dev.csv") == before
-    organizer.type("board", "freeze", "--phase", "eval")
+    organizer.type("board", "freeze", "--phase", "eval", "--now")
 
     def shown() -> bool:
         values = organizer.public("eval")
@@ -396,7 +396,7 @@ def _nothing_hidden_is_public(organizer: Organizer, answered: dict[tuple[str, st
 
 def _verify(organizer: Organizer) -> None:
     """After the reveal, `verify` finds the repository consistent and names the announced value for both phases."""
-    organizer.type("board", "freeze", "--phase", "eval")
+    organizer.type("board", "freeze", "--phase", "eval", "--now")
     organizer.type("challenge", "reveal", "--yes")
     report = json.loads(
         organizer.type("verify", str(organizer.board), "--json", "--no-recompute", config=False)

@@ -161,7 +161,7 @@ def test_only_closed_phases_are_revealed(harness: Harness, worker: StepWorker) -
     assert (status, revealed) == (2, set())
     assert "Still open: dev, eval." in said
     assert "--open" in said
-    assert harness.command("board", "freeze", "--phase", "dev").returncode == 0
+    assert harness.command("board", "freeze", "--phase", "dev", "--now").returncode == 0
     status, said, revealed = reveal_them("--phase", "dev", "--phase", "eval")
     assert (status, revealed) == (2, set())
     assert "Still open: eval." in said

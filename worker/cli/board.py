@@ -158,7 +158,8 @@ def freeze(
     now: Annotated[
         bool,
         typer.Option(
-            "--now", help="With `shown: at_end`: close the phase without waiting for unanswered submissions."
+            "--now",
+            help="Close the board although EvalAI still takes submissions, and do not wait for answers.",
         ),
     ] = False,
     reason: Annotated[
@@ -166,6 +167,8 @@ def freeze(
     ] = "",
 ) -> None:
     """Close a phase: its board keeps what has been answered so far. Later submissions, and later changes at EvalAI, no longer count.
+
+    First end the phase at EvalAI. Submissions that are scored after the close are answered without a value.
 
     With `shown: at_end`, the command first waits until all submissions so far are answered. Then the values and ranks are shown.
 
@@ -176,6 +179,7 @@ def freeze(
 
     with open_session(config) as session:
         if not undo and not now:
+            board_by_hand.check_ended(session, phase)
             board_by_hand.wait_for_answers(session, phase, tell=print)
         if undo:
             board_by_hand.thaw(session, phase, reason)

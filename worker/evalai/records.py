@@ -209,6 +209,7 @@ class Phase:
     codename: Text
     challenge_pk: Annotated[Integer, Field(alias="challenge")]
     end_date: OptionalMoment = None
+    is_active: Flag = False
     is_public: Flag = False
     is_submission_public: Flag = False
     leaderboard_public: Flag = False

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from scoring.errors import MESSAGE_LIMIT, ParticipantError
-from worker.fairness.ladder import ShownValue
+from worker.fairness.ladder import AFTER_THE_CLOSE, ShownValue
 from worker.state import LONGEST_WAIT, OutboxKind, Transaction
 
 
@@ -28,7 +28,7 @@ class Answer:
         stdout: JSON document of a finished answer, otherwise empty.
         stderr: Faults of a failed answer, otherwise empty.
         value: Mean Q that a finished answer shows; None while values are withheld.
-        counts: Whether a finished answer beat its team's best value so far, if the Ladder selects.
+        counts: Whether a finished answer beat its team's best value so far, if the Ladder selects; False after the phase was closed.
     """
 
     status: str
@@ -83,6 +83,9 @@ def finished(
 
 def _score(score: ShownValue, step: float | None) -> dict[str, object]:
     """Return the part of the answer about the score; without the Ladder, and with values shown at once, that is mean Q alone."""
+    if score == AFTER_THE_CLOSE:
+        explanation = "This phase was closed before your file was scored. The submission does not count, and no value is shown."
+        return {"counts": False, "explanation": explanation}
     if score.value is None:
         return {
             "explanation": "Your file was scored. You will see the value when the organizers close this phase."

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from scoring.quality import shown
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import read_record
 from worker.fairness import events
-from worker.fairness.ladder import Rung, ShownValue, climbs, ladders
+from worker.fairness.ladder import AFTER_THE_CLOSE, Rung, ShownValue, climbs, ladders
 from worker.fairness.register import stands_on, subject_of, submission_facts
 from worker.state import SubmissionRow, Transaction
 
@@ -31,6 +31,7 @@ def shown_values(tx: Transaction, record: PhaseRecord, q_means: Mapping[int, flo
         pk: ShownValue(value=shown(q_mean, rules.decimals, rules.ladder_step))
         for pk, q_mean in q_means.items()
     }
+    found |= dict.fromkeys(_after_the_close(tx, record.codename, q_means), AFTER_THE_CLOSE)
     if rules.ladder_step is None:
         return found
     placed = list(_placed(tx, record, q_means))
@@ -40,7 +41,16 @@ def shown_values(tx: Transaction, record: PhaseRecord, q_means: Mapping[int, flo
         if not one.answered:  # no other answer may depend on it, because it may never be answered
             own = [rung for rung in answered if rung.team == one.rung.team]
             climbed[one.rung.submission] = ladders([*own, one.rung], rules)[one.rung.submission]
-    return {pk: climbed.get(pk, plain) for pk, plain in found.items()}
+    return {pk: plain if plain == AFTER_THE_CLOSE else climbed.get(pk, plain) for pk, plain in found.items()}
+
+
+def _after_the_close(tx: Transaction, phase: str, submissions: Iterable[int]) -> list[int]:
+    """Return the submissions whose first score came after the phase was closed, if it is closed now."""
+    row = tx.phase_record(phase)
+    if row is None or row.frozen_at is None:
+        return []
+    scored = {pk: tx.first_event_at(events.SCORE, f"submission {pk}") for pk in submissions}
+    return [pk for pk, at in scored.items() if at is None or at > row.frozen_at]
 
 
 def counting(tx: Transaction, record: PhaseRecord) -> frozenset[int] | None:

@@ -43,7 +43,7 @@ class ShownValue:
     """The score that a submission is shown.
 
     Attributes:
-        value: Mean Q that is shown; None while values are withheld.
+        value: Mean Q that is shown; None while values are withheld, and for :data:`AFTER_THE_CLOSE`.
         counts: Whether it beat the team's earlier value; None without a ladder.
         standing: For a submission that does not count, the submission that counts instead.
     """
@@ -51,6 +51,10 @@ class ShownValue:
     value: float | None
     counts: bool | None = None
     standing: int | None = None
+
+
+AFTER_THE_CLOSE = ShownValue(value=None, counts=False)
+"""What a submission is shown that was scored for the first time after its phase was closed: no value, and that it does not count."""
 
 
 def climbs(facts: Mapping[str, Any]) -> bool:

@@ -94,14 +94,7 @@ def take_facts(
         remote_status=facts.status,
         read_at=asked_at,
     )
-    fresh = tx.get(facts.pk)
-    if fresh is None:
-        return
-    if facts.team_pk == fresh.team_key and tx.name_team(facts.team_pk, facts.team_name):
-        tx.request_publish()
-    if fresh.created_by is None and facts.created_by is not None:
-        _record_author(tx, fresh, facts.created_by)
-    fresh = tx.get(facts.pk) or fresh
+    fresh = _record_sender(tx, tx.get(facts.pk) or row, facts)
     if fresh.posted is not None:
         _compare_sender(tx, fresh, facts, now=now)
     if fresh.state in ANSWERED:
@@ -124,10 +117,19 @@ def record_first_sight(tx: Transaction, facts: Submission, phases: Mapping[int, 
     link_rerun(tx, facts)
 
 
-def _record_author(tx: Transaction, row: SubmissionRow, author: int) -> None:
-    """Record the author that EvalAI showed first, and what other submissions have already told of this author."""
-    member = None if row.team_key is None else tx.is_member(author, row.team_key)
-    tx.note(row.pk, created_by=author, by_host=tx.is_host(author), by_member=member)
+def _record_sender(tx: Transaction, row: SubmissionRow, facts: Submission) -> SubmissionRow:
+    """Record the author that EvalAI showed first, and the name that the submission's team has now; return the submission's row."""
+    if (
+        facts.team_pk == row.team_key
+        and tx.name_team(facts.team_pk, facts.team_name)
+        and row.team is not None
+    ):
+        tx.request_publish()  # the team was renamed, with all its rows
+    if row.created_by is None and facts.created_by is not None:
+        known = None if row.team_key is None else tx.is_member(facts.created_by, row.team_key)
+        host = tx.is_host(facts.created_by)
+        tx.note(row.pk, created_by=facts.created_by, by_host=host, by_member=known)
+    return tx.get(row.pk) or row
 
 
 def _compare_sender(tx: Transaction, row: SubmissionRow, facts: Submission, *, now: datetime) -> None:

@@ -11,6 +11,7 @@ from leaderboard.rendering import render
 from scoring.errors import InfrastructureError, OrganizerError
 from scoring.printable import count_of
 from worker.challenge.setups import put_on_record
+from worker.daemon import make_client
 from worker.evaluation.shown_values import show_values, withholds
 from worker.fairness import receipts
 from worker.fairness.register import register
@@ -81,6 +82,28 @@ def preview(session: OrganizerSession) -> Mapping[str, bytes]:
     """Return the files that a push would publish now, by path; no board is made and nothing is pushed."""
     pending = _make_boards(session, session.configuration.phases, correct=False)
     return {**render(pending.site, readme=None), **pending.preconditions.attestations}
+
+
+def check_ended(session: OrganizerSession, phase: str) -> None:
+    """Check at EvalAI that a phase takes no more submissions.
+
+    Raises:
+        OrganizerError: If it does, because what is sent after the close does not count.
+        NeucoError: As every call to EvalAI.
+    """
+    session.check_phase(phase)
+    with closing(make_client(session.configuration)) as client:
+        open_phases = {
+            listed.codename
+            for listed in client.phases()
+            if listed.is_active and not listed.is_submission_paused
+        }
+    if phase in open_phases:
+        raise OrganizerError(
+            f"EvalAI still takes submissions to phase {phase}. After the close they would not count.",
+            cure="Set the phase's end date at EvalAI to a time in the past, and then close the board. Or add --now to close it anyway.",
+            code="freeze.open_at_evalai",
+        )
 
 
 def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Callable[[str], object]) -> None:

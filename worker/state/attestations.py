@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -116,6 +117,12 @@ class Attestations(Tables):
         )
         rows = self._connection.execute(query.group_by(events.c.subject))
         return {row[0]: row[1] for row in rows}
+
+    def first_event_at(self, kind: str, subject: str) -> datetime | None:
+        """Return the time of the first event of a kind about a subject."""
+        query = sa.select(events.c.fields).where(events.c.kind == kind, events.c.subject == subject)
+        fields = self._connection.execute(query.order_by(events.c.id).limit(1)).scalar()
+        return None if fields is None else datetime.fromisoformat(fields["at"])
 
     def latest_event(self, kind: str, subject: str) -> Event | None:
         """Return the newest event of a kind about a subject."""

@@ -12,7 +12,7 @@ from scoring.errors import InfrastructureError, OrganizerError
 from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
 from worker.fairness.verify import Worth, receipt_verdicts, verdicts
 from worker.fairness.verify.public import opened
-from worker.organizer.board_by_hand import wait_for_answers
+from worker.organizer.board_by_hand import check_ended, wait_for_answers
 from worker.organizer.session import open_session
 from worker.sandbox import ManualClock
 
@@ -56,17 +56,47 @@ def test_values_are_withheld_until_the_phase_is_closed(harness: Harness, worker:
     assert accuracies == {"q_mean": rows[one]}
     late = harness.submit("D", embeddings(3))
     worker.drive()
-    assert "q_mean" in harness.stdout(late)
+    assert_closed(harness, late)
     assert set(rows) == {row["submission"] for row in harness.boards()}
     worker.stop()
     done = harness.command("challenge", "reveal", "--yes")
     assert done.returncode == 0, done.stderr
+    worker.start()
+    last = harness.submit("E", embeddings(4))
+    worker.drive()
+    assert_closed(harness, last)
+    worker.stop()
+    assert harness.command("board", "publish").returncode == 0
     with opened(str(harness.board)) as public:
         found = [*verdicts(public), *receipt_verdicts(public, first)]
+        for pk in (late, last):
+            found += receipt_verdicts(public, harness.stdout(pk)["receipt"])
     assert [one.sentence for one in found if one.worth is Worth.CONTRADICTED] == []
     assert any(
         f"ubmission {one} of team B counts on the final board" in verdict.sentence for verdict in found
     )
+
+
+def assert_closed(harness: Harness, pk: int) -> None:
+    """Check the answer to a submission that came after the close: it has no value, does not count, and says why."""
+    document = harness.stdout(pk)
+    assert (harness.status(pk), json.loads(harness.posts(pk)[-1]["result"])) == ("finished", [])
+    assert ("q_mean" in document, document["counts"]) == (False, False)
+    assert "was closed before" in document["explanation"]
+    assert (document["receipt"]["q_mean"], document["receipt"]["counts"]) == (None, False)
+
+
+def test_a_phase_that_takes_submissions_is_not_closed_by_accident(
+    harness: Harness, worker: StepWorker
+) -> None:
+    """While EvalAI takes submissions to it, the close wants --now; once the phase has ended there, it does not."""
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    refused = harness.command("board", "freeze", "--phase", "dev")
+    assert (refused.returncode, "still takes submissions" in refused.stderr) == (2, True)
+    harness.evalai.world.phase("dev").end_date = harness.evalai.world.clock.now()
+    with open_session(harness.path) as session:
+        check_ended(session, "dev")
 
 
 def test_closing_waits_for_earlier_submissions(harness: Harness, worker: StepWorker) -> None:
@@ -75,6 +105,7 @@ def test_closing_waits_for_earlier_submissions(harness: Harness, worker: StepWor
     worker.drive()
     worker.stop()
     harness.submit("B", embeddings(2))
+    harness.evalai.world.phase("dev").end_date = harness.evalai.world.clock.now()
     with (
         open_session(harness.path) as session,
         pytest.raises(InfrastructureError, match="No worker is running"),

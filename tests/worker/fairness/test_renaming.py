@@ -88,7 +88,7 @@ def test_a_name_is_removed_and_everything_can_still_be_checked(
     harness.submit(NAME, embeddings(0), phase="eval")
     worker.drive()
     told = harness.stdout(1001)
-    assert harness.command("board", "freeze", "--phase", "eval").returncode == 0
+    assert harness.command("board", "freeze", "--phase", "eval", "--now").returncode == 0
     before = git("rev-parse", "main", at=harness.board)
     rename(harness)
     worker.drive()

@@ -190,7 +190,7 @@ def test_a_phase_closes_with_everything_that_was_answered(harness: Harness) -> N
         second = harness.submit("B", embeddings(2))
         worker.drive(lambda: worker.states().get(second) == "posted")
         assert harness.teams() == ["A"]
-        assert harness.command("board", "freeze", "--phase", "dev").returncode == 0
+        assert harness.command("board", "freeze", "--phase", "dev", "--now").returncode == 0
         third = harness.submit("C", embeddings(3))
         worker.drive(lambda: worker.states().get(third) == "posted")
         for pk in (second, third):

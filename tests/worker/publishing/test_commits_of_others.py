@@ -173,7 +173,10 @@ def test_events_after_the_last_reveal_are_no_contradiction(harness: Harness) -> 
     with harness.worker() as worker:
         harness.submit("A", embeddings(1))
         worker.drive()
-    for arguments in (("board", "freeze", "--phase", "dev"), ("board", "freeze", "--phase", "eval")):
+    for arguments in (
+        ("board", "freeze", "--phase", "dev", "--now"),
+        ("board", "freeze", "--phase", "eval", "--now"),
+    ):
         assert harness.command(*arguments).returncode == 0
     done = harness.command("challenge", "reveal", "--yes")
     assert done.returncode == 0, done.stderr

@@ -7,12 +7,13 @@ change, one team could get the credit for another's submission.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime
 
 from scoring.protocol import ids_hash
 from scoring.quality import mean_quality, shown
 from worker.fairness import events, membership
-from worker.fairness.ladder import ShownValue, ladders
+from worker.fairness.ladder import AFTER_THE_CLOSE, ShownValue, ladders
 from worker.fairness.verify.replay import History
 from worker.fairness.verify.revealed import RevealedPhase, label_rows
 from worker.fairness.verify.verdict import Verdict
@@ -98,14 +99,16 @@ def _shown(phase: RevealedPhase) -> Iterator[str]:
         for moment, score in zip(history.moments, history.events, strict=True):
             rules, withheld = register.rules(moment), register.withholds(moment)
             q_mean = mean_quality(list(phase.quality_of(score).values()))
-            if rules is None or (rules.ladder_step is None and not withheld):
+            told = ShownValue(value=score["q_mean"], counts=score["counts"])
+            if register.is_after_the_close(entry, moment):
+                follows = told == AFTER_THE_CLOSE
+            elif rules is None or (rules.ladder_step is None and not withheld):
                 follows = score["q_mean"] is not None and abs(score["q_mean"] - q_mean) <= rounding
             elif not score["public_at_first"] and not withheld:
                 continue  # the ladder of private submissions is not fully open
             else:
                 expected = _expected(phase, entry, score, moment, q_mean)
-                told = score["q_mean"], score["counts"]
-                follows = expected is None or (expected.value, expected.counts) == told
+                follows = expected is None or replace(expected, standing=None) == told
             if not follows:
                 yield (
                     f"what was posted for submission {score['submission']} on {score['at'][:16]} does not follow from its scores"

@@ -261,6 +261,12 @@ class Register:
             return False
         return all(fields["frozen_at"] is None for fields in self.decisions.until(moment))
 
+    def is_after_the_close(self, entry: str, moment: datetime) -> bool:
+        """Return whether an entry was scored for the first time after the phase was closed, and the phase was closed at a moment."""
+        decided = self.decisions.at(moment)
+        closed = None if decided is None else decided["frozen_at"]
+        return closed is not None and self.scores[entry].moments[0] > datetime.fromisoformat(closed)
+
     def _entry(
         self,
         name: str,

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from worker.fairness import events, receipts, succession
+from worker.fairness.ladder import AFTER_THE_CLOSE
 from worker.fairness.signing import is_signed
 from worker.fairness.verify.counting import counting
 from worker.fairness.verify.public import PublicRepository
@@ -223,6 +224,12 @@ def _nowhere(
             "The key that opens your score in the log was lost when the state was restored from a backup. Your receipt"
             f" proves that submission {receipt['submission']} was {_scored(receipt)}. If no later submission of your"
             " team counts instead, show it to the organizers.",
+        )
+    if (receipt["q_mean"], receipt["counts"]) == (AFTER_THE_CLOSE.value, AFTER_THE_CLOSE.counts):
+        return believed(
+            check,
+            "Your answer says that the phase was closed before your file was scored, so your submission does not count. It was registered"
+            " after the reveal.",
         )
     if hidden:
         return not_revealed(check, "Your score belongs to a phase that has not been revealed yet.")

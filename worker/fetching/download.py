@@ -47,7 +47,8 @@ def download(
 
     Args:
         url: Address from the submission; ``http://`` only on loopback.
-        destination: Where the file goes; its folder must exist. After an error, a part may remain there.
+        destination: Where the file goes; its folder must exist. After an error, nothing is left there: on a full disk, only this makes
+            room to record the error.
         max_bytes: Size limit of the download.
         allowed_hosts: ``host`` (any port) or ``host:port``: the server's own and the configured ``media_hosts``.
         timeout_s: How long the other side may be silent, in seconds.
@@ -63,6 +64,7 @@ def download(
         with destination.open("wb") as file:
             result, error = _transfer(url, file, max_bytes, timeout_s=timeout_s)
     except OSError as problem:
+        destination.unlink(missing_ok=True)
         raise InfrastructureError(
             f"A submission's file cannot be written: {problem.strerror}.",
             cure="Check the free space and the permissions of the state directory. The worker tries again.",
@@ -70,6 +72,7 @@ def download(
         ) from problem
     # Raised outside the library's handlers, because its exceptions contain addresses that may be signed.
     if error is not None:
+        destination.unlink()
         raise error
     return result
 

@@ -95,7 +95,7 @@ def endless() -> Iterator[bytes]:
 def test_a_file_over_the_limit_is_the_participants_fault(
     store: Store, fetch: Callable[..., DownloadResult], tmp_path: Path
 ) -> None:
-    """Announced or not, a larger file is refused with a message for the participant."""
+    """Announced or not, a larger file is refused with a message for the participant, and leaves nothing behind."""
     for body in (BODY, endless()):
         store.answer(body)
         with pytest.raises(ParticipantError) as problem:
@@ -103,6 +103,7 @@ def test_a_file_over_the_limit_is_the_participants_fault(
         assert problem.value.code == "file.too_large"
         assert "0.005 MB" in problem.value.sentence
         assert str(tmp_path) not in problem.value.message
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_of_exactly_the_limit_is_accepted(store: Store, fetch: Callable[..., DownloadResult]) -> None:
@@ -129,22 +130,25 @@ def test_every_error_response_has_a_type(
     kind: type[NeucoError],
     code: str,
 ) -> None:
-    """Expired links, redirects and failures are distinguished; redirects are not followed; nothing of the answer is kept."""
+    """Expired links, redirects and failures are distinguished; redirects are not followed; nothing is left behind."""
     store.answer(b"no", status=status, Location=f"{store.url}?again")
     with pytest.raises(kind) as problem:
         fetch()
     assert problem.value.code == code
     assert problem.value.__context__ is None
     assert len(store.seen) == 1
-    assert (tmp_path / "file").read_bytes() == b""
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_an_incomplete_file_is_no_file(store: Store, fetch: Callable[..., DownloadResult]) -> None:
-    """A body that ends before its announced length is an infrastructure error."""
+def test_an_incomplete_file_is_discarded(
+    store: Store, fetch: Callable[..., DownloadResult], tmp_path: Path
+) -> None:
+    """A body that ends before its announced length is an infrastructure error, and leaves nothing behind."""
     store.answer(iter([BODY[:100]]), Content_Length=str(len(BODY)))
     with pytest.raises(InfrastructureError) as problem:
         fetch()
     assert problem.value.code == "download.broken"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_silent_server_ends_the_download(fetch: Callable[..., DownloadResult]) -> None:

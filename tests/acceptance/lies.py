@@ -67,7 +67,8 @@ def _hide_winner_from_the_start(story: Story) -> None:
     story.on_boards = lambda made: [*made, last] if made and made[0].phase == "dev" else made
 
 
-def _take_off(**changes: Any) -> Tell:
+def take_off(**changes: Any) -> Tell:
+    """Change the facts about the winner's submission at the end."""
     return lambda story: _decide(story, events.SUBMISSION, _facts(story, "A"), **changes)
 
 
@@ -321,27 +322,27 @@ NAMED: dict[str, tuple[Tell, str, str | None]] = {
         "(we like others); without that rule it would be at rank ",
     ),
     "the winner is disqualified": (
-        _take_off(removed="too late"),
+        take_off(removed="too late"),
         "was taken off on 2026-03-0",
         "it was disqualified (too late)",
     ),
     "the winner is flagged": (
-        _take_off(flagged=True),
+        take_off(flagged=True),
         ": it was flagged at EvalAI",
-        "it was flagged at EvalAI",
+        None,
     ),
     "the winner's answer is taken back": (
-        _take_off(answered=False),
+        take_off(answered=False),
         ": its answer was taken back",
         "its answer was taken back, registered on",
     ),
     "the winner becomes a trial": (
-        _take_off(own=True),
+        take_off(own=True),
         ": it is taken for a trial",
         "it is taken for a trial of the organizers, registered on",
     ),
     "the winner becomes a baseline": (
-        _take_off(baseline=True),
+        take_off(baseline=True),
         "of A was marked as a baseline on",
         None,
     ),

@@ -12,7 +12,7 @@ import pytest
 from tests.acceptance.fair_challenge import Fair, lies
 from tests.acceptance.ladder_lies import BROKEN, with_ladder
 from tests.acceptance.liar import BEGUN, EVERY, FILES, HOSTS, PHASES, Git, Story, honest
-from tests.acceptance.lies import CAUGHT, NAMED, raise_score, score
+from tests.acceptance.lies import CAUGHT, NAMED, raise_score, score, take_off
 from worker.fairness import disclosure, events, succession
 from worker.fairness.verify import Worth, make_report, older_verdicts, receipt_verdicts, verdicts
 from worker.fairness.verify.public import opened
@@ -76,6 +76,17 @@ def test_consistent_lies_are_named(happened: Story, story: Story, lie: str) -> N
     if evidence is not None:
         said = [one for one in receipt_verdicts(repository, receipt) if one.worth is Worth.CONTRADICTED]
         assert [one for one in said if evidence.lower() in one.sentence.lower()], said
+
+
+@pytest.mark.parametrize("fact", ["flagged", "deleted", "cancelled"])
+def test_what_a_participant_can_do_at_evalai_contradicts_nobody(story: Story, fact: str) -> None:
+    """The receipt of a submission that its own team flagged, deleted or canceled says so, with the date; only EvalAI can show more."""
+    receipt = story.receipt(story.sent_by("A")[-1])
+    take_off(**{fact: True})(story)
+    said = list(receipt_verdicts(story.publish(), receipt))
+    assert [one for one in said if one.worth is Worth.CONTRADICTED] == []
+    assert said[-1].worth is Worth.BELIEVED
+    assert "at EvalAI, registered on 2026-0" in said[-1].sentence
 
 
 def test_an_honest_ladder_is_never_contradicted(story: Story) -> None:

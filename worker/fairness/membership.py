@@ -33,9 +33,9 @@ def taken_off(facts: Facts) -> str | None:
     return None
 
 
-def is_its_owners(facts: Facts) -> bool:
-    """Return whether only its own team can have taken a submission off the board, by deleting or cancelling it at EvalAI."""
-    return facts["removed"] is None and not facts["flagged"] and bool(facts["deleted"] or facts["cancelled"])
+def is_off_by_evalai(facts: Facts) -> bool:
+    """Return whether a submission is off the board because of what EvalAI says of it: its own team can have brought that about."""
+    return facts["removed"] is None and taken_off(facts) is not None
 
 
 _TAKES_OFF = {

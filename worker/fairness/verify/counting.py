@@ -65,7 +65,7 @@ def _counting(phase: RevealedPhase, entry: str, check: str, others: Mapping[str,
     reason = membership.kept_off(facts, rules)
     if reason not in (None, membership.PRIVATE):
         told = f"{who} is not on the final board: {reason}, registered on {_since(register, entry, rules)}"
-        if membership.is_its_owners(facts):
+        if membership.is_off_by_evalai(facts):
             return phase.believed(check, f"{told}; only EvalAI can show whether that is so")
         return phase.contradicted(check, told)
     if facts["team"] in rules.hidden_teams:

@@ -79,15 +79,6 @@ def test_every_state_and_folder_is_documented() -> None:
     assert sorted(folders) == sorted(path.parent.name for path in (ROOT / "worker").glob("*/__init__.py"))
 
 
-def test_both_commands_promise_the_same_time_everywhere() -> None:
-    """README and `make help` state the same duration for the demo and for the tests."""
-    readme, makefile = ((ROOT / name).read_text() for name in ("README.md", "Makefile"))
-    for target in ("demo", "test"):
-        (promised,) = re.findall(rf"^\$ make {target} .*; (.*)$", readme, re.MULTILINE)
-        (helped,) = re.findall(rf"^{target}:.*## .*\((.*)\)\.$", makefile, re.MULTILINE)
-        assert promised == helped, target
-
-
 def test_links_of_the_documents_lead_somewhere() -> None:
     """The targets of all relative links exist, and so do their anchors."""
     hidden = {".venv", ".cache", ".github", "build", "corpus"}

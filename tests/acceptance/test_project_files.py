@@ -1,4 +1,4 @@
-"""The workflow, citation, changelog and CONTRIBUTING.md agree with the code."""
+"""The workflow, the changelog, the pages and the table of planted faults agree with the code."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from typing import Any
 
 import pytest
@@ -133,34 +134,6 @@ def test_the_changelog_begins_with_this_version() -> None:
     assert sections[0][1] == VERSION
 
 
-def test_the_citation_is_of_this_version() -> None:
-    """The citation has the package's name, version, license and authors, and refers to the paper."""
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    project = PROJECT["project"]
-    assert citation["type"] == "software"
-    assert citation["title"] == project["name"]
-    assert str(citation["version"]) == VERSION
-    assert citation["license"] == project["license"]
-    assert citation["abstract"] == project["description"]
-    assert citation["authors"] == project["authors"]
-    assert citation["keywords"] == project["keywords"]
-    (paper,) = citation["references"]
-    assert paper["title"].startswith("NeuCo-Bench")
-
-
-def test_contributing_names_every_room() -> None:
-    """CONTRIBUTING.md has a row for each subpackage; the worker's are in the order of docs/architecture.md, with the sandbox last."""
-    text = (ROOT / "CONTRIBUTING.md").read_text()
-    rows = re.findall(r"^\| .* \| `([a-z_/]+)/` \|$", text, re.MULTILINE)
-    packages = ("scoring", "leaderboard", "worker")
-    rooms = [path.parent for package in packages for path in (ROOT / package).glob("*/__init__.py")]
-    assert sorted(row for row in rows if "/" in row) == sorted(str(room.relative_to(ROOT)) for room in rooms)
-    assert [row for row in rows if not (ROOT / row).is_dir()] == []
-    listed = re.findall(r"^    ([a-z]+)/ ", (ROOT / "docs" / "architecture.md").read_text(), re.MULTILINE)
-    ordered = [row.partition("/")[2] for row in rows if row.startswith("worker/")]
-    assert ordered == [room for room in listed if room not in packages] + ["sandbox"]
-
-
 @pytest.mark.parametrize(
     ("package", "above"), [("scoring", {"leaderboard", "worker"}), ("leaderboard", {"worker"})]
 )
@@ -177,3 +150,10 @@ def test_packages_import_downward(package: str, above: set[str]) -> None:
         if name.split(".")[0] in above
     ]
     assert upward == []
+
+
+def test_every_fault_can_be_planted() -> None:
+    """The text that ``python -m tests.faults`` replaces occurs once in its file, and the tests that must notice it exist."""
+    for name, fault in tomllib.loads((ROOT / "tests" / "faults" / "faults.toml").read_text()).items():
+        assert (ROOT / fault["file"]).read_text().count(fault["text"]) == 1, name
+        assert all((ROOT / test.partition("::")[0]).is_file() for test in fault["tests"]), name

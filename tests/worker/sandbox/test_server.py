@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,11 +16,8 @@ from hypothesis import strategies as st
 
 from scoring.errors import InfrastructureError
 from worker.sandbox import (
-    Fault,
-    FaultPlan,
     ManualClock,
     PhaseSettings,
-    QueueFaults,
     Refusal,
     Sandbox,
     SandboxSettings,
@@ -305,21 +301,6 @@ def test_sorting_by_latest_orders_the_whole_table_by_the_time_of_the_answers(
     assert shown() == [last, other]
 
 
-def test_odd_bodies_are_refused_as_the_framework_does(sandbox: Sandbox, web: Web) -> None:
-    """Other media types give 415, JSON that is no object 500, bare NaN 400."""
-    path = f"/api/jobs/challenge/{sandbox.challenge}/update_submission/"
-    assert web("PATCH", path, json=[1]).status_code == 500
-    token = {"Authorization": f"Bearer {sandbox.token()}"}
-    url = sandbox.url + path
-    text = requests.patch(url, data=b"<a/>", headers=token | {"Content-Type": "text/xml"}, timeout=60)
-    assert text.status_code == 415
-    nan = requests.patch(
-        url, data=b'{"a": NaN}', headers=token | {"Content-Type": "application/json"}, timeout=60
-    )
-    assert nan.status_code == 400
-    assert "not JSON compliant" in nan.json()["detail"]
-
-
 def test_long_paths_are_cut_but_keep_their_folders(clock: ManualClock) -> None:
     """Stored paths have at most 100 characters, and keep challenge, phase, submission and the last suffix."""
     settings_ = SandboxSettings(challenge=98765, pk_offset=100_000_000)
@@ -329,18 +310,6 @@ def test_long_paths_are_cut_but_keep_their_folders(clock: ManualClock) -> None:
     assert len(path) == 100
     assert f"/challenge_98765/phase_100000011/submission_{pk}/" in path
     assert path.endswith(".gz")
-
-
-def test_the_same_story_gives_the_same_bytes(clock: ManualClock) -> None:
-    """Two sandboxes with one seed use equal names, keys and handles; with another seed they differ."""
-
-    def story(seed: int) -> tuple[Any, ...]:
-        server = Sandbox(SandboxSettings(seed=seed), clock=clock.clock())
-        pk = server.submit("A", "dev", CSV)
-        return server.submission(pk), server.world.queue.receive(0)
-
-    assert story(1) == story(1)
-    assert story(1) != story(2)
 
 
 # Queue and throttle
@@ -395,23 +364,6 @@ def test_messages_end_with_their_retention() -> None:
     assert len(standard) == 0
 
 
-@given(st.integers(0, 2**32), st.integers(1, 20))
-@settings(max_examples=25, deadline=None)
-def test_an_unreliable_queue_loses_nothing(seed: int, count: int) -> None:
-    """However messages are duplicated, reordered and hidden, each is finally delivered."""
-    wild = queue(faults=QueueFaults(duplicate=0.3, reorder=0.5, empty=0.3), rng=random.Random(seed))
-    for pk in range(count):
-        wild.send({"submission_pk": pk}, group="", now_s=0)
-    seen = set()
-    for second in range(0, 10_000, 30):
-        while (delivery := wild.receive(second)) is not None:
-            seen.add(delivery[0]["submission_pk"])
-            wild.delete(delivery[1])
-        if len(wild) == 0:
-            break
-    assert seen == set(range(count))
-
-
 @given(st.lists(st.integers(0, 160), min_size=1, max_size=120), st.integers(1, 10))
 @settings(max_examples=50, deadline=None)
 def test_throttle_window_slides(gaps: list[int], limit: int) -> None:
@@ -430,54 +382,6 @@ def test_throttle_window_slides(gaps: list[int], limit: int) -> None:
 
 
 # Faults
-
-
-def test_faults_after_the_effect_do_not_undo_it(sandbox: Sandbox, web: Web) -> None:
-    """After such a fault the client sees a 500, and everybody else a running submission."""
-    pk = sandbox.submit("Team Alice", "dev", CSV)
-    path = f"/api/jobs/challenge/{sandbox.challenge}/update_submission/"
-    body = {"submission": pk, "submission_status": "running"}
-    sandbox.faults.force(Fault.ERROR_BEFORE)
-    assert web("PATCH", path, json=body).headers["Content-Type"] == "text/html"
-    assert sandbox.submission(pk)["status"] == "submitted"
-    sandbox.faults.force(Fault.ERROR_AFTER)
-    assert web("PATCH", path, json=body).status_code == 500
-    assert sandbox.submission(pk)["status"] == "running"
-
-
-@pytest.mark.parametrize("fault", [Fault.RESET_BEFORE, Fault.RESET_AFTER, Fault.TRUNCATED])
-def test_broken_connections_look_broken(sandbox: Sandbox, web: Web, fault: Fault) -> None:
-    """Resets and truncated answers are connection errors for the client."""
-    sandbox.faults.force(fault)
-    with pytest.raises((requests.ConnectionError, requests.exceptions.ChunkedEncodingError)):
-        web("GET", f"/api/jobs/challenge/queues/{sandbox.queue}/")
-    assert [entry.name for entry in sandbox.journal.faults()] == [fault.value]
-
-
-def test_a_storm_lasts_and_passes(sandbox: Sandbox, web: Web, clock: ManualClock) -> None:
-    """A storm refuses everything with Retry-After for a while."""
-    path = f"/api/jobs/challenge/queues/{sandbox.queue}/"
-    sandbox.set_faults(FaultPlan(storm_s=5))
-    sandbox.faults.force(Fault.STORM)
-    assert [web("GET", path).headers["Retry-After"] for _ in range(2)] == ["5", "5"]
-    clock.advance(5)
-    assert web("GET", path).status_code == 200
-
-
-def test_faults_come_as_often_as_asked_and_reach_files_too(clock: ManualClock) -> None:
-    """With probability 0.5 about half of the answers have faults, of the API and of the files."""
-    kinds = (Fault.ERROR_BEFORE, Fault.ERROR_AFTER)
-    plan = FaultPlan(probability=0.5, kinds=kinds)
-    chosen = SandboxSettings(throttle_per_minute=1000, faults=plan)
-    with Sandbox(chosen, clock=clock.clock(), rng=random.Random(5)) as server:
-        url = server.submission(server.submit("A", "dev", CSV))["input_file"]
-        api = [
-            Web(server)("GET", f"/api/jobs/challenge/queues/{server.queue}/").status_code for _ in range(40)
-        ]
-        files = [requests.get(url, timeout=60).status_code for _ in range(40)]
-    assert 8 <= api.count(500) <= 32
-    assert 8 <= files.count(500) <= 32
-    assert len(server.journal.faults()) == api.count(500) + files.count(500)
 
 
 # Start and stop

@@ -241,6 +241,7 @@ def report(*submissions: RehearsedSubmission, board: tuple[str, ...] = ("A",), *
         codename="dev",
         folds=2,
         configured_folds=4,
+        decimals=3,
         shows_all=True,
         submissions=submissions or (GOOD, REFUSED, PRIVATE),
         entries=entries,

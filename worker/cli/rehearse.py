@@ -128,7 +128,7 @@ def _show_phase(console: Console, rehearsal: Rehearsal, phase: PhaseReport) -> N
             Text(one.method),
             "public" if one.public else "private",
             one.status,
-            "" if one.q_mean is None else f"{one.q_mean:g}",
+            "" if one.q_mean is None else f"{one.q_mean:.{phase.decimals}f}",
             "" if one.seconds is None else f"{one.seconds:.1f}",
         )
     console.print(submissions)
@@ -137,7 +137,7 @@ def _show_phase(console: Console, rehearsal: Rehearsal, phase: PhaseReport) -> N
         board.add_column(name, justify="left" if name == "Team" else "right")
     for entry in phase.entries:
         rank, by_mean = ("–" if entry[key] is None else str(entry[key]) for key in ("rank", "rank_by_mean"))
-        board.add_row(rank, Text(str(entry["team"])), f"{entry['q_mean']:g}", by_mean)
+        board.add_row(rank, Text(str(entry["team"])), f"{entry['q_mean']:.{phase.decimals}f}", by_mean)
     console.print(board)
     for one in phase.submissions:
         if one.message:

@@ -54,7 +54,11 @@ def _changes(register: Register) -> Iterator[str]:
         )
         found = [f"the rules {', '.join(rules)} changed ({values})"] if rules else []
         if (later["tasks"], later["protocol"]) != (earlier["tasks"], earlier["protocol"]):
-            found.append("the tasks or the protocol changed, and all submissions were scored again")
+            again = any(
+                scores.moments[0] < datetime.fromisoformat(later["at"]) for scores in register.scores.values()
+            )
+            then = ", and all submissions were scored again" if again else " before the first score"
+            found.append(f"the tasks or the protocol changed{then}")
         if later["chosen"] != earlier["chosen"]:
             chosen = ", ".join(
                 str(one) for team, one in later["chosen"].items() if earlier["chosen"].get(team) != one

@@ -229,6 +229,7 @@ def _phases(
                     codename=codename,
                     folds=folds,
                     configured_folds=settings.folds,
+                    decimals=configuration.leaderboard.decimals,
                     shows_all=settings.selection != "chosen",
                     submissions=tuple(_rehearsed(tx, evalai, one, more=more) for one in theirs),
                     entries=folder.board(codename),

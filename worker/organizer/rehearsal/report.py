@@ -97,6 +97,7 @@ class PhaseReport:
         draw: The value that decided its splits in addition to the secret; None if there was none.
         folds: Number of trained folds.
         configured_folds: Number of folds in the configuration.
+        decimals: Number of decimals with which mean Q is shown.
         shows_all: Whether every team's public submission must appear, which is not so if the organizer chooses.
         entries: The published board, as in ``leaderboard/<phase>.json``.
     """
@@ -104,6 +105,7 @@ class PhaseReport:
     codename: str
     folds: int
     configured_folds: int
+    decimals: int
     shows_all: bool
     submissions: tuple[RehearsedSubmission, ...]
     entries: tuple[Mapping[str, Any], ...]

@@ -93,12 +93,10 @@ class Hosts:
     def _find_authors(self, unknown: list[SubmissionRow]) -> Call[Any]:
         phase_pk = unknown[0].phase_pk or 0
         there = [row for row in unknown if row.phase_pk == phase_pk]
-        hidden = [row for row in there if row.pk in self.hidden]
-        alone = len({(row.created_by, row.team_key) for row in there}) == 1
         tries = self._runner.tries(FindAuthors.name)
-        if hidden or alone:
-            one = (hidden or there)[0]
-            return FindAuthors(self, phase_pk, [one], team=one.team or "", tries=tries)
+        # Not by team at first: a submission that names another team by now would be missing, and so be believed.
+        if hidden := [row for row in there if row.pk in self.hidden]:
+            return FindAuthors(self, phase_pk, hidden[:1], team=hidden[0].team or "", tries=tries)
         return FindAuthors(self, phase_pk, there, team=None, tries=tries)
 
     def read(self, now: datetime) -> None:

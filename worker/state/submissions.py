@@ -100,12 +100,16 @@ class Submissions(Tables):
         self._connection.execute(submissions.update().where(submissions.c.pk == pk).values(values))
 
     def authors_unknown(self) -> list[SubmissionRow]:
-        """Return submissions, oldest first, of whose author it is unknown whether the author is a host, or belongs to the team."""
+        """Return submissions, oldest first, of whose author it is unknown whether the author is a host, or belongs to the team.
+
+        One that must first be read again is left out.
+        """
         query = sa.select(submissions).where(
             sa.or_(submissions.c.by_host.is_(None), submissions.c.by_member.is_(None)),
             sa.or_(submissions.c.hold.is_(None), submissions.c.hold.not_like("facts.%")),
             submissions.c.created_by.is_not(None),
             submissions.c.phase.is_not(None),
+            submissions.c.read_at.is_not(None),
             submissions.c.deleted.is_(False),
         )
         return [_remembered(row) for row in self._connection.execute(query.order_by(submissions.c.pk))]

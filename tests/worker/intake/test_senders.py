@@ -85,6 +85,23 @@ def test_a_submission_for_a_team_of_others_waits(harness: Harness, worker: StepW
     assert (worker.alerts(), harness.status(forged)) == (set(), "finished")
 
 
+def test_a_submission_that_goes_to_and_fro_is_not_believed(harness: Harness, worker: StepWorker) -> None:
+    """Its author is looked up while it names the author's own team, and again when it names the other team."""
+    rival = harness.submit("Rival", embeddings(0))
+    worker.drive()
+    forged = harness.submit("A", embeddings(2, noise=3.0))
+    own, team = numbers(harness, forged)[0], numbers(harness, rival)[0]
+    harness.evalai.edit(forged, participant_team=team)
+    worker.drive(lambda: forged in worker.states() and worker.row(forged).team_key == team)
+    harness.evalai.edit(forged, participant_team=own)
+    worker.wait(60)
+    assert worker.alerts() == {"facts.team_differs"}
+    harness.evalai.edit(forged, participant_team=team)
+    worker.wait(60)
+    assert worker.alerts() == {"facts.author_not_in_team"}
+    assert (harness.posts(forged), shown(harness)["Rival"][1]) == ([], rival)
+
+
 def test_a_member_who_leaves_changes_nothing(harness: Harness, worker: StepWorker) -> None:
     """Only the first sight counts: later submissions of others, and rescores, find the team as it was."""
     pk = harness.submit("A", embeddings(0))

@@ -167,6 +167,11 @@ class Reader:
         content = "\n".join(["id," + ",".join(map(str, range(64))), *rows]) + "\n"
         self.submitted.append(self._evalai.submit("Team Earth", phase, content.encode()))
 
+    def end(self, phase: str) -> None:
+        """End a phase at EvalAI."""
+        world = self._evalai.world
+        world.phase(phase).end_date = world.clock.now()
+
     def answered(self) -> list[str]:
         """Return the status of every submission so far at EvalAI."""
         return [str(self._evalai.submission(pk)["status"]) for pk in self.submitted]
@@ -194,6 +199,7 @@ def test_following_the_pages_leads_to_a_running_challenge(reader: Reader) -> Non
             reader.submit("dev")
         elif " board freeze " in line:
             reader.submit("eval")
+            reader.end("eval")
         told = reader.follow(line)
         if " init my-challenge " in line:
             reader.edit()
@@ -284,6 +290,6 @@ def test_a_clone_is_installed_with_the_libraries_alone(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     installed = tmp_path / "root/opt/neuco-worker"
     told = subprocess.run([installed / "bin/neuco-worker", "--help"], capture_output=True, text=True)
-    assert "For organizers: run it:" in told.stdout
+    assert "For organizers: run it" in told.stdout
     (libraries,) = installed.glob("lib/python3.*/site-packages")
     assert (libraries / "worker" / "deploy" / "install.sh").is_file()

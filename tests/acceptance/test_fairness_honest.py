@@ -139,7 +139,7 @@ class Challenge:
             receipt_verdicts(
                 repository,
                 told["receipt"],
-                told["q_mean"],
+                told.get("q_mean"),
                 check=f"receipt {told['receipt']['submission']}",
                 now=self.harness.clock.now(),
             )

@@ -130,7 +130,7 @@ class Organizer:
 
     def submit(self, team: str, phase: str, content: str, *, public: bool = True) -> int:
         """Submit as a participant does, and return the submission's number."""
-        pk = self.facts["phases"][phase]["pk"]
+        pk = self.facts["phases"][phase]
         answer = requests.post(
             f"{self.facts['url']}/api/jobs/challenge/{self.facts['challenge']}/challenge_phase/{pk}/submission/",
             headers=self._bearer(self._member(team)),
@@ -157,7 +157,7 @@ class Organizer:
         return next(user for user in self.facts["tokens"] if user.startswith(team.lower()))
 
     def _bearer(self, user: str) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self.facts['tokens'][user]['bearer']}"}
+        return {"Authorization": f"Bearer {self.facts['tokens'][user]}"}
 
     def wait(self, done: Callable[[], bool], what: str) -> None:
         """Wait until a condition holds, or fail with the end of the daemon's log."""
@@ -240,7 +240,7 @@ def _open_evalai(organizer: Organizer) -> subprocess.Popen[bytes]:
     organizer.facts = json.loads(path.read_text())
     token = organizer.challenge / "evalai.token"
     token.touch(mode=0o600)
-    token.write_text(organizer.facts["tokens"]["host"]["bearer"])
+    token.write_text(organizer.facts["tokens"]["host"])
     media = organizer.facts["media_url"].removeprefix("http://")
     organizer.edit({"evalai": {"server": organizer.facts["url"], "media_hosts": [media]}})
     return sandbox

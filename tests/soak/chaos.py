@@ -15,16 +15,14 @@ import psutil
 
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import AHEAD, Harness, embeddings
-from worker.sandbox import FaultPlan, QueueFaults
+from worker.sandbox import FaultPlan
 
 BAD = b"id,0,1\nimg_000,1,2\n"
 TICK_S = 0.02
 EARLY = 50  # answers of the last worker after which its memory is measured for the first time
 QUICK = {"evalai": {"poll_every": 0.3, "reconcile_every": 5}, "leaderboard": {"publish_every": 1}}
 SANDBOX = {"visibility_timeout_s": 3.0}
-SPOILT = FaultPlan(
-    probability=0.2, slow_s=0.1, storm_s=0.3, queue=QueueFaults(duplicate=0.2, reorder=0.5, empty=0.2)
-)
+SPOILT = FaultPlan(probability=0.2, slow_s=0.1, storm_s=0.3, duplicate=0.2, reorder=0.5, empty=0.2)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,13 +30,9 @@ sandbox = typer.Typer(invoke_without_command=True)
 def serve(
     context: typer.Context,
     *,
-    port: Annotated[int, typer.Option(help="Port of the API; 0 takes any free one.")] = 8000,
-    media_port: Annotated[
-        int,
-        typer.Option(
-            help="Port of the files, which have a different origin from the API; 0 takes any free one."
-        ),
-    ] = 0,
+    port: Annotated[
+        int, typer.Option(help="Port of the API; the files get the next one. 0 takes any free ones.")
+    ] = 8000,
     throttle: Annotated[int, typer.Option(min=1, help="Calls that one account may make in a minute.")] = 60,
     visibility: Annotated[
         float, typer.Option(min=0.0, help="Seconds for which a received message stays hidden in the queue.")
@@ -66,7 +62,6 @@ def serve(
     settings = _settings(
         config,
         port=port,
-        media_port=media_port,
         throttle_per_minute=throttle,
         visibility_timeout_s=visibility,
     )
@@ -143,10 +138,8 @@ def _describe(facts: Mapping[str, Any]) -> str:
         f"challenge       {facts['challenge']}  {facts['title']}",
         f"queue           {facts['queue']}",
     ]
-    for codename, phase in facts["phases"].items():
-        metrics = ", ".join(phase["metrics"])
-        lines.append(f"phase           {phase['pk']}  {codename}  split {phase['split']}  metrics {metrics}")
-    lines += [f"token           {name}: {tokens['bearer']}" for name, tokens in facts["tokens"].items()]
+    lines += [f"phase           {pk}  {codename}" for codename, pk in facts["phases"].items()]
+    lines += [f"token           {name}: {token}" for name, token in facts["tokens"].items()]
     return "\n".join([*lines, "", *_configuration(facts), "", "Stop with Ctrl-C."])
 
 
@@ -165,6 +158,6 @@ def _configuration(facts: Mapping[str, Any]) -> list[str]:
         "",
         "Then run, in two other terminals:",
         "",
-        f"  EVALAI_TOKEN={facts['tokens']['host']['bearer']} neuco-worker run --config challenge.yaml",
+        f"  EVALAI_TOKEN={facts['tokens']['host']} neuco-worker run --config challenge.yaml",
         f"  neuco-worker sandbox submit FILE --phase {next(iter(facts['phases']))} --server {facts['url']} --wait",
     ]

@@ -16,22 +16,20 @@ tests replay recorded requests against it. The state is in memory, and is lost a
         evalai.queue_length()                    # messages that were not deleted
 
 Files come from another origin (``media_url``), as in production; the journal notes whether a token reached it. A large upload comes in
-steps: ``begin_upload`` makes the submission with EvalAI's placeholder, ``finish_upload`` replaces it with the file and sends the message;
-participants do the same with the four calls of their command line. Faults are settings
-(``SandboxSettings(faults=FaultPlan(probability=0.2))``), forced one by one (``evalai.faults.force(Fault.ERROR_AFTER)``) or changed
-later (``evalai.set_faults``). With ``clock=ManualClock().clock()``, tests of throttle, visibility and token expiry need no sleeping.
+steps: ``begin_upload`` makes the submission with EvalAI's placeholder, ``finish_upload`` replaces it with the file and sends the message.
+Faults are drawn (``evalai.set_faults(FaultPlan(probability=0.2))``) or forced one by one (``evalai.faults.force(Fault.ERROR_AFTER)``).
+With ``clock=ManualClock().clock()``, tests of throttle, visibility and token expiry need no sleeping.
 """
 
 from __future__ import annotations
 
-from worker.sandbox.clock import Clock, ManualClock, system_clock
+from worker.sandbox.clock import Clock, ManualClock
 from worker.sandbox.faults import Fault, FaultPlan
 from worker.sandbox.journal import Journal, JournalEntry
 from worker.sandbox.practice import PracticeTeam
-from worker.sandbox.queue import QueueFaults
 from worker.sandbox.replies import Refusal
 from worker.sandbox.sandbox import Sandbox
-from worker.sandbox.settings import PhaseSettings, SandboxSettings, TeamSettings, from_challenge
+from worker.sandbox.settings import PhaseSettings, SandboxSettings, from_challenge
 
 __all__ = [
     "Clock",
@@ -42,11 +40,8 @@ __all__ = [
     "ManualClock",
     "PhaseSettings",
     "PracticeTeam",
-    "QueueFaults",
     "Refusal",
     "Sandbox",
     "SandboxSettings",
-    "TeamSettings",
     "from_challenge",
-    "system_clock",
 ]

@@ -11,15 +11,10 @@ from datetime import UTC, datetime, timedelta
 
 @dataclass(frozen=True, kw_only=True)
 class Clock:
-    """The sandbox's time source: ``now`` for dates, ``monotonic`` for seconds that never jump."""
+    """The sandbox's time source, by default the machine's: ``now`` for dates, ``monotonic`` for seconds that never jump."""
 
-    now: Callable[[], datetime]
-    monotonic: Callable[[], float]
-
-
-def system_clock() -> Clock:
-    """Return the machine's own clock."""
-    return Clock(now=lambda: datetime.now(UTC), monotonic=time.monotonic)
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    monotonic: Callable[[], float] = time.monotonic
 
 
 class ManualClock:

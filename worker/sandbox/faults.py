@@ -1,14 +1,10 @@
-"""Deliberate faults: what networks, proxies and an overloaded server do to a client."""
+"""Deliberate faults: what networks, proxies, queues and an overloaded server do to a client."""
 
 from __future__ import annotations
 
 import random
-import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-
-from worker.sandbox.queue import QueueFaults
 
 
 class Fault(StrEnum):
@@ -21,7 +17,7 @@ class Fault(StrEnum):
     SLOW = "slow"  # the right answer, but late
     TRUNCATED = "truncated"  # the right answer, but truncated
     HTML = "html"  # 200 with an HTML page instead of JSON, after the effect
-    STORM = "storm"  # 429 with Retry-After, for all users and for some time
+    STORM = "storm"  # 429 with Retry-After, for all users
 
 
 MEDIA_FAULTS = (Fault.ERROR_BEFORE, Fault.RESET_BEFORE, Fault.SLOW, Fault.TRUNCATED)
@@ -29,49 +25,41 @@ MEDIA_FAULTS = (Fault.ERROR_BEFORE, Fault.RESET_BEFORE, Fault.SLOW, Fault.TRUNCA
 
 @dataclass(frozen=True, kw_only=True)
 class FaultPlan:
-    """How often faults occur, and of which kinds.
+    """How often faults occur, and of which kinds; all probabilities are from 0 to 1.
 
-    ``probability`` is per request, from 0 to 1; the kind is drawn uniformly from ``kinds``. Files have only some of the kinds.
+    ``probability`` is per request; the kind is drawn uniformly from ``kinds``. Files have only some of the kinds. The last three are what
+    SQS does not rule out: a delivered message also stays visible, any visible message is delivered instead of the oldest, and nothing is
+    delivered although a message waits.
     """
 
     probability: float = 0.0
     kinds: tuple[Fault, ...] = tuple(Fault)
     slow_s: float = 0.2
     storm_s: float = 1.0
-    queue: QueueFaults = field(default_factory=QueueFaults)
+    duplicate: float = 0.0
+    reorder: float = 0.0
+    empty: float = 0.0
 
 
 class FaultSource:
-    """Draws faults from a given generator; safe to use from several threads.
+    """Draws faults from a given generator. ``plan`` may be replaced at any time."""
 
-    ``plan`` may be replaced at any time: a test may switch faults off before it ends.
-    """
-
-    def __init__(self, plan: FaultPlan, rng: random.Random, monotonic: Callable[[], float]) -> None:
-        self.plan = plan
-        self._rng = rng
-        self._monotonic = monotonic
-        self._storm_until_s = float("-inf")
+    def __init__(self, rng: random.Random) -> None:
+        self.plan = FaultPlan()
+        self.rng = rng
         self._forced: list[Fault] = []
-        self._lock = threading.Lock()
 
     def force(self, *faults: Fault) -> None:
         """Give the next answers of the API exactly these faults."""
-        with self._lock:
-            self._forced.extend(faults)
+        self._forced.extend(faults)
+
+    def strikes(self, probability: float) -> bool:
+        """Return whether a fault with this probability occurs now."""
+        return probability > 0 and self.rng.random() < probability
 
     def draw(self, origin: str) -> Fault | None:
         """Return the fault for one request to ``origin``, which is ``api`` or ``media``; None for none."""
-        with self._lock:
-            if origin == "api" and self._forced:
-                fault = self._forced.pop(0)
-            elif origin == "api" and self._monotonic() < self._storm_until_s:
-                return Fault.STORM
-            else:
-                kinds = [k for k in self.plan.kinds if origin == "api" or k in MEDIA_FAULTS]
-                if not kinds or self.plan.probability <= 0 or self._rng.random() >= self.plan.probability:
-                    return None
-                fault = self._rng.choice(kinds)
-            if fault is Fault.STORM:
-                self._storm_until_s = self._monotonic() + self.plan.storm_s
-            return fault
+        if origin == "api" and self._forced:
+            return self._forced.pop(0)
+        kinds = [kind for kind in self.plan.kinds if origin == "api" or kind in MEDIA_FAULTS]
+        return self.rng.choice(kinds) if kinds and self.strikes(self.plan.probability) else None

@@ -1,4 +1,4 @@
-"""What views raise: refusals in Django REST framework's JSON, and EvalAI's HTML pages for 404 and 500."""
+"""What views raise: refusals in JSON, and the page for an exception in EvalAI's own code."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any
 
 from flask import Response
 from werkzeug.exceptions import HTTPException
-
-CHALLENGE_HEADER = {"WWW-Authenticate": 'Bearer realm="api"'}
 
 
 class Refusal(HTTPException):
@@ -40,13 +38,3 @@ def page(status: int, title: str) -> Response:
     """Return an HTML page, which programs do not expect."""
     html = f"<!DOCTYPE html>\n<html><head><title>{title}</title></head><body><h1>{title}</h1></body></html>\n"
     return Response(html, status, content_type="text/html")
-
-
-def server_error() -> Response:
-    """Return the page for an unhandled exception."""
-    return page(500, "Error 500 - Internal Server Error")
-
-
-def not_found() -> Response:
-    """Return the page for an unknown address."""
-    return page(404, "Error 404 - Page Not Found")

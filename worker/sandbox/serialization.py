@@ -9,7 +9,8 @@ from typing import Any
 from flask import request
 
 from worker.sandbox.replies import detail
-from worker.sandbox.state import Phase, Submission, User, World
+from worker.sandbox.settings import PHASE, SPLIT
+from worker.sandbox.state import Phase, Submission, World
 
 
 def moment(value: datetime | None) -> str | None:
@@ -24,8 +25,8 @@ def execution_time(submission: Submission) -> float | str:
     return float((submission["completed_at"] - submission["started_at"]).total_seconds())
 
 
-def submission_json(world: World, submission: Submission, reader: User | None) -> dict[str, Any]:
-    """Return a submission's JSON for its reader; only hosts see ``environment_log_file``."""
+def submission_json(world: World, submission: Submission, *, host: bool) -> dict[str, Any]:
+    """Return a submission's JSON for a reader; only hosts see ``environment_log_file``."""
     shape: dict[str, Any] = {
         "id": submission["id"],
         "participant_team": submission["participant_team"],
@@ -39,7 +40,7 @@ def submission_json(world: World, submission: Submission, reader: User | None) -
         "stdout_file": world.url(submission["stdout_file"]),
         "stderr_file": world.url(submission["stderr_file"]),
     }
-    if world.is_host(reader):
+    if host:
         shape["environment_log_file"] = world.url(submission["environment_log_file"])
     return shape | {
         "started_at": moment(submission["started_at"]),
@@ -68,7 +69,7 @@ def managed_submission_json(world: World, submission: Submission) -> dict[str, A
     return {
         "id": submission["id"],
         "participant_team": world.teams[submission["participant_team"]].name,
-        "challenge_phase": world.phases[submission["challenge_phase"]].settings.title,
+        "challenge_phase": world.phases[submission["challenge_phase"]].name,
         "created_by": world.users[submission["created_by"]].name,
         "status": submission["status"],
         "is_public": submission["is_public"],
@@ -100,6 +101,7 @@ def managed_submission_json(world: World, submission: Submission) -> dict[str, A
 def challenge_json(world: World) -> dict[str, Any]:
     """Return the challenge's JSON, which does not contain the queue's name."""
     settings = world.settings
+    team = {"id": world.host_team_pk, "team_name": "Sandbox hosts", "created_by": "host", "team_url": ""}
     return {
         "id": settings.challenge,
         "title": settings.title,
@@ -107,30 +109,18 @@ def challenge_json(world: World) -> dict[str, Any]:
         "description": "",
         "start_date": moment(world.start_date),
         "end_date": moment(world.end_date),
-        "creator": {
-            "id": world.host_team_pk,
-            "team_name": "Sandbox hosts",
-            "created_by": "host",
-            "team_url": "",
-        },
-        "published": settings.published,
-        "approved_by_admin": world.approved,
-        "manual_participant_approval": settings.manual_approval,
+        "creator": team,
         "is_active": world.is_active,
         "submission_time_limit": 86400,
-        "is_docker_based": settings.docker_based,
         "is_static_dataset_code_upload": False,
         "slug": f"sandbox-{settings.challenge}",
-        "remote_evaluation": settings.remote_evaluation,
         "allow_resuming_submissions": True,
         "allow_host_cancel_submissions": False,
         "allow_cancel_running_submissions": False,
-        "allow_participants_resubmissions": settings.participants_rerun,
-        "use_fifo_sqs": settings.fifo,
-        "sqs_retention_period": int(settings.retention_s),
+        "sqs_retention_period": 345600,
         "evaluation_script": f"{world.media_url}/media/evaluation_scripts/script.zip",
         "workers": None,
-    }
+    } | world.fields
 
 
 def host_team_json(world: World) -> dict[str, Any]:
@@ -142,7 +132,7 @@ def host_team_json(world: World) -> dict[str, Any]:
         "created_by": hosts[0].name,
         "members": [
             {
-                "id": world.settings.pk_offset + 451 + place,
+                "id": 451 + place,
                 "user": host.name,
                 "team_name": world.host_team_pk,
                 "status": "Accepted",
@@ -156,53 +146,34 @@ def host_team_json(world: World) -> dict[str, Any]:
 
 def phase_json(world: World, phase: Phase) -> dict[str, Any]:
     """Return a challenge phase's JSON."""
-    settings = phase.settings
+    codename = phase.settings.codename
     return {
         "id": phase.pk,
-        "name": settings.title,
-        "description": f"<p>{settings.title}</p>",
-        "leaderboard_public": settings.leaderboard_public,
+        "name": phase.name,
+        "description": f"<p>{phase.name}</p>",
         "start_date": moment(max(phase.start_date, world.start_date)),
         "end_date": moment(min(phase.end_date, world.end_date)),
         "challenge": world.settings.challenge,
-        "max_submissions_per_day": settings.max_per_day,
-        "max_submissions_per_month": settings.max_per_month,
-        "max_submissions": settings.max_total,
-        "is_public": settings.is_public,
         "is_active": world.is_open(phase),
-        "codename": settings.codename,
-        "slug": f"sandbox-{settings.codename}-{phase.pk}",
+        "codename": codename,
+        "slug": f"sandbox-{codename}-{phase.pk}",
         "environment_image": None,
-        "max_concurrent_submissions_allowed": settings.max_concurrent,
-        "allowed_submission_file_types": settings.file_types,
-        "is_restricted_to_select_one_submission": settings.one_public,
-        "is_submission_public": settings.is_submission_public,
-        "is_partial_submission_evaluation_enabled": settings.partial_evaluation,
-        "is_submission_paused": phase.is_submission_paused,
-        "disable_logs": settings.disable_logs,
         "test_annotation": f"{world.media_url}/media/test_annotations/empty.txt",
         "config_id": None,
-    }
+    } | {name: phase.fields[name] for name in PHASE}
 
 
 def phase_split_json(phase: Phase) -> dict[str, Any]:
     """Return a challenge phase split's JSON, which does not contain the dataset split's codename."""
-    settings = phase.settings
     return {
         "id": phase.split_pk,
         "dataset_split": phase.dataset_split_pk,
         "leaderboard": phase.split_pk,
         "challenge_phase": phase.pk,
-        "challenge_phase_name": settings.title,
+        "challenge_phase_name": phase.name,
         "dataset_split_name": split_name(phase),
-        "visibility": settings.visibility,
-        "leaderboard_decimal_precision": settings.decimals,
-        "is_leaderboard_order_descending": settings.descending,
-        "show_leaderboard_by_latest_submission": settings.by_latest,
-        "show_execution_time": settings.show_execution_time,
-        "show_scores_on_leaderboard": settings.show_scores,
         "leaderboard_schema": schema(phase),
-    }
+    } | {name: phase.fields[name] for name in SPLIT}
 
 
 def schema(phase: Phase) -> dict[str, Any]:
@@ -215,18 +186,14 @@ def split_name(phase: Phase) -> str:
     return phase.settings.split_codename.replace("_", " ")
 
 
-def paged(items: Sequence[Any], *, size: int) -> dict[str, Any]:
+def paged(items: Sequence[Any], *, size: int = 150) -> dict[str, Any]:
     """Return the requested page of a list.
 
     Raises:
         Refusal: 404 if the page does not exist.
     """
     last = max(1, -(-len(items) // size))
-    number = request.args.get("page")
-    try:
-        page = last if number == "last" else int(number or 1)
-    except ValueError:
-        page = 0
+    page = request.args.get("page", 1, type=int)
     if not 1 <= page <= last:
         raise detail(404, "Invalid page.")
 

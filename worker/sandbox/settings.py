@@ -1,52 +1,63 @@
-"""The initial content of a sandbox: one challenge with its phases, users, teams and settings."""
+"""The initial content of a sandbox: one challenge with its phases and teams."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from worker.sandbox.faults import FaultPlan
-
 UNLIMITED = 1_000_000
+CHALLENGE: Mapping[str, Any] = {
+    "published": True,
+    "approved_by_admin": True,
+    "manual_participant_approval": False,
+    "is_docker_based": False,
+    "remote_evaluation": True,
+    "allow_participants_resubmissions": False,
+    "use_fifo_sqs": False,
+}
+"""EvalAI's fields of a challenge that a test may set to something else."""
+PHASE: Mapping[str, Any] = {
+    "leaderboard_public": True,
+    "max_submissions_per_day": UNLIMITED,
+    "max_submissions_per_month": UNLIMITED,
+    "max_submissions": UNLIMITED,
+    "max_concurrent_submissions_allowed": UNLIMITED,  # 3 at EvalAI
+    "is_public": True,
+    "allowed_submission_file_types": ".csv, .gz, .zip, .parquet, .npz",
+    "is_restricted_to_select_one_submission": False,
+    "is_submission_public": True,
+    "is_partial_submission_evaluation_enabled": False,
+    "is_submission_paused": False,
+    "disable_logs": False,
+}
+"""EvalAI's fields of a phase, likewise."""
+SPLIT: Mapping[str, Any] = {
+    "visibility": 3,  # 1 host, 2 owner and host, 3 public
+    "leaderboard_decimal_precision": 3,
+    "is_leaderboard_order_descending": True,
+    "show_leaderboard_by_latest_submission": False,  # after every import, whatever the bundle says
+    "show_execution_time": False,
+    "show_scores_on_leaderboard": True,
+}
+"""EvalAI's fields of a phase split, likewise."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseSettings:
     """One challenge phase with its one dataset split.
 
-    Limits are those of EvalAI's phase form. ``max_concurrent`` is 3 at EvalAI; here it has no effect unless a test sets it.
+    ``fields`` are those of ``PHASE`` and ``SPLIT`` that differ. Without dates, the phase has those of the challenge.
     """
 
     codename: str
     name: str = ""
     split: str = ""
     metrics: tuple[str, ...] = ("q_mean",)
-    max_per_day: int = UNLIMITED
-    max_per_month: int = UNLIMITED
-    max_total: int = UNLIMITED
-    max_concurrent: int = UNLIMITED
-    start_date: datetime | None = None  # those of the challenge, unless set
+    start_date: datetime | None = None
     end_date: datetime | None = None
-    is_public: bool = True
-    is_submission_public: bool = True
-    leaderboard_public: bool = True
-    disable_logs: bool = False
-    partial_evaluation: bool = False
-    visibility: int = 3  # 1 host, 2 owner and host, 3 public
-    by_latest: bool = False  # after every import, whatever the bundle says
-    show_execution_time: bool = False
-    decimals: int = 3
-    descending: bool = True
-    show_scores: bool = True
-    file_types: str = ".csv, .gz, .zip, .parquet, .npz"
-    one_public: bool = False
-
-    @property
-    def title(self) -> str:
-        """The phase's name as people see it."""
-        return self.name or f"{self.codename.capitalize()} phase"
+    fields: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def split_codename(self) -> str:
@@ -55,70 +66,44 @@ class PhaseSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TeamSettings:
-    """A participant team and the user names of its members, the first of whom created it."""
-
-    name: str
-    members: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
 class SandboxSettings:
     """All settings of a sandbox.
 
     ``host`` is always a host and the only member of the participant team ``host_team``. ``cohost`` is the second host, who gets a team
-    ``Host_<number>_Team`` with the first submission. ``otherhost`` hosts another challenge. Primary keys of different kinds differ, so that
-    a client that confuses them fails.
+    ``Host_<number>_Team`` with the first submission. ``otherhost`` hosts another challenge. ``teams`` are participant teams with the user
+    names of their members. ``fields`` are those of ``CHALLENGE`` that differ. Primary keys of different kinds differ, so that a client that
+    confuses them fails. The files have the port after ``port``; with 0, both are free ones.
     """
 
     title: str = "Sandbox challenge"
     challenge: int = 7
     queue: str = "sandbox-queue"
     phases: tuple[PhaseSettings, ...] = (PhaseSettings(codename="dev"), PhaseSettings(codename="eval"))
-    teams: tuple[TeamSettings, ...] = ()
-    outsiders: tuple[str, ...] = ()
-    unverified: tuple[str, ...] = ()
+    teams: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     host_team: str = "Host Participant Team"
-    pk_offset: int = 0
+    fields: Mapping[str, Any] = field(default_factory=dict)
     visibility_timeout_s: float = 30.0
-    retention_s: float = 4 * 86400.0
     throttle_per_minute: int = 60
-    fifo: bool = False
-    remote_evaluation: bool = True
-    published: bool = True
-    docker_based: bool = False
-    approved: bool = True
-    manual_approval: bool = False
-    participants_rerun: bool = False
     shared_queue: bool = False  # another challenge has a queue of the same name, on which EvalAI fails
-    seed: int = 0
-    host: str = "127.0.0.1"
     port: int = 0
-    media_port: int = 0
-    faults: FaultPlan | None = None
 
 
 def from_challenge(configuration: Mapping[str, Any], **changes: Any) -> SandboxSettings:
-    """Return settings that match a worker's challenge configuration, as read from its YAML file.
+    """Return settings that match a worker's challenge configuration.
 
     Title, primary key, queue, phases, splits and metrics are copied, so that the same file can be rehearsed with only the server changed.
     """
-    evalai = configuration.get("evalai") or {}
+    evalai = configuration["evalai"]
     phases = tuple(
-        PhaseSettings(
-            codename=str(codename),
-            split=str((phase or {}).get("split", "")),
-            metrics=(str((phase or {}).get("metric", "q_mean")),),
-        )
-        for codename, phase in (configuration.get("phases") or {}).items()
+        PhaseSettings(codename=codename, split=phase["split"], metrics=(phase["metric"],))
+        for codename, phase in configuration["phases"].items()
     )
-    known: dict[str, Any] = {"host_team": "Host_1_Team"}
-    if title := (configuration.get("challenge") or {}).get("title"):
-        known["title"] = str(title)
-    if evalai.get("challenge"):  # 0 until it has a number
-        known["challenge"] = int(evalai["challenge"])
-    if evalai.get("queue"):
-        known["queue"] = str(evalai["queue"])
-    if phases:
-        known["phases"] = phases
-    return SandboxSettings(**{**known, **changes})
+    copied = {
+        "title": configuration["challenge"]["title"],
+        "challenge": evalai["challenge"],
+        "queue": evalai["queue"],
+    }
+    copied = {
+        name: value for name, value in copied.items() if value
+    }  # there may be no number and no queue yet
+    return SandboxSettings(**{"host_team": "Host_1_Team", "phases": phases, **copied, **changes})

@@ -1,28 +1,23 @@
-"""The sandbox's whole state: users, teams, challenge, phases, splits, submissions, leaderboard rows and files."""
+"""The sandbox's whole state: users, teams, phases, submissions, leaderboard rows, files, queue and tokens."""
 
 from __future__ import annotations
 
-import hashlib
 import random
 import re
 import threading
-import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import PurePosixPath
 from typing import Any
+from uuid import NAMESPACE_OID, uuid5
 
 from worker.sandbox.clock import Clock
+from worker.sandbox.faults import FaultSource
 from worker.sandbox.journal import Journal
-from worker.sandbox.queue import Queue, QueueFaults
-from worker.sandbox.replies import Breakdown, detail
-from worker.sandbox.settings import PhaseSettings, SandboxSettings
+from worker.sandbox.queue import Queue
+from worker.sandbox.settings import CHALLENGE, PHASE, SPLIT, PhaseSettings, SandboxSettings
 from worker.sandbox.throttle import Throttle
-
-IN_PROGRESS = ("submitted", "submitting", "resuming", "queued", "running")
-STATUSES = (*IN_PROGRESS, "failed", "cancelled", "finished", "archived", "partially_evaluated")
-MAX_PATH = 100  # characters; EvalAI's FileField cuts longer names
 
 
 @dataclass(kw_only=True)
@@ -31,11 +26,8 @@ class User:
 
     pk: int
     name: str
-    verified: bool = True
     hex_token: str
-    hex_created: datetime
-    blacklisted: set[str] = field(default_factory=set)
-    issued: int = 0
+    verified: bool = True
 
     @property
     def email(self) -> str:
@@ -44,8 +36,18 @@ class User:
 
 
 @dataclass(kw_only=True)
+class Token:
+    """A token: its user, its kind (``hex``, ``refresh`` or ``access``), and when it ends."""
+
+    user: User
+    kind: str
+    expires: datetime
+    blacklisted: bool = False
+
+
+@dataclass(kw_only=True)
 class Team:
-    """A participant team; members are primary keys of users, the first of whom created it."""
+    """A participant team; members are primary keys of users."""
 
     pk: int
     name: str
@@ -54,7 +56,7 @@ class Team:
 
 @dataclass(kw_only=True)
 class Phase:
-    """A challenge phase with its one split."""
+    """A challenge phase with its one split. ``fields`` are those of EvalAI's phase and split that a host sets."""
 
     pk: int
     split_pk: int
@@ -62,16 +64,12 @@ class Phase:
     settings: PhaseSettings
     start_date: datetime
     end_date: datetime
-    is_submission_paused: bool = False
+    fields: dict[str, Any]
 
-
-@dataclass(frozen=True, kw_only=True)
-class Entrant:
-    """The user, the team and the phase of a submission."""
-
-    phase: Phase
-    team: Team
-    user: User
+    @property
+    def name(self) -> str:
+        """The phase's name as people see it."""
+        return self.settings.name or f"{self.settings.codename.capitalize()} phase"
 
 
 Submission = dict[str, Any]
@@ -101,16 +99,6 @@ NEW: Submission = {
 """What a new submission has, besides the fields that differ from one to the next."""
 
 
-@dataclass(kw_only=True)
-class Upload:
-    """A large upload in progress: the expected number of parts, and those received so far, by number."""
-
-    submission: int
-    path: str
-    count: int
-    parts: dict[int, bytes] = field(default_factory=dict)
-
-
 class World:
     """The state of one sandbox. Readers and writers must hold ``lock``."""
 
@@ -120,90 +108,61 @@ class World:
         self.lock = threading.RLock()
         self.journal = Journal()
         self.throttle = Throttle(settings.throttle_per_minute)
-        self.queue = Queue(
-            visibility_timeout_s=settings.visibility_timeout_s,
-            retention_s=settings.retention_s,
-            fifo=settings.fifo,
-            seed=settings.seed,
-            faults=settings.faults.queue if settings.faults else QueueFaults(),
-            rng=rng,
-        )
+        self.faults = FaultSource(rng)
+        self.queue = Queue(settings.visibility_timeout_s, self.faults)
         self.media_url = ""
         self.media: dict[str, bytes] = {}
         self.signatures: dict[str, int] = {}  # files whose addresses have a signature that expires
         self.start_date = clock.now() - timedelta(days=30)
         self.end_date = clock.now() + timedelta(days=335)
-        self.approved = settings.approved
+        self.fields = {**CHALLENGE, **settings.fields}
         self.users: dict[int, User] = {}
+        self.tokens: dict[str, Token] = {}
         self.teams: dict[int, Team] = {}
         self.submissions: dict[int, Submission] = {}
         self.rows: dict[tuple[int, int], dict[str, Any]] = {}  # leaderboard rows by submission and split
-        self.uploads: dict[str, Upload] = {}
-        first = settings.pk_offset
         self.phases = {
-            first + 11 + i: Phase(
-                pk=first + 11 + i,
-                split_pk=first + 31 + i,
-                dataset_split_pk=first + 51 + i,
+            11 + i: Phase(
+                pk=11 + i,
+                split_pk=31 + i,
+                dataset_split_pk=51 + i,
                 settings=phase,
                 start_date=phase.start_date or self.start_date,
                 end_date=phase.end_date or self.end_date,
+                fields={**PHASE, **SPLIT, **phase.fields},
             )
             for i, phase in enumerate(settings.phases)
         }
-        self.hosts = {self.add_user(name).pk for name in ("host", "cohost")}
-        self.host_team_pk = first + 401
+        self.hosts = {self.user(name).pk for name in ("host", "cohost")}
+        self.host_team_pk = 401
         self.tells_hosts = True  # whether the server responds to requests about the host team
-        self.add_user("otherhost")
-        self.add_team(settings.host_team, ("host",))
-        for name in (*settings.outsiders, *settings.unverified):
-            self.add_user(name)
-        for team in settings.teams:
-            self.add_team(team.name, team.members)
+        self.user("otherhost")
+        for name, members in {settings.host_team: ("host",), **settings.teams}.items():
+            self.add_team(name, members)
 
     # Accounts ---------------------------------------------------------------------------------
 
-    def add_user(self, name: str) -> User:
+    def user(self, name: str) -> User:
         """Return the user with a name, who is created if necessary."""
         for user in self.users.values():
             if user.name == name:
                 return user
-        token = hashlib.sha1(f"{self.settings.seed}/user/{name}".encode(), usedforsecurity=False).hexdigest()
-        user = User(
-            pk=self.settings.pk_offset + 501 + len(self.users),
-            name=name,
-            verified=name not in self.settings.unverified,
-            hex_token=token,
-            hex_created=self.clock.now(),
-        )
+        digits = uuid5(NAMESPACE_OID, name).hex + "0" * 8
+        user = User(pk=501 + len(self.users), name=name, hex_token=digits)
         self.users[user.pk] = user
+        self.tokens[digits] = Token(user=user, kind="hex", expires=self.clock.now() + timedelta(days=365))
         return user
 
     def add_team(self, name: str, members: tuple[str, ...] = ()) -> Team:
         """Create a team; without members it gets one with a name derived from the team's."""
-        if not members:
-            members = (re.sub(r"\W+", "-", name.lower(), flags=re.ASCII).strip("-") + f"-{len(self.teams)}",)
-        team = Team(
-            pk=self.settings.pk_offset + 201 + len(self.teams),
-            name=name,
-            members=[self.add_user(member).pk for member in members],
-        )
+        slug = re.sub(r"\W+", "-", name.lower(), flags=re.ASCII).strip("-")
+        names = members or (f"{slug}-{len(self.teams)}",)
+        team = Team(pk=201 + len(self.teams), name=name, members=[self.user(member).pk for member in names])
         self.teams[team.pk] = team
         return team
 
-    def user(self, name: str) -> User:
-        """Return the user with a name.
-
-        Raises:
-            LookupError: If there is none.
-        """
-        for user in self.users.values():
-            if user.name == name:
-                return user
-        raise LookupError(f"The sandbox has no user {name!r}.")
-
     def team(self, name: str) -> Team:
-        """Return the team with a name, or the team of the user with that name.
+        """Return the team with a name, or with a user of that name.
 
         Raises:
             LookupError: If there is none.
@@ -213,20 +172,12 @@ class World:
                 return team
         raise LookupError(f"The sandbox has no team {name!r}.")
 
-    def team_of(self, user: User) -> Team | None:
-        """Return the team with which a user takes part."""
-        return next((team for team in self.teams.values() if user.pk in team.members), None)
-
     def submitting_team(self, user: User) -> Team | None:
         """Return the team with which a user submits; a host without a team gets one, as at EvalAI."""
-        team = self.team_of(user)
-        if team is None and self.is_host(user):
+        team = next((team for team in self.teams.values() if user.pk in team.members), None)
+        if team is None and user.pk in self.hosts:
             team = self.add_team(f"Host_{len(self.teams) + 1}_Team", (user.name,))
         return team
-
-    def is_host(self, user: User | None) -> bool:
-        """Return whether a user is a host or cohost of the challenge."""
-        return user is not None and user.pk in self.hosts
 
     # The challenge ----------------------------------------------------------------------------
 
@@ -240,46 +191,13 @@ class World:
         return self.is_active and phase.start_date <= self.clock.now() < phase.end_date
 
     def phase(self, codename: str) -> Phase:
-        """Return the phase with a codename.
+        """Return the phase with a codename."""
+        return next(phase for phase in self.phases.values() if phase.settings.codename == codename)
 
-        Raises:
-            LookupError: If there is none.
-        """
-        for phase in self.phases.values():
-            if phase.settings.codename == codename:
-                return phase
-        raise LookupError(f"The sandbox has no phase {codename!r}.")
-
-    def phase_of_split(self, split_pk: int) -> Phase | None:
-        """Return the phase of a challenge phase split."""
-        return next((phase for phase in self.phases.values() if phase.split_pk == split_pk), None)
-
-    # Submissions ------------------------------------------------------------------------------
-
-    def submission(self, value: Any) -> Submission:
-        """Return a submission as EvalAI's writing views do.
-
-        Raises:
-            Breakdown: If the value is not an integer.
-            Refusal: 404 if there is no such submission.
-        """
-        try:
-            pk = None if value is None else int(value)
-        except (TypeError, ValueError) as error:
-            raise Breakdown("a primary key must be an integer") from error
-        if pk is None or pk not in self.submissions:
-            raise detail(404, f"Submission {value} does not exist")
-        return self.submissions[pk]
-
-    def next_submission_pk(self) -> int:
-        """Return the primary key for the next submission."""
-        return self.settings.pk_offset + 1001 + len(self.submissions)
-
-    def write_row(self, submission_pk: int, split_pk: int, result: Mapping[str, float]) -> None:
-        """Create or overwrite a submission's row on a split; rows are in the order in which they were last written."""
-        key = (submission_pk, split_pk)
-        row = self.rows.pop(key, {"id": self.settings.pk_offset + 9001 + len(self.rows)})
-        self.rows[key] = row | {"submission": submission_pk, "split": split_pk, "result": dict(result)}
+    def of(self, team: Team, phase: Phase) -> list[Submission]:
+        """Return a team's submissions to a phase, oldest first."""
+        key = (team.pk, phase.pk)
+        return [s for s in self.submissions.values() if (s["participant_team"], s["challenge_phase"]) == key]
 
     def effect(self, name: str, submission: int | None = None, **details: Any) -> None:
         """Record a change of state in the journal."""
@@ -287,20 +205,16 @@ class World:
 
     # Files ------------------------------------------------------------------------------------
 
-    def store(self, phase_pk: int, submission_pk: int, number: int, suffix: str, content: bytes) -> str:
-        """Store a file under a random name, truncated as EvalAI truncates long ones, and return its path.
+    def store(self, submission: Submission, name: str, content: bytes) -> str:
+        """Store a file of a submission under a random name, which keeps only the last suffix, and return its path.
 
-        The name depends only on the seed, the submission and the number, so two sandboxes with the same history use the same names.
+        The random name depends only on the submission and on the number of its files, so two sandboxes with the same history use the same
+        names.
         """
-        seed = f"{self.settings.seed}/{submission_pk}/{number}"
-        digest = hashlib.sha256(seed.encode()).digest()
-        folder = f"submission_files/challenge_{self.settings.challenge}/phase_{phase_pk}/submission_{submission_pk}"
-        root = str(uuid.UUID(bytes=digest[:16], version=4))
-        path = f"{folder}/{root}{suffix}"
-        if len(path) > MAX_PATH:
-            tail = f"_{digest.hex()[-7:]}{suffix}"
-            keep = max(1, MAX_PATH - len(folder) - 1 - len(tail))
-            path = f"{folder}/{root[:keep]}{tail}"
+        submission["files_written"] += 1
+        root = uuid5(NAMESPACE_OID, f"{submission['id']}/{submission['files_written']}")
+        folder = f"challenge_{self.settings.challenge}/phase_{submission['challenge_phase']}/submission_{submission['id']}"
+        path = f"submission_files/{folder}/{root}{PurePosixPath(name).suffix}"
         self.media[path] = content
         return path
 
@@ -311,7 +225,8 @@ class World:
         query = f"?signature={self.signatures[path]}" if path in self.signatures else ""
         return f"{self.media_url}/media/{path}{query}"
 
-
-def last_suffix(name: str) -> str:
-    """Return the last suffix of a file name, which is all that EvalAI keeps of it."""
-    return PurePosixPath(name).suffix
+    def write_row(self, submission_pk: int, split_pk: int, result: Mapping[str, float]) -> None:
+        """Create or overwrite a submission's row on a split; rows are in the order in which they were last written."""
+        key = (submission_pk, split_pk)
+        row = self.rows.pop(key, {"id": 9001 + len(self.rows)})
+        self.rows[key] = row | {"submission": submission_pk, "split": split_pk, "result": dict(result)}

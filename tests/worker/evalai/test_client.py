@@ -41,7 +41,6 @@ from worker.sandbox import (
     PhaseSettings,
     Sandbox,
     SandboxSettings,
-    TeamSettings,
 )
 from worker.sandbox.server import Listener
 
@@ -51,12 +50,7 @@ SETTINGS = SandboxSettings(
     queue="a queue.fifo",
     throttle_per_minute=100_000,
     visibility_timeout_s=30,
-    teams=(
-        TeamSettings(name="Team Alice", members=("alice", "carol")),
-        TeamSettings(name="Team Bob", members=("bob",)),
-    ),
-    outsiders=("mallory",),
-    unverified=("unverified",),
+    teams={"Team Alice": ("alice", "carol"), "Team Bob": ("bob",)},
 )
 
 
@@ -324,7 +318,7 @@ def test_refused_tokens_say_why(sandbox: Sandbox, connect: Callable[..., Client]
         token, reason = sandbox.token(), "blacklisted"
         sandbox.refresh_token()
     elif kind == "old digits":
-        sandbox.world.user("host").hex_created -= timedelta(days=366)
+        sandbox.world.tokens[sandbox.world.user("host").hex_token].expires -= timedelta(days=366)
         token, reason = sandbox.world.user("host").hex_token, "expired"
     else:
         token, reason = refusals(sandbox)[kind]
@@ -371,6 +365,7 @@ def test_missing_permission_differs_from_a_bad_token(
 
 def test_an_unverified_address_is_named(sandbox: Sandbox, connect: Callable[..., Client]) -> None:
     """An account whose e-mail address is not verified gets a code of its own."""
+    sandbox.world.user("unverified").verified = False
     with pytest.raises(NotPermitted) as problem:
         connect(token=sandbox.token("unverified")).receive()
     assert problem.value.code == "evalai.email_unverified"

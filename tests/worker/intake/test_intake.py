@@ -11,7 +11,7 @@ from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.evalai import Message
 from worker.intake.facts import take_message
-from worker.sandbox import FaultPlan, QueueFaults
+from worker.sandbox import FaultPlan
 from worker.state import OutboxKind, State
 
 BAD = b"id,0,1\nimg_000,1,2\n"
@@ -408,7 +408,7 @@ def test_submissions_left_running_by_an_earlier_worker_are_scored(
 
 def test_duplicated_and_reordered_messages_are_answered_once(harness: Harness, worker: StepWorker) -> None:
     """Each submission has one result, whatever the queue does, and in the end no message is left."""
-    harness.evalai.set_faults(FaultPlan(queue=QueueFaults(duplicate=0.5, reorder=0.7, empty=0.3)))
+    harness.evalai.set_faults(FaultPlan(duplicate=0.5, reorder=0.7, empty=0.3))
     pks = [harness.submit(team, embeddings(seed)) for seed, team in enumerate("ABCD")]
     worker.drive()
     harness.evalai.set_faults(FaultPlan())
@@ -456,7 +456,7 @@ def test_a_stale_handle_deletes_nothing_and_the_message_goes_when_it_comes_again
 def test_a_message_for_another_challenge_is_left_where_it_is(harness: Harness, worker: StepWorker) -> None:
     """The worker must not delete it, and tells the organizer that the queue is wrong."""
     body = {"challenge_pk": "8", "phase_pk": "3", "submission_pk": 4}
-    harness.evalai.world.queue.send(body, group="x", now_s=worker.clock.monotonic())
+    harness.evalai.world.queue.send(body)
     pk = harness.submit("A", embeddings(1))
     worker.drive()
     assert harness.status(pk) == "finished"
@@ -468,7 +468,7 @@ def test_a_message_for_another_challenge_is_left_where_it_is(harness: Harness, w
 def test_a_submission_that_is_missing_at_evalai_is_given_up(harness: Harness, worker: StepWorker) -> None:
     """A message for a submission that EvalAI does not know ends with its deletion."""
     body = {"challenge_pk": "7", "phase_pk": str(harness.evalai.phase_pk("dev")), "submission_pk": 4}
-    harness.evalai.world.queue.send(body, group="x", now_s=worker.clock.monotonic())
+    harness.evalai.world.queue.send(body)
     worker.drive()
     assert worker.state(4) is State.CANCELLED
     assert harness.evalai.queue_length() == 0

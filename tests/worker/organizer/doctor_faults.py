@@ -44,8 +44,13 @@ from worker.state import Store
 ROWS, DIM, FOLDS = 80, 8, 10
 SECRET_LABEL = "8675309"  # a label that must never be shown
 PHASES = ("dev", "eval")
-LIMITS = {"max_per_day": 10, "max_per_month": 310, "max_total": 100_000, "max_concurrent": 3}
-HEALTHY_PHASES = tuple(PhaseSettings(codename=phase, **LIMITS) for phase in PHASES)
+LIMITS = {
+    "max_submissions_per_day": 10,
+    "max_submissions_per_month": 310,
+    "max_submissions": 100_000,
+    "max_concurrent_submissions_allowed": 3,
+}
+HEALTHY_PHASES = tuple(PhaseSettings(codename=phase, fields=LIMITS) for phase in PHASES)
 ALWAYS_500 = FaultPlan(probability=1.0, kinds=(Spoilt.ERROR_BEFORE,))
 Rows = list[tuple[str, str]]
 
@@ -136,10 +141,10 @@ class FaultyChallenge:
         """Write a label file."""
         write_labels(self.folder / "tasks" / phase / name, rows)
 
-    def spoil_phase(self, codename: str, **changes: Any) -> None:
-        """Change one of the sandbox's phases."""
+    def spoil_phase(self, codename: str, **fields: Any) -> None:
+        """Change EvalAI's fields of one of the sandbox's phases."""
         phases = tuple(
-            replace(phase, **changes) if phase.codename == codename else phase
+            replace(phase, fields={**phase.fields, **fields}) if phase.codename == codename else phase
             for phase in self.settings.phases
         )
         self.settings = replace(self.settings, phases=phases)
@@ -308,7 +313,7 @@ def _two_kinds_of_names(challenge: FaultyChallenge) -> None:
 
 def _replaced_token(evalai: Sandbox) -> None:
     """Press the profile's button after the token was copied."""
-    evalai.tokens.blacklist(evalai.token("host"))
+    evalai.world.tokens[evalai.token("host")].blacklisted = True
 
 
 def _participants(evalai: Sandbox) -> str:
@@ -448,8 +453,12 @@ def _attribute(name: str, value: Any) -> Plant:
     return lambda challenge: setattr(challenge, name, value)
 
 
-def _phase(**changes: Any) -> Plant:
-    return lambda challenge: challenge.spoil_phase("dev", **changes)
+def _phase(**fields: Any) -> Plant:
+    return lambda challenge: challenge.spoil_phase("dev", **fields)
+
+
+def _dev(**changes: Any) -> Plant:
+    return _sandbox(phases=(replace(HEALTHY_PHASES[0], **changes), *HEALTHY_PHASES[1:]))
 
 
 def _sandbox(**changes: Any) -> Plant:
@@ -521,20 +530,20 @@ FAULTS: dict[str, Fault] = {
         )
     ),
     "evalai.challenge": failing(changing({"evalai": {"challenge": 4711}})),
-    "evalai.remote_evaluation": failing(_sandbox(remote_evaluation=False)),
-    "evalai.docker": failing(_sandbox(docker_based=True)),
-    "evalai.published": warning(_sandbox(published=False)),
-    "evalai.approved": warning(_sandbox(approved=False)),
-    "evalai.manual_approval": warning(_sandbox(manual_approval=True)),
-    "evalai.resubmissions": warning(_sandbox(participants_rerun=True)),
-    "evalai.fifo": warning(_sandbox(fifo=True)),
+    "evalai.remote_evaluation": failing(_sandbox(fields={"remote_evaluation": False})),
+    "evalai.docker": failing(_sandbox(fields={"is_docker_based": True})),
+    "evalai.published": warning(_sandbox(fields={"published": False})),
+    "evalai.approved": warning(_sandbox(fields={"approved_by_admin": False})),
+    "evalai.manual_approval": warning(_sandbox(fields={"manual_participant_approval": True})),
+    "evalai.resubmissions": warning(_sandbox(fields={"allow_participants_resubmissions": True})),
+    "evalai.fifo": warning(_sandbox(fields={"use_fifo_sqs": True})),
     "evalai.dates": failing(_attribute("prepare", lambda evalai: evalai.end_challenge())),
     "evalai.clock": failing(_attribute("ahead", timedelta(hours=1))),
     "evalai.files": failing(changing({"evalai": {"media_hosts": []}})),
     "evalai.budget": warning(changing({"evalai": {"requests_per_minute": 120}})),
     "evalai.phases": failing(_sandbox(phases=HEALTHY_PHASES[:1])),
     "evalai.other_phases": warning(
-        _sandbox(phases=(*HEALTHY_PHASES, PhaseSettings(codename="bonus", **LIMITS)))
+        _sandbox(phases=(*HEALTHY_PHASES, PhaseSettings(codename="bonus", fields=LIMITS)))
     ),
     "evalai.ended": warning(
         _attribute(
@@ -542,25 +551,23 @@ FAULTS: dict[str, Fault] = {
         )
     ),
     "evalai.public": warning(
-        _sandbox(phases=tuple(replace(phase, is_public=False) for phase in HEALTHY_PHASES))
+        _sandbox(phases=tuple(replace(phase, fields={"is_public": False}) for phase in HEALTHY_PHASES))
     ),
-    "evalai.open": warning(
-        _attribute("prepare", lambda evalai: setattr(evalai.world.phase("dev"), "is_submission_paused", True))
-    ),
+    "evalai.open": warning(_phase(is_submission_paused=True)),
     "evalai.logs": warning(_phase(disable_logs=True)),
     "evalai.visibility": warning(_phase(is_submission_public=False)),
-    "evalai.partial": warning(_phase(partial_evaluation=True)),
-    "evalai.file_types": warning(_phase(file_types=".csv, .zip, .parquet, .npz")),
-    "evalai.one_public": warning(_phase(one_public=True)),
-    "evalai.rate": warning(_phase(max_per_day=100_000, max_per_month=100_000)),
+    "evalai.partial": warning(_phase(is_partial_submission_evaluation_enabled=True)),
+    "evalai.file_types": warning(_phase(allowed_submission_file_types=".csv, .zip, .parquet, .npz")),
+    "evalai.one_public": warning(_phase(is_restricted_to_select_one_submission=True)),
+    "evalai.rate": warning(_phase(max_submissions_per_day=100_000, max_submissions_per_month=100_000)),
     "evalai.limits": warning(lambda challenge: _bundle_limits(challenge, max_submissions_per_day=5)),
-    "evalai.splits": failing(_phase(split="other_split")),
-    "evalai.metric": failing(_phase(metrics=("q_mean", "accuracy"))),
+    "evalai.splits": failing(_dev(split="other_split")),
+    "evalai.metric": failing(_dev(metrics=("q_mean", "accuracy"))),
     "evalai.leaderboard": warning(_phase(visibility=1)),
-    "evalai.latest": warning(_phase(by_latest=True)),
-    "evalai.order": warning(_phase(descending=False)),
+    "evalai.latest": warning(_phase(show_leaderboard_by_latest_submission=True)),
+    "evalai.order": warning(_phase(is_leaderboard_order_descending=False)),
     "evalai.decimals": warning(changing({"leaderboard": {"decimals": 4}})),
-    "evalai.scores": warning(_phase(show_scores=False)),
+    "evalai.scores": warning(_phase(show_scores_on_leaderboard=False)),
     "evalai.execution_time": warning(_phase(show_execution_time=True)),
     "board.git": failing(_old_git),
     "board.address": failing(changing({"leaderboard": {"token": "env:NEUCO_TEST_NOT_SET"}})),
@@ -644,7 +651,7 @@ SHADES: list[tuple[str, Fault]] = [
     ("evalai.server", failing(_attribute("prepare", _replaced_token))),
     ("evalai.server", failing(_with_token(_participants))),
     ("evalai.leaderboard", warning(_phase(leaderboard_public=False))),
-    ("evalai.rate", warning(_phase(max_concurrent=16))),
+    ("evalai.rate", warning(_phase(max_concurrent_submissions_allowed=16))),
     (
         "evalai.limits",
         warning(lambda challenge: _bundle_limits(challenge, max_concurrent_submissions_allowed=2)),

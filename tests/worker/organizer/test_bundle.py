@@ -6,7 +6,6 @@ import io
 import json
 import zipfile
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -86,12 +85,11 @@ def simulated(document: dict[str, Any]) -> SandboxSettings:
             name=phase["name"],
             start_date=phase["start_date"].replace(tzinfo=UTC),
             end_date=phase["end_date"].replace(tzinfo=UTC),
-            is_public=phase["is_public"],
-            max_total=phase["max_submissions"],
+            fields={name: phase[name] for name in ("is_public", "max_submissions")},
         )
         for phase in document["challenge_phases"]
     )
-    return SandboxSettings(approved=False, phases=phases)
+    return SandboxSettings(fields={"approved_by_admin": False}, phases=phases)
 
 
 def answered(evalai: Sandbox, method: str, path: str, **body: object) -> int:
@@ -126,13 +124,12 @@ def test_a_fresh_bundle_can_be_approved_without_moving_dates(challenge: Path) ->
             assert answered(evalai, "GET", approval) == 406
             finish(evalai, codename)
         assert answered(evalai, "GET", approval) == 200
-        evalai.world.approved = True
+        evalai.world.fields["approved_by_admin"] = True
         evalai.submit("A", "dev", b"id,0\n")
         with pytest.raises(Refusal, match="phase is not public") as refusal:
             evalai.submit("A", "eval", b"id,0\n")
         assert refusal.value.code == 403
-        phase = evalai.world.phase("eval")
-        phase.settings = replace(phase.settings, is_public=True)
+        evalai.world.phase("eval").fields["is_public"] = True
         evalai.submit("A", "eval", b"id,0\n")
 
 

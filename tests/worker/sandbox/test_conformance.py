@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from worker.sandbox import ManualClock, PhaseSettings, Sandbox, SandboxSettings, TeamSettings
+from worker.sandbox import ManualClock, PhaseSettings, Sandbox, SandboxSettings
 
 STORY = json.loads(
     (Path(__file__).parent / "conformance" / "evalai_conformance.json").read_text(encoding="utf-8")
@@ -37,19 +37,26 @@ def stage(clock: ManualClock, throttle: int) -> Sandbox:
         challenge=77,
         queue="remote-challenge-queue",
         phases=(
-            PhaseSettings(codename="dev", name="Dev phase", split="dev_split", max_concurrent=100),
-            PhaseSettings(codename="eval", name="Eval phase", split="eval_split", max_concurrent=1),
+            PhaseSettings(
+                codename="dev",
+                name="Dev phase",
+                split="dev_split",
+                fields={"max_concurrent_submissions_allowed": 100},
+            ),
+            PhaseSettings(
+                codename="eval",
+                name="Eval phase",
+                split="eval_split",
+                fields={"max_concurrent_submissions_allowed": 1},
+            ),
         ),
-        teams=(
-            TeamSettings(name="Team Alice", members=("alice", "carol")),
-            TeamSettings(name="Team Bob", members=("bob",)),
-        ),
-        outsiders=("mallory",),
-        unverified=("unverified",),
+        teams={"Team Alice": ("alice", "carol"), "Team Bob": ("bob",)},
         visibility_timeout_s=STORY["setup"]["visibility_timeout_seconds"],
         throttle_per_minute=throttle,
     )
-    return Sandbox(settings, clock=clock.clock())
+    sandbox = Sandbox(settings, clock=clock.clock())
+    sandbox.world.user("unverified").verified = False
+    return sandbox
 
 
 class Replay:
@@ -109,7 +116,7 @@ class Replay:
             case "expired JWT":
                 header = f"Bearer {issue(user, lifetime=timedelta(seconds=-1))}"
             case "expired hex":
-                self.sandbox.world.user(user).hex_created -= timedelta(days=366)
+                self.sandbox.world.tokens[hex_token].expires -= timedelta(days=366)
                 header = f"Token {hex_token}"
             case "unknown hex":
                 header = f"Token {'0' * 40}"

@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-from worker.sandbox.views import (
-    account,
-    challenge,
-    evaluation,
-    leaderboard,
-    listing,
-    practice,
-    queue,
-    submission,
-    upload,
-)
+from worker.sandbox.views import challenge, public, submission
 
-BLUEPRINTS = tuple(
-    module.views
-    for module in (account, challenge, evaluation, leaderboard, listing, practice, queue, submission, upload)
-)
-ANONYMOUS = frozenset(
-    {"leaderboard.public", "challenge.one_phase", "challenge.phase_splits", "practice.teams"}
-)
+BLUEPRINTS = (challenge.views, public.views, submission.views)
+OPEN = frozenset({"challenge.one_phase", "challenge.phase_splits", "challenge.teams"})
+ANONYMOUS = OPEN | {"public.leaderboard"}
 """Endpoints that need no token, but refuse an invalid one."""
-UNTHROTTLED = frozenset(
-    {"leaderboard.all_entries", "challenge.one_phase", "challenge.phase_splits", "practice.teams"}
-)
+UNTHROTTLED = OPEN | {"public.all_entries"}
 """Endpoints that do not count against the rate limit."""
 
-__all__ = ["ANONYMOUS", "BLUEPRINTS", "UNTHROTTLED", "leaderboard"]
+__all__ = ["ANONYMOUS", "BLUEPRINTS", "UNTHROTTLED", "public"]

@@ -1,80 +1,130 @@
-"""The challenge, its phases and its splits."""
+"""The challenge, its phases and splits, the queue, and the accounts of hosts and teams."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from flask import Blueprint
+from flask import Blueprint, Response, g
 
-from worker.sandbox.call import Call
-from worker.sandbox.replies import detail, error
-from worker.sandbox.serialization import challenge_json, phase_json, phase_split_json, split_name
+from worker.sandbox.call import body, is_host, phase_with, require_host, require_queue, world
+from worker.sandbox.replies import Breakdown, detail, error, page
+from worker.sandbox.serialization import (
+    challenge_json,
+    host_team_json,
+    phase_json,
+    phase_split_json,
+    split_name,
+)
+
+NOT_AUTHORIZED = "Sorry, you are not authorized to access this resource"
 
 views = Blueprint("challenge", __name__)
 
 
 @views.get("/api/challenges/challenge/queues/<queue>/")
-def by_queue(call: Call, queue: str) -> dict[str, Any]:
+def by_queue(queue: str) -> dict[str, Any]:
     """Return the challenge behind a queue, which a worker reads at its start."""
-    call.require_queue(queue)
-    call.require_host(401, "Sorry, you are not authorized to access this challenge.")
-    return challenge_json(call.world)
+    require_queue(queue)
+    require_host(401, "Sorry, you are not authorized to access this challenge.")
+    return challenge_json(world)
 
 
 @views.get("/api/challenges/<int:challenge>/phases/")
-def phases(call: Call, challenge: int) -> list[dict[str, Any]]:
+def phases() -> list[dict[str, Any]]:
     """List the phases, for hosts."""
-    call.require_challenge(challenge)
-    call.require_host(401, "Sorry, you are not authorized to access these challenge phases.")
-    return [phase_json(call.world, phase) for phase in call.world.phases.values()]
+    require_host(401, "Sorry, you are not authorized to access these challenge phases.")
+    return [phase_json(world, phase) for phase in world.phases.values()]
 
 
 @views.get("/api/challenges/challenge/phase/<int:phase>/")
-def one_phase(call: Call, phase: int) -> dict[str, Any]:
+def one_phase(phase: int) -> dict[str, Any]:
     """Return one phase, for everybody."""
-    return phase_json(call.world, call.phase(phase))
+    return phase_json(world, phase_with(phase))
 
 
 @views.get("/api/challenges/<int:challenge>/challenge_phase_split")
-def phase_splits(call: Call, challenge: int) -> list[dict[str, Any]]:
+def phase_splits() -> list[dict[str, Any]]:
     """List the challenge phase splits with their metric labels; only hosts see those that are not public."""
-    call.require_challenge(challenge)
-    shown = [p for p in call.world.phases.values() if call.is_host or p.settings.visibility == 3]
-    return [phase_split_json(p) for p in shown]
-
-
-@views.patch("/api/challenges/challenge/create/challenge_phase_split/<int:split>/")
-def change_phase_split(call: Call, split: int) -> dict[str, Any]:
-    """Change the order of the leaderboard, as the switch on its page does."""
-    phase = call.phase_of_split(split)
-    call.require_host(403, "Sorry, you are not authorized to make this request!")
-    latest = call.data.get("show_leaderboard_by_latest_submission", phase.settings.by_latest)
-    phase.settings = replace(phase.settings, by_latest=bool(latest))
-    call.world.effect("phase_split_changed", by_latest=phase.settings.by_latest)
-    return phase_split_json(phase)
+    return [phase_split_json(p) for p in world.phases.values() if is_host() or p.fields["visibility"] == 3]
 
 
 @views.get("/api/challenges/challenge/create/dataset_split/<int:split>/")
-def dataset_split(call: Call, split: int) -> dict[str, Any]:
+def dataset_split(split: int) -> dict[str, Any]:
     """Return a dataset split; no other answer contains its codename."""
-    for phase in call.world.phases.values():
+    for phase in world.phases.values():
         if phase.dataset_split_pk == split:
-            call.require_host(401, "Sorry, you are not authorized to access this dataset split.")
-            name, codename = split_name(phase), phase.settings.split_codename
-            return {"id": split, "name": name, "codename": codename, "config_id": None}
+            require_host(401, "Sorry, you are not authorized to access this dataset split.")
+            codename = phase.settings.split_codename
+            return {"id": split, "name": split_name(phase), "codename": codename, "config_id": None}
     raise detail(404, f"DatasetSplit {split} does not exist")
 
 
 @views.get("/api/challenges/<int:challenge>/request_approval")
-def request_approval(call: Call, challenge: int) -> dict[str, Any]:
+def request_approval() -> dict[str, Any]:
     """Ask EvalAI's administrators for the approval, once every phase has a finished submission; the words are not EvalAI's."""
-    call.require_challenge(challenge)
-    call.require_host(403, "Sorry, you are not authorized to make this request!")
-    submissions = call.world.submissions.values()
-    finished = {row["challenge_phase"] for row in submissions if row["status"] == "finished"}
-    missing = [phase.settings.title for pk, phase in call.world.phases.items() if pk not in finished]
+    require_host(403)
+    finished = {row["challenge_phase"] for row in world.submissions.values() if row["status"] == "finished"}
+    missing = [phase.name for pk, phase in world.phases.items() if pk not in finished]
     if missing:
         raise error(406, f"These challenge phases have no finished submission: {', '.join(missing)}")
-    call.world.effect("approval_requested")
     return {"message": "Approval request sent!"}
+
+
+@views.get("/api/jobs/challenge/queues/<queue>/")
+def receive(queue: str) -> dict[str, Any]:
+    """Deliver at most one message; null values if none is available."""
+    require_queue(queue)
+    require_host(401, NOT_AUTHORIZED)
+    delivery = world.queue.receive(world.clock.monotonic())
+    if delivery is None:
+        return {"body": None, "receipt_handle": None}
+    message, handle = delivery
+    world.effect("message_received", int(message["submission_pk"]))
+    return {"body": dict(message), "receipt_handle": handle}
+
+
+@views.post("/api/jobs/queues/<queue>/")
+def delete(queue: str) -> dict[str, Any]:
+    """Delete the message with a receipt handle."""
+    require_queue(queue, "exists")
+    handle = body().get("receipt_handle")
+    if handle is None:
+        raise Breakdown("KeyError: receipt_handle")
+    if not handle:
+        raise error(400, "Please add message receipt handle in the body")
+    require_host(401, NOT_AUTHORIZED)
+    outcome = world.queue.delete(str(handle))
+    if outcome == "unknown":
+        raise Breakdown("ReceiptHandleIsInvalid")
+    world.effect("message_deleted" if outcome == "deleted" else "delete_ignored")
+    return {"success": f"Message deleted successfully from the queue: {queue}"}
+
+
+@views.get("/api/auth/user/")
+def own_account() -> dict[str, Any]:
+    """Return the user's own account; known from EvalAI's source."""
+    return {
+        "pk": g.user.pk,
+        "username": g.user.name,
+        "email": g.user.email,
+        "first_name": "",
+        "last_name": "",
+    }
+
+
+@views.get("/api/hosts/challenge_host_team/<int:team>")
+def host_team(team: int) -> dict[str, Any] | Response:
+    """Return the team of the challenge's hosts; the missing slash and the answer for a missing team are from EvalAI's source."""
+    if team != world.host_team_pk:
+        raise error(406, "ChallengeHostTeam does not exist")
+    return host_team_json(world) if world.tells_hosts else page(404, "Error 404 - Page Not Found")
+
+
+@views.get("/sandbox/")
+def teams() -> dict[str, Any]:
+    """Return the challenge, its phases, and each team with its first member's token; EvalAI has no such address."""
+    return {
+        "challenge": world.settings.challenge,
+        "phases": {phase.settings.codename: phase.pk for phase in world.phases.values()},
+        "teams": {team.name: world.users[team.members[0]].hex_token for team in world.teams.values()},
+    }

@@ -1,206 +1,286 @@
-"""One submission: create, read, delete, edit, re-run, and send again."""
+"""Submissions: create, read, list, edit, re-run, and what a worker writes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+import math
+import re
+from collections import Counter
 from datetime import datetime
 from typing import Any
 
-from flask import Blueprint, request
+from flask import Blueprint, g, request
 
 from worker.sandbox import lifecycle
-from worker.sandbox.call import Call
-from worker.sandbox.replies import Refusal, error
-from worker.sandbox.serialization import paged, submission_json
-from worker.sandbox.state import STATUSES, Phase, Submission, World, last_suffix
+from worker.sandbox.call import (
+    body,
+    entrant,
+    is_host,
+    own_team,
+    phase_with,
+    require_host,
+    submission_with,
+    text,
+    world,
+)
+from worker.sandbox.replies import Breakdown, Refusal, detail, error
+from worker.sandbox.serialization import managed_submission_json, paged, submission_json
+from worker.sandbox.state import Submission
 
-PAGE_SIZE = 150
 OWN = "/api/jobs/challenge/<int:challenge>/challenge_phase/<int:phase>/submission/"
-ONE = "/api/jobs/submission/<int:submission>"
+ONE = "/api/jobs/submission/<int:pk>"
+DESCRIPTION = ("method_name", "method_description", "project_url", "publication_url")
+EDITABLE = (
+    *DESCRIPTION, "status", "challenge_phase", "participant_team", "created_by", "started_at", "completed_at", "is_public", "is_flagged",
+    "is_baseline", "is_verified_by_host", "ignore_submission", "submission_metadata",
+)  # fmt: skip
+LISTABLE = ("submitted", "running", "failed", "cancelled", "resuming", "queued", "finished", "submitting")
+ADDRESS = "/api/jobs/challenge/<int:challenge>/update_submission/"
 
 views = Blueprint("submission", __name__)
 
 
 @views.post(OWN)
-def submit(call: Call, challenge: int, phase: int) -> tuple[dict[str, Any], int]:
+def submit(phase: int) -> tuple[dict[str, Any], int]:
     """Accept a participant's file."""
-    entrant = call.entrant(_phase(call, challenge, phase))
+    sender = entrant(phase_with(phase))
     if not request.files:
-        missing = call.data.get("file_url") is None
-        raise error(400, "The file URL is missing!" if missing else "The file URL does not exists!")
-    upload = request.files.get("input_file")
+        raise error(400, "The file URL is missing!")
+    upload, fields = request.files.get("input_file"), body()
     if upload is None:
         raise Refusal(406, {"input_file": ["No file was submitted."]})
-    submission = lifecycle.create(call.world, entrant, upload.read(), upload.filename or "", call.description)
-    return submission_json(call.world, submission, call.user), 201
+    description = {name: fields.get(name, "") for name in DESCRIPTION}
+    submission = lifecycle.create(
+        world,
+        *sender,
+        content=upload.read(),
+        file_name=upload.filename or "",
+        description=description | {"is_public": json.loads(fields.get("is_public", "null"))},
+    )
+    return submission_json(world, submission, host=is_host()), 201
 
 
 @views.get(OWN)
-def own(call: Call, challenge: int, phase: int) -> dict[str, Any]:
+def own(phase: int) -> dict[str, Any]:
     """List the team's own submissions to a phase, newest first, without deleted ones."""
-    stage = _phase(call, challenge, phase)
-    team = call.team()
-    mine = [
-        s
-        for s in call.world.submissions.values()
-        if (s["participant_team"], s["challenge_phase"]) == (team.pk, stage.pk) and not s["ignore_submission"]
-    ]
-    mine.sort(key=lambda s: (s["submitted_at"], s["id"]), reverse=True)
-    return paged([submission_json(call.world, s, call.user) for s in mine], size=PAGE_SIZE)
+    theirs = world.of(own_team(), phase_with(phase))
+    return paged(
+        [submission_json(world, s, host=is_host()) for s in reversed(theirs) if not s["ignore_submission"]]
+    )
 
 
 @views.get(ONE)
-def read(call: Call, submission: int) -> dict[str, Any]:
+def read(pk: int) -> dict[str, Any]:
     """Return a submission to its creator or to a host."""
-    return submission_json(call.world, _readable(call, submission), call.user)
+    return submission_json(world, _readable(pk), host=is_host())
 
 
 @views.delete(ONE)
-def soft_delete(call: Call, submission: int) -> dict[str, Any]:
+def soft_delete(pk: int) -> dict[str, Any]:
     """Mark a submission as ignored; its status and its message stay."""
-    found = _readable(call, submission)
-    found["ignore_submission"] = True
-    call.world.effect("deleted", found["id"])
-    return submission_json(call.world, found, call.user)
+    submission = _readable(pk)
+    lifecycle.edit(world, submission, {"ignore_submission": True})
+    return submission_json(world, submission, host=is_host())
 
 
-@views.patch("/api/jobs/challenge/<int:challenge>/challenge_phase/<int:phase>/submission/<int:submission>")
-def change_visibility(call: Call, challenge: int, phase: int, submission: int) -> dict[str, Any]:
+@views.patch("/api/jobs/challenge/<int:challenge>/challenge_phase/<int:phase>/submission/<int:pk>")
+def change_visibility(phase: int, pk: int) -> dict[str, Any]:
     """Let a team show or hide its submission, and the host's team mark its own as a baseline."""
-    world = call.world
-    call.require_challenge(challenge)
-    stage = call.phase(phase)
-    if not world.is_active:
-        raise error(403, "Challenge is not active")
-    if not call.is_host:
-        if not stage.settings.is_public:
-            raise error(403, "Sorry, cannot accept submissions since challenge phase is not public")
-        if call.data.get("is_baseline"):
-            raise error(400, "Sorry, you are not authorized to make this request")
-    team = call.team()
-    found = world.submissions.get(submission)
-    if found is None or (found["participant_team"], found["challenge_phase"]) != (team.pk, phase):
+    if body().get("is_baseline"):
+        require_host(400, "Sorry, you are not authorized to make this request")
+    team, submission = own_team(), world.submissions.get(pk)
+    if submission is None or (submission["participant_team"], submission["challenge_phase"]) != (
+        team.pk,
+        phase,
+    ):
         raise error(403, "Submission does not exist")
-    changes = _changes(world, call.data)
-    if call.data.get("is_public") is True:
-        changes["when_made_public"] = world.clock.now()
-    lifecycle.edit(world, found, changes)
-    return submission_json(world, found, call.user)
+    return _edited(submission)
 
 
-@views.patch("/api/jobs/challenges/<int:challenge>/submissions/<int:submission>/update_submission_meta/")
-def update_meta(call: Call, challenge: int, submission: int) -> dict[str, Any]:
+@views.patch("/api/jobs/challenges/<int:challenge>/submissions/<int:pk>/update_submission_meta/")
+def update_meta(pk: int) -> dict[str, Any]:
     """Change fields of a submission: any for a host, only their own team's for participants.
 
-    EvalAI lets participants change status, phase, start and the input file here, in any state.
+    EvalAI lets participants change status, phase, team, author and the input file here, in any state.
     """
-    world = call.world
-    call.require_challenge(challenge)
-    if call.is_host:
-        found = world.submission(submission)
-    else:
-        team = world.team_of(call.known_user)
-        candidate = world.submissions.get(submission)
-        if team is None or candidate is None or candidate["participant_team"] != team.pk:
-            raise error(404, f"Submission {submission} does not exist")
-        found = candidate
-    changes = _changes(world, call.data)
+    submission = submission_with(pk)
+    if not is_host() and submission["participant_team"] != own_team().pk:
+        raise error(404, f"Submission {pk} does not exist")
     if upload := request.files.get("input_file"):
-        lifecycle.replace_file(world, found, upload.read(), last_suffix(upload.filename or ""))
-    lifecycle.edit(world, found, changes)
-    return submission_json(world, found, call.user)
+        submission["input_file"] = world.store(submission, upload.filename or "", upload.read())
+    return _edited(submission)
 
 
-@views.post("/api/jobs/submissions/<int:submission>/re-run/")
-def rerun(call: Call, submission: int) -> dict[str, Any]:
+@views.post("/api/jobs/submissions/<int:pk>/re-run/")
+def rerun(pk: int) -> dict[str, Any]:
     """Cancel a submission and send a new copy of it; the new primary key is only in the message."""
-    world, found = call.world, call.submission(submission)
-    if found["ignore_submission"]:
-        raise error(400, "Deleted submissions can't be re-run")
-    call.require_host(403, "Only challenge hosts or admins are allowed to re-run a submission")
+    submission = submission_with(pk)
+    require_host(403, "Only challenge hosts or admins are allowed to re-run a submission")
     if not world.is_active:
         raise error(406, f"Challenge {world.settings.title} is not active")
-    lifecycle.rerun(world, found)
+    lifecycle.rerun(world, submission)
     return {"success": "Submission is successfully submitted for re-running"}
 
 
-@views.post("/api/jobs/phases/<int:phase>/send_submission_message/<int:submission>/")
-def send_again(call: Call, phase: int, submission: int) -> dict[str, Any]:
+@views.post("/api/jobs/phases/<int:phase>/send_submission_message/<int:pk>/")
+def send_again(phase: int, pk: int) -> dict[str, Any]:
     """Put another message about a submission into the queue, whatever its state."""
-    world = call.world
-    lifecycle.check_open(world, call.phase(phase), call.known_user)
-    call.team()
-    found = world.submission(submission)
-    body = {"submission_pk": submission, "phase_pk": phase, "challenge_pk": world.settings.challenge}
-    lifecycle.send(world, found, body)
+    entrant(phase_with(phase))
+    lifecycle.send(world, submission_with(pk))
     return {}
 
 
-def _phase(call: Call, challenge: int, phase: int) -> Phase:
-    if challenge != call.world.settings.challenge:
-        raise error(400, "Challenge does not exist")
-    if phase not in call.world.phases:
-        raise error(400, "Challenge Phase does not exist")
-    return call.world.phases[phase]
-
-
-def _readable(call: Call, pk: int) -> Submission:
-    found = call.submission(pk)
-    if not call.is_host and found["created_by"] != call.known_user.pk:
+def _readable(pk: int) -> Submission:
+    submission = submission_with(pk)
+    if not is_host() and submission["created_by"] != g.user.pk:
         raise error(401, "Sorry, you are not authorized to access this submission.")
-    return found
+    return submission
 
 
-def _changes(world: World, data: Mapping[str, Any]) -> dict[str, Any]:
-    changes: dict[str, Any] = {}
-    faults: dict[str, list[str]] = {}
-    for name, value in data.items():
-        if name not in EDITABLE:
-            continue
-        try:
-            changes[name] = EDITABLE[name](value)
-        except (TypeError, ValueError) as problem:
-            faults[name] = [str(problem)]
-    if (phase := changes.get("challenge_phase")) is not None and phase not in world.phases:
-        faults["challenge_phase"] = [f'Invalid pk "{phase}" - object does not exist.']
-    if faults:
-        raise Refusal(400, faults)
-    return changes
+def _edited(submission: Submission) -> dict[str, Any]:
+    lifecycle.edit(world, submission, {name: value for name, value in body().items() if name in EDITABLE})
+    return submission_json(world, submission, host=is_host())
 
 
-def _status(value: Any) -> str:
-    if value not in STATUSES:
-        raise ValueError(f'"{value}" is not a valid choice.')
-    return str(value)
+@views.get("/api/jobs/challenge/<int:challenge>/submission/")
+def of_challenge() -> list[dict[str, Any]]:
+    """List the submissions of all phases in one answer, including soft-deleted ones; a worker finds lost ones with it."""
+    require_host(400)
+    status = request.args.get("status")
+    if status is not None and status not in LISTABLE:
+        raise error(400, f"Invalid submission status {status}")
+    after, before = _bound("submitted_after"), _bound("submitted_before")
+    return [
+        submission_json(world, s, host=True)
+        for s in world.submissions.values()
+        if (status is None or s["status"] == status)
+        and (after is None or s["submitted_at"] >= after)
+        and (before is None or s["submitted_at"] <= before)
+    ]
 
 
-def _boolean(value: Any) -> bool:
-    if value in (True, "true", "True", "1"):
-        return True
-    if value in (False, "false", "False", "0"):
-        return False
-    raise ValueError("Must be a valid boolean.")
+@views.get("/api/challenges/<int:challenge>/challenge_phase/<int:phase>/submissions")
+def of_phase(phase: int) -> dict[str, Any]:
+    """List the submissions of a phase in pages, newest first: all for a host, only their own team's for participants."""
+    phase_with(phase)
+    rows = [
+        s for s in world.submissions.values() if s["challenge_phase"] == phase and not s["ignore_submission"]
+    ]
+    rows.sort(key=lambda s: (s["submitted_at"], s["id"]), reverse=True)
+    if is_host():
+        part = request.args.get("participant_team__team_name", "").lower()
+        listed = [managed_submission_json(world, s) for s in rows]
+        return paged([row for row in listed if part in row["participant_team"].lower()])
+    team = world.submitting_team(g.user)
+    if team is None:
+        raise error(400, "You are neither host nor participant of the challenge!")
+    return paged([submission_json(world, s, host=False) for s in rows if s["participant_team"] == team.pk])
 
 
-def _moment(value: Any) -> datetime | None:
-    return None if value is None else datetime.fromisoformat(str(value))
+@views.get("/api/jobs/phases/<int:phase>/submission_count_by_status/")
+def counts(phase: int) -> dict[str, Any]:
+    """Count the submissions of a phase by status, including soft-deleted ones."""
+    require_host(401)
+    tally = Counter(s["status"] for s in world.submissions.values() if s["challenge_phase"] == phase)
+    return {"status": [{"status": status, "count": n} for status, n in sorted(tally.items())]}
 
 
-EDITABLE: Mapping[str, Callable[[Any], Any]] = {
-    "status": _status,
-    "challenge_phase": int,
-    "participant_team": int,
-    "created_by": int,
-    "started_at": _moment,
-    "completed_at": _moment,
-    "is_public": _boolean,
-    "is_flagged": _boolean,
-    "is_baseline": _boolean,
-    "is_verified_by_host": _boolean,
-    "ignore_submission": _boolean,
-    "method_name": str,
-    "method_description": str,
-    "project_url": str,
-    "publication_url": str,
-    "submission_metadata": lambda value: value,
-}
+def _bound(name: str) -> datetime | None:
+    text = request.args.get(name)
+    if text is None:
+        return None
+    if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+\d\d:\d\d)", text):
+        raise error(400, f"Invalid datetime format for '{name}'")
+    return datetime.fromisoformat(text)
+
+
+@views.put(ADDRESS)
+def put() -> dict[str, Any]:
+    """End a submission: finished with a result, failed or cancelled. EvalAI does not check the state before."""
+    submission, status = _addressed("failed", "cancelled", "finished")
+    result = body().get("result", "") if status == "finished" else ""
+    entries = _entries(result) if status == "finished" else []
+    # A null among the logs makes EvalAI fail before anything is written.
+    texts = {name: text(name) for name in ("stdout", "stderr", "environment_log")}
+    texts["metadata"] = str(body().get("metadata", ""))
+    for split, accuracies, _ in entries:
+        world.write_row(submission["id"], split, accuracies)
+    before, phase = submission["status"], body().get("challenge_phase")
+    submission |= {"status": status, "completed_at": world.clock.now()}
+    files = {
+        "stdout_file": (".txt", texts["stdout"]),
+        "stderr_file": (".txt", texts["stderr"]),
+        "environment_log_file": (".txt", texts["environment_log"]),
+        "submission_result_file": (".json", str([accuracies for _, accuracies, shown in entries if shown])),
+        "submission_metadata_file": (".json", texts["metadata"]),
+    }
+    for name, (suffix, content) in files.items():
+        submission[name] = world.store(submission, f"x{suffix}", content.encode("utf-8", "surrogatepass"))
+    world.effect(
+        "posted", submission["id"], status=status, phase=phase, result=result, before=before, **texts
+    )
+    return {"success": "Submission result has been successfully updated"}
+
+
+@views.patch(ADDRESS)
+def patch() -> dict[str, Any]:
+    """Set a submission to running or queued; every call resets its start time."""
+    submission, status = _addressed("running", "queued")
+    job = text("job_name").lower()
+    if job:
+        submission["job_name"].append(job)
+    submission |= {"status": status, "started_at": world.clock.now()}
+    world.effect(status, submission["id"])
+    return submission_json(world, submission, host=True)
+
+
+def _addressed(*statuses: str) -> tuple[Submission, str]:
+    """Return the submission to which a host writes, and its new status."""
+    require_host(400)
+    value, status = body().get("submission"), text("submission_status").lower()
+    try:
+        pk = None if value is None else int(value)
+    except (TypeError, ValueError) as problem:
+        raise Breakdown("a primary key must be an integer") from problem
+    if pk is None or pk not in world.submissions:
+        raise detail(404, f"Submission {value} does not exist")
+    if status not in statuses:
+        raise error(400, "Sorry, submission status is invalid")
+    return world.submissions[pk], status
+
+
+def _entries(result: Any) -> list[tuple[int, dict[str, float], bool]]:
+    """Parse ``result`` as EvalAI does, with its gaps: it accepts Booleans, missing labels and an empty list.
+
+    Returns:
+        Of each entry the split, the values, and whether the participant sees them.
+    """
+    try:
+        entries = json.loads(result)
+    except (ValueError, TypeError) as problem:
+        words = (
+            f"`result` key contains invalid data with error {problem}.Please try again with correct format."
+        )
+        raise error(400, words) from problem
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise Breakdown("result is not a list of objects")
+    return [_entry(entry) for entry in entries]
+
+
+def _entry(entry: dict[str, Any]) -> tuple[int, dict[str, float], bool]:
+    pk, codename, accuracies = body().get("challenge_phase"), entry.get("split"), entry.get("accuracies")
+    phase = next((phase for phase in world.phases.values() if str(phase.pk) == str(pk)), None)
+    if phase is None or phase.settings.split_codename != codename:
+        words = f"Challenge Phase Split does not exist with phase_id: {pk} andsplit codename: {codename}"
+        raise error(400, words)
+    if not isinstance(accuracies, dict):
+        raise Breakdown("an entry has no accuracies")
+    missing = [metric for metric in accuracies if metric not in phase.settings.metrics]
+    if missing:
+        raise error(400, f"Following metrics are missing in theleaderboard data: {missing}")
+    malformed = [(metric, type(v)) for metric, v in accuracies.items() if not isinstance(v, int | float)]
+    if malformed:
+        raise error(400, f"Values for following metrics are not offloat/int: {malformed}")
+    if not all(math.isfinite(value) for value in accuracies.values()):
+        raise Refusal(400, {"result": ["Value must be valid JSON."]})
+    return phase.split_pk, accuracies, bool(entry.get("show_to_participant", False))

@@ -1,36 +1,35 @@
-"""EvalAI's own leaderboards."""
+"""What everybody may read: EvalAI's own leaderboards, and the files."""
 
 from __future__ import annotations
 
+import mimetypes
 from typing import Any
 
-from flask import Blueprint
+from flask import Blueprint, Response, request
 
-from worker.sandbox.call import Call
+from worker.sandbox.call import is_host, phase_of_split, require_host, world
 from worker.sandbox.replies import Breakdown, error
 from worker.sandbox.serialization import moment, paged, schema
 from worker.sandbox.state import Phase, World
 
-PAGE_SIZE = 100
-
-views = Blueprint("leaderboard", __name__)
+views = Blueprint("public", __name__)
 
 
 @views.get("/api/jobs/challenge_phase_split/<int:split>/leaderboard/")
-def public(call: Call, split: int) -> dict[str, Any]:
+def leaderboard(split: int) -> dict[str, Any]:
     """Return the public entries, one per team, best first."""
-    phase = call.phase_of_split(split)
-    if phase.settings.visibility != 3 and not call.is_host:
+    phase = phase_of_split(split)
+    if phase.fields["visibility"] != 3 and not is_host():
         raise error(400, "Sorry, the leaderboard is not public!")
-    return paged(board(call.world, phase, public_only=phase.settings.visibility == 3), size=PAGE_SIZE)
+    return paged(board(world, phase, public_only=phase.fields["visibility"] == 3), size=100)
 
 
 @views.get("/api/jobs/phase_split/<int:split>/public_leaderboard_all_entries/")
-def all_entries(call: Call, split: int) -> dict[str, Any]:
+def all_entries(split: int) -> dict[str, Any]:
     """Return all entries, including private ones, still one per team, for hosts."""
-    phase = call.phase_of_split(split)
-    call.require_host(400, "Sorry, you are not authorized to make this request!")
-    return paged(board(call.world, phase, public_only=False), size=PAGE_SIZE)
+    phase = phase_of_split(split)
+    require_host(400)
+    return paged(board(world, phase, public_only=False), size=100)
 
 
 def board(world: World, phase: Phase, *, public_only: bool) -> list[dict[str, Any]]:
@@ -46,10 +45,12 @@ def board(world: World, phase: Phase, *, public_only: bool) -> list[dict[str, An
     ]
     if public_only:
         shown = [row for row in shown if world.submissions[row["submission"]]["is_public"]]
-    score = {row["id"]: _score(phase, row) for row in shown}
+    score = {row["id"]: row["result"].get(phase.settings.metrics[0], 0) for row in shown}
+    if any(isinstance(value, bool) for value in score.values()):
+        raise Breakdown("invalid input syntax for type double precision")
     shown.reverse()  # the answer that was stored last comes first
-    if not phase.settings.by_latest:
-        shown.sort(key=lambda row: score[row["id"]], reverse=phase.settings.descending)
+    if not phase.fields["show_leaderboard_by_latest_submission"]:
+        shown.sort(key=lambda row: score[row["id"]], reverse=phase.fields["is_leaderboard_order_descending"])
     ranked = []
     seen: set[str] = set()
     for row in shown:
@@ -65,19 +66,12 @@ def board(world: World, phase: Phase, *, public_only: bool) -> list[dict[str, An
 
 def _counts(world: World, phase: Phase, row: dict[str, Any]) -> bool:
     submission = world.submissions[row["submission"]]
-    by_host = submission["created_by"] in world.hosts and phase.settings.is_public
+    by_host = submission["created_by"] in world.hosts and phase.fields["is_public"]
     return (
         submission["status"] == "finished"
         and not submission["is_flagged"]
         and not (by_host and not submission["is_baseline"])
     )
-
-
-def _score(phase: Phase, row: dict[str, Any]) -> float:
-    score: float = row["result"].get(phase.settings.metrics[0], 0)
-    if isinstance(score, bool):
-        raise Breakdown("invalid input syntax for type double precision")
-    return score
 
 
 def _shape(world: World, phase: Phase, row: dict[str, Any], score: float) -> dict[str, Any]:
@@ -101,3 +95,14 @@ def _shape(world: World, phase: Phase, row: dict[str, Any], score: float) -> dic
         "submission__submission_metadata": submission["submission_metadata"],
         "submission__is_verified_by_host": submission["is_verified_by_host"],
     }
+
+
+@views.get("/media/<path:name>")
+def file(name: str) -> Response:
+    """Serve a file if the address has its present signature."""
+    content = world.media.get(name)
+    if request.args.get("signature", "") != str(world.signatures.get(name, "")):
+        return Response("<Error><Code>AccessDenied</Code></Error>", 403, content_type="application/xml")
+    if content is None:
+        return Response("<Error><Code>NoSuchKey</Code></Error>", 404, content_type="application/xml")
+    return Response(content, content_type=mimetypes.guess_type(name)[0] or "application/octet-stream")

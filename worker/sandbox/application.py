@@ -1,0 +1,126 @@
+"""The sandbox as a Flask application: EvalAI's addresses, and the files, which EvalAI serves from another host."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from flask import Flask, Response, g, request
+from werkzeug.exceptions import MethodNotAllowed
+from werkzeug.routing import RequestRedirect
+
+from worker.sandbox.authentication import authenticate, unauthorized
+from worker.sandbox.faults import Fault
+from worker.sandbox.replies import Breakdown, Refusal, detail, page
+from worker.sandbox.state import World
+from worker.sandbox.views import ANONYMOUS, BLUEPRINTS, UNTHROTTLED
+
+SERVER_ERROR = "Error 500 - Internal Server Error"
+
+
+class Application(Flask):
+    """Flask with deliberate faults; it handles one request after another and records each in the journal."""
+
+    def full_dispatch_request(self) -> Response:
+        """Handle a request unless a fault comes before it; apply a fault that comes after it."""
+        request.get_data(parse_form_data=True)  # read the body before taking the lock
+        world: World = self.config["WORLD"]
+        with world.lock:
+            origin = "media" if request.path.startswith("/media/") else "api"
+            fault = world.faults.draw(origin)
+            if fault in (Fault.ERROR_BEFORE, Fault.RESET_BEFORE):
+                answer = page(500, SERVER_ERROR)
+            elif fault is Fault.STORM:
+                answer = _throttled(max(1, round(world.faults.plan.storm_s))).answer
+            else:
+                answer = super().full_dispatch_request()
+            _record(world, origin, answer.status_code, fault)
+        return answer if fault is None else _spoilt(fault, answer, world.faults.plan.slow_s)
+
+
+def create_application(world: World) -> Application:
+    """Return the application of one sandbox."""
+    app = Application("evalai-sandbox", static_folder=None)
+    # Exceptions go on, because a dropped connection must reach the server.
+    app.config.from_mapping(WORLD=world, PROPAGATE_EXCEPTIONS=True, PROVIDE_AUTOMATIC_OPTIONS=False)
+    for blueprint in BLUEPRINTS:
+        app.register_blueprint(blueprint)
+
+    @app.url_value_preprocessor
+    def take_challenge(_endpoint: str | None, values: dict[str, Any] | None) -> None:
+        g.challenge = (values or {}).pop("challenge", world.settings.challenge)
+
+    @app.before_request
+    def admit() -> Response | None:
+        """Check in EvalAI's order: address, authentication, permission, throttle, method."""
+        g.user = None
+        problem = request.routing_exception
+        if isinstance(problem, RequestRedirect):
+            return _moved()
+        if problem is not None and not isinstance(problem, MethodNotAllowed):
+            return page(404, "Error 404 - Page Not Found")
+        if request.endpoint == "public.file":
+            return None
+        g.user = authenticate(world, request.headers.get("Authorization"))
+        if g.user is None and request.endpoint not in ANONYMOUS:
+            raise unauthorized({"detail": "Authentication credentials were not provided."})
+        if g.user is not None and not g.user.verified:
+            raise detail(403, "Please verify your email!")
+        if request.endpoint not in UNTHROTTLED:
+            wait_s = world.throttle.admit(g.user.name if g.user else "", world.clock.monotonic())
+            if wait_s is not None:
+                raise _throttled(wait_s)
+        if problem is not None:
+            raise detail(405, f'Method "{request.method}" not allowed.')
+        if g.challenge != world.settings.challenge:
+            raise detail(404, f"Challenge {g.challenge} does not exist")
+        return None
+
+    @app.errorhandler(Breakdown)
+    def break_down(_problem: Breakdown) -> Response:
+        return page(500, SERVER_ERROR)
+
+    return app
+
+
+def _moved() -> Response:
+    query = f"?{request.query_string.decode()}" if request.query_string else ""
+    answer = Response(b"", 301, {"Location": f"{request.path}/{query}"}, content_type="text/html")
+    answer.autocorrect_location_header = False  # a path without host, as Django sends it
+    return answer
+
+
+def _throttled(wait_s: int) -> Refusal:
+    seconds = "second" if wait_s == 1 else "seconds"
+    words = f"Request was throttled. Expected available in {wait_s} {seconds}."
+    return Refusal(429, {"detail": words}, {"Retry-After": str(wait_s)})
+
+
+def _spoilt(fault: Fault, answer: Response, slow_s: float) -> Response:
+    if fault in (Fault.RESET_BEFORE, Fault.RESET_AFTER):
+        raise ConnectionResetError("the sandbox drops this connection on purpose")
+    if fault is Fault.ERROR_AFTER:
+        return page(500, SERVER_ERROR)
+    if fault is Fault.HTML:
+        return page(200, "Please stand by")
+    if fault is Fault.SLOW:
+        time.sleep(slow_s)
+    if fault is Fault.TRUNCATED:
+        content = answer.get_data()
+        answer.set_data(content[: len(content) // 2])
+        answer.headers["Content-Length"] = str(len(content))
+    return answer
+
+
+def _record(world: World, origin: str, status: int, fault: Fault | None) -> None:
+    at, path = world.clock.now(), request.full_path.rstrip("?")
+    address = {"origin": origin, "method": request.method, "path": path}
+    if fault is not None:
+        world.journal.write("fault", at=at, name=fault.value, **address)
+    user = g.get("user")
+    details = {
+        "authorization": "Authorization" in request.headers,
+        "user_agent": request.headers.get("User-Agent", ""),
+    }
+    name = None if user is None else user.name
+    world.journal.write("request", at=at, user=name, status=status, detail=details, **address)

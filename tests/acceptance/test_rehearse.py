@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 
 from scoring.errors import OrganizerError
 from tests.worker.harness.harness import ROOT, clean_environment
-from tests.worker.organizer.doctor_faults import PHASES, label_rows, public_ids, write_healthy
-from worker.organizer.rehearsal.entries import covering, pooled_means, read_features
+from tests.worker.organizer.doctor_faults import PHASES, ROWS, label_rows, public_ids, write_healthy
+from worker.challenge.configuration import load
+from worker.organizer.rehearsal.entries import covering, own_entries, pooled_means, read_features
 from worker.organizer.rehearsal.files import csv_of
 from worker.organizer.rehearsal.report import PhaseReport, Rehearsal, RehearsedSubmission
 
@@ -153,16 +154,28 @@ def test_a_rehearsal_overwrites_nothing(challenge: Path) -> None:
 
 @pytest.mark.slow
 def test_what_does_not_come_out_as_it_should_ends_with_1(challenge: Path) -> None:
-    """Settings under which nothing can be scored are reported, and the exit status is 1."""
+    """Settings under which nothing can be scored, not even the organizer's own file, are reported, and the exit status is 1."""
     document = yaml.safe_load(challenge.read_text())
     del document["phases"]["eval"]
     document["submission"]["deadline"] = 0.02
     challenge.write_text(yaml.safe_dump(document))
-    done = rehearse(challenge, "--folds", "1")
+    mine = challenge.parent / "mine.csv"
+    mine.write_bytes(csv_of(public_ids("dev"), np.ones((ROWS, DIM), dtype=np.float32)))
+    done = rehearse(challenge, "--folds", "1", "--submission", f"dev={mine}")
     assert done.returncode == 1
     assert "Problems" in done.stdout
-    assert "dev: random embeddings should have been scored" in done.stdout
+    for method in ("random embeddings", "mine.csv"):
+        assert f"dev: {method} should have been scored" in done.stdout
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"), [("x=a.csv", "does not begin with a phase"), ("dev=a.csv", "cannot be read")]
+)
+def test_a_submission_that_cannot_be_read_is_refused(challenge: Path, text: str, sentence: str) -> None:
+    """The error names the phase or the file, before anything is started."""
+    with pytest.raises(OrganizerError, match=sentence):
+        own_entries([text], load(challenge).phases)
 
 
 def test_a_file_has_the_numbers_to_the_last_bit() -> None:

@@ -30,6 +30,13 @@ def rehearse(
             metavar="FILE",
         ),
     ] = None,
+    submission: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A file of yours to submit, too, such as `dev=mine.csv`; may be repeated.",
+            metavar="PHASE=FILE",
+        ),
+    ] = None,
     folds: Annotated[
         int | None, typer.Option(help="Train at most this many folds, to finish sooner.", min=1)
     ] = None,
@@ -55,14 +62,18 @@ def rehearse(
     from worker.challenge.configuration import load
     from worker.cli.terminal import Console
     from worker.organizer.rehearsal import rehearse as run_rehearsal
-    from worker.organizer.rehearsal.entries import baselines, read_features
+    from worker.organizer.rehearsal.entries import baselines, own_entries, read_features
 
     def tell(sentence: str) -> None:
         aside.print(sentence, markup=False, style="dim")
 
     aside = Console(stderr=True, highlight=False, soft_wrap=True)
     configuration = load(config)
-    entries = baselines(configuration, read_features(data or ()), tell)
+    own = own_entries(submission or (), configuration.phases)
+    entries = {
+        codename: (*made, *own.get(codename, ()))
+        for codename, made in baselines(configuration, read_features(data or ()), tell).items()
+    }
     rehearsal = run_rehearsal(configuration, entries, folds=folds, keep=keep, tell=tell)
     if json_output:
         typer.echo(json.dumps(rehearsal.to_json(), indent=2))

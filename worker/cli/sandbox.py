@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 DEFAULT_TEAMS = ("Team Alice", "Team Bob")
 LOOK_EVERY_S = 1.0
+WORKERS_CALLS = 6000
+"""Calls a minute of a worker that need not wait."""
 
 
 sandbox = typer.Typer(invoke_without_command=True)
@@ -46,23 +48,35 @@ def serve(
     team: Annotated[
         list[str] | None, typer.Option(help="Name of a participant team; may be repeated.", metavar="NAME")
     ] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also run the worker, on a copy of the challenge of --config in this new or empty folder.",
+            metavar="DIR",
+            show_default=False,
+        ),
+    ] = None,
     json_output: JsonOption = False,
 ) -> None:
     """Run an EvalAI-compatible server on this machine until Ctrl-C. It keeps everything in memory.
 
-    Prints what to write into a worker's configuration, and the tokens of the host and the teams.
+    Prints the tokens of the host and the teams. With --run, it is a whole local challenge: submit files from another terminal, and look
+    at the answers and the board.
 
-    Example: `neuco-worker sandbox --config challenge.yaml --team "Team Alice"`
+    Example: `neuco-worker sandbox --config challenge.yaml --team "Team Alice" --run local`
     """
+    from worker.challenge.configuration import load
+    from worker.organizer.rehearsal import play
     from worker.sandbox import Sandbox
 
     if context.invoked_subcommand is not None:
         return
-
+    if run is not None and config is None:
+        raise typer.BadParameter("--run needs --config.")
     settings = _settings(
         config,
         port=port,
-        throttle_per_minute=throttle,
+        throttle_per_minute=throttle if run is None else WORKERS_CALLS,
         visibility_timeout_s=visibility,
     )
     stop = threading.Event()
@@ -77,6 +91,14 @@ def serve(
             server.add_team(name)
         facts = server.facts()
         typer.echo(json.dumps(facts) if json_output else _describe(facts))
+        if config is not None and run is not None:
+            play(
+                load(config),
+                server,
+                run,
+                stop=stop,
+                tell=lambda sentence: typer.echo(sentence, err=json_output),
+            )
         stop.wait()
 
 
@@ -140,24 +162,6 @@ def _describe(facts: Mapping[str, Any]) -> str:
     ]
     lines += [f"phase           {pk}  {codename}" for codename, pk in facts["phases"].items()]
     lines += [f"token           {name}: {token}" for name, token in facts["tokens"].items()]
-    return "\n".join([*lines, "", *_configuration(facts), "", "Stop with Ctrl-C."])
-
-
-def _configuration(facts: Mapping[str, Any]) -> list[str]:
-    """Return the lines for a configuration, and the next commands."""
-    return [
-        "To connect a worker, replace the section evalai of its challenge.yaml with:",
-        "",
-        "evalai:",
-        f"  server: {facts['url']}",
-        f"  challenge: {facts['challenge']}",
-        f"  queue: {json.dumps(facts['queue'])}",
-        "  token: env:EVALAI_TOKEN",
-        "  poll_every: 2",
-        f"  media_hosts: [{json.dumps(facts['media_url'].removeprefix('http://'))}]",
-        "",
-        "Then run, in two other terminals:",
-        "",
-        f"  EVALAI_TOKEN={facts['tokens']['host']} neuco-worker run --config challenge.yaml",
-        f"  neuco-worker sandbox submit FILE --phase {next(iter(facts['phases']))} --server {facts['url']} --wait",
-    ]
+    phase = next(iter(facts["phases"]))
+    submit = f"neuco-worker sandbox submit FILE --phase {phase} --server {facts['url']} --wait"
+    return "\n".join([*lines, "", f"Submit a file from another terminal: {submit}", "Stop with Ctrl-C."])

@@ -1,4 +1,4 @@
-"""A sandbox's output works: a worker uses the printed configuration, and a submitted file is answered."""
+"""A sandbox with a worker is a whole local challenge, to which files can be submitted."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.worker.harness.harness import ROOT, Harness, clean_environment, embeddings
-from worker.challenge.configuration import load
 from worker.cli import guarded
+from worker.organizer.rehearsal import RehearsalFolder
 
 
 @contextmanager
@@ -39,42 +38,28 @@ def served(*options: str) -> Iterator[str]:
             assert process.wait(timeout=60) == 0
 
 
-def test_what_a_sandbox_prints_runs_a_worker_and_takes_a_file(
+def test_a_whole_local_challenge_runs_in_one_command(
     harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A worker with the printed settings answers the file, and `submit --wait` shows the answer and ends with its status."""
-    good, bad = tmp_path / "good.csv", tmp_path / "bad.csv"
+    """With `--run`, the worker answers the file, `submit --wait` shows the answer and ends with its status, and a board is pushed."""
+    good, bad, local = tmp_path / "good.csv", tmp_path / "bad.csv", tmp_path / "local"
     good.write_bytes(embeddings(1))
     bad.write_text("id,0\n")
-    with served("--config", str(harness.path), "--team", "Alice") as told:
-        section = told[told.index("evalai:\n") : told.index("Then run, in two other terminals:")]
-        document = yaml.safe_load(harness.path.read_text())
-        harness.path.write_text(yaml.safe_dump(document | yaml.safe_load(section)))
-        assert load(harness.path).evalai.poll_every == 2
-        token = re.search(r"EVALAI_TOKEN=(\S+) neuco-worker run", told)
+    with served("--config", str(harness.path), "--team", "Alice", "--run", str(local)) as told:
         server = re.search(r"--server (\S+)", told)
-        assert token is not None
         assert server is not None
-        worker = subprocess.Popen(
-            [sys.executable, "-m", "worker.cli", "run", "--config", str(harness.path)],
-            env=clean_environment(EVALAI_TOKEN=token[1]),
-            cwd=ROOT,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            options = ["--server", server[1], "--wait"]
-            assert guarded(["sandbox", "submit", str(good), *options]) == 0
-            answer = capsys.readouterr().out
-            assert "by Alice to phase dev is waiting for a worker." in answer
-            assert '"q_mean"' in answer
-            assert guarded(["sandbox", "submit", str(bad), *options]) == 1
-            assert "failed: " in capsys.readouterr().out
-            assert guarded(["sandbox", "submit", str(good), *options, "--phase", "x"]) == 2
-            assert "It has: dev, eval." in capsys.readouterr().err
-        finally:
-            worker.send_signal(signal.SIGTERM)
-            worker.wait(timeout=60)
+        options = ["--server", server[1], "--wait"]
+        assert guarded(["sandbox", "submit", str(good), *options]) == 0
+        answer = capsys.readouterr().out
+        assert "by Alice to phase dev is waiting for a worker." in answer
+        assert '"q_mean"' in answer
+        assert guarded(["sandbox", "submit", str(bad), *options]) == 1
+        assert "failed: " in capsys.readouterr().out
+        assert guarded(["sandbox", "submit", str(good), *options, "--phase", "x"]) == 2
+        assert "It has: dev, eval." in capsys.readouterr().err
+        harness.until(lambda: [row["team"] for row in RehearsalFolder(path=local).board("dev")] == ["Alice"])
+    assert guarded(["sandbox", "--config", str(harness.path), "--port", "0", "--run", str(local)]) == 2
+    assert "is not an empty folder" in capsys.readouterr().err
 
 
 def test_submitting_without_a_sandbox_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from worker.organizer.rehearsal.folder import RehearsalFolder
-from worker.organizer.rehearsal.rehearsal import rehearse
+from worker.organizer.rehearsal.rehearsal import play, rehearse
 from worker.organizer.rehearsal.report import PhaseReport, Rehearsal, RehearsedSubmission
 
 __all__ = [
@@ -13,5 +13,6 @@ __all__ = [
     "RehearsedSubmission",
     "entries",
     "files",
+    "play",
     "rehearse",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from zipfile import BadZipFile
@@ -105,6 +105,33 @@ def _entries(ids: Sequence[str], dim: int, features: Features | None) -> tuple[E
             0, Entry(team="Rehearsal: pooled mean", method="pooled mean", content=csv_of(ids, matrix))
         )
     return tuple(entries)
+
+
+def own_entries(files: Sequence[str], phases: Collection[str]) -> dict[str, tuple[Entry, ...]]:
+    """Read submissions that the organizer names as ``PHASE=FILE``; all of them must be scored.
+
+    Raises:
+        OrganizerError: If there is no such phase, or the file cannot be read.
+    """
+    entries: dict[str, tuple[Entry, ...]] = {}
+    for text in files:
+        codename, _, name = text.partition("=")
+        if codename not in phases:
+            raise OrganizerError(
+                f"{text!r} does not begin with a phase.",
+                cure=f"Write PHASE=FILE. The phases are: {', '.join(phases)}.",
+                code="rehearse.submission",
+            )
+        try:
+            content = Path(name).read_bytes()
+        except OSError as error:
+            raise OrganizerError(
+                f"{name} cannot be read ({error.strerror}).", cure="Name a file.", code="rehearse.submission"
+            ) from error
+        file = Path(name).name
+        entry = Entry(team=f"Rehearsal: {file}", method=file, content=content, file_name=file)
+        entries[codename] = (*entries.get(codename, ()), entry)
+    return entries
 
 
 def pooled_means(rows: NDArray[np.float64], dim: int) -> Matrix:

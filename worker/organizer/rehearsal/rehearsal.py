@@ -14,8 +14,9 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event
 
-from scoring.errors import NeucoError, OrganizerError
+from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from scoring.printable import count_of
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.files import read_phases
@@ -29,7 +30,7 @@ from worker.organizer.rehearsal.entries import Entries, Entry
 from worker.organizer.rehearsal.folder import RehearsalFolder, prepare
 from worker.organizer.rehearsal.practice_draw import DrawWatch, practised
 from worker.organizer.rehearsal.report import PhaseReport, Rehearsal, RehearsedSubmission
-from worker.organizer.rehearsal.runner import drain, last_words, watch
+from worker.organizer.rehearsal.runner import LOOK_EVERY_S, last_words, watch, worker_process
 from worker.organizer.reveal import reveal
 from worker.organizer.session import open_session
 from worker.sandbox import Sandbox, from_challenge
@@ -104,6 +105,39 @@ def rehearse(
     )
 
 
+def play(
+    configuration: Configuration,
+    evalai: Sandbox,
+    keep: Path,
+    *,
+    stop: Event,
+    tell: Callable[[str], object],
+) -> None:
+    """Run the worker on a copy of a challenge in a folder of its own, whose EvalAI is a sandbox that listens, until `stop` is set.
+
+    Raises:
+        OrganizerError: If configuration, secret, ids or tasks are wrong, or the folder is not empty.
+        InfrastructureError: If the worker ends by itself.
+    """
+    read_phases(configuration)
+    with _folder(keep) as path, practised(configuration.fairness, path) as draw:
+        folder = RehearsalFolder(path=path)
+        watched = DrawWatch(folder, configuration.fairness, tell)
+        prepare(folder, configuration, evalai, folds=None, draw=draw)
+        tell(
+            f"The worker runs. Its board is in the git repository {folder.repository}, its log in {folder.log}."
+        )
+        with worker_process(folder, "run") as process:
+            while not stop.wait(LOOK_EVERY_S):
+                watched.look(datetime.now(UTC))
+                if process.poll() is not None:
+                    raise InfrastructureError(
+                        f"The worker exited with status {process.returncode}. {last_words(folder)}",
+                        cure="Correct what the last lines of its log name, and run the command with a new folder.",
+                        code="rehearse.worker",
+                    )
+
+
 @contextmanager
 def _folder(keep: Path | None) -> Iterator[Path]:
     """Make the rehearsal's folder, readable only by its owner, because its database contains the labels."""
@@ -151,7 +185,7 @@ def _drain(
     answered: set[int] = set()
     patience_s = configuration.submission.deadline + PATIENCE_S
     pks = [submission.pk for submission in submitted]
-    with drain(folder) as process:
+    with worker_process(folder, "once") as process:
         for statuses in watch(process, folder, evalai, pks, patience_s=patience_s):
             watched.look(datetime.now(UTC))
             for submission in submitted:
@@ -179,7 +213,7 @@ def _end(
                 freeze(session, codename)
         if kept := [name for name, phase in phases.items() if phase.shown == "at_end"]:
             tell(f"{', '.join(kept)}: closed; the withheld values are now shown.")
-            with drain(folder) as process:
+            with worker_process(folder, "once") as process:
                 process.wait(timeout=PATIENCE_S)
         tell("Closing and revealing the phases, and checking the repository with `verify` …")
         with open_session(folder.configuration) as session:

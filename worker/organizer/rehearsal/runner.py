@@ -19,10 +19,10 @@ LAST_WORDS = 1500  # characters of the worker's log in the error when it fails
 
 
 @contextmanager
-def drain(folder: RehearsalFolder) -> Iterator[subprocess.Popen[bytes]]:
-    """Run ``once`` as cron would, and end it as systemd would."""
+def worker_process(folder: RehearsalFolder, command: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run ``once`` as cron would, or ``run`` as systemd would, and end it as systemd would."""
     code = "from worker.cli import main; main()"
-    words = [sys.executable, "-c", code, "once", "--config", str(folder.configuration)]
+    words = [sys.executable, "-c", code, command, "--config", str(folder.configuration)]
     with folder.log.open("ab") as log:
         process = subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT, cwd=folder.path)
         try:

@@ -14,7 +14,7 @@ import structlog
 
 from scoring.errors import NeucoError
 from worker.challenge.configuration import load
-from worker.daemon import logs, memory
+from worker.daemon import logs
 from worker.daemon.health import Health, HealthServer
 from worker.daemon.metrics import registry
 from worker.daemon.signals import Signals, Stopped
@@ -37,7 +37,6 @@ def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> No
         OrganizerError: As :func:`started`; or if EvalAI's challenge is not the configured one.
         InfrastructureError: If another worker leads on SQLite, the server with the state cannot be reached, or the lead is lost.
     """
-    memory.return_early()
     signals = Signals()
     signals.install()
     try:
@@ -76,7 +75,6 @@ def lead(path: Path, lock: LeaderLock, signals: Signals, *, checkpoint: Callable
         Deposed: If the lock is lost, or another worker has taken the lead.
     """
     with started(path, signals=signals, checkpoint=checkpoint) as (configuration, worker):
-        worker.evaluation.keep_ready()
         watchdog = Watchdog(utc_now())
         with served(configuration.metrics.listen, worker, watchdog):
             log = structlog.get_logger("neuco_worker")

@@ -106,13 +106,6 @@ def resident_bytes() -> int:
         return 0
 
 
-def prepare() -> None:
-    """Load what reading and scoring will need: loading numba and its compiled kernels takes most of a small submission's time."""
-    from scoring.warm import warm
-
-    warm()
-
-
 def main(order: Order, say: Callable[..., None]) -> Result:
     """Read the file, and score it unless its content is known.
 

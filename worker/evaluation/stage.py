@@ -37,10 +37,6 @@ class Evaluation:
         """The stage of each child: submission to starting, reading or scoring."""
         return {act.pk: act.stage for act in self._runner.acts if isinstance(act, ScoreSubmission)}
 
-    def keep_ready(self) -> None:
-        """From now on, keep a process with its code loaded for the next submission; only a worker that waits for more needs it."""
-        self._runner.ahead = ScoreSubmission.module
-
     def step(self, now: datetime) -> bool:
         """Follow the children, and start one for each submission that waits for it."""
         moved = self._runner.look(now)

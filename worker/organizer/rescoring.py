@@ -27,7 +27,7 @@ from worker.fairness.register import register, submission_facts
 from worker.organizer.refetching import fetch_again
 from worker.organizer.session import OrganizerSession
 from worker.runtime.child_acts import ChildAct
-from worker.runtime.child_runner import ChildRunner, start_seconds
+from worker.runtime.child_runner import ChildRunner
 from worker.runtime.files import RESCORING
 from worker.state import COUNTED, Attempt, Outcome, State, SubmissionRow, Transaction
 
@@ -98,7 +98,6 @@ def estimate(session: OrganizerSession, plan: RescorePlan) -> tuple[float, float
     scoring_s = expected_s(
         plan,
         cell_s=per_fold * plan.setup.protocol.folds,
-        start_s=start_seconds(FillRow.module),
         attempt_s=median(attempts_s or [0.0]),
     )
     answers = sum(len(row.submissions) for row in plan.missing)
@@ -106,16 +105,15 @@ def estimate(session: OrganizerSession, plan: RescorePlan) -> tuple[float, float
     return scoring_s, minutes * WINDOW.total_seconds()
 
 
-def expected_s(plan: RescorePlan, *, cell_s: float, start_s: float, attempt_s: float) -> float:
+def expected_s(plan: RescorePlan, *, cell_s: float, attempt_s: float) -> float:
     """Return how many seconds the missing cells take.
 
     Args:
         plan: The plan.
         cell_s: What a cell takes.
-        start_s: What the start of a process takes.
-        attempt_s: What a whole attempt of the worker takes, with all tasks, reading the file, and perhaps a start.
+        attempt_s: What a whole attempt of the worker takes, with all tasks, the start of a process, and reading the file.
     """
-    once_s = max(start_s, attempt_s - cell_s * len(plan.setup.tasks))
+    once_s = max(0.0, attempt_s - cell_s * len(plan.setup.tasks))
     return sum(once_s + cell_s * len(row.tasks) for row in plan.missing)
 
 

@@ -1,7 +1,6 @@
 """The entry point of every child process: lower the priority, end with the parent, and write JSON lines.
 
-Run as ``python -m worker.runtime.child_main MODULE [ahead]``. The module's ``main(order, say)`` does the work in the folder that the
-order names. With ``ahead``, the module's ``prepare()`` first loads what the work will need, before the order is read.
+Run as ``python -m worker.runtime.child_main MODULE``. The module's ``main(order, say)`` does the work in the folder that the order names.
 """
 
 from __future__ import annotations
@@ -67,12 +66,10 @@ def main() -> int:
     """Run one order and report how it ended; the exit status adds nothing to the last message."""
     lower_priority()
     voice = Voice()
-    name, ahead = sys.argv[1], sys.argv[2:] == ["ahead"]
+    name = sys.argv[1]
     if name not in CHILDREN:
         return 2
     module = importlib.import_module(name)
-    if ahead:
-        module.prepare()
     message = sys.stdin.buffer.read()
     if not message:  # the daemon ended before it sent an order
         return 0

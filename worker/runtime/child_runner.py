@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, cast
 
 import structlog
@@ -25,12 +23,8 @@ from worker.runtime.child_acts import (
     no_child,
 )
 from worker.runtime.children import Child, launch
-from worker.runtime.process_group import ProcessGroup
 from worker.runtime.runner import counted, record, unexpected
 from worker.state import Outcome, Store
-
-READY_AFTER = timedelta(seconds=5)
-"""How long nothing must have run before a process is started ahead; during a burst it would only take processor time from scoring."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -56,9 +50,6 @@ class ChildRunner:
         store: Where intents and outcomes are recorded.
         wake: Called from a thread when a child has sent a message or ended.
         checkpoint: Called at the points at which tests kill the process.
-
-    Attributes:
-        ahead: A module for which, in quiet times, one process with loaded code is kept ready for the next act; None for no module.
     """
 
     def __init__(
@@ -71,9 +62,6 @@ class ChildRunner:
         self._store = store
         self._wake = wake
         self._checkpoint = checkpoint
-        self.ahead: str | None = None
-        self._ready: ProcessGroup | None = None
-        self._quiet_since: datetime | None = None
         self._performances: list[_Performance] = []
         self._log = structlog.get_logger("neuco_worker")
 
@@ -103,7 +91,7 @@ class ChildRunner:
         try:
             order = act.order()
             performance.child = Child(
-                self._process(act.module),
+                launch(act.module),
                 order,
                 folder=act.folder,
                 wake=self._wake,
@@ -129,14 +117,10 @@ class ChildRunner:
                 moved |= self._supervise(performance, now)
         for performance in ended:
             self._record(performance, now)
-        self._keep_ready(now)
         return moved
 
     def stop(self, now: datetime) -> None:
         """Kill all children because the worker ends."""
-        if self._ready is not None:
-            self._ready.close()
-            self._ready = None
         for performance in self._performances:
             if not performance.over:
                 performance.error = Stopped()
@@ -149,25 +133,6 @@ class ChildRunner:
             for performance in self._performances:
                 if performance.child is not None:
                     performance.child.close()
-
-    def _process(self, module: str) -> ProcessGroup:
-        """Return a process for an act: the one that is kept ready if it runs that module and is alive, otherwise a new one."""
-        if module == self.ahead and self._ready is not None:
-            ready, self._ready = self._ready, None
-            if not ready.exited():
-                return ready
-            ready.close()
-        return launch(module)
-
-    def _keep_ready(self, now: datetime) -> None:
-        """Start the process for the next act in advance; if it dies while it waits, it is not replaced before the next act."""
-        if self._performances or self._quiet_since is None:
-            self._quiet_since = now
-        quiet = now - self._quiet_since >= READY_AFTER
-        if self.ahead is not None and self._ready is None and quiet and not self._store.stopping:
-            # If the machine lacks resources now, the next act that needs a process reports it.
-            with contextlib.suppress(OSError):
-                self._ready = launch(self.ahead, ahead=True)
 
     def _supervise(self, performance: _Performance, now: datetime) -> bool:
         act, child = performance.act, performance.child
@@ -232,17 +197,6 @@ class ChildRunner:
             act.failure_recorded(error, now)
         else:
             act.recorded(performance.result, now)
-
-
-def start_seconds(module: str) -> float:
-    """Measure how long a process takes until all its code is loaded."""
-    begun = time.monotonic()
-    with contextlib.closing(launch(module, ahead=True)) as group:
-        stdin, stdout, _ = group.streams
-        if stdin is not None and stdout is not None:
-            stdin.close()  # without an order, it ends
-            stdout.read()
-    return time.monotonic() - begun
 
 
 def _ceiling(act: ChildAct[Any], cgroup: Delegation | None) -> Ceiling | None:

@@ -4,8 +4,7 @@ A child reads its order from stdin (nothing secret is on a command line or in an
 its own process group, which is killed as a whole (:mod:`worker.runtime.process_group`), and it dies with its parent. Participants' files
 are parsed only in children.
 
-A child handles one order and ends, so that no submission can affect another one. Because its start takes time, a process can be started
-before its order is known (:func:`launch`): it loads its code, waits, and knows nothing of any submission until it is used.
+A child handles one order and ends, so that no submission can affect another one.
 """
 
 from __future__ import annotations
@@ -37,19 +36,18 @@ WAITS_IN = Path("/")  # until its order names its folder
 LINE_LIMIT_BYTES = 64 * 1024 * 1024  # of one message; a scorecard of 100 tasks x 1,000 folds takes 2 MB
 
 
-def launch(module: str, *, ahead: bool = False) -> ProcessGroup:
+def launch(module: str) -> ProcessGroup:
     """Start a process that waits for its order.
 
     Args:
         module: Python module to run, e.g. ``worker.evaluation.evaluate_child``.
-        ahead: Whether to load all its code before it reads the order.
 
     Raises:
         OSError: If the machine cannot start another process.
     """
     environment = {key: os.environ[key] for key in KEPT_ENVIRONMENT if key in os.environ}
     environment |= {"PYTHONUNBUFFERED": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-P", "-m", "worker.runtime.child_main", module, *(["ahead"] if ahead else [])]
+    command = [sys.executable, "-P", "-m", "worker.runtime.child_main", module]
     return ProcessGroup(command, folder=WAITS_IN, environment=environment)
 
 

@@ -7,7 +7,7 @@ import math
 from scoring.errors import OrganizerError
 
 GIGABYTE = 1_000_000_000  # bytes, for memory and disk alike
-# memory of a child that has read nothing: 35 MB were measured, 171 MB for one that was kept ready
+# memory of a child that has read nothing; 35 MB were measured
 BARE_BYTES = 50_000_000
 # loaded for reading any file: 90 MB were measured for Parquet, 110 MB for a large CSV
 READING_BYTES = 200_000_000

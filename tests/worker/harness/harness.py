@@ -498,7 +498,7 @@ class StepWorker:
 
 
 def evaluating(pid: int) -> list[psutil.Process]:
-    """Return the processes below a daemon that work on a submission; a process that is kept ready has no folder yet."""
+    """Return the processes below a daemon that work on a submission; a process that is being started has no folder yet."""
     found = []
     for process in psutil.Process(pid).children(recursive=True):
         with contextlib.suppress(psutil.Error):

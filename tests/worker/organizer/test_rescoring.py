@@ -83,10 +83,8 @@ def test_the_estimate_has_the_start_of_every_process_and_the_pace_of_the_answers
         plan = make_plan(session, session.phase("dev"))
         tasks = len(plan.setup.tasks)
         assert [len(row.tasks) for row in plan.missing] == [1] * 7
-        assert expected_s(plan, cell_s=0.1, start_s=2, attempt_s=0.5) == pytest.approx(7 * (2 + 0.1))
-        assert expected_s(plan, cell_s=0.1, start_s=2, attempt_s=3 + 0.1 * tasks) == pytest.approx(
-            7 * (3 + 0.1)
-        )
+        assert expected_s(plan, cell_s=0.1, attempt_s=0.0) == pytest.approx(7 * 0.1)
+        assert expected_s(plan, cell_s=0.1, attempt_s=3 + 0.1 * tasks) == pytest.approx(7 * (3 + 0.1))
         seconds = estimate(session, plan)
     assert seconds is not None
     scoring_s, posting_s = seconds

@@ -97,7 +97,7 @@ def _read(configuration: Configuration) -> View:
         raise fault(configuration.state_dir) or error from None
     try:
         with closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock:
-            led = lock.holder() is not None
+            led = lock.held()
         state = read_status(
             store,
             now=now,

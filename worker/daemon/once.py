@@ -42,7 +42,7 @@ def once(path: Path, *, tell: Callable[[str], None] = lambda _: None) -> None:
         configuration = load(path)
         with closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock:
             if not lock.take():
-                raise refused(lock)
+                raise refused()
             _lead(path, lock, signals, tell)
     except Stopped:
         raise InfrastructureError(

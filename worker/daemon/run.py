@@ -57,10 +57,10 @@ def take(lock: LeaderLock, *, wait: bool) -> None:
     if lock.take():
         return
     if not wait:
-        raise refused(lock)
+        raise refused()
     logs.set_up()
     log = structlog.get_logger("neuco_worker")
-    log.info(f"Waiting until the worker that leads ends ({lock.holder()}).", event_key="run.wait")
+    log.info("Waiting until the worker that leads ends.", event_key="run.wait")
     notify("READY=1")
     while not lock.take():
         notify("WATCHDOG=1")

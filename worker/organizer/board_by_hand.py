@@ -41,7 +41,7 @@ def publish_now(session: OrganizerSession, *, tell: Callable[[str], object]) -> 
     with session.store.write() as tx:
         generation = tx.request_publish(awaited=True)
     with closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock:
-        wait = LeaderWait(lock, tell)
+        wait = LeaderWait(tell)
         while True:
             with session.store.read() as tx:
                 completed, failure = tx.completed_publish(), tx.publish_failure(generation)
@@ -121,7 +121,7 @@ def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Callable[[s
     session.check_phase(phase)
     configuration = session.configuration
     with closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock:
-        wait = LeaderWait(lock, tell)
+        wait = LeaderWait(tell)
         while True:
             with session.store.read() as tx:
                 if not withholds(tx, phase):
@@ -140,7 +140,7 @@ def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Callable[[s
                     cure="Resolve this first, or add --now to close the phase without it.",
                     code="freeze.held",
                 )
-            if lock.take():
+            if not lock.held():
                 raise InfrastructureError(
                     "No worker is running, so it is not known whether every submission to the phase has been answered.",
                     cure="Start the worker, and then close the phase. Or add --now; submissions without an answer then do not count.",

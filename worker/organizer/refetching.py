@@ -43,14 +43,14 @@ def _wait(
     session: OrganizerSession, pks: Collection[int], lock: LeaderLock, tell: Callable[[str], object]
 ) -> list[WantedFile]:
     """Wait until the requests have ended; return them."""
-    wait = LeaderWait(lock, tell)
+    wait = LeaderWait(tell)
     while True:
         with session.store.read() as tx:
             asked = [request for request in tx.wanted_files() if request.submission in pks]
         left = sum(request.open for request in asked)
         if not left:
             return asked
-        if lock.holder() is None:
+        if not lock.held():
             raise InfrastructureError(
                 f"No worker is running that could download {count_of(left, 'missing file')} from EvalAI.",
                 cure="Start the worker and run this command again. Nothing was changed.",

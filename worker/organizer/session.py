@@ -17,7 +17,7 @@ from worker.challenge.keys import public_value
 from worker.challenge.sections import Phase
 from worker.challenge.setups import PhaseSetup
 from worker.runtime.files import FileStore
-from worker.state import LeaderLock, Store, SubmissionRow, Transaction
+from worker.state import Store, SubmissionRow, Transaction
 
 LOOK_EVERY_S = 0.5  # between two looks at what the leading worker has done
 WORD_EVERY_S = 15.0
@@ -100,19 +100,17 @@ class LeaderWait:
     """Waits for what a command has asked of the leading worker, and reports that from time to time.
 
     Args:
-        lock: The leader's lock.
         tell: Called with a sentence about what the command waits for.
     """
 
-    def __init__(self, lock: LeaderLock, tell: Callable[[str], object]) -> None:
-        self._lock = lock
+    def __init__(self, tell: Callable[[str], object]) -> None:
         self._tell = tell
         self._next_word_s = time.monotonic()
 
     def pause(self, what: str) -> None:
         """Wait until the next look at what the leader has done; ``what`` completes "waiting for the leader to"."""
         if time.monotonic() >= self._next_word_s:
-            self._tell(f"Waiting for the running worker to {what} ({self._lock.holder()}).")
+            self._tell(f"Waiting for the running worker to {what}.")
             self._next_word_s += WORD_EVERY_S
         time.sleep(LOOK_EVERY_S)
 

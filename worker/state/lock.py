@@ -3,16 +3,16 @@
 On SQLite it is the lock of a file in the state directory, which the kernel releases when the process ends for any reason; children do not
 inherit it. On PostgreSQL it is an advisory lock of a separate session, which the server releases with the connection.
 
-The package filelock is not enough: it cannot take a brief shared lock, by which a command finds out who leads without blocking a
-leader. A loop around ``flock`` is needed in any case, and is simpler than a dependency.
+The package filelock is not enough: it cannot take a brief shared lock, by which a command finds out whether anybody leads without blocking
+a leader.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-import socket
 import time
+from abc import ABC, abstractmethod
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -23,20 +23,51 @@ from worker.state import servers
 from worker.state.leadership import Deposed
 from worker.state.store import typed
 
-# A child that has just been forked holds the lock of a file until it executes its own program.
+# A command that looks whether anybody leads, or a child that has just been forked, holds the lock for a moment.
 PATIENCE_S = 2.0
 TRY_EVERY_S = 0.05
 CHECK_EVERY_S = 1.0  # for a session that should still exist
-CONNECT_WITHIN_S = 15.0
-LONGEST_NAME = 63  # of a PostgreSQL session, in bytes
 
 
-def _name() -> str:
-    return f"process {os.getpid()} on {socket.gethostname()}"
+class LeaderLock(ABC):
+    """The lock of a state, which one process at a time holds."""
+
+    def take(self) -> bool:
+        """Try to take the lock for a short time; return whether this process has it.
+
+        Raises:
+            InfrastructureError: If its file cannot be written, or the server cannot be reached.
+        """
+        ends = time.monotonic() + PATIENCE_S
+        while not self._try():
+            if time.monotonic() >= ends:
+                return False
+            time.sleep(TRY_EVERY_S)
+        return True
+
+    @abstractmethod
+    def _try(self) -> bool:
+        """Try once to take the lock."""
+
+    @abstractmethod
+    def held(self) -> bool:
+        """Return whether a process has the lock."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Check that this process still has the lock.
+
+        Raises:
+            Deposed: If it does not, so that another process may have it.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release the lock."""
 
 
-class FileLock:
-    """The lock of a SQLite state, which one process at a time holds.
+class FileLock(LeaderLock):
+    """The lock of a SQLite state.
 
     Args:
         folder: The state directory.
@@ -46,12 +77,12 @@ class FileLock:
         self._path = folder / "worker.lock"
         self._handle: int | None = None
 
-    def take(self) -> bool:
-        """Try to take the lock for a short time; return whether this process has it.
+    def _try(self) -> bool:
+        self._handle = self._locked(fcntl.LOCK_EX)
+        return self._handle is not None
 
-        Raises:
-            InfrastructureError: If its file cannot be written.
-        """
+    def _locked(self, kind: int) -> int | None:
+        """Open the file and try to take a lock of it; return the open file, None if another process has the lock."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -61,32 +92,22 @@ class FileLock:
                 cure="Check its owner and its file system, and run the command as the user who owns the state.",
                 code="state.unwritable",
             ) from None
-        ends = time.monotonic() + PATIENCE_S
-        while not _locked(handle, fcntl.LOCK_EX):
-            if time.monotonic() >= ends:
-                os.close(handle)
-                return False
-            time.sleep(TRY_EVERY_S)
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, f"{_name()}\n".encode(), 0)
-        self._handle = handle
-        return True
+        try:
+            fcntl.flock(handle, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            return None
+        return handle
+
+    def held(self) -> bool:
+        """Return whether a process has the lock, so that no shared lock can be taken."""
+        handle = self._locked(fcntl.LOCK_SH)
+        if handle is not None:
+            os.close(handle)
+        return handle is None
 
     def check(self) -> None:
         """Do nothing, because the kernel never takes the lock away."""
-
-    def holder(self) -> str | None:
-        """Return the name that the holder wrote; None if a shared lock can be taken, so that there is no holder."""
-        try:
-            handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return None
-        try:
-            if _locked(handle, fcntl.LOCK_SH):
-                return None
-            return os.pread(handle, 200, 0).decode("utf-8", "replace").strip() or "an unknown process"
-        finally:
-            os.close(handle)
 
     def close(self) -> None:
         """Close the file, which releases the lock."""
@@ -95,47 +116,38 @@ class FileLock:
             self._handle = None
 
 
-def _locked(handle: int, kind: int) -> bool:
-    """Try to take a lock of an open file; return whether it was taken."""
-    try:
-        fcntl.flock(handle, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-class SessionLock:
-    """The lock of a state on PostgreSQL, which one process at a time holds.
+class SessionLock(LeaderLock):
+    """The lock of a state on PostgreSQL.
 
     Args:
         url: The server's URL.
     """
 
     def __init__(self, url: str) -> None:
-        self._engine = servers.make_engine(url, busy_timeout_s=CONNECT_WITHIN_S)
+        self._engine = servers.make_engine(url)
         self._session: sa.Connection | None = None
         self._checked_at_s = 0.0
 
-    def take(self) -> bool:
-        """Try once to take the lock, in a session that has our name while it holds the lock; return whether this process has it.
-
-        Raises:
-            InfrastructureError: If the server cannot be reached.
-        """
+    def _try(self) -> bool:
         with typed(None):
             session = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
             if not session.execute(sa.select(sa.func.pg_try_advisory_lock(servers.LEADER_LOCK))).scalar():
                 session.close()
                 return False
-            session.execute(sa.select(sa.func.set_config("application_name", _name()[:LONGEST_NAME], False)))
         self._session, self._checked_at_s = session, time.monotonic()
         return True
+
+    def held(self) -> bool:
+        """Return whether a session has the lock, so that no shared lock can be taken."""
+        shared = sa.select(sa.func.pg_try_advisory_xact_lock_shared(servers.LEADER_LOCK))
+        with typed(None), self._engine.begin() as connection:
+            return not connection.execute(shared).scalar()
 
     def check(self) -> None:
         """Ask the server, about once a second, whether the session still exists.
 
         Raises:
-            Deposed: If it does not, so that another process may have the lock.
+            Deposed: If it does not.
         """
         if self._session is not None and time.monotonic() - self._checked_at_s >= CHECK_EVERY_S:
             self._checked_at_s = time.monotonic()
@@ -150,18 +162,6 @@ class SessionLock:
                 code="leader.lock_lost",
             )
 
-    def holder(self) -> str | None:
-        """Ask the server whose session has the lock; None if there is none."""
-        key = servers.LEADER_LOCK
-        query = sa.text(
-            "SELECT activity.application_name FROM pg_locks JOIN pg_stat_activity AS activity USING (pid)"
-            " WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND classid = :high AND objid = :low"
-            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-        )
-        with typed(None), self._engine.connect() as connection:
-            row = connection.execute(query, {"high": key >> 32, "low": key & 0xFFFFFFFF}).first()
-        return None if row is None else str(row[0] or "an unknown process")
-
     def close(self) -> None:
         """End the session, which releases the lock."""
         self._end_session()
@@ -172,9 +172,6 @@ class SessionLock:
         if session is not None:
             session.invalidate()
             session.close()
-
-
-LeaderLock = FileLock | SessionLock
 
 
 def leader_lock(url: str, folder: Path) -> LeaderLock:
@@ -190,10 +187,10 @@ def leader_lock(url: str, folder: Path) -> LeaderLock:
     return FileLock(folder) if url.startswith("sqlite") else SessionLock(url)
 
 
-def refused(lock: LeaderLock) -> InfrastructureError:
+def refused() -> InfrastructureError:
     """Return the error for a process that did not get a lock."""
     return InfrastructureError(
-        f"Another worker runs on this state: {lock.holder() or 'an unknown process'}.",
-        cure="Stop that worker first, or wait until it ends.",
+        "Another worker runs on this state.",
+        cure="Stop that worker first, or wait until it ends; `neuco-worker status` shows its machine and process.",
         code="state.locked",
     )

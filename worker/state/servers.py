@@ -6,30 +6,21 @@ The lock of a session is the leader's, see :mod:`worker.state.lock`.
 
 from __future__ import annotations
 
-import threading
-import time
-
 import sqlalchemy as sa
-from sqlalchemy import event
 from sqlalchemy.exc import ArgumentError
 
-from scoring.errors import InfrastructureError, OrganizerError
+from scoring.errors import OrganizerError
 
 CONNECT_WITHIN_S = 10
+LOCK_WITHIN_S = 15  # for a lock of a row or a table
 # Seconds after which an unresponsive connection counts as dead, so that a machine without power loses the leader's lock.
 DEAD_AFTER_S = 20
-TRY_EVERY_S = 0.02  # for the write lock
 WRITE_LOCK = 0x6E6575637772  # "neucwr"
 LEADER_LOCK = 0x6E6575636C64  # "neucld"
 
 
-def make_engine(url: str, *, busy_timeout_s: float, stopping: threading.Event | None = None) -> sa.Engine:
-    """Make the engine for a server.
-
-    Args:
-        url: ``postgresql+psycopg://…``
-        busy_timeout_s: How long to wait for a lock, in seconds.
-        stopping: Set when the process is to end; then nothing waits for the write lock.
+def make_engine(url: str) -> sa.Engine:
+    """Make the engine for a server, ``postgresql+psycopg://…``.
 
     Raises:
         OrganizerError: If the URL is wrong, or the driver is not installed. The message never contains the URL, which may hold a password.
@@ -41,14 +32,14 @@ def make_engine(url: str, *, busy_timeout_s: float, stopping: threading.Event | 
         "tcp_user_timeout": 1000 * DEAD_AFTER_S,
     }
     of_server = {
-        "lock_timeout": f"{busy_timeout_s:g}s",
+        "lock_timeout": f"{LOCK_WITHIN_S}s",
         "idle_in_transaction_session_timeout": "60s",
         **{f"tcp_{name}": value for name, value in ours.items() if name != "tcp_user_timeout"},
         "tcp_user_timeout": f"{DEAD_AFTER_S}s",
     }
     options = " ".join(f"-c {name}={value}" for name, value in of_server.items())
     try:
-        engine = sa.create_engine(
+        return sa.create_engine(
             url,
             pool_pre_ping=True,
             hide_parameters=True,
@@ -73,22 +64,3 @@ def make_engine(url: str, *, busy_timeout_s: float, stopping: threading.Event | 
             cure="Write postgresql+psycopg://USER@HOST/DATABASE. The password may be in ~/.pgpass.",
             code="state.url",
         ) from None
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: sa.Connection) -> None:
-        if connection.get_execution_options().get("neuco_write", False):
-            _take_write_lock(connection, busy_timeout_s, stopping or threading.Event())
-
-    return engine
-
-
-def _take_write_lock(connection: sa.Connection, busy_timeout_s: float, stopping: threading.Event) -> None:
-    """Wait for the write lock with short tries, because a statement that waits on the server cannot be interrupted by a signal."""
-    ends_s = time.monotonic() + busy_timeout_s
-    while not connection.exec_driver_sql(f"SELECT pg_try_advisory_xact_lock({WRITE_LOCK})").scalar():
-        if stopping.wait(TRY_EVERY_S) or time.monotonic() > ends_s:
-            raise InfrastructureError(
-                "The state database failed: another process holds its write lock.",
-                cure="The worker tries again. If this continues, find that process in `pg_locks`.",
-                code="state.database",
-            )

@@ -94,7 +94,8 @@ class Store:
             event.listen(self._engine, "connect", self._prepare_sqlite)
             event.listen(self._engine, "begin", self._begin_sqlite)
         else:
-            self._engine = servers.make_engine(url, busy_timeout_s=BUSY_TIMEOUT_S, stopping=self._stopping)
+            self._engine = servers.make_engine(url)
+            event.listen(self._engine, "begin", self._begin_server)
             self._reading = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
         self._epoch: int | None = None
         try:
@@ -166,32 +167,48 @@ class Store:
             raise RuntimeError("a connection without a driver's")
         driver.execute(f"PRAGMA busy_timeout={LOOK_MS}")
         try:
-            self._when_free(driver, "BEGIN IMMEDIATE")
+            self._until(lambda: _executed(driver, "BEGIN IMMEDIATE"))
         finally:
             driver.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_S * 1000}")
 
     def _prepare_sqlite(self, connection: sqlite3.Connection, _: object) -> None:
         connection.isolation_level = None  # transactions are begun explicitly
         # If several processes make a new database at the same moment, SQLite refuses this at once instead of waiting.
-        self._when_free(connection, "PRAGMA journal_mode=WAL")
+        self._until(lambda: _executed(connection, "PRAGMA journal_mode=WAL"))
         for pragma in ("synchronous=FULL", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}")
 
-    def _when_free(self, connection: sqlite3.Connection, statement: str) -> None:
-        """Execute a statement, and repeat it while another connection holds the lock that it needs."""
+    def _begin_server(self, connection: sa.Connection) -> None:
+        """Take the write lock with short tries, because a statement that waits on the server cannot be interrupted by a signal."""
+        if connection.get_execution_options().get("neuco_write", False):
+            lock = sa.select(sa.func.pg_try_advisory_xact_lock(servers.WRITE_LOCK))
+            self._until(lambda: bool(connection.execute(lock).scalar()))
+
+    def _until(self, taken: Callable[[], bool]) -> None:
+        """Repeat a try at a lock of the database while another process holds it, and this process is not to end."""
         ends_s = time.monotonic() + BUSY_TIMEOUT_S
-        while True:
-            try:
-                connection.execute(statement)
-                return
-            except sqlite3.OperationalError as error:
-                is_locked = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
-                if not is_locked or self._stopping.wait(PAUSE_S) or time.monotonic() > ends_s:
-                    raise
+        while not taken():
+            if self._stopping.wait(PAUSE_S) or time.monotonic() > ends_s:
+                raise InfrastructureError(
+                    "The state database is locked by another process.",
+                    cure="The worker tries again. If this continues, find that process and end it.",
+                    code="state.database",
+                )
 
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
+
+
+def _executed(connection: sqlite3.Connection, statement: str) -> bool:
+    """Execute a statement; return False if another connection holds the lock that it needs."""
+    try:
+        connection.execute(statement)
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+            raise
+        return False
+    return True
 
 
 def _make_private(path: Path) -> None:

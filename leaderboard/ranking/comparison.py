@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from leaderboard.ranking.uncertainty import CONFIDENCE, REPLICATES
+from leaderboard.ranking.uncertainty import REPLICATES, studentized
 from scoring.quality import quality_of_moments
 
 Floats = NDArray[np.float64]
@@ -147,14 +147,6 @@ def _fewest(tasks: Sequence[TaskPair]) -> int:
 
 def _difference(observed: Floats, drawn: Floats, fewest: int) -> Difference:
     value, error = float(observed[0, 0]), float(np.sqrt(observed[1, 0]))
-    if fewest < 2:
-        return Difference(value=value, interval=None)
-    if error == 0.0:
-        return Difference(value=value, interval=(value, value))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        errors = (drawn[0] - value) / np.sqrt(drawn[1])
-    usable = errors[np.isfinite(errors)]
-    if len(usable) * 2 < len(errors):
-        return Difference(value=value, interval=None)
-    low, high = np.quantile(usable, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return Difference(value=value, interval=(value - float(high) * error, value - float(low) * error))
+    return Difference(
+        value=value, interval=studentized(value, error, drawn[0], np.sqrt(drawn[1]), fewest=fewest)
+    )

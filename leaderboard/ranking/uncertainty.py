@@ -37,6 +37,9 @@ SERIAL_PRODUCT = 2**18  # multiply-adds
 BLOCK = 8  # columns of a product
 GROUP = 10  # entries whose influences are computed at a time; 50 replicates of 200 folds then fit into a core's cache
 CONFIDENCE = 0.95
+DIGITS = 6  # of Q in a replicate; smaller differences are rounding errors, and must not decide ranks where folds have few different scores
+LEAST_ERROR = 1e-9  # a standard error up to this is a rounding error: the drawn folds do not vary
+LEAST_VARIANCE = 1e-12  # the same of a variance, as a share of the largest squared deviation of the cell
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +65,7 @@ class Uncertainty:
     Attributes:
         replicates: Number of replicates.
         q_intervals: 95 % interval of mean Q; None if there are too few folds.
-        rank_intervals: Smallest and largest rank after cutting 2.5 % of the replicates off each end.
+        rank_intervals: Smallest and largest rank after cutting 2.5 % of the replicates, rounded down, off each end.
         p_first: Share of replicates in which the entry has rank 1 (ties count for each).
         p_top3: Share of replicates in which it has a rank from 1 to 3.
         beats: P x P shares of replicates in which the row's entry has a strictly better weighted rank than the column's.
@@ -93,36 +96,66 @@ def bootstrap(
     row_sets = _row_sets(table)
     entries, tasks = len(weighs), len(table.folds)
     observed = _evaluate(row_sets, None, epsilon, tasks)
-    errors = np.empty((replicates, entries))
+    means, errors = np.empty((2, replicates, entries))
     ranks = np.empty((replicates, entries), np.int32)
     beats = np.zeros((entries, entries))
     drawn = [row_set.draw(table.seed, replicates) for row_set in row_sets]
     for part in _chunks(replicates, row_sets):
         quality, squared_error = _evaluate(row_sets, [counts[part] for counts in drawn], epsilon, tasks)
+        means[part], errors[part] = quality.mean(axis=-1), np.sqrt(squared_error)
+        quality = np.round(quality, DIGITS)
         weights = task_weights(quality, weighs, ghost_task)
         weighted = weighted_ranks(task_ranks(quality, weighs), weights)
         ranks[part] = final_ranks(weighted, numbered)
         beats += (weighted[:, :, None] < weighted[:, None, :]).sum(axis=0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            errors[part] = (quality.mean(axis=-1) - observed[0].mean(axis=-1)) / np.sqrt(squared_error)
-    low, high = np.quantile(
-        ranks, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], axis=0, method="inverted_cdf"
-    )
+    cut = int(replicates * (1 - CONFIDENCE) / 2)
+    ordered = np.sort(ranks, axis=0)
     return Uncertainty(
         replicates=replicates,
         q_intervals=tuple(
-            _interval(
-                float(mean), float(variance), errors[:, index], min(row_set.fewest for row_set in row_sets)
+            studentized(
+                float(observed[0][0, index].mean()),
+                float(np.sqrt(observed[1][0, index])),
+                means[:, index],
+                errors[:, index],
+                fewest=min(int(row_set.fewest[index]) for row_set in row_sets),
             )
-            for index, (mean, variance) in enumerate(
-                zip(observed[0][0].mean(axis=-1), observed[1][0], strict=True)
-            )
+            for index in range(entries)
         ),
-        rank_intervals=tuple(zip(low.astype(int).tolist(), high.astype(int).tolist(), strict=True)),
+        rank_intervals=tuple(zip(ordered[cut].tolist(), ordered[-1 - cut].tolist(), strict=True)),
         p_first=tuple((ranks <= 1).mean(axis=0).tolist()),
         p_top3=tuple((ranks <= 3).mean(axis=0).tolist()),
         beats=beats / replicates,
     )
+
+
+def studentized(
+    value: float, error: float, drawn: Floats, drawn_errors: Floats, *, fewest: int
+) -> tuple[float, float] | None:
+    """Return the ends of the 95 % interval of a value, from R replicates with their standard errors.
+
+    Replicates whose drawn folds do not vary have no standard error, and are left out.
+
+    Args:
+        value: The observed value.
+        error: Its standard error.
+        drawn: R values.
+        drawn_errors: Their standard errors; not finite where a replicate has no value.
+        fewest: The smallest number of finite folds of a task.
+
+    Returns:
+        None if there are fewer than two folds, or if more than half of the replicates are left out.
+    """
+    if fewest < 2:
+        return None
+    if error <= LEAST_ERROR:
+        return (value, value)
+    usable = np.isfinite(drawn) & (drawn_errors > LEAST_ERROR)
+    if usable.sum() * 2 < len(usable):
+        return None
+    ratios = (drawn[usable] - value) / drawn_errors[usable]
+    low, high = np.quantile(ratios, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return (value - float(high) * error, value - float(low) * error)
 
 
 def standard_errors(table: FoldTable, epsilon: float) -> Floats:
@@ -172,6 +205,7 @@ class _RowSet:
     center: Floats  # P x T
     scores: Floats  # P x T x K, 0 for failed folds
     finite: Floats  # P x T x K, 1 or 0
+    least_variance: Floats  # P x T; a variance up to this is a rounding error
     first: Floats  # blocks of the scores
     second: Floats  # blocks of their squares
     present: Floats  # blocks of finite
@@ -182,9 +216,9 @@ class _RowSet:
         return int(self.scores.shape[-1])
 
     @property
-    def fewest(self) -> int:
-        """The smallest number of finite folds of a cell."""
-        return int(self.finite.sum(axis=-1).min())
+    def fewest(self) -> Floats:
+        """The smallest number of finite folds of each entry's cells, P."""
+        return np.asarray(self.finite.sum(axis=-1).min(axis=-1))
 
     def draw(self, seed: str, replicates: int) -> NDArray[np.uint16]:
         """Return how often each fold is drawn in each replicate: R x K counts."""
@@ -225,6 +259,7 @@ def _row_set(name: str, columns: Sequence[int], folds: Sequence[Floats]) -> _Row
         center=center,
         scores=first,
         finite=finite.astype(np.float64),
+        least_variance=LEAST_VARIANCE * (first**2).max(axis=-1),
         first=_blocks(first),
         second=_blocks(_on_grid(first**2)),
         present=_blocks(finite.astype(np.float64)),
@@ -284,7 +319,8 @@ def _moments(row_set: _RowSet, counts: Floats) -> _Moments:
     lost = number == 0
     number[lost] = 1
     shift = _totals(counts, row_set.first, shape) / number
-    variance = np.maximum(_totals(counts, row_set.second, shape) / number - shift**2, 0.0)
+    variance = _totals(counts, row_set.second, shape) / number - shift**2
+    variance[variance <= row_set.least_variance] = 0.0
     if lost.any():
         observed = (row_set.scores**2).sum(axis=-1) / row_set.finite.sum(axis=-1)
         variance = np.where(lost, observed, variance)
@@ -316,18 +352,6 @@ def _squared_error(row_set: _RowSet, counts: Floats, moments: _Moments, epsilon:
         influence *= roots
         errors[:, some] = np.vecdot(influence, influence).T
     return errors
-
-
-def _interval(mean: float, variance: float, errors: Floats, fewest: int) -> tuple[float, float] | None:
-    if fewest < 2:
-        return None
-    usable = errors[np.isfinite(errors)]
-    if variance == 0.0:
-        return (mean, mean)
-    if len(usable) * 2 < len(errors):
-        return None
-    low, high = np.quantile(usable, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return (float(mean - high * np.sqrt(variance)), float(mean - low * np.sqrt(variance)))
 
 
 def _chunks(replicates: int, row_sets: Sequence[_RowSet]) -> Iterator[slice]:

@@ -206,21 +206,6 @@ def test_another_document_is_refused(old: str, new: str) -> None:
         from_json(text)
 
 
-def test_private_figures_by_hand() -> None:
-    """Weights, weighted ranks and per-task scores in the private part equal values worked out by hand."""
-    figures = made(phase(steady(1, 1, 10, 40), steady(2, 2, 20, 10))).private.figures
-    assert figures is not None
-    assert figures.tasks == ("a", "b")
-    assert figures.weights == pytest.approx({"a": 0.25, "b": 0.75})
-    first, second = figures.rows
-    assert first.q == pytest.approx({"a": 10, "b": 40})
-    assert [first.weighted_rank, second.weighted_rank] == [1.25, 1.75]
-    assert first.task_ranks == {"a": 2, "b": 1}
-    assert first.swap_with_next == 0.0
-    assert second.swap_with_next is None
-    assert first.rank_interval == (1, 1)
-
-
 def test_rows_of_different_fold_numbers_are_not_compared() -> None:
     """A phase whose rows have different numbers of folds is an organizer error."""
     with pytest.raises(OrganizerError, match="folds") as caught:

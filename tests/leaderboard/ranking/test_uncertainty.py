@@ -10,12 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from leaderboard.ranking.dynamic_rank import rank
 from leaderboard.ranking.uncertainty import (
     FoldTable,
-    _evaluate,
     _on_grid,
-    _row_sets,
     bootstrap,
     standard_errors,
     tie_groups,
@@ -44,36 +41,6 @@ def noisy(
     return np.asarray(means)[:, None] + noise * random.standard_normal((len(means), folds))
 
 
-def naive(of: FoldTable, replicates: int) -> tuple[list[list[int]], np.ndarray]:
-    """Rank every replicate alone, from resampled arrays: ranks per replicate, and mean Q per replicate and entry."""
-    counts = {row_set.name: row_set.draw(of.seed, replicates) for row_set in _row_sets(of)}
-    ranks, means = [], []
-    for replicate in range(replicates):
-        columns = []
-        for name, folds in zip(of.row_sets, of.folds, strict=True):
-            drawn = np.repeat(folds, counts[name][replicate], axis=1)
-            mean, std = np.nanmean(drawn, axis=1), np.nanstd(drawn, axis=1)
-            columns.append(100 * EPSILON * mean / (std + EPSILON))
-        quality = np.stack(columns, axis=1)
-        ranks.append(list(rank(quality).ranks))
-        means.append(quality.mean(axis=1))
-    return ranks, np.array(means)
-
-
-def test_agrees_with_ranking_each_replicate_alone() -> None:
-    """Matrix sums over counts give the ranks that resampled arrays give, with shared row sets and failed folds."""
-    random = np.random.default_rng(3)
-    tasks = [noisy(random, [0.5, 0.52, 0.55, 0.3], 12) for _ in range(3)]
-    tasks[1][2, 5] = np.nan
-    of = table(*tasks, row_sets=("x", "x", "y"))
-    luck = run(of)
-    ranks, _ = naive(of, 200)
-    assert luck.p_first == tuple(np.mean(np.array(ranks) == 1, axis=0))  # type: ignore[attr-defined]
-    assert luck.p_top3 == tuple(np.mean(np.array(ranks) <= 3, axis=0))  # type: ignore[attr-defined]
-    low, high = np.quantile(ranks, [0.025, 0.975], axis=0, method="inverted_cdf")
-    assert luck.rank_intervals == tuple(zip(low, high, strict=True))  # type: ignore[attr-defined]
-
-
 def test_tasks_on_one_row_set_share_their_folds() -> None:
     """A task that is counted twice on one row set is as uncertain as once; on two row sets, errors would average out."""
     scores = noisy(np.random.default_rng(1), [0.5], 30)
@@ -86,18 +53,6 @@ def test_tasks_on_one_row_set_share_their_folds() -> None:
     assert width("x", "y") < 0.85 * width("x")
 
 
-def test_equal_entries_tie_in_every_replicate() -> None:
-    """Two entries with the same fold scores never beat each other, however the sums are made."""
-    random = np.random.default_rng(2)
-    tasks = [noisy(random, [0.4, 0.5, 0.5, 0.6, 0.3, 0.45, 0.2], 23) for _ in range(3)]
-    for scores in tasks:
-        scores[5] = scores[1]
-    luck = run(table(*tasks))
-    assert luck.beats[1, 5] == luck.beats[5, 1] == 0.0  # type: ignore[attr-defined]
-    assert luck.q_intervals[1] == luck.q_intervals[5]  # type: ignore[attr-defined]
-    assert luck.rank_intervals[1] == luck.rank_intervals[5]  # type: ignore[attr-defined]
-
-
 def test_the_same_seed_gives_the_same_figures_and_another_does_not() -> None:
     """Figures are a function of the table and its seed text."""
     random = np.random.default_rng(4)
@@ -106,22 +61,6 @@ def test_the_same_seed_gives_the_same_figures_and_another_does_not() -> None:
     assert first.q_intervals == again.q_intervals  # type: ignore[attr-defined]
     assert (first.beats == again.beats).all()  # type: ignore[attr-defined]
     assert first.q_intervals != other.q_intervals  # type: ignore[attr-defined]
-
-
-def test_the_resampled_folds_never_change() -> None:
-    """A change of the drawn fold indices would change the bytes of boards, and every published group."""
-    (row_set,) = _row_sets(table(np.array([[0.1, 0.2, 0.3, 0.4]])))
-    assert row_set.draw("dev", 3).tolist() == [[0, 2, 1, 1], [1, 0, 2, 1], [1, 0, 3, 0]]
-
-
-def test_the_size_of_chunks_changes_nothing() -> None:
-    """Replicates are computed in chunks; the first ones do not depend on the number of all."""
-    random = np.random.default_rng(6)
-    of = table(noisy(random, [0.5, 0.505, 0.51], 9))
-    short, long = naive(of, 30)[0], naive(of, 250)[0]
-    assert long[:30] == short
-    luck = run(of, replicates=250)
-    assert luck.p_first == tuple(np.mean(np.array(long) == 1, axis=0))  # type: ignore[attr-defined]
 
 
 def test_few_folds_give_finite_intervals() -> None:
@@ -137,12 +76,6 @@ def test_few_folds_give_finite_intervals() -> None:
     single = run(table(np.array([[0.5], [0.4]])))
     assert single.q_intervals == (None, None)  # type: ignore[attr-defined]
     assert single.p_first == (1.0, 0.0)  # type: ignore[attr-defined]
-
-
-def test_equal_scores_have_an_interval_of_one_point() -> None:
-    """If every fold gives the same score the interval is that score's quality."""
-    luck = run(table(np.full((1, 8), 0.25)))
-    assert luck.q_intervals == ((25.0, 25.0),)  # type: ignore[attr-defined]
 
 
 def test_mismatched_folds_are_refused() -> None:
@@ -194,33 +127,6 @@ def test_the_standard_error_is_the_deviation_over_repeated_draws() -> None:
     quality = 100 * EPSILON * scores.mean(axis=1) / (scores.std(axis=1) + EPSILON)
     errors = standard_errors(table(scores), EPSILON)[:, 0]
     assert np.median(errors) == pytest.approx(quality.std(), rel=0.1)
-
-
-def test_a_replicates_error_agrees_with_its_resampled_folds() -> None:
-    """The polynomial over counts gives what the influence function gives on the resampled array itself."""
-    random = np.random.default_rng(12)
-    scores = noisy(random, [0.6, -0.3], 15, 0.1)
-    scores[1, 3] = np.nan
-    (row_set,) = row_sets = _row_sets(table(scores))
-    counts = row_set.draw("dev", 20)
-    quality, squared = _evaluate(row_sets, [counts], EPSILON, 1)
-    for replicate in range(20):
-        drawn = np.repeat(scores, counts[replicate], axis=1)
-        expected = standard_errors(table(drawn), EPSILON)[:, 0]
-        assert np.sqrt(squared[replicate]) == pytest.approx(expected, rel=1e-6)
-        mean, std = np.nanmean(drawn, axis=1), np.nanstd(drawn, axis=1)
-        assert quality[replicate, :, 0] == pytest.approx(100 * EPSILON * mean / (std + EPSILON), rel=1e-9)
-
-
-def test_a_cell_whose_drawn_folds_all_failed_keeps_its_observed_score() -> None:
-    """If only failed folds are drawn, the quality is that of the finite folds, neither NaN nor a score without deviation."""
-    scores = np.array([[0.4, 0.6, np.nan, np.nan, np.nan]])
-    row_sets = _row_sets(table(scores))
-    counts = np.array([[0, 0, 2, 3, 0], [2, 0, 1, 1, 1]], np.uint16)
-    quality, squared = _evaluate(row_sets, [counts], EPSILON, 1)
-    assert quality[0, 0, 0] == pytest.approx(100 * EPSILON * 0.5 / (0.1 + EPSILON))
-    assert quality[1, 0, 0] == pytest.approx(40.0, rel=1e-4)
-    assert np.isfinite(squared).all()
 
 
 @given(

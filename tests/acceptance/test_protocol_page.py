@@ -1,0 +1,564 @@
+"""docs/protocol.md suffices: its formulas, with NumPy, PyTorch and the standard library, give every number of a board.
+
+What computes (the first part) uses nothing of the product; the tests compare it with what the product computes.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import hmac
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import combinations, permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+from leaderboard.exchange.table import rank_table, read_table
+from leaderboard.figures import Figures
+from leaderboard.ranking import next_board
+from leaderboard.ranking.dynamic_rank import Ranking, rank
+from leaderboard.rendering import public_rows
+from leaderboard.snapshot import Board, Entry, PhaseSnapshot, Rules
+from scoring.evaluate import score_embeddings
+from scoring.inputs.embeddings import Embeddings
+from scoring.protocol import Protocol, Recipe, ids_hash
+from scoring.randomness import phase_key, secret_commitment
+from scoring.tasks import TaskType
+from scoring.tasks.tasks import make_task
+from tests.leaderboard.harness.phases import START, entry
+from worker.challenge.records import PhaseRules
+from worker.fairness.ladder import Rung, ladders
+
+EPSILON = 0.02
+TABLE_4 = Path(__file__).parents[1] / "leaderboard" / "data" / "neuco_bench_table4_r2.csv"
+
+# From embeddings to fold scores, and Randomness
+
+
+def framed(part: bytes) -> bytes:
+    """Return a part after its length."""
+    return len(part).to_bytes(8, "big") + part
+
+
+def row_set_of(ids: Sequence[str]) -> str:
+    """Return the name of a row set."""
+    return hashlib.sha256(b"".join(framed(name) for name in sorted(map(str.encode, ids)))).hexdigest()
+
+
+def seeds(secret: bytes, phase: str, row_set: str, fold: int) -> tuple[int, int]:
+    """Return the split seed and the training seed of a fold."""
+    key = hmac.digest(secret, phase.encode(), "sha256")
+    parts = b"neuco-worker/seeds", (1).to_bytes(8, "big"), row_set.encode(), fold.to_bytes(8, "big")
+    digest = hmac.digest(key, b"".join(map(framed, parts)), "sha256")
+    return int.from_bytes(digest[:4], "big"), int.from_bytes(digest[4:8], "big")
+
+
+def fold_score(
+    rows: np.ndarray, labels: np.ndarray, *, regression: bool, seeds: tuple[int, int], recipe: dict[str, Any]
+) -> float:
+    """Train a probe on a split; return its best score on the test part."""
+    mixed = np.random.RandomState(seeds[0]).permutation(len(rows))
+    cut = math.ceil(len(rows) / 10)
+    test, train = torch.from_numpy(mixed[:cut]), torch.from_numpy(mixed[cut:])
+    x, y = torch.from_numpy(rows), torch.from_numpy(labels)
+    torch.manual_seed(seeds[1])
+    layer = torch.nn.Linear(rows.shape[1], 1)
+    optimizer = torch.optim.AdamW(layer.parameters(), lr=recipe["learning_rate"])
+    loss = torch.nn.MSELoss() if regression else torch.nn.BCEWithLogitsLoss()
+    scores = []
+    for _ in range(recipe["epochs"]):
+        for batch in train[drawn_order(len(train))].split(64):
+            optimizer.zero_grad()
+            loss(layer(x[batch])[:, 0], y[batch]).backward()
+            optimizer.step()
+        drawn_order(cut)
+        with torch.no_grad():
+            outputs = layer(x[test])[:, 0]
+        scores.append((r2 if regression else f1)(outputs, y[test]))
+    return max(score for score in scores if math.isfinite(score))
+
+
+def drawn_order(number: int) -> torch.Tensor:
+    """Draw what one pass over a part draws; return its order."""
+    torch.empty((), dtype=torch.int64).random_()
+    return torch.randperm(number)
+
+
+def r2(outputs: torch.Tensor, labels: torch.Tensor) -> float:
+    """Return R² with its edge cases."""
+    residual = float(((labels - outputs).double() ** 2).sum())
+    total = float(((labels - labels.double().mean()).double() ** 2).sum())
+    if residual <= 1e-4:
+        return 1.0
+    return 0.0 if total <= 1e-4 else 1 - residual / total
+
+
+def f1(outputs: torch.Tensor, labels: torch.Tensor) -> float:
+    """Return F1 with its edge cases."""
+    within = bool(((outputs >= 0) & (outputs <= 1)).all())
+    positive = (outputs if within else torch.sigmoid(outputs)) > 0.5
+    both, either = int((positive & (labels == 1)).sum()), int(positive.sum()) + int(labels.sum())
+    return 2 * both / either if either else 0.0
+
+
+def standardized(embeddings: np.ndarray) -> np.ndarray:
+    """Return the embeddings on which probes are trained."""
+    wide = embeddings.astype(np.float64)
+    return ((wide - wide.mean()) / wide.std()).astype(np.float32)
+
+
+# Quality score Q, and Which submission counts
+
+
+def quality(folds: Sequence[float]) -> float:
+    """Return Q of fold scores."""
+    finite = [score for score in folds if math.isfinite(score)]
+    mean = math.fsum(finite) / len(finite)
+    deviation = math.sqrt(math.fsum((score - mean) ** 2 for score in finite) / len(finite))
+    return 100 * EPSILON * mean / (deviation + EPSILON)
+
+
+def shown(q_mean: float, decimals: int, step: float | None) -> float:
+    """Return mean Q as it is shown."""
+    return round(q_mean if step is None else round(q_mean / step) * step, decimals) + 0.0
+
+
+def answers(q_means: dict[str, float], decimals: int, step: float) -> dict[str, tuple[float, bool]]:
+    """Climb one ladder: each content's mean Q, in the order of their first scores, to what is shown and whether it counts."""
+    given_answers = {}
+    value = -math.inf
+    for content, q_mean in q_means.items():
+        counts = q_mean > value + step
+        value = shown(q_mean, decimals, step) if counts else value
+        given_answers[content] = value, counts
+    return given_answers
+
+
+# Dynamic rank
+
+
+def ranked(
+    table: np.ndarray, weigh: np.ndarray, numbered: np.ndarray, ghost: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[int]]:
+    """Return weights, task ranks, R and ranks of P x T quality scores."""
+    spread = table[weigh].std(axis=0) if weigh.any() else np.zeros(table.shape[1])
+    total = ghost + spread.sum()
+    weights = spread / total if total else np.full(len(spread), 1 / len(spread))
+    ranks = 1 + (table[weigh][None] > table[:, None]).sum(axis=1)
+    weighted = (ranks * weights).sum(axis=1).round(9)
+    return weights, ranks, weighted, places(-weighted, numbered)
+
+
+def places(scores: np.ndarray, numbered: np.ndarray) -> list[int]:
+    """Return one plus the number of better entries in competition."""
+    return [1 + int((scores[numbered] > score).sum()) for score in scores]
+
+
+def tau_b(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Return Kendall's τ-b."""
+    signs = [
+        (np.sign(a - b), np.sign(c - d))
+        for (a, c), (b, d) in combinations(zip(first, second, strict=True), 2)
+    ]
+    untied = [sum(1 for pair in signs if pair[side]) for side in (0, 1)]
+    return sum(a * b for a, b in signs) / math.sqrt(math.prod(untied)) if all(untied) else None
+
+
+# Uncertainty
+
+
+@dataclass
+class Replicates:
+    """Mean Q, its standard error and the rounded R of each entry in each replicate; the first row is the observed one."""
+
+    means: np.ndarray
+    errors: np.ndarray
+    weighted: np.ndarray
+    ranks: np.ndarray
+
+
+def resampled(
+    folds: Sequence[np.ndarray], row_sets: Sequence[str], phase: str, *, number: int, **rule: Any
+) -> Replicates:
+    """Draw the folds of T tasks, P x K each, and compute everything again."""
+    draws = {
+        name: drawn_folds(phase, name, of.shape[1], number) for name, of in zip(row_sets, folds, strict=True)
+    }
+    results = []
+    for replicate in range(number + 1):
+        table, influences = [], {}
+        for name, of in zip(row_sets, folds, strict=True):
+            cells = [influence(cell, draws[name][replicate]) for cell in of]
+            table.append([q for q, _ in cells])
+            influences[name] = influences.get(name, 0) + np.array([one for _, one in cells])
+        quality_scores = np.array(table).T
+        squares = sum((one**2).sum(axis=1) for one in influences.values())
+        compared = quality_scores.round(6) if replicate else quality_scores
+        _, _, weighted, ranks = ranked(compared, **rule)
+        results.append((quality_scores.mean(axis=1), np.sqrt(squares) / len(folds), weighted, ranks))
+    return Replicates(*(np.array(part) for part in zip(*results, strict=True)))
+
+
+def drawn_folds(phase: str, row_set: str, folds: int, number: int) -> np.ndarray:
+    """Return the folds that each replicate draws, after a row with each fold once."""
+    digest = hashlib.sha256("\0".join(["bootstrap 1", phase, row_set, str(folds)]).encode()).digest()
+    generator = np.random.RandomState(np.frombuffer(digest, "<u4"))
+    return np.vstack([np.arange(folds), generator.randint(0, folds, (number, folds))])
+
+
+def influence(cell: np.ndarray, draw: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return Q of the drawn folds, and the influence of each draw on it."""
+    finite = np.isfinite(cell[draw])
+    if not finite.any():
+        return quality(cell), np.zeros(len(draw))
+    scores = np.where(finite, cell[draw], 0.0)
+    drawn = scores[finite]
+    varies = drawn.min() < drawn.max()
+    mean, deviation = (drawn.mean(), drawn.std()) if varies else (drawn[0], 0.0)
+    a = 100 * EPSILON / (deviation + EPSILON)
+    b = 50 * EPSILON * mean / (deviation * (deviation + EPSILON) ** 2) if varies else 0.0
+    off = scores - mean
+    effect = (a * off - b * (off**2 - deviation**2)) / len(drawn)
+    return 100 * EPSILON * mean / (deviation + EPSILON), np.where(finite, effect, 0.0)
+
+
+def interval(means: np.ndarray, errors: np.ndarray, fewest: int) -> tuple[float, float] | None:
+    """Return the 95 % interval of an entry's mean Q."""
+    used = errors[1:] > 1e-9
+    if fewest < 2 or (errors[0] > 1e-9 and used.mean() < 0.5):
+        return None
+    if errors[0] <= 1e-9:
+        return round(means[0], 6), round(means[0], 6)
+    z = (means[1:][used] - means[0]) / errors[1:][used]
+    return tuple(round(means[0] - np.quantile(z, at) * errors[0], 6) for at in (0.975, 0.025))  # type: ignore[return-value]
+
+
+def rank_interval(ranks: np.ndarray) -> tuple[int, int]:
+    """Return the smallest and the largest rank without 2.5 % of the replicates at each end."""
+    kept = np.sort(ranks)[len(ranks) // 40 : len(ranks) - len(ranks) // 40]
+    return int(kept[0]), int(kept[-1])
+
+
+def grouped(beats: np.ndarray, numbered: np.ndarray) -> list[int]:
+    """Return the groups of entries in the order of the board."""
+    groups: list[int] = []
+    first, group = None, 0
+    for index, competes in enumerate(numbered):
+        if first is not None and beats[first, index] < 0.95:
+            groups.append(group)
+        elif competes:
+            first, group = index, group + 1
+            groups.append(group)
+        else:
+            groups.append(group + 1)
+    return groups
+
+
+# The product's boards
+
+
+def check_board(snapshot: PhaseSnapshot, board: Board, replicates: int, before: Board | None = None) -> None:
+    """Compare every number of a board with the page's formulas, given the fold scores of the rows' submissions."""
+    rules, tasks = snapshot.rules, sorted(snapshot.row_sets)
+    of = {one.submission: one for one in snapshot.entries}
+    entries = [of[row.submission] for row in board.standings]
+    table = np.array([[quality(one.scores[task]) for task in tasks] for one in entries])
+    numbered = np.array([one.eligible and not one.baseline for one in entries])
+    weigh = np.array([rules.baselines_weigh if one.baseline else one.eligible for one in entries])
+    weights, ranks, weighted, final = ranked(table, weigh, numbered, rules.ghost_task)
+    means = np.array([math.fsum(row) / len(tasks) for row in table.tolist()])
+    keys = [
+        (weighted[row], not numbered[row], -means[row], one.submitted_at, one.submission)
+        for row, one in enumerate(entries)
+    ]
+    assert keys == sorted(keys)
+    assert [row.rank for row in board.standings] == final
+    assert [row.rank_by_mean for row in board.standings] == places(means, numbered)
+    old = {row.key: row.rank for row in before.standings} if before else {}
+    assert [row.move for row in board.standings] == [
+        old.get(row.key, row.rank) - row.rank for row in board.standings
+    ]
+    teams = Counter(one.team_key for one in snapshot.entries)
+    assert [row.submissions for row in board.standings] == [teams[row.team_key] for row in board.standings]
+    assert [row.q_mean for row in board.standings] == means.tolist()
+    printed = [
+        f"{shown(mean, rules.decimals, rules.ladder_step):.{rules.decimals}f}" for mean in means.tolist()
+    ]
+    assert [row.q_text for row in public_rows(board, rules)] == printed
+    figures = board.private.figures
+    assert figures is not None
+    assert [list(row.q.values()) for row in figures.rows] == table.tolist()
+    assert [list(row.task_ranks.values()) for row in figures.rows] == ranks.tolist()
+    assert list(figures.weights.values()) == pytest.approx(weights, abs=1e-12)
+    assert [row.weighted_rank for row in figures.rows] == pytest.approx(weighted, abs=1e-9)
+    check_views(figures, table, weigh, numbered, final)
+    pks = [one.submission for one in entries]
+    flips = {}
+    for left in np.flatnonzero(weigh):
+        rest = np.arange(len(entries)) != left
+        other = ranked(table, weigh & rest, numbered, rules.ghost_task)[2]
+        flips[pks[left]] = {
+            (pks[a], pks[b])
+            for a, b in permutations(np.flatnonzero(numbered & rest), 2)
+            if weighted[a] < weighted[b] and other[a] > other[b]
+        }
+    found = {left.submission: set(left.flips) for left in figures.leave_one_out}
+    assert found == {pk: pairs for pk, pairs in flips.items() if pairs}
+    folds = [np.array([one.scores[task] for one in entries], float) for task in tasks]
+    drawn = resampled(
+        folds,
+        [snapshot.row_sets[task] for task in tasks],
+        snapshot.codename,
+        number=replicates,
+        weigh=weigh,
+        numbered=numbered,
+        ghost=rules.ghost_task,
+    )
+    fewest = np.min([np.isfinite(one).sum(axis=1) for one in folds], axis=0)
+    check_bootstrap(board, figures, drawn, numbered, fewest)
+
+
+def check_views(
+    figures: Figures, table: np.ndarray, weigh: np.ndarray, numbered: np.ndarray, final: list[int]
+) -> None:
+    """Compare the views without weights."""
+    entries, tasks = table.shape
+    others = [weigh & (np.arange(entries) != row) for row in range(entries)]
+    wins = [
+        (table[row] > table[rest]).sum() + (table[row] == table[rest]).sum() / 2
+        for row, rest in enumerate(others)
+    ]
+    middle = np.sort(table, axis=1)[:, tasks // 4 : tasks - tasks // 4].mean(axis=1)
+    mean_ranks = (1 + (table[weigh][None] > table[:, None]).sum(axis=1)).mean(axis=1).round(9)
+    assert [row.borda for row in figures.rows] == wins
+    assert [row.iqm for row in figures.rows] == pytest.approx(middle)
+    assert [row.mean_rank for row in figures.rows] == mean_ranks.tolist()
+    for name, scores in (("borda", np.array(wins)), ("iqm", middle), ("mean_rank", -mean_ranks)):
+        by_view = places(scores, numbered)
+        assert [row.rank_by[name] for row in figures.rows] == by_view
+        compared = np.flatnonzero(numbered)
+        tau = tau_b([final[row] for row in compared], [by_view[row] for row in compared])
+        assert figures.tau[name] == (None if tau is None else pytest.approx(tau))
+
+
+def check_bootstrap(
+    board: Board, figures: Figures, drawn: Replicates, numbered: np.ndarray, fewest: np.ndarray
+) -> None:
+    """Compare intervals, shares of replicates and groups."""
+    weighted, ranks = drawn.weighted[1:], drawn.ranks[1:]
+    beats = (weighted[:, :, None] < weighted[:, None, :]).mean(axis=0)
+    assert figures.replicates == len(ranks)
+    assert [row.group for row in board.standings] == grouped(beats, numbered)
+    for index, row in enumerate(figures.rows):
+        expected = interval(drawn.means[:, index], drawn.errors[:, index], fewest[index])
+        assert row.q_interval == (None if expected is None else pytest.approx(expected, abs=1.1e-6))
+        assert row.rank_interval == rank_interval(ranks[:, index])
+        assert (row.p_first, row.p_top3) == ((ranks[:, index] <= 1).mean(), (ranks[:, index] <= 3).mean())
+        below = index + 1 < len(figures.rows)
+        assert row.swap_with_next == (beats[index + 1, index] if below else None)
+
+
+IDS = tuple(f"sample {number}" for number in range(80))
+SECRET, PHASE, FOLDS = b"p" * 32, "eval", 6
+RECIPE = {"epochs": 3, "learning_rate": 0.05}
+
+
+def test_a_small_challenge_is_computed_by_its_page_alone() -> None:
+    """Three teams and a baseline, on two regression tasks with the same samples and a classification task on a part of them."""
+    random = np.random.RandomState(0)
+    latent = random.standard_normal((len(IDS), 5))
+    labels = {
+        "height": latent[:, 0] * 30 + 7,
+        "weight": latent[:, 1] ** 3,
+        "wood": (latent[:50, 2] > 0.3) * 1.0,
+    }
+    tasks = [
+        make_task(
+            name,
+            TaskType.CLASSIFICATION if name == "wood" else TaskType.REGRESSION,
+            [(line, IDS[line], float(label)) for line, label in enumerate(values)],
+            frozenset(IDS),
+            source=name,
+        )
+        for name, values in labels.items()
+    ]
+    key = phase_key(SECRET, PHASE)
+    protocol = Protocol(
+        phase=PHASE,
+        folds=FOLDS,
+        embedding_dim=5,
+        ids_hash=ids_hash(IDS),
+        secret_commitment=secret_commitment(key),
+        recipe=Recipe(**RECIPE),
+    )
+    entries = []
+    for team in range(4):
+        noise = 0.2 + 0.3 * team
+        matrix = (latent + noise * random.standard_normal(latent.shape)).astype(np.float32)
+        card = score_embeddings(Embeddings.from_rows(IDS, matrix), tasks, protocol, key)
+        for task in card.tasks:
+            assert task.folds == pytest.approx(scores_by_hand(matrix, labels[task.task]), rel=2e-5, abs=2e-5)
+        scores = {task.task: task.folds for task in card.tasks}
+        entries.append(entry(team, team, scores, baseline=team == 2))
+    snapshot = PhaseSnapshot(
+        codename=PHASE,
+        title=PHASE,
+        rules=Rules(),
+        row_sets={name: row_set_of(IDS[: len(values)]) for name, values in labels.items()},
+        entries=tuple(entries),
+    )
+    assert snapshot.row_sets == {task.name: task.row_set for task in tasks}
+    board = next_board(snapshot, (), at=START + timedelta(days=1))
+    assert board is not None
+    check_board(snapshot, board, 2000)
+
+
+def scores_by_hand(matrix: np.ndarray, labels: np.ndarray) -> list[float]:
+    """Return the fold scores of the page; a task's samples are the first ids."""
+    ids = sorted(IDS[: len(labels)], key=str.encode)
+    order = [IDS.index(name) for name in ids]
+    regression = len(labels) == len(IDS)
+    if regression:
+        labels = (labels - labels.min()) / (labels.max() - labels.min())
+    return [
+        fold_score(
+            standardized(matrix)[order],
+            labels[order].astype(np.float32),
+            regression=regression,
+            seeds=seeds(SECRET, PHASE, row_set_of(ids), fold),
+            recipe=RECIPE,
+        )
+        for fold in range(FOLDS)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_boards_with_ties_failed_folds_and_rows_out_of_competition(seed: int) -> None:
+    """Scores of few different values, entries that are equal, folds that failed, and the rules about weights change no formula."""
+    random = np.random.RandomState(seed)
+    number = int(random.randint(2, 9))
+    tasks = {f"task {place}": f"rows {place // 2}" for place in range(int(random.randint(1, 6)))}
+    entries: list[Entry] = []
+    for pk in range(7):
+        scores = {task: random.choice([1, 1, 1, 0.9, 0.8, 0.5], number) for task in tasks}
+        for task, folds in scores.items():
+            if task != "task 0":
+                folds += 0.02 * random.standard_normal(number)
+            folds[: int(random.randint(0, 2))] = math.nan
+        if pk == 5:
+            scores = dict.fromkeys(tasks, np.full(number, 0.7))
+        entries.append(entry(pk, pk, scores, baseline=pk == 3, eligible=pk != 4))
+    entries.append(replace(entries[0], submission=7, team_key=7))
+    rules = Rules(
+        baselines_weigh=bool(seed % 2),
+        ghost_task=float(seed % 3),
+        decimals=2,
+        ladder_step=0.3 if seed % 2 else None,
+    )
+    entries.append(replace(entries[1], submission=8, team_key=6, submitted_at=START + timedelta(hours=8)))
+    snapshot = PhaseSnapshot(codename="dev", title="", rules=rules, row_sets=tasks, entries=tuple(entries))
+    earlier = replace(snapshot, entries=tuple(entries[1:7]))
+    before = next_board(earlier, (), at=START + timedelta(days=1), replicates=10)
+    assert before is not None
+    board = next_board(snapshot, [before], at=START + timedelta(days=2), replicates=200)
+    assert board is not None
+    check_board(snapshot, board, 200, before)
+
+
+# Quarters, so that ties are frequent
+TABLES = npst.arrays(
+    np.float64,
+    st.tuples(st.integers(1, 8), st.integers(1, 6)),
+    elements=st.integers(-40, 400).map(lambda n: n / 4),
+)
+
+
+@given(TABLES, st.data())
+def test_the_dynamic_rank_of_any_table(table: np.ndarray, data: st.DataObject) -> None:
+    """Weights, task ranks, R, ranks and ranks by mean are those of the page, whoever weighs and has a number."""
+    weigh, numbered = data.draw(st.tuples(*[npst.arrays(np.bool_, len(table))] * 2))
+    ghost = data.draw(st.sampled_from([0.0, 0.5]))
+    check_ranking(
+        rank(table, weighs=weigh, numbered=numbered, ghost_task=ghost), table, weigh, numbered, ghost
+    )
+
+
+def test_the_real_table_of_the_paper() -> None:
+    """In Table 4 of the paper, TerraMind leads every task and the averaging baseline ends every list."""
+    result = read_table(TABLE_4.read_text())
+    ranking, everybody = rank_table(result), np.ones(18, bool)
+    lines = list(csv.reader(TABLE_4.read_text().splitlines()))[1:]
+    check_ranking(ranking, np.array([line[1:] for line in lines], float), everybody, everybody, 0.0)
+    first, last = ranking.order[0], ranking.order[-1]
+    assert (lines[first][0], ranking.weighted_ranks[first]) == ("TerraMind (Post-Enc)", 1.0)
+    assert (lines[last][0], ranking.weighted_ranks[last]) == ("Averaging Baseline", 18.0)
+
+
+def check_ranking(
+    ranking: Ranking, table: np.ndarray, weigh: np.ndarray, numbered: np.ndarray, ghost: float
+) -> None:
+    """Compare a ranking with the page's formulas."""
+    weights, ranks, weighted, final = ranked(table, weigh, numbered, ghost)
+    means = np.array([math.fsum(row) / len(row) for row in table.tolist()])
+    assert ranking.weights == pytest.approx(weights, abs=1e-12)
+    assert ranking.task_ranks == tuple(map(tuple, ranks.tolist()))
+    assert ranking.weighted_ranks == pytest.approx(weighted, abs=1.1e-9)
+    assert list(ranking.ranks) == final
+    assert list(ranking.ranks_by_mean) == places(means, numbered)
+
+
+VALUES = st.floats(-5, 100, allow_nan=False)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abcdef"), st.booleans(), st.booleans(), st.booleans()), max_size=20),
+    st.lists(VALUES, min_size=6, max_size=6),
+)
+def test_the_answers_of_ladders(
+    submissions: list[tuple[str, bool, bool, bool]], q_means: list[float]
+) -> None:
+    """Two teams climb two ladders each, whatever the order of reading; a content without a score now only keeps its place."""
+    values = dict(zip("abcdef", q_means, strict=True))
+    rungs = [
+        Rung(
+            submission=pk,
+            team=(int(team), public),
+            content=content,
+            place=pk,
+            q_mean=values[content] if scored else None,
+        )
+        for pk, (content, team, public, scored) in enumerate(submissions)
+    ]
+    rules = PhaseRules(
+        selection="ladder",
+        visibility="at_submission",
+        eligible_if_scored_in=None,
+        baselines=(),
+        baselines_weigh=True,
+        ghost_task=0.0,
+        decimals=3,
+        hidden_teams=(),
+        ladder_step=0.1,
+        shown="at_once",
+    )
+    expected = {}
+    for team in {rung.team for rung in rungs}:
+        own = [rung for rung in rungs if rung.team == team]
+        scored = {rung.content for rung in own if rung.q_mean is not None}
+        climbed = answers(
+            {rung.content: values[rung.content] for rung in own if rung.content in scored}, 3, 0.1
+        )
+        expected |= {rung.submission: climbed[rung.content] for rung in own if rung.q_mean is not None}
+    shown_values = ladders(rungs[::-1], rules)
+    assert {pk: (one.value, one.counts) for pk, one in shown_values.items()} == expected

@@ -54,8 +54,7 @@ class Entry:
         climbed: False if the Ladder selects and it did not beat its team's previous value.
         scores: Task identifier to K fold scores, NaN for a failed fold. A complete row has every task of the phase.
         content_hash: Hash of the embeddings, for the private report.
-        seconds: Time that scoring took, for the private report.
-        engines: Engines that trained its probes; empty if they are not known.
+        engines: Engines other than the compiled kernel that trained its probes.
     """
 
     submission: int
@@ -69,7 +68,6 @@ class Entry:
     eligible: bool = True
     climbed: bool = True
     content_hash: str = ""
-    seconds: float = 0.0
     engines: frozenset[str] = frozenset()
 
     @cached_property

@@ -49,11 +49,15 @@ def next_board(
     content = fingerprint(phase, contenders, replicates)
     if before is not None and before.private.fingerprint == content and _has_names(before, contenders):
         return None
+    board = following_board(phase, before, at=at, replicates=replicates)
+    unchanged = () if before is None else _content(before.standings, phase.rules)
+    return None if _content(board.standings, phase.rules) == unchanged else board
+
+
+def following_board(phase: PhaseSnapshot, before: Board | None, *, at: datetime, replicates: int) -> Board:
+    """Return the board of a moment, whether or not anything changed since the one before."""
     assessment = assess(phase, replicates=replicates)
     standings = () if assessment is None else _standings(assessment, before)
-    unchanged = () if before is None else _content(before.standings, phase.rules)
-    if _content(standings, phase.rules) == unchanged:
-        return None
     known = set() if before is None else {standing.submission for standing in before.standings}
     return Board(
         phase=phase.codename,
@@ -62,7 +66,7 @@ def next_board(
         triggers=tuple(sorted({standing.submission for standing in standings} - known)),
         standings=standings,
         private=Private(
-            fingerprint=content,
+            fingerprint=fingerprint(phase, counted(phase), replicates),
             rules=KeptRules(
                 baselines_weigh=phase.rules.baselines_weigh,
                 decimals=phase.rules.decimals,

@@ -65,7 +65,6 @@ class Activity:
         repeats: Number with the same embeddings as an earlier one.
         tiny_steps: Number of steps to other embeddings that changed mean Q by less than half its standard error.
         steps: Number of steps to other embeddings.
-        seconds: Total time of scoring.
     """
 
     team_key: int
@@ -74,7 +73,6 @@ class Activity:
     repeats: int
     tiny_steps: int
     steps: int
-    seconds: float
 
     @property
     def probing(self) -> bool:
@@ -166,7 +164,6 @@ def _activity(phase: PhaseSnapshot, entries: Sequence[Entry]) -> Activity:
         repeats=repeats,
         tiny_steps=tiny,
         steps=steps,
-        seconds=sum(entry.seconds for entry in entries),
     )
 
 

@@ -5,7 +5,6 @@ It has figures of hidden tasks, so the organizer must not pass it on before the 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -73,7 +72,6 @@ def report(
             [{"team_key": key, "team": teams[key]} for key in group] for group in names_alike(teams)
         ],
         "activity": [asdict(team) | {"probing": team.probing} for team in activity(phase)],
-        "cost": {"submissions": len(entries), "seconds": math.fsum(entry.seconds for entry in phase.entries)},
     }
 
 

@@ -24,15 +24,14 @@ import pytest
 from leaderboard import Board, PhaseSite, Site
 from leaderboard.ranking import board as boards
 from leaderboard.rendering import render
-from scoring.scorecard import folds_from_json
 from tests.acceptance.fair_challenge import Fair, public_copy, revealed, with_reveal
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings
 from worker.fairness import commitments, events, receipts, seal, succession
+from worker.fairness.fold import ChallengeFold
 from worker.fairness.published_format import FORMAT
 from worker.fairness.signing import Signer
 from worker.fairness.verify.public import Contents, PublicRepository, opened
-from worker.fairness.verify.replay import Register
 
 BEGUN = datetime.fromisoformat("2026-03-02T09:00:00+00:00")
 EVERY = timedelta(hours=1)
@@ -182,45 +181,33 @@ class Story:
         """Return the number of the line that is due after a moment, or 0 if the log has no such line."""
         return next((number for number, made_at in enumerate(self.log, 1) if made_at >= moment), 0)
 
-    def registers(self, until: datetime | None = None) -> dict[str, Register]:
-        """Return the register of each phase, without the events that the reveal omits."""
+    def fold(self, until: datetime | None = None) -> ChallengeFold:
+        """Return what follows from the events, without those that the reveal omits."""
         known = [one for one in self.events if not one.left_out and (until is None or one.at <= until)]
-        return {
-            name: Register(name, (_read(one) for one in known if one.fields["phase"] in (name, None)))
-            for name in PHASES
-        }
+        return ChallengeFold(events.parse(_read(one)) for one in known)
 
     def boards(self, phase: str, until: datetime | None = None) -> list[Board]:
         """Make the boards of a phase as the worker does: at every event, until the phase is closed."""
-        registers, found = self.registers(until), list[Board]()
-        register, epsilon = registers[phase], self.epsilon(phase)
+        fold, found = self.fold(until).phase(phase), list[Board]()
         moments = sorted({told.at for told in self.events if until is None or told.at <= until})
         for moment in moments:
-            decided = register.decisions.at(moment)
-            closed = None if decided is None else decided["frozen_at"]
-            if closed is not None and moment > datetime.fromisoformat(closed):
+            decided = fold.decisions.at(moment)
+            closed = None if decided is None else decided.frozen_at
+            if closed is not None and moment > closed:
                 continue
-            snapshot = register.snapshot(moment, epsilon=epsilon, elsewhere=registers)
+            snapshot = fold.snapshot(moment)
             if snapshot is None:
                 continue
             following = boards.next_board(snapshot, found[-1:], at=moment, replicates=REPLICATES)
             found += [] if following is None else [following]
         return self.on_boards(found)
 
-    def epsilon(self, phase: str) -> float:
-        """Return the epsilon of a phase's protocol."""
-        manifest = self.reveals[phase]["commitments"][-1]["manifest"]
-        return float(manifest["protocol"]["recipe"]["epsilon"])
-
-    def rules(self, phase: str, until: datetime | None = None) -> tuple[Any, str | None]:
+    def rules(self, phase: str, until: datetime | None = None) -> tuple[Any, datetime | None]:
         """Return the rules of a phase as its board uses them, and the time at which the phase was closed."""
-        register = self.registers(until)[phase]
-        decided = register.decisions.events[-1]
-        rules = register.rules(register.decisions.moments[-1])
-        assert rules is not None
-        chosen = {int(team): submission for team, submission in decided["chosen"].items()}
-        made = rules.for_board(epsilon=self.epsilon(phase), chosen=chosen)
-        return replace(made, **self.rules_told), decided["frozen_at"]
+        fold = self.fold(until).phase(phase)
+        snapshot = fold.snapshot(fold.end)
+        assert snapshot is not None
+        return replace(snapshot.rules, **self.rules_told), fold.frozen_at
 
     def publish(self, until: datetime | None = None) -> PublicRepository:
         """Return everything that is public at a moment, sealed; by default at the end, with the reveals."""
@@ -236,10 +223,10 @@ class Story:
         repository = PublicRepository(
             files=files, contents=Contents(part=self.contents.get, complete=True, pushed=True)
         )
-        begun = [name for name, one in self.registers(until).items() if one.decisions.events]
+        fold = self.fold(until)
+        begun = [name for name in PHASES if fold.phase(name).decisions.events]
         for name in begun:
-            (rules, frozen_at), history = self.rules(name, until), self.boards(name, until)
-            closed = None if frozen_at is None else datetime.fromisoformat(frozen_at)
+            (rules, closed), history = self.rules(name, until), self.boards(name, until)
             sites.append(
                 PhaseSite(
                     codename=name,
@@ -320,11 +307,8 @@ class Story:
 
 
 def _read(told: Told) -> dict[str, Any]:
-    """Return the readable fields of an event, with its folds in the register's form."""
-    fields = copy.deepcopy(events.read_opening(told.opening())[1])
-    for cell in fields.get("cells", {}).values():
-        cell["folds"] = folds_from_json(cell["folds"])
-    return fields
+    """Return the readable fields of an event."""
+    return events.read_opening(told.opening())[1]
 
 
 def filler_key(number: int) -> bytes:

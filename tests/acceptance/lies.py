@@ -172,7 +172,8 @@ def _restored(story: Story, *, later: int) -> None:
     _leave_out("C")(story)
     lines = [story.due(told.at) for told in story.events if told.left_out]
     said = {"kind": events.CHALLENGE, "phase": None, "what": "restored", "text": "A backup was restored."}
-    note = {**said, "first": min(lines), "last": max(lines)}
+    none = dict.fromkeys(("commit", "team_key", "pseudonym"))
+    note = {**said, **none, "first": min(lines), "last": max(lines)}
     story.add(note, story.log[max(lines) - 1 + later] + timedelta(minutes=5))
     lost = {"first": min(lines), "last": max(lines)}
     number = max(lines) + 1 + later
@@ -285,25 +286,25 @@ CAUGHT: dict[str, tuple[Tell, str]] = {
         lambda story: story.rules_told.update(selection=Selection.BEST),
         "dev: decisions",
     ),
-    "names swapped on an early board": (_on_early_board(_swapped_rows), "dev: replay"),
+    "names swapped on an early board": (_on_early_board(_swapped_rows), "dev: boards"),
     "a team out of competition on an early board": (
         _on_early_board(
             lambda one, _: replace(
                 one, standings=(replace(one.standings[0], eligible=False), *one.standings[1:])
             )
         ),
-        "dev: replay",
+        "dev: boards",
     ),
-    "rules that fit the last board only": (_hide_winner_from_the_start, "dev: replay"),
+    "rules that fit the last board only": (_hide_winner_from_the_start, "dev: boards"),
     "rules that were made after the scores": (_rules_afterwards, "dev: facts"),
-    "an early board by other rules": (_on_early_board(_other_rules), "dev: replay"),
+    "an early board by other rules": (_on_early_board(_other_rules), "dev: boards"),
     "boards whose times run back": (
         _on_early_board(lambda one, last: replace(one, made_at=last.made_at + timedelta(minutes=1))),
-        "dev: replay",
+        "dev: boards",
     ),
     "boards that are numbered otherwise": (
         _on_early_board(lambda one, _: replace(one, sequence=77)),
-        "dev: replay",
+        "dev: boards",
     ),
 }
 
@@ -364,7 +365,7 @@ NAMED: dict[str, tuple[Tell, str, str | None]] = {
     "closed before the winner sent": (
         _closed_too_early,
         "of A was answered after the board was closed",
-        "was never on a board",
+        "it was on no board",
     ),
     "the last board is kept back": (_last_board_kept_back, "was not published before the reveal", None),
     "a friend's scores are raised": (
@@ -417,7 +418,7 @@ NAMED: dict[str, tuple[Tell, str, str | None]] = {
     "chosen splits": (lambda _: None, "the organizers could have tried many and chosen some", None),
     "earlier boards": (
         lambda _: None,
-        "tie groups, intervals and movements of all boards but the last are taken on trust",
+        "tie groups and intervals of all boards but the last are taken on trust",
         None,
     ),
 }

@@ -419,7 +419,7 @@ def test_a_phase_that_requires_another_one_waits_for_its_reveal(
             assert challenge.contradictions() == [], phase
         worths = []
         for repository in challenge.clones:
-            (replay,) = [one for one in verdicts(repository) if (one.phase, one.check) == ("eval", "replay")]
-            worths.append(replay.worth)
+            (follows,) = [one for one in verdicts(repository) if (one.phase, one.check) == ("eval", "boards")]
+            worths.append(follows.worth)
         assert worths == [Worth.NOT_REVEALED, Worth.CONSISTENT]
         assert [row["eligible"] for row in harness.boards("eval")] == [True, False]

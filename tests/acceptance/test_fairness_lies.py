@@ -120,33 +120,33 @@ LIES: dict[str, tuple[str, Change, str]] = {
         "dev: register",
     ),
     "another nonce of an event": (REVEAL, to("register", 0, "nonce", value="33" * 32), "dev: register"),
-    "a score dropped": (REVEAL, _drop_score, "dev: ranks"),
+    "a score dropped": (REVEAL, _drop_score, "dev: boards"),
     "another mean Q": (
         REVEAL,
         to(*BOARD, "standings", 0, "q_mean", value=lambda q: q + 0.01),
-        "dev: ranks",
+        "dev: boards",
     ),
-    "ranks swapped": (REVEAL, _swap_ranks, "dev: ranks"),
+    "ranks swapped": (REVEAL, _swap_ranks, "dev: boards"),
     "another standing by mean Q": (
         REVEAL,
         to(*BOARD, "standings", 0, "rank_by_mean", value=lambda rank: 3 - rank),
-        "dev: ranks",
+        "dev: boards",
     ),
     "another order": (REVEAL, to(*BOARD, "standings", value=lambda rows: rows[::-1]), "dev: board"),
     "another weight of a task": (
         REVEAL,
         to(*BOARD, "private", "figures", "weights", "alpha", value=0.9),
-        "dev: ranks",
+        "dev: boards",
     ),
     "another weighted rank": (
         REVEAL,
         to(*BOARD, "private", "figures", "rows", 0, "weighted_rank", value=1.25),
-        "dev: ranks",
+        "dev: boards",
     ),
     "another quality score": (
         REVEAL,
         to(*BOARD, "private", "figures", "rows", 0, "q", "beta", value=50.0),
-        "dev: ranks",
+        "dev: boards",
     ),
     "a board dropped": (REVEAL, to("boards", value=_drop_first), "dev: board"),
     "the last board dropped": (REVEAL, to("boards", value=lambda boards: boards[:-1]), "dev: board"),
@@ -218,7 +218,7 @@ LIES: dict[str, tuple[str, Change, str]] = {
     ),
 }
 MADE_TO_FIT: dict[str, tuple[Change, str]] = {
-    "a score": (to("cells", "alpha", "folds", 0, value=lambda fold: fold - 0.25), "dev: ranks"),
+    "a score": (to("cells", "alpha", "folds", 0, value=lambda fold: fold - 0.25), "dev: boards"),
     "a task that nobody committed to": (
         to("cells", "zeta", value={"version": "00", "folds": [0.5]}),
         "dev: scores",
@@ -226,7 +226,7 @@ MADE_TO_FIT: dict[str, tuple[Change, str]] = {
     "another version of a task": (to("cells", "alpha", "version", value="00" * 32), "dev: scores"),
     "another protocol": (to("protocol", value="00" * 32), "dev: scores"),
     "a score from before the commitment": (to("at", value="2001-01-01T00:00:00+00:00"), "dev: scores"),
-    "another submission's score": (to("submission", value=999), "dev: ranks"),
+    "another submission's score": (to("submission", value=999), "dev: facts"),
     "a fold score of 1.7": (to("cells", "alpha", "folds", 0, value=1.7), "dev: possible"),
     "an F1 below zero": (to("cells", "beta", "folds", 0, value=-0.01), "dev: possible"),
     "one fold for all": (to("cells", "alpha", "folds", value=lambda folds: folds[:1]), "dev: possible"),

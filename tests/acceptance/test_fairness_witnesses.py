@@ -69,8 +69,8 @@ def _first_again(document: Any) -> Any:
     ("change", "number", "words"),
     [
         (_without_b, OF_B, "nothing published says why"),
-        (_first_again, LAST_OF_A, "by the rules, the last one should"),
-        (to("boards", value=[]), OF_B, "no board was revealed"),
+        (_first_again, LAST_OF_A, "board 3 was the last with it"),
+        (to("boards", value=[]), OF_B, "it was on no board"),
     ],
 )
 def test_a_receipt_says_why_its_submission_was_taken_off(

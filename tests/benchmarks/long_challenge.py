@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from leaderboard import Board, Entry, PhaseSite, PhaseSnapshot, Site
+from leaderboard import Board, PhaseSite, Site
 from leaderboard.ranking import append_board, next_board, to_json
 from leaderboard.rendering import render, update_history
 from scoring.protocol import Protocol, ids_hash
@@ -30,12 +30,12 @@ from worker.fairness import (
     disclosure,
     events,
     manifests,
-    membership,
     parts,
     receipts,
     seal,
     succession,
 )
+from worker.fairness.fold import ChallengeFold
 from worker.fairness.published_format import FORMAT
 from worker.fairness.signing import Signer
 from worker.fairness.verify.growth import HISTORY
@@ -191,17 +191,13 @@ def record_of(size: Size) -> PhaseRecord:
 def _story(record: PhaseRecord, size: Size) -> Story:
     """Make boards and log of the events with the worker's own functions."""
     random = np.random.default_rng(2)
-    story, entries = Story(), list[Entry]()
-    rules = record.rules.for_board(epsilon=record.protocol.recipe.epsilon, chosen={})
+    story, fold = Story(), ChallengeFold()
     for number, happened in enumerate(events_of(record, size), 1):
-        folds = {task: tuple(cell["folds"]) for task, cell in happened[-2]["cells"].items()}
-        entry = membership.entry(happened[-1], record.rules, folds, eligible=True)
-        assert entry is not None
-        entries.append(entry)
-        snapshot = PhaseSnapshot(
-            codename=PHASE, title=PHASE, rules=rules, row_sets=record.row_sets, entries=tuple(entries)
-        )
+        for fields in happened:
+            fold.take(events.parse(fields))
         made_at = START + timedelta(hours=number, minutes=1)
+        snapshot = fold.phase(PHASE).snapshot(made_at)
+        assert snapshot is not None
         board = next_board(snapshot, story.boards[-1:], at=made_at, replicates=REPLICATES)
         assert board is not None
         append_board(story.boards, board)
@@ -232,6 +228,7 @@ def _decided(record: PhaseRecord) -> dict[str, Any]:
         "at": START.isoformat(),
         "record": record.hash,
         "protocol": record.protocol.hash,
+        "epsilon": record.protocol.recipe.epsilon,
         "tasks": dict(record.versions),
         "rules": json.loads(json.dumps(asdict(record.rules))),
         "chosen": {},
@@ -262,6 +259,7 @@ def _happened(
         "flagged": False,
         "removed": None,
         "superseded_by": None,
+        "reason": "",
     }
     cells = {
         task.name: {
@@ -276,6 +274,7 @@ def _happened(
     score = {
         **who,
         "public_at_first": True,
+        "own": False,
         "file": f"{number:064x}",
         "content": content,
         "protocol": record.protocol.hash,

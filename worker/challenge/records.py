@@ -16,6 +16,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
+from pydantic import ConfigDict
 
 from leaderboard import Rules, Selection
 from scoring.errors import InfrastructureError
@@ -29,6 +30,8 @@ KEPT = 8  # records in the cache
 @dataclass(frozen=True, kw_only=True)
 class PhaseRules:
     """The organizer's settings that decide a phase's board and how a score is shown; the configuration describes each of them."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     selection: str
     visibility: str

@@ -125,15 +125,18 @@ def report(
     from leaderboard.report import report as make_report
     from leaderboard.report import report_page
     from scoring.neuco_bench.ceilings import places_of
+    from worker.challenge.setups import not_recorded
+    from worker.fairness.register import LATEST, RegisterFold
     from worker.organizer.comparing import similarities
     from worker.organizer.session import open_session
-    from worker.publishing.snapshots import snapshot
 
     with open_session(config) as session:
         setup = session.check_phase(phase)
         with session.store.read() as tx:
-            state = snapshot(tx, session.configuration, phase)
+            state = RegisterFold().at(tx).phase(phase).snapshot(LATEST)
             last = [from_json(text) for text in tx.boards(phase, after=tx.last_board(phase) - 1)]
+        if state is None:
+            raise not_recorded(phase)
         places = places_of(session.configuration.path(setup.tasks))
         alike = None
         if compare:

@@ -191,8 +191,8 @@ def export_neurobench(
 def _challenge_rows(config: Path | None, codename: str) -> pd.DataFrame:
     from leaderboard.exchange import rows_of_phase
     from worker.challenge.setups import not_recorded, read_record
+    from worker.fairness.register import LATEST, RegisterFold
     from worker.organizer.session import open_session
-    from worker.publishing.snapshots import snapshot
 
     if config is None:
         raise ValueError("no configuration")
@@ -200,9 +200,9 @@ def _challenge_rows(config: Path | None, codename: str) -> pd.DataFrame:
         session.check_phase(codename)
         with session.store.read() as tx:
             record = read_record(tx, codename)
-            if record is None:
-                raise not_recorded(codename)
-            state = snapshot(tx, session.configuration, codename)
+            state = RegisterFold().at(tx).phase(codename).snapshot(LATEST)
+        if record is None or state is None:
+            raise not_recorded(codename)
         kinds = {task.name: task.type.value for task in record.tasks}
         return rows_of_phase(state, kinds, vars(record.protocol.recipe))
 

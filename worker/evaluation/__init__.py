@@ -6,7 +6,6 @@ __all__ = [
     "corrections",
     "evaluate_child",
     "matrix",
-    "shown_values",
     "stage",
     "stored",
 ]

@@ -18,8 +18,7 @@ from worker.evaluation import answers
 from worker.evaluation.evaluate_child import Order, Result, order_for
 from worker.evaluation.matrix import give_receipt, row_mean_q, save_card
 from worker.evaluation.outcomes import READING, STARTING, Ending, blame, requeue
-from worker.evaluation.shown_values import shown_values
-from worker.fairness.register import register
+from worker.fairness.register import RegisterFold, register
 from worker.runtime import NotDue
 from worker.runtime.child_acts import ChildAct, Limits, Progress
 from worker.runtime.files import FileStore
@@ -42,18 +41,27 @@ class ScoreSubmission(ChildAct[Result]):
         row: The submission.
         setup: Its phase as it is recorded now.
         file: The submitted file.
+        fold: Everything that is registered, from which the answer follows.
     """
 
     name = "evaluate"
     module = "worker.evaluation.evaluate_child"
 
     def __init__(
-        self, context: Context, files: FileStore, row: SubmissionRow, setup: PhaseSetup, file: Path
+        self,
+        context: Context,
+        files: FileStore,
+        row: SubmissionRow,
+        setup: PhaseSetup,
+        *,
+        file: Path,
+        fold: RegisterFold,
     ) -> None:
         self._context = context
         self._files = files
         self._setup = setup
         self._file = file
+        self._fold = fold
         self._attempt = 0
         self._complete: list[str] = []
         self._bare_bytes = 0  # memory of the child before it read anything
@@ -121,15 +129,14 @@ class ScoreSubmission(ChildAct[Result]):
         row = tx.get(self.pk)
         if q_mean is None or row is None:
             raise RuntimeError("the child ended but cells are missing")
-        if setup.rules.ladder_step is not None:
-            register(tx, now)  # the ladder is computed from registered facts
-        tells = shown_values(tx, setup.record, {self.pk: q_mean})[self.pk]
+        register(tx, now)  # what a participant is shown follows from registered facts
+        value, receipt = give_receipt(tx, self._fold, row, setup.record, now=now)
         answer = answers.finished(
-            tells,
+            value,
             step=setup.rules.ladder_step,
             notes=tuple(result["notes"]),
             zarr_suffix_removed=result["zarr_suffix_removed"],
-            receipt=give_receipt(tx, row, setup.record, tells, now=now),
+            receipt=receipt,
         )
         self._owe(tx, State.SCORED, answer, now, q_mean=q_mean, scored_at=now)
         self._close(tx, Outcome.DONE, "", now)

@@ -10,88 +10,66 @@ from typing import Any
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import read_record
 from worker.evaluation.answers import Answer, finished
-from worker.evaluation.matrix import give_receipt
-from worker.evaluation.shown_values import in_order, shown_values, withholds
-from worker.fairness import events
-from worker.fairness.ladder import ShownValue, climbs
-from worker.fairness.register import stands_on, subject_of, submission_facts
+from worker.evaluation.matrix import give_receipt, row_mean_q
+from worker.fairness.fold import PhaseFold
+from worker.fairness.ladder import ShownValue
+from worker.fairness.register import LATEST, RegisterFold
 from worker.state import COUNTED, OutboxKind, State, SubmissionRow, Transaction
 
 AT_ONCE = 100  # corrections in one publish cycle; the others follow when these are posted
 
 
-def correct(
-    tx: Transaction,
-    record: PhaseRecord,
-    q_means: Mapping[int, float],
-    *,
-    renewed: bool,
-    now: datetime,
-    most: int | None = None,
+def correct_phase(
+    tx: Transaction, fold: RegisterFold, phase: str, *, now: datetime, most: int | None = None
 ) -> int:
-    """Give every submission the answer that follows from its score; return how many answers changed.
+    """Give every submission of a phase the answer that follows from the register; return how many answers changed.
+
+    Taking a submission off the board, or putting it back, changes which later ones count. Without a ladder in the rules, answers lose what
+    an earlier ladder said. When a board is closed, it and its answers stay, except for values that were withheld. A submission without a
+    score on the present tasks gets one if its cells are there, as after a rescore.
 
     Args:
         tx: A transaction in which everything that decides the answers is registered.
-        record: The phase's record.
-        q_means: Submission to unrounded mean Q, for those that have an answer.
-        renewed: Whether all were scored on other tasks or by another protocol than before, so that each gets a new receipt.
+        fold: Everything that is registered.
+        phase: Codename.
         now: The time.
         most: Largest number of answers to change; None for all.
     """
-    tells, changed = shown_values(tx, record, q_means), 0
-    rows = [
-        row for row in tx.submissions(COUNTED | {State.SCORED}, phase=record.codename) if row.pk in q_means
-    ]
-    for row in in_order(tx, record.codename, rows):
+    record, row, changed = read_record(tx, phase), tx.phase_record(phase), 0
+    if record is None or row is None:
+        return 0
+    known = fold.at(tx).phase(phase)
+    rows = [row for row in tx.submissions(COUNTED | {State.SCORED}, phase=phase) if row.answer is not None]
+    # in the order of their places on the ladders, because each registered value depends on those before it
+    for submission in sorted(rows, key=lambda row: (known.place(known.entry_of(row.pk)), row.pk)):
         if changed == most:
             break
-        q_mean, tell, before = q_means[row.pk], tells[row.pk], Answer.from_json(row.answer or "{}")
-        if record.rules.ladder_step is not None and _is_off(row):
-            tell = ShownValue(value=before.value, counts=before.counts)
-        same = before.tells == (tell.value, tell.counts)
-        if same and q_mean == row.q_mean and not renewed:
+        before = Answer.from_json(submission.answer or "")
+        if _stays(known, submission, before, record, closed=row.frozen_at is not None):
             continue
-        receipt = give_receipt(tx, row, record, tell, now=now)
-        if same:
-            tx.note(row.pk, q_mean=q_mean)
+        q_mean = row_mean_q(tx, submission.content_hash or "", record.protocol.hash, record.versions)
+        if q_mean is None:
+            continue
+        value, receipt = give_receipt(tx, fold, submission, record, now=now)
+        if before.tells == (value.value, value.counts):
+            tx.note(submission.pk, q_mean=q_mean)
             continue
         changed += 1
-        _answer_again(tx, row, _with_score(before, tell, record, receipt), q_mean, now)
+        _answer_again(tx, submission, _with_score(before, value, record, receipt), q_mean, now)
     return changed
 
 
-def correct_phase(tx: Transaction, phase: str, *, now: datetime) -> None:
-    """Update a phase's answers after a change of its ladders, or show the values that were withheld until it was closed.
-
-    Taking a submission off the board, or putting it back, changes which later ones count. Without a ladder in the rules, answers lose what
-    an earlier ladder said. When a board is closed, it and its answers stay, except for values that were withheld.
-    """
-    row, record = tx.phase_record(phase), read_record(tx, phase)
-    if row is None or record is None or withholds(tx, phase):
-        return
-    closed, newest = row.frozen_at is not None, tx.latest_facts(events.SCORE)
-    q_means = {
-        row.pk: row.q_mean
-        for row in tx.submissions(COUNTED | {State.SCORED}, phase=phase)
-        if row.q_mean is not None
-        and row.answer is not None
-        and _may_be_wrong(Answer.from_json(row.answer), record, closed=closed)
-        and newest.get(subject_of(row)) == stands_on(row.content_hash, record.protocol.hash, record.versions)
-    }
-    if q_means:
-        correct(tx, record, q_means, renewed=False, now=now, most=AT_ONCE)
-
-
-def _may_be_wrong(answer: Answer, record: PhaseRecord, *, closed: bool) -> bool:
-    """Return whether an answer may differ from the current scores and rules."""
+def _stays(fold: PhaseFold, row: SubmissionRow, answer: Answer, record: PhaseRecord, *, closed: bool) -> bool:
+    """Return whether an answer is the one that follows from the register, or stays as it is whatever follows."""
+    entry = fold.entry_of(row.pk)
+    score = None if entry is None else fold.score(entry, LATEST)
+    if score is None:
+        return entry is None
     value, counts = answer.tells
-    return value is None or (not closed and (record.rules.ladder_step is not None or counts is not None))
-
-
-def _is_off(row: SubmissionRow) -> bool:
-    """Return whether the organizers took a participant's submission off the board; its answer then stays as it was."""
-    return not climbs(submission_facts(row)) and not (row.own or row.baseline)
+    if value is not None and (closed or (record.rules.ladder_step is None and counts is None)):
+        return True
+    shown = fold.shown_value(score, LATEST)
+    return answer.tells == (shown.value, shown.counts)
 
 
 def _answer_again(tx: Transaction, row: SubmissionRow, answer: Answer, q_mean: float, now: datetime) -> None:
@@ -104,11 +82,11 @@ def _answer_again(tx: Transaction, row: SubmissionRow, answer: Answer, q_mean: f
         tx.owe(OutboxKind.POST, row.pk, now=now)
 
 
-def _with_score(before: Answer, tell: ShownValue, record: PhaseRecord, receipt: Mapping[str, Any]) -> Answer:
+def _with_score(before: Answer, value: ShownValue, record: PhaseRecord, receipt: Mapping[str, Any]) -> Answer:
     """Return an answer with another score and receipt, but the same notes."""
     document = json.loads(before.stdout)
     return finished(
-        tell,
+        value,
         step=record.rules.ladder_step,
         notes=tuple(document.get("notes", ())),
         zarr_suffix_removed=bool(document.get("zarr_suffix_removed")),

@@ -12,7 +12,7 @@ from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import PhaseSetup
 from worker.fairness import receipts
 from worker.fairness.ladder import ShownValue
-from worker.fairness.register import register_score
+from worker.fairness.register import RegisterFold, register_score
 from worker.state import SubmissionRow, Transaction
 
 
@@ -50,23 +50,23 @@ def row_mean_q(
 
 
 def give_receipt(
-    tx: Transaction, row: SubmissionRow, record: PhaseRecord, score: ShownValue, *, now: datetime
-) -> dict[str, Any]:
-    """Register a score and return its receipt for the participant.
+    tx: Transaction, fold: RegisterFold, row: SubmissionRow, record: PhaseRecord, *, now: datetime
+) -> tuple[ShownValue, dict[str, Any]]:
+    """Register a score; return the value that its participant is shown, and the receipt.
 
     Args:
         tx: The transaction that stores the answer.
+        fold: Everything that is registered.
         row: The submission; its content is known.
         record: The record of the phase on which it was scored.
-        score: The score as its participant is shown it.
         now: The time.
     """
-    nonce, commitment = register_score(
+    value, nonce, commitment = register_score(
         tx,
+        fold,
         row,
         protocol=record.protocol.hash,
         cells=tx.row(row.content_hash or "", record.protocol.hash, record.versions),
-        score=score,
         now=now,
     )
-    return receipts.issue(tx, submission=row.pk, score=score, nonce=nonce, commitment=commitment)
+    return value, receipts.issue(tx, submission=row.pk, score=value, nonce=nonce, commitment=commitment)

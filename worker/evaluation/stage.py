@@ -9,6 +9,7 @@ from worker.challenge.context import Context
 from worker.challenge.setups import PhaseSetup, alert_key
 from worker.evaluation.act import ScoreSubmission
 from worker.evaluation.outcomes import requeue
+from worker.fairness.register import RegisterFold
 from worker.runtime.child_runner import ChildRunner
 from worker.runtime.files import FileStore
 from worker.state import Attempt, Outcome, State, SubmissionRow
@@ -20,11 +21,13 @@ class Evaluation:
     Args:
         context: The worker's surroundings.
         files: Stored submission files.
+        fold: Everything that is registered.
     """
 
-    def __init__(self, context: Context, files: FileStore) -> None:
+    def __init__(self, context: Context, files: FileStore, fold: RegisterFold) -> None:
         self._context = context
         self._files = files
+        self._fold = fold
         self._runner = ChildRunner(context.store, wake=context.wake, checkpoint=context.checkpoint)
 
     @property
@@ -67,7 +70,7 @@ class Evaluation:
                 tx.move(row.pk, State.SCORING, State.FETCHED)
                 tx.move(row.pk, State.FETCHED, State.ACKNOWLEDGED, file_hash=None)
             return True
-        act = ScoreSubmission(self._context, self._files, row, setup, file)
+        act = ScoreSubmission(self._context, self._files, row, setup, file=file, fold=self._fold)
         return self._runner.start(act, now, cgroup=self._context.cgroup)
 
     def _on_record(self, row: SubmissionRow, now: datetime) -> PhaseSetup | None:

@@ -6,6 +6,7 @@ __all__ = [
     "drand",
     "draws",
     "events",
+    "fold",
     "hashing",
     "id_lists",
     "ladder",

@@ -1,4 +1,4 @@
-"""Events: the entries of the register, committed to so that each can be opened completely or in part.
+"""Events: the entries of the register, one model for each kind, committed to so that each can be opened completely or in part.
 
 An event is a set of named values. Each value is hashed with a salt of its own, and the commitment is the hash of these hashes. So a private
 entry can be shown to exist without showing whose it is. All salts follow from one nonce, which opens everything.
@@ -6,10 +6,26 @@ entry can be shown to exist without showing whose it is. All salts follow from o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+import json
+import math
+from array import array
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Literal
 
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    TypeAdapter,
+)
+
+from scoring.scorecard import folds_from_json, folds_to_json
 from worker.challenge.canonical import canonical
+from worker.challenge.records import PhaseRules
 from worker.fairness.hashing import digest
 
 SUBMISSION = "submission"
@@ -20,10 +36,200 @@ PHASE = "phase"
 """A phase's record, rules and decisions; a new event follows each change."""
 CHALLENGE = "challenge"
 """An event of the whole challenge, such as a restored backup."""
+RESTORED, RENAMED, REWRITTEN = "restored", "renamed", "rewritten"  # what happened to the whole challenge
 PUBLIC_FIELDS = ("kind", "phase", "at", "entry")
 """The fields that are opened of a private event."""
+QUALIFYING_FIELDS = (*PUBLIC_FIELDS, "team_key", "answered", "removed", "deleted", "cancelled", "flagged")
+"""The fields that are opened of a private submission whose team may compete in another phase because of it."""
 
 Fields = Mapping[str, Any]
+"""An event as JSON: what is stored, hashed and published."""
+
+_RULES = TypeAdapter(PhaseRules)
+
+
+def _moment(value: object) -> datetime:
+    moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+    if not isinstance(moment, datetime) or moment.tzinfo is None:
+        raise ValueError("not a time with a time zone")
+    return moment
+
+
+def _folds(value: object) -> array[float]:
+    """Store folds compactly, because a list takes four times the memory."""
+    if isinstance(value, array):
+        return value
+    if not isinstance(value, Sequence) or not all(
+        score is None or (isinstance(score, int | float) and math.isfinite(score)) for score in value
+    ):
+        raise ValueError("not a list of fold scores")
+    return array("d", folds_from_json(list(value)))
+
+
+def _rules(value: object) -> PhaseRules:
+    return value if isinstance(value, PhaseRules) else _RULES.validate_json(json.dumps(value), strict=True)
+
+
+Moment = Annotated[datetime, BeforeValidator(_moment), PlainSerializer(lambda moment: moment.isoformat())]
+Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Number = Annotated[int, Field(ge=0)]
+Folds = Annotated[Any, PlainValidator(_folds), PlainSerializer(lambda folds: folds_to_json(tuple(folds)))]
+Rules = Annotated[
+    PhaseRules, PlainValidator(_rules), PlainSerializer(lambda rules: json.loads(_RULES.dump_json(rules)))
+]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class ClosedEvent(_Model):
+    """An event of a private entry, of which only the existence is shown."""
+
+    kind: Literal["submission", "score"]
+    phase: str
+    at: Moment
+    entry: str
+
+
+class QualifyingEvent(ClosedEvent):
+    """An event of a private submission, with the facts that let its team compete in another phase."""
+
+    kind: Literal["submission"]
+    team_key: Number | None
+    answered: bool
+    removed: str | None
+    deleted: bool
+    cancelled: bool
+    flagged: bool
+
+
+class SubmissionFacts(_Model):
+    """What decides, besides its scores, whether and how a submission is on a board."""
+
+    submission: Number
+    team_key: Number | None
+    team: str | None
+    method: str | None
+    submitted_at: Moment | None
+    file: Hash | None
+    content: Hash | None
+    public_at_first: bool | None
+    public_now: bool | None
+    baseline: bool
+    own: bool
+    answered: bool
+    refused: bool
+    cancelled: bool
+    deleted: bool
+    flagged: bool
+    removed: str | None
+    superseded_by: Number | None
+
+
+class SubmissionEvent(SubmissionFacts, ClosedEvent):
+    """The facts about a submission."""
+
+    kind: Literal["submission"]
+    reason: str
+
+
+class Cell(_Model):
+    """The scores of a submission on one task: K fold scores, NaN for a failed fold."""
+
+    version: Hash
+    row_set: Hash
+    folds: Folds
+
+
+class ScoreEvent(ClosedEvent):
+    """The scores of a submission, and the value that its participant was shown."""
+
+    kind: Literal["score"]
+    submission: Number
+    team_key: Number | None
+    team: str | None
+    public_at_first: bool | None
+    own: bool
+    file: Hash | None
+    content: Hash
+    protocol: Hash
+    cells: Annotated[dict[str, Cell], Field(min_length=1)]
+    q_mean: float | None
+    counts: bool | None
+    engines: list[str]
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Task to version."""
+        return {task: cell.version for task, cell in self.cells.items()}
+
+
+class PhaseFacts(_Model):
+    """A phase's tasks, protocol and rules, and what the organizers have decided in it."""
+
+    record: Hash
+    protocol: Hash
+    epsilon: Annotated[float, Field(gt=0)]
+    tasks: dict[str, Hash]
+    rules: Rules
+    chosen: dict[str, Number]
+    frozen_at: Moment | None
+
+
+class PhaseEvent(PhaseFacts):
+    """A change of a phase."""
+
+    kind: Literal["phase"]
+    phase: str
+    at: Moment
+    reason: str
+
+
+class ChallengeEvent(_Model):
+    """Something that happened to the whole challenge.
+
+    Attributes:
+        what: Which of these.
+        text: A sentence for people.
+        first: The first line of the log that a restored state lacks.
+        last: The last line.
+        commit: The commit that a rewritten history lacks.
+        team_key: The team whose name was removed.
+        pseudonym: Its name since then.
+    """
+
+    kind: Literal["challenge"]
+    phase: None
+    at: Moment
+    what: Literal["restored", "rewritten", "renamed"]
+    text: str
+    first: Number | None
+    last: Number | None
+    commit: str | None
+    team_key: Number | None
+    pseudonym: str | None
+
+
+Event = ClosedEvent | QualifyingEvent | SubmissionEvent | ScoreEvent | PhaseEvent | ChallengeEvent
+
+
+def parse(fields: Fields) -> Event:
+    """Return an event from its fields, or from those that were opened of it.
+
+    Raises:
+        LookupError, ValueError: If the fields are not exactly those of its kind, or a value is not possible.
+    """
+    return _model(fields).model_validate(dict(fields))
+
+
+def _model(fields: Fields) -> type[Event]:
+    kinds: Mapping[str, type[Event]] = {PHASE: PhaseEvent, CHALLENGE: ChallengeEvent}
+    if fields["kind"] in kinds:
+        return kinds[fields["kind"]]
+    if "submission" in fields:
+        return ScoreEvent if fields["kind"] == SCORE else SubmissionEvent
+    return QualifyingEvent if "team_key" in fields else ClosedEvent
 
 
 def salt(nonce: bytes, field: str) -> bytes:

@@ -11,12 +11,12 @@ The worker makes answers and boards with these functions, and `verify` applies t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from scoring.quality import shown
 from worker.challenge.records import PhaseRules
+from worker.fairness.events import SubmissionFacts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,9 +57,9 @@ AFTER_THE_CLOSE = ShownValue(value=None, counts=False)
 """What a submission is shown that was scored for the first time after its phase was closed: no value, and that it does not count."""
 
 
-def climbs(facts: Mapping[str, Any]) -> bool:
+def climbs(facts: SubmissionFacts) -> bool:
     """Return whether a submission is on a ladder by its facts: it is a participant's and was not taken off by the organizers."""
-    return not (facts["own"] or facts["baseline"] or facts["flagged"]) and facts["removed"] is None
+    return not (facts.own or facts.baseline or facts.flagged) and facts.removed is None
 
 
 def ladders(rungs: Iterable[Rung], rules: PhaseRules) -> dict[int, ShownValue]:

@@ -6,36 +6,24 @@ The worker makes its boards with these functions, and `verify` applies them to w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any
 
 from leaderboard import Entry
 from worker.challenge.records import PhaseRules
-from worker.fairness.events import PUBLIC_FIELDS
-
-Facts = Mapping[str, Any]
-"""The facts about a submission, as returned by :func:`worker.fairness.register.submission_facts`."""
-
+from worker.fairness.events import QualifyingEvent, SubmissionFacts
 
 PRIVATE = "it is private"
 
-QUALIFYING_FIELDS = (*PUBLIC_FIELDS, "team_key", "answered", "removed", "deleted", "cancelled", "flagged")
-"""The fields that are opened of a private submission whose team may compete in another phase because of it."""
 
-
-def taken_off(facts: Facts) -> str | None:
+def taken_off(facts: SubmissionFacts | QualifyingEvent) -> str | None:
     """Return what takes a scored submission off the board; None if nothing does."""
-    if facts["removed"] is not None:
-        return f"it was disqualified ({facts['removed']})"
-    for fact, sentence in _TAKES_OFF.items():
-        if facts[fact]:
-            return sentence
-    return None
+    if facts.removed is not None:
+        return f"it was disqualified ({facts.removed})"
+    return next((sentence for fact, sentence in _TAKES_OFF.items() if getattr(facts, fact)), None)
 
 
-def is_off_by_evalai(facts: Facts) -> bool:
+def is_off_by_evalai(facts: SubmissionFacts) -> bool:
     """Return whether a submission is off the board because of what EvalAI says of it: its own team can have brought that about."""
-    return facts["removed"] is None and taken_off(facts) is not None
+    return facts.removed is None and taken_off(facts) is not None
 
 
 _TAKES_OFF = {
@@ -45,45 +33,44 @@ _TAKES_OFF = {
 }
 
 
-def kept_off(facts: Facts, rules: PhaseRules) -> str | None:
+def kept_off(facts: SubmissionFacts, rules: PhaseRules) -> str | None:
     """Return what keeps a scored submission off the public board; None if nothing does.
 
     Hidden teams are not considered here; the selection leaves them out.
     """
     if (reason := taken_off(facts)) is not None:
         return reason
-    if not facts["answered"] and facts["superseded_by"] is not None:
-        return f"it was run again as submission {facts['superseded_by']}"
-    if not facts["answered"]:
+    if not facts.answered and facts.superseded_by is not None:
+        return f"it was run again as submission {facts.superseded_by}"
+    if not facts.answered:
         return "its answer was taken back"
-    if facts["own"] and not is_baseline(facts, rules):
+    if facts.own and not is_baseline(facts, rules):
         return "it is taken for a trial of the organizers"
     return None if is_public(facts, rules) else PRIVATE
 
 
-def stands(facts: Facts) -> bool:
+def stands(facts: SubmissionFacts | QualifyingEvent) -> bool:
     """Return whether EvalAI has a submission's answer, and nothing takes it off the board."""
-    return bool(facts["answered"]) and taken_off(facts) is None
+    return facts.answered and taken_off(facts) is None
 
 
-def is_baseline(facts: Facts, rules: PhaseRules) -> bool:
+def is_baseline(facts: SubmissionFacts, rules: PhaseRules) -> bool:
     """Return whether a submission is a baseline: marked at EvalAI, or the organizers' own under a name that the rules list."""
-    return bool(facts["baseline"] or (facts["own"] and facts["method"] in rules.baselines))
+    return bool(facts.baseline or (facts.own and facts.method in rules.baselines))
 
 
-def is_public(facts: Facts, rules: PhaseRules) -> bool:
+def is_public(facts: SubmissionFacts, rules: PhaseRules) -> bool:
     """Return whether a submission is public by the rules."""
-    return bool(facts["public_now"] if rules.visibility == "current" else facts["public_at_first"])
+    return bool(facts.public_now if rules.visibility == "current" else facts.public_at_first)
 
 
 def entry(
-    facts: Facts,
+    facts: SubmissionFacts,
     rules: PhaseRules,
     scores: Mapping[str, Sequence[float]],
     *,
     eligible: bool,
     climbed: bool = True,
-    seconds: float = 0.0,
     engines: frozenset[str] = frozenset(),
 ) -> Entry | None:
     """Return a submission's entry; None if it is on no board, whatever its score.
@@ -94,27 +81,25 @@ def entry(
         scores: Task to fold scores, for every task of the phase.
         eligible: Whether its team competes.
         climbed: Whether it beat its team's earlier value, if the Ladder selects; a baseline has no ladder.
-        seconds: Seconds of scoring, for the private report.
         engines: The engines that trained its probes.
     """
-    if not stands(facts) or facts["submitted_at"] is None or facts["team_key"] is None:
+    if not stands(facts) or facts.submitted_at is None or facts.team_key is None:
         return None
     baseline = is_baseline(facts, rules)
-    if facts["own"] and not baseline:
+    if facts.own and not baseline:
         return None  # a trial of the organizers, which EvalAI's leaderboard leaves out as well
     return Entry(
-        submission=facts["submission"],
-        team_key=facts["team_key"],
-        team=facts["team"] or "",
+        submission=facts.submission,
+        team_key=facts.team_key,
+        team=facts.team or "",
         # A participant's submission stays a row under the team's name, even if marked as a baseline at EvalAI.
-        method=(facts["method"] or "") if facts["own"] or not baseline else "",
-        submitted_at=datetime.fromisoformat(facts["submitted_at"]),
+        method=(facts.method or "") if facts.own or not baseline else "",
+        submitted_at=facts.submitted_at,
         public=is_public(facts, rules),
         baseline=baseline,
         scores=dict(scores),
         eligible=eligible,
         climbed=climbed or baseline,
-        content_hash=facts["content"] or "",
-        seconds=seconds,
+        content_hash=facts.content or "",
         engines=engines,
     )

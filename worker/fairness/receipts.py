@@ -15,6 +15,7 @@ from typing import Any
 
 from scoring.errors import InfrastructureError
 from worker.challenge.canonical import canonical
+from worker.fairness import events
 from worker.fairness.hashing import NONCE_BYTES, digest
 from worker.fairness.ladder import ShownValue
 from worker.fairness.published_format import FORMAT
@@ -27,7 +28,6 @@ SMALLEST_BATCH = 32
 LONGEST_CADENCE_S = 86400.0
 BATCH, RECEIPT = "batch", "receipt"  # kinds of signed documents
 GENESIS = "0" * 64
-RESTORED = "restored"  # kind of a note
 _GAP = "restored_lines"  # what the next line says about lines that a restored state lacks
 
 
@@ -246,7 +246,7 @@ def _tell_restored(tx: Transaction, first: int, last: int, *, now: datetime) -> 
     tx.set_fact(_GAP, json.dumps({"first": min(first, before.get("first", first)), "last": last}))
     lines = f"; that concerns lines {first} to {last} of the log" if first <= last else ""
     text = f"the state was restored from a backup, and what was registered after that was made is lost{lines}"
-    note(tx, RESTORED, text, now=now, first=first, last=last)
+    note(tx, events.RESTORED, text, now=now, first=first, last=last)
 
 
 def receipts_file(tx: Transaction) -> bytes | None:

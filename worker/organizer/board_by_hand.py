@@ -12,13 +12,12 @@ from scoring.errors import InfrastructureError, OrganizerError
 from scoring.printable import count_of
 from worker.challenge.setups import put_on_record
 from worker.daemon import make_client
-from worker.evaluation.shown_values import show_values, withholds
 from worker.fairness import receipts
-from worker.fairness.register import register
+from worker.fairness.register import RegisterFold, register, withholds
 from worker.organizer.session import LeaderWait, OrganizerSession
 from worker.publishing import publisher_settings
 from worker.publishing.board_history import BoardHistory
-from worker.publishing.boards import PendingBoards, correct_answers, keep_boards, make_boards, read_inputs
+from worker.publishing.boards import PendingBoards, keep_boards, make_boards, read_inputs
 from worker.publishing.contents import push_contents
 from worker.publishing.pushing import push, record_push
 from worker.state import ACTIVE, COUNTED, Completed, State, Transaction, leader_lock
@@ -80,7 +79,7 @@ def _publish_leading(session: OrganizerSession) -> Completed:
 
 def preview(session: OrganizerSession) -> Mapping[str, bytes]:
     """Return the files that a push would publish now, by path; no board is made and nothing is pushed."""
-    pending = _make_boards(session, session.configuration.phases, correct=False)
+    pending = _make_boards(session, session.configuration.phases)
     return {**render(pending.site, readme=None), **pending.preconditions.attestations}
 
 
@@ -189,7 +188,6 @@ def freeze(session: OrganizerSession, phase: str, reason: str = "") -> bool:
                 cure="Close the phase after a submission has been scored.",
                 code="freeze.empty",
             )
-        show_values(tx, phase)
         _decide(session, tx, phase, at=pending.preconditions.at, reason=reason, action="frozen")
     return kept_back
 
@@ -220,13 +218,12 @@ def _make_boards(
     phases: Collection[str],
     *,
     closing: str | None = None,
-    correct: bool = True,
 ) -> PendingBoards:
     now = session.clock()
     with session.store.write() as tx:
-        inputs = read_inputs(tx, session.configuration, phases, BoardHistory(), now=now, closing=closing)
-        if correct:
-            correct_answers(tx, inputs, now=now)
+        inputs = read_inputs(
+            tx, session.configuration, phases, BoardHistory(), RegisterFold(), now=now, closing=closing
+        )
     if inputs.damaged:
         raise next(iter(inputs.damaged.values()))
     return make_boards(inputs)

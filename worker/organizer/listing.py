@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from leaderboard import Rules
 from leaderboard.ranking import from_json
 from leaderboard.rendering import public_rows
 from leaderboard.report import awards
 from scoring.errors import OrganizerError
 from scoring.printable import count_of
 from worker.organizer.session import OrganizerSession
-from worker.publishing.snapshots import rules_and_epsilon
 from worker.state import State, SubmissionRow, Transaction
 
 HELD = "held"
@@ -133,10 +133,10 @@ def last_boards(session: OrganizerSession, phase: str | None = None) -> list[dic
         session.check_phase(phase)
     names = list(session.configuration.phases) if phase is None else [phase]
     with session.store.read() as tx:
-        return [_last_board(tx, session, name) for name in names]
+        return [_last_board(tx, name) for name in names]
 
 
-def _last_board(tx: Transaction, session: OrganizerSession, name: str) -> dict[str, Any]:
+def _last_board(tx: Transaction, name: str) -> dict[str, Any]:
     record = tx.phase_record(name)
     frozen_at = None if record is None else record.frozen_at
     shown: dict[str, Any] = {
@@ -149,8 +149,7 @@ def _last_board(tx: Transaction, session: OrganizerSession, name: str) -> dict[s
     }
     for text in tx.boards(name, after=tx.last_board(name) - 1):
         board = from_json(text)
-        rules, epsilon = rules_and_epsilon(tx, session.configuration, name)
-        rows = public_rows(board, board.rules_then(rules.for_board(epsilon=epsilon, chosen={})))
+        rows = public_rows(board, board.rules_then(Rules()))
         shown |= {
             "sequence": board.sequence,
             "made_at": board.made_at.isoformat(),

@@ -9,7 +9,7 @@ from leaderboard.ranking import from_json, to_json
 from leaderboard.rendering import display_name
 from scoring.errors import OrganizerError
 from worker.fairness import events
-from worker.fairness.pseudonyms import RENAMED, add, pseudonyms
+from worker.fairness.pseudonyms import add, pseudonyms
 from worker.fairness.register import note, register
 from worker.organizer.reveal import reveal_again
 from worker.organizer.session import OrganizerSession
@@ -42,7 +42,7 @@ def rename(session: OrganizerSession, team: str, pseudonym: str, reason: str) ->
         add(tx, key, pseudonym)
         _rewrite_boards(tx, key, pseudonym)
         text = f"the name of team {key} was removed, and it is called {pseudonym} ({reason})"
-        note(tx, RENAMED, text, now=session.clock(), team_key=key, pseudonym=pseudonym)
+        note(tx, events.RENAMED, text, now=session.clock(), team_key=key, pseudonym=pseudonym)
         register(tx, session.clock())
         reveal_again(session, tx)
         tx.request_publish()

@@ -18,12 +18,12 @@ from scoring.printable import count_of, name_some
 from worker.challenge.files import read_secret
 from worker.challenge.setups import PhaseSetup, put_on_record, read_record
 from worker.evalai import WINDOW
-from worker.evaluation.corrections import correct
-from worker.evaluation.matrix import missing_tasks, row_mean_q
+from worker.evaluation.corrections import correct_phase
+from worker.evaluation.matrix import missing_tasks
 from worker.evaluation.stored import FillRow, IncompleteRow, RowOverLimit
 from worker.fairness import commitments
 from worker.fairness.membership import taken_off
-from worker.fairness.register import register, submission_facts
+from worker.fairness.register import RegisterFold, register, submission_facts
 from worker.organizer.refetching import fetch_again
 from worker.organizer.session import OrganizerSession
 from worker.runtime.child_acts import ChildAct
@@ -305,13 +305,8 @@ def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup, reas
     put_on_record(tx, setup.record, files=setup.files, now=now)
     tx.request_publish()
     tx.forget_wanted(row.pk for row in tx.submissions(phase=setup.codename))
-    rows = tx.submissions(COUNTED | {State.SCORED}, phase=setup.codename)
-    known = (row for row in rows if row.content_hash is not None and row.answer is not None)
-    scored = {
-        row.pk: row_mean_q(tx, row.content_hash or "", setup.protocol.hash, setup.tasks) for row in known
-    }
-    q_means = {pk: q_mean for pk, q_mean in scored.items() if q_mean is not None}
-    changed = correct(tx, setup.record, q_means, renewed=renewed, now=now)
+    register(tx, now, reason=reason)
+    changed = correct_phase(tx, RegisterFold(), setup.codename, now=now)
     if renewed:
         told = f"tasks or protocol of {setup.codename} changed{f': {reason}' if reason else ''}"
         commitments.commit(tx, read_secret(session.configuration), [setup], reason=told, now=now)
@@ -325,5 +320,4 @@ def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup, reas
         answers_changed=changed,
         reason=reason,
     )
-    register(tx, now, reason=reason)
     return changed

@@ -17,13 +17,12 @@ from scoring.tasks import Task
 from worker.challenge.files import read_secret
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import open_phase
-from worker.evaluation.shown_values import withholds
-from worker.fairness import disclosure, events, id_lists, membership, parts
+from worker.fairness import disclosure, events, id_lists, parts
 from worker.fairness.commitments import reveal_path, reveal_text
 from worker.fairness.pseudonyms import opened, pseudonyms
 from worker.fairness.published_format import FORMAT
 from worker.fairness.receipts import close_batch
-from worker.fairness.register import register
+from worker.fairness.register import register, withholds
 from worker.organizer.disclosure import with_latecomers
 from worker.organizer.session import OrganizerSession
 from worker.state import REVEALED, Event, Transaction
@@ -249,7 +248,7 @@ def _register(tx: Transaction, phase: str, stood: Collection[int]) -> Iterator[s
         if _is_open(event, shown):
             opening = opened(event.fields, nonce, removed)
         elif event.kind == events.SUBMISSION and event.fields["team_key"] in qualifying:
-            opening = events.opened_in_part(event.fields, nonce, membership.QUALIFYING_FIELDS)
+            opening = events.opened_in_part(event.fields, nonce, events.QUALIFYING_FIELDS)
         else:
             opening = events.opened_in_part(event.fields, nonce)
         yield json.dumps(opening, ensure_ascii=False, separators=(",", ":"))

@@ -20,5 +20,4 @@ __all__ = [
     "latest_round",
     "publisher_settings",
     "pushing",
-    "snapshots",
 ]

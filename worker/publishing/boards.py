@@ -11,24 +11,21 @@ from leaderboard import Board, Method, PhaseSite, PhaseSnapshot, Rules, Site
 from leaderboard.git import Publisher
 from leaderboard.ranking import board as boards
 from leaderboard.ranking import waiting_teams
-from scoring.engines import KERNEL_ENGINES
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
 from worker.challenge.files import rules_of
 from worker.challenge.setups import alert_key
 from worker.challenge.web_address import web_address
-from worker.evaluation.corrections import correct_phase
-from worker.evaluation.shown_values import withholds
+from worker.evaluation.corrections import AT_ONCE, correct_phase
 from worker.fairness import commitments, id_lists, receipts
-from worker.fairness.pseudonyms import FACT
-from worker.fairness.register import register
+from worker.fairness.pseudonyms import FACT, pseudonyms
+from worker.fairness.register import LATEST, RegisterFold, register
 from worker.fairness.signing import Signer, signer
 from worker.publishing.board_history import BoardHistory
 from worker.publishing.last_push import last_commit
-from worker.publishing.snapshots import methods, snapshot
 from worker.runtime import Act, Result
-from worker.state import LOG_UNSEEN, REVEALED, PhaseRow, State, SubmissionRow, Transaction
+from worker.state import COUNTED, LOG_UNSEEN, REVEALED, PhaseRow, State, SubmissionRow, Transaction
 
 VAIN_TRIES = 3  # after which the organizer is told
 
@@ -101,6 +98,7 @@ def read_inputs(
     configuration: Configuration,
     phases: Collection[str],
     history: BoardHistory,
+    fold: RegisterFold,
     *,
     now: datetime,
     closing: str | None = None,
@@ -114,16 +112,21 @@ def read_inputs(
         configuration: The checked configuration.
         phases: Codenames.
         history: Boards so far.
+        fold: Everything that is registered.
         now: The time.
         closing: A phase that is being closed; it gets a board even if it withholds its values until then.
     """
-    at = register(tx, now)
-    snapshots, damaged = {}, {}
+    register(tx, now)
+    damaged = {}
     for name in phases:
         try:
-            snapshots[name] = snapshot(tx, configuration, name)
+            correct_phase(tx, fold, name, now=now, most=AT_ONCE)
         except InfrastructureError as error:
             damaged[name] = error
+    at, folds = register(tx, now), fold.at(tx)
+    intact = [name for name in phases if name not in damaged]
+    made = ((name, folds.phase(name).snapshot(LATEST)) for name in intact)
+    snapshots = {name: snapshot for name, snapshot in made if snapshot is not None}
     return Inputs(
         configuration=configuration,
         snapshots=snapshots,
@@ -131,7 +134,9 @@ def read_inputs(
         histories={name: history.read(tx, name) for name in phases},
         methods={name: methods(tx, name) for name in phases},
         revealed=tx.revealed_phases(),
-        withheld=frozenset(name for name in snapshots if name != closing and withholds(tx, name)),
+        withheld=frozenset(
+            name for name in snapshots if name != closing and folds.phase(name).withholds(LATEST)
+        ),
         preconditions=Preconditions(
             generation=tx.requested_publish(),
             posted=tuple(tx.submissions([State.POSTED])),
@@ -147,10 +152,22 @@ def read_inputs(
     )
 
 
-def correct_answers(tx: Transaction, inputs: Inputs, *, now: datetime) -> None:
-    """Correct the answers according to what was just registered for the boards."""
-    for name in inputs.snapshots:
-        correct_phase(tx, name, now=now)
+def methods(tx: Transaction, codename: str) -> dict[int, Method]:
+    """Return what participants say of a phase's submissions, by submission pk, as far as it may be shown.
+
+    A submission that is private now is left out, even if the phase's rules keep its value on the board, and so are those of a team whose
+    name was removed.
+    """
+    removed = pseudonyms(tx)
+    return {
+        row.pk: Method(
+            name=row.method or "",
+            project_url=row.project_url or "",
+            publication_url=row.publication_url or "",
+        )
+        for row in tx.submissions(COUNTED | {State.SCORED}, phase=codename)
+        if row.public_now and row.team_key not in removed
+    }
 
 
 def attestation_files(tx: Transaction) -> dict[str, bytes]:
@@ -210,8 +227,9 @@ def _engines(phase: PhaseSnapshot | None, history: tuple[Board, ...]) -> tuple[s
     """Return which engines trained the probes of the newest board's submissions; nothing if only the kernel did, which is usual."""
     shown = {row.submission for row in history[-1].standings} if history else set()
     entries = () if phase is None else phase.entries
-    engines = {engine for entry in entries if entry.submission in shown for engine in entry.engines}
-    return () if engines <= KERNEL_ENGINES else tuple(sorted(engines))
+    return tuple(
+        sorted({engine for entry in entries if entry.submission in shown for engine in entry.engines})
+    )
 
 
 def _rules_so_far(inputs: Inputs, codename: str) -> Rules:
@@ -283,6 +301,7 @@ class MakeBoards(PublishAct[PendingBoards]):
         context: The worker's surroundings.
         generation: The cycle's number.
         history: Boards so far.
+        fold: Everything that is registered.
         tries: How many cycles in a row failed before this one.
     """
 
@@ -290,17 +309,27 @@ class MakeBoards(PublishAct[PendingBoards]):
     what: ClassVar[str] = "The making of boards"
     time_out_s = 900.0  # no network is involved, but a large challenge has much to compute
 
-    def __init__(self, context: Context, generation: int, history: BoardHistory, *, tries: int) -> None:
+    def __init__(
+        self,
+        context: Context,
+        generation: int,
+        history: BoardHistory,
+        fold: RegisterFold,
+        *,
+        tries: int,
+    ) -> None:
         super().__init__(context, generation, tries=tries)
         self._history = history
+        self._fold = fold
         self._inputs: Inputs | None = None
         self.kept = False
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Register and read what decides the boards."""
         context = self._context
-        self._inputs = read_inputs(tx, context.configuration, context.phases, self._history, now=now)
-        correct_answers(tx, self._inputs, now=now)
+        self._inputs = read_inputs(
+            tx, context.configuration, context.phases, self._history, self._fold, now=now
+        )
         for phase, error in self._inputs.damaged.items():
             context.report(tx, alert_key(phase), error, now=now)
 

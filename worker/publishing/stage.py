@@ -16,7 +16,7 @@ from scoring.errors import NeucoError
 from worker.challenge.context import Context
 from worker.evalai import Retry
 from worker.fairness import receipts
-from worker.fairness.register import register
+from worker.fairness.register import RegisterFold, register
 from worker.publishing.board_history import BoardHistory
 from worker.publishing.boards import MakeBoards, PendingBoards, PublishAct
 from worker.publishing.pushing import PushBoard, publisher_settings
@@ -29,13 +29,15 @@ class Publishing:
 
     Args:
         context: The worker's surroundings.
+        fold: Everything that is registered.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, fold: RegisterFold) -> None:
         self._context = context
         self._settings = publisher_settings(context.configuration)
         self._publisher = Publisher(self._settings)
         self._history = BoardHistory()
+        self._fold = fold
         self._runner: Runner[Publisher] = Runner(
             "git", context.store, wake=context.wake, checkpoint=context.checkpoint
         )
@@ -106,7 +108,7 @@ class Publishing:
             if not self._may_begin(tx, now) or not self._is_behind(tx):
                 return None
             generation = tx.requested_publish()
-        return MakeBoards(context, generation, self._history, tries=self.tries)
+        return MakeBoards(context, generation, self._history, self._fold, tries=self.tries)
 
     def reload(self) -> None:
         """Apply a changed configuration in the next cycle."""

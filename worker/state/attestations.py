@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -90,12 +89,17 @@ class Attestations(Tables):
             )
         )
 
-    def events(self, phase: str | None = None) -> list[Event]:
-        """Return all events, or those of a phase and of the whole challenge, oldest first."""
-        query = sa.select(events).order_by(events.c.id)
+    def events(self, phase: str | None = None, *, after: int = 0) -> list[Event]:
+        """Return all events after an id, or those of a phase and of the whole challenge, oldest first."""
+        query = sa.select(events).where(events.c.id > after).order_by(events.c.id)
         if phase is not None:
             query = query.where((events.c.phase == phase) | events.c.phase.is_(None))
         return self._all(Event, query)
+
+    def event_commitment(self, number: int) -> str | None:
+        """Return the commitment of the event with an id."""
+        query = sa.select(events.c.commitment).where(events.c.id == number)
+        return self._connection.execute(query).scalar()
 
     def each_event(self, phase: str) -> Iterator[Event]:
         """Yield the events of a phase and of the whole challenge, oldest first, because a list of all takes much memory."""
@@ -109,20 +113,6 @@ class Attestations(Tables):
             sa.select(events.c.subject, events.c.facts).where(events.c.id.in_(newest))
         )
         return {row.subject: row.facts for row in rows}
-
-    def first_events(self, kind: str, phase: str) -> dict[str, int]:
-        """Return for each subject of a phase the place of its first event of a kind among all events."""
-        query = sa.select(events.c.subject, sa.func.min(events.c.id)).where(
-            events.c.kind == kind, events.c.phase == phase
-        )
-        rows = self._connection.execute(query.group_by(events.c.subject))
-        return {row[0]: row[1] for row in rows}
-
-    def first_event_at(self, kind: str, subject: str) -> datetime | None:
-        """Return the time of the first event of a kind about a subject."""
-        query = sa.select(events.c.fields).where(events.c.kind == kind, events.c.subject == subject)
-        fields = self._connection.execute(query.order_by(events.c.id).limit(1)).scalar()
-        return None if fields is None else datetime.fromisoformat(fields["at"])
 
     def latest_event(self, kind: str, subject: str) -> Event | None:
         """Return the newest event of a kind about a subject."""

@@ -33,7 +33,7 @@ def world(seed: int = 0) -> PhaseSnapshot:
     def sent(pk: int, key: int, clear: float, failed: float, **facts: object) -> Entry:
         means = {"clear": clear, "failed": failed, "noise": 0.0}
         scores = {task: mean + 0.02 * random.standard_normal(20) for task, mean in means.items()}
-        return entry(pk, key, scores, seconds=2.0, content_hash=f"{pk:064x}", **facts)
+        return entry(pk, key, scores, content_hash=f"{pk:064x}", **facts)
 
     return phase(
         sent(1, 1, 0.8, 0.50, team=HOSTILE),

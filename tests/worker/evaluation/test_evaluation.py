@@ -22,6 +22,7 @@ from worker.challenge.configuration import load
 from worker.challenge.files import read_phases
 from worker.evaluation.act import ScoreSubmission
 from worker.evaluation.outcomes import READING, SCORING, STARTING, blame
+from worker.fairness.register import RegisterFold
 from worker.fetching.act import FetchFile
 from worker.runtime.cgroup import Delegation
 from worker.runtime.child_acts import ChildAct, Died, OverLimit
@@ -297,7 +298,9 @@ def test_what_was_cancelled_before_its_child_failed_stays_as_it_ended(
         )
         act: ChildAct = FetchFile(context, files, row, deadline_s=9)
         if kind is Attempt.EVALUATE:
-            act = ScoreSubmission(context, files, row, context.phases["dev"], harness.folder / "file")
+            act = ScoreSubmission(
+                context, files, row, context.phases["dev"], file=harness.folder / "file", fold=RegisterFold()
+            )
         with worker.store.write() as tx:
             state = State.ACKNOWLEDGED
             for target in (State.FETCHED, State.SCORING) if kind is Attempt.EVALUATE else ():

@@ -119,4 +119,4 @@ def test_a_rescore_computes_the_ladder_again_and_verify_confirms_it(
     with opened(str(harness.board)) as public:
         found = list(verdicts(public))
     assert [one.sentence for one in found if one.worth is Worth.CONTRADICTED] == []
-    assert any(one.check == "replay" and one.worth is Worth.CONSISTENT for one in found)
+    assert any(one.check == "boards" and one.worth is Worth.CONSISTENT for one in found)

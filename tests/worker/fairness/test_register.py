@@ -8,23 +8,17 @@ from datetime import datetime
 from leaderboard.ranking import board as boards
 from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
 from worker.fairness import events, seal
-from worker.fairness.verify.replay import Register
-from worker.state import Transaction
-
-
-def opened(tx: Transaction, phase: str) -> list[events.Fields]:
-    """Return what is registered about a phase."""
-    return [event.fields for event in tx.events(phase)]
+from worker.fairness.register import RegisterFold
 
 
 def replayed(worker: StepWorker, phase: str = "dev") -> list[str]:
     """Compute every board of a phase from the register, each after the one before it."""
     with worker.store.read() as tx:
         made = [boards.from_json(text) for text in tx.boards(phase)]
-        others = {name: Register(name, opened(tx, name)) for name in ("dev", "eval")}
+        fold = RegisterFold().at(tx).phase(phase)
     again = []
     for number, board in enumerate(made):
-        snapshot = others[phase].snapshot(board.made_at, epsilon=0.02, elsewhere=others)
+        snapshot = fold.snapshot(board.made_at)
         assert snapshot is not None
         following = boards.next_board(snapshot, made[:number], at=board.made_at)
         assert following is not None

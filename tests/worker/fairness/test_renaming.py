@@ -19,6 +19,7 @@ from worker.challenge.configuration import load
 from worker.cli import guarded
 from worker.fairness import events
 from worker.fairness.pseudonyms import pseudonyms
+from worker.fairness.register import RegisterFold
 from worker.fairness.verify import Worth, receipt_verdicts, verdicts
 from worker.fairness.verify.public import PublicRepository, opened
 from worker.publishing.board_history import BoardHistory
@@ -150,7 +151,9 @@ def test_a_board_that_was_made_with_the_name_is_not_stored_after_it(
     play(harness, worker)
     with worker.store.write() as tx:
         tx.note(1002, excluded="a test")
-        inputs = read_inputs(tx, load(harness.path), ["dev"], BoardHistory(), now=worker.clock.now())
+        inputs = read_inputs(
+            tx, load(harness.path), ["dev"], BoardHistory(), RegisterFold(), now=worker.clock.now()
+        )
     pending = make_boards(inputs)
     assert [row.team for row in pending.new[0].standings] == [NAME]
     rename(harness)
@@ -167,10 +170,10 @@ LIES: dict[str, tuple[str, Callable[[PublicRepository], PublicRepository]]] = {
     "another score in an older line": ("board", lambda public: history(public, _set("q_mean", 99.0))),
     "another team's name in an older line": ("board", lambda public: history(public, _set("team", "B"))),
     "an older line is gone": ("board", lambda public: history(public, lambda lines: lines.pop(0))),
-    "its row in the reveal is another team's": ("replay", lambda public: boards(public, "team_key", 77)),
-    "its row in the reveal has another name": ("replay", lambda public: boards(public, "team", "Somebody")),
+    "its row in the reveal is another team's": ("boards", lambda public: boards(public, "team_key", 77)),
+    "its row in the reveal has another name": ("boards", lambda public: boards(public, "team", "Somebody")),
     "its row in the reveal is another submission": (
-        "replay",
+        "boards",
         lambda public: boards(public, "submission", 1002),
     ),
     "a score is hidden with the name": ("register", lambda public: events_changed(public, _hide_the_score)),

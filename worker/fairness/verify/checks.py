@@ -12,12 +12,21 @@ from typing import Any
 
 from scoring.printable import count_of
 from worker.fairness import receipts
-from worker.fairness.verify import facts, ledger, opening, plausible, registered, signed, standings, timeline
+from worker.fairness.verify import (
+    facts,
+    ledger,
+    opening,
+    plausible,
+    published_history,
+    registered,
+    signed,
+    timeline,
+)
+from worker.fairness.verify.boards import boards_follow
 from worker.fairness.verify.decisions import decisions
 from worker.fairness.verify.drawn import drawn
 from worker.fairness.verify.pages import page_verdicts
 from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.replay import Register
 from worker.fairness.verify.revealed import (
     UNREADABLE,
     RevealedPhase,
@@ -28,27 +37,23 @@ from worker.fairness.verify.revealed import (
 )
 from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
 
-_ALONE: Mapping[str, Callable[[RevealedPhase], Verdict | None]] = {
+_CHECKS: Mapping[str, Callable[[RevealedPhase], Verdict | None]] = {
     "commitment": opening.commitment,
     "splits": opening.splits,
     "labels": opening.labels,
     "ids": opening.ids,
     "scores": ledger.scores,
     "possible": plausible.possible,
-    "ranks": standings.ranks,
-    "board": standings.history,
+    "board": published_history.history,
+    "boards": boards_follow,
+    "decisions": decisions,
     "register": registered.in_the_log,
     "facts": facts.belong,
     "unscored": facts.unscored,
     "private": registered.private,
     "beacon": drawn,
 }
-"""The checks of a revealed phase by itself, in the order of what was promised."""
-_WITH_OTHERS: Mapping[str, Callable[[RevealedPhase, Mapping[str, Register]], Verdict]] = {
-    "decisions": decisions,
-    "replay": registered.replayed,
-}
-"""The checks of a revealed phase whose rules may refer to another one."""
+"""The checks of a revealed phase, in the order of what was promised."""
 
 
 def verdicts(repository: PublicRepository) -> Iterator[Verdict]:
@@ -74,7 +79,7 @@ def verdicts(repository: PublicRepository) -> Iterator[Verdict]:
         if (found := opening.id_list(repository, entries, name)) is not None:
             yield found
         if name in revealed:
-            yield from _of_phase(revealed[name], revealed)
+            yield from _of_phase(revealed[name])
         else:
             yield not_revealed(
                 "reveal", "Not revealed: tasks, splits, scores and ranks cannot be checked.", phase=name
@@ -82,13 +87,10 @@ def verdicts(repository: PublicRepository) -> Iterator[Verdict]:
     yield from page_verdicts(repository, revealed)
 
 
-def _of_phase(phase: RevealedPhase, revealed: Mapping[str, RevealedPhase]) -> Iterator[Verdict]:
-    for check in (*_ALONE, *_WITH_OTHERS):
+def _of_phase(phase: RevealedPhase) -> Iterator[Verdict]:
+    for check, look in _CHECKS.items():
         try:
-            if check in _ALONE:
-                found = _ALONE[check](phase)
-            else:
-                found = _WITH_OTHERS[check](phase, {name: one.register for name, one in revealed.items()})
+            found = look(phase)
         except UNREADABLE as error:
             found = phase.contradicted(
                 check, f"the revealed documents cannot be read ({type(error).__name__})"
@@ -101,7 +103,7 @@ def _of_phase(phase: RevealedPhase, revealed: Mapping[str, RevealedPhase]) -> It
 
 def _beliefs(phase: RevealedPhase) -> Iterator[Verdict]:
     """Yield what must be trusted about a revealed phase."""
-    for team, pseudonym in phase.pseudonyms.items():
+    for team, pseudonym in phase.fold.pseudonyms.items():
         yield phase.believed(
             "names",
             f"“{pseudonym}” is the pseudonym of team number {team}, whose name was removed. Its former name, in older"
@@ -114,7 +116,7 @@ def _beliefs(phase: RevealedPhase) -> Iterator[Verdict]:
     )
     if len(phase.boards) > 1:
         yield phase.believed(
-            "groups", "the tie groups, intervals and movements of all boards but the last are taken on trust"
+            "groups", "the tie groups and intervals of all boards but the last are taken on trust"
         )
 
 

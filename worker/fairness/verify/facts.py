@@ -7,14 +7,11 @@ change, one team could get the credit for another's submission.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from datetime import datetime
 
 from scoring.protocol import ids_hash
-from scoring.quality import mean_quality, shown
-from worker.fairness import events, membership
-from worker.fairness.ladder import AFTER_THE_CLOSE, ShownValue, ladders
-from worker.fairness.verify.replay import History
+from worker.fairness import membership
+from worker.fairness.events import ChallengeEvent
+from worker.fairness.verify.decisions import minute
 from worker.fairness.verify.revealed import RevealedPhase, label_rows
 from worker.fairness.verify.verdict import Verdict
 
@@ -38,106 +35,73 @@ def belong(phase: RevealedPhase) -> Verdict:
 
 def _openings(phase: RevealedPhase) -> Iterator[str]:
     """Find entries of another phase, entries that are both open and closed, and two entries of one submission."""
-    register = phase.register
-    for _, fields in phase.events:
-        if fields["phase"] != (None if fields["kind"] == events.CHALLENGE else phase.name):
-            yield f"the event {fields['kind']} of {fields['at']} is of another phase"
-    for entry in sorted(register.private & {*register.submissions, *register.scores}):
+    fold = phase.fold
+    for _, event in phase.events:
+        if not isinstance(event, ChallengeEvent) and event.phase != phase.name:
+            yield f"the event {event.kind} of {event.at.isoformat()} is of another phase"
+    for entry in sorted(fold.private & {*fold.submissions, *fold.scores}):
         yield f"entry {entry} was revealed as private in one place and in full in another"
-    entries: dict[int, str] = {}
-    for entry, history in register.submissions.items():
-        submission = history.events[0]["submission"]
-        if entries.setdefault(submission, entry) != entry:
-            yield f"submission {submission} is registered as two entries"
+    for entry, history in fold.submissions.items():
+        if fold.entry_of(history.events[0].submission) != entry:
+            yield f"submission {history.events[0].submission} is registered as two entries"
 
 
 def _changes(phase: RevealedPhase) -> Iterator[str]:
     """Find permanent facts that have changed."""
-    for history in phase.register.submissions.values():
+    for history in phase.fold.submissions.values():
         known: dict[str, object] = {}
         for facts in history.events:
             for name in (*FIXED, *ONCE_KNOWN):
-                value = facts[name]
+                value = getattr(facts, name)
                 if (name in FIXED or value is not None) and known.setdefault(name, value) != value:
-                    yield f"the {name} of submission {facts['submission']} changed on {facts['at'][:16]}; it never can"
+                    yield f"the {name} of submission {facts.submission} changed on {minute(facts.at)}; it never can"
 
 
 def _scores(phase: RevealedPhase) -> Iterator[str]:
-    """Find scores that do not belong to the submission of their entry."""
-    register = phase.register
-    for entry, history in register.scores.items():
+    """Find scores that do not belong to the submission of their entry, and those from before it or before the rules."""
+    fold = phase.fold
+    for entry, history in fold.scores.items():
         for score in history.events:
-            facts = register.submissions.get(entry, History()).at(datetime.fromisoformat(score["at"]))
-            who = f"a score of {score['at'][:16]} for submission {score['submission']}"
-            if facts is None:
-                yield f"{who} was registered before the submission"
+            facts = fold.submissions[entry].at(score.at) if entry in fold.submissions else None
+            who = f"a score of {minute(score.at)} for submission {score.submission}"
+            if facts is None or fold.rules(score.at) is None:
+                yield f"{who} was registered before {'the submission' if facts is None else 'the rules of the board'}"
                 return
-            differing = [name for name in BOUND if score[name] != facts[name]]
+            differing = [name for name in BOUND if getattr(score, name) != getattr(facts, name)]
             differing += [
                 name
                 for name in ONCE_KNOWN
-                if None not in (score[name], facts[name]) and score[name] != facts[name]
+                if getattr(facts, name) not in (None, getattr(score, name) or getattr(facts, name))
             ]
             if differing:
                 yield f"{who} has another {differing[0]} than the register"
 
 
-def _before_the_rules(phase: RevealedPhase) -> Iterator[str]:
-    """Find scores from before there were rules."""
-    begun = phase.register.decisions.moments
-    for history in phase.register.scores.values():
-        first = history.events[0]
-        if not begun or datetime.fromisoformat(first["at"]) < begun[0]:
-            yield f"submission {first['submission']} was scored on {first['at'][:16]}, before the rules of the board were registered"
-
-
 def _shown(phase: RevealedPhase) -> Iterator[str]:
-    """Find shown values that do not follow from their scores, or from the Ladder or the withholding of values at their time."""
-    register = phase.register
-    rounding = 0.5 * 10.0 ** -min(int(one["rules"]["decimals"]) for one in register.decisions.events) + 1e-9
-    for entry, history in register.scores.items():
+    """Find shown values that do not follow at their time; the ladders of private submissions are not fully open."""
+    fold = phase.fold
+    for history in fold.scores.values():
         for moment, score in zip(history.moments, history.events, strict=True):
-            rules, withheld = register.rules(moment), register.withholds(moment)
-            q_mean = mean_quality(list(phase.quality_of(score).values()))
-            told = ShownValue(value=score["q_mean"], counts=score["counts"])
-            if register.is_after_the_close(entry, moment):
-                follows = told == AFTER_THE_CLOSE
-            elif rules is None or (rules.ladder_step is None and not withheld):
-                follows = score["q_mean"] is not None and abs(score["q_mean"] - q_mean) <= rounding
-            elif not score["public_at_first"] and not withheld:
-                continue  # the ladder of private submissions is not fully open
-            else:
-                expected = _expected(phase, entry, score, moment, q_mean)
-                follows = expected is None or replace(expected, standing=None) == told
-            if not follows:
+            if not score.public_at_first and (rules := fold.rules(moment)) and rules.ladder_step is not None:
+                continue
+            follows = fold.shown_value(score, moment)
+            if (score.q_mean, score.counts) != (follows.value, follows.counts):
                 yield (
-                    f"what was posted for submission {score['submission']} on {score['at'][:16]} does not follow from its scores"
-                    " by the rules at that time"
+                    f"submission {score.submission} was shown {_value(score.q_mean, score.counts)} on {minute(moment)},"
+                    f" follows {_value(follows.value, follows.counts)}"
                 )
 
 
-def _expected(
-    phase: RevealedPhase, entry: str, score: events.Fields, moment: datetime, q_mean: float
-) -> ShownValue | None:
-    """Return the score that a submission should have been shown; None for one off the board, whose answer stayed as it was."""
-    register = phase.register
-    rules = register.rules(moment)
-    if rules is None or register.withholds(moment):
-        return ShownValue(value=None)
-    epsilon = phase.protocol_of(score).recipe.epsilon
-    basis = {
-        "protocol": score["protocol"],
-        "tasks": {task: cell["version"] for task, cell in score["cells"].items()},
-    }
-    team = int(score["team_key"]), bool(score["public_at_first"])
-    rungs = register.rungs(basis, moment, epsilon=epsilon, entry=entry, team=team)
-    climbed = ladders(rungs, rules).get(int(score["submission"]))
-    if climbed is not None:
-        return climbed
-    facts = register.submissions[entry].at(moment)
-    if facts is None or not (facts["own"] or facts["baseline"]):
-        return None
-    return ShownValue(value=shown(q_mean, rules.decimals, rules.ladder_step))
+def _value(q_mean: float | None, counts: bool | None) -> str:
+    value = "no value" if q_mean is None else f"{q_mean}"
+    return value if counts is None else f"{value} ({'counts' if counts else 'does not count'})"
+
+
+def _bases(phase: RevealedPhase) -> Iterator[str]:
+    """Find decisions whose epsilon is not the one of their protocol."""
+    for event in phase.fold.decisions.events:
+        if event.epsilon != phase.protocol_of(event).recipe.epsilon:
+            yield f"the epsilon registered on {minute(event.at)} is not the one of the protocol"
 
 
 def _rows(phase: RevealedPhase) -> Iterator[str]:
@@ -148,18 +112,18 @@ def _rows(phase: RevealedPhase) -> Iterator[str]:
         task = name.rpartition("__")[0]
         if task in versions:
             known[task, versions[task]] = ids_hash(tuple(identifier for identifier, _ in label_rows(content)))
-    for history in phase.register.scores.values():
+    for history in phase.fold.scores.values():
         for score in history.events:
-            for task, cell in score["cells"].items():
-                if known.setdefault((task, cell["version"]), cell["row_set"]) != cell["row_set"]:
-                    yield f"submission {score['submission']} was scored on other rows than those of task {task}"
+            for task, cell in score.cells.items():
+                if known.setdefault((task, cell.version), cell.row_set) != cell.row_set:
+                    yield f"submission {score.submission} was scored on other rows than those of task {task}"
 
 
 _LOOKS: tuple[Callable[[RevealedPhase], Iterator[str]], ...] = (
     _openings,
     _changes,
     _scores,
-    _before_the_rules,
+    _bases,
     _shown,
     _rows,
 )
@@ -167,22 +131,21 @@ _LOOKS: tuple[Callable[[RevealedPhase], Iterator[str]], ...] = (
 
 def unscored(phase: RevealedPhase) -> Verdict | None:
     """Report the submissions that would count in the end if they had scores on the final tasks; None if there are none."""
-    register = phase.register
-    rules = register.rules(register.end)
+    fold = phase.fold
+    rules = fold.rules(fold.end)
     if rules is None:
         return None
-    found = [
-        str(history.events[-1]["submission"])
-        for entry, history in register.submissions.items()
-        if membership.kept_off(history.events[-1], rules) is None
-        and register.score(entry, register.end) is None
+    without = [
+        str(history.events[-1].submission)
+        for entry, history in fold.submissions.items()
+        if membership.kept_off(history.events[-1], rules) is None and fold.score(entry, fold.end) is None
     ]
-    if not found:
+    if not without:
         return None
     return phase.believed(
         "unscored",
         (
-            f"submission {', '.join(found)} has no score on the final tasks and is on no board; that it could not be"
+            f"submission {', '.join(without)} has no score on the final tasks and is on no board; that it could not be"
             " scored is taken on trust"
         ),
     )

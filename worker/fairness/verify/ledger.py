@@ -152,21 +152,20 @@ def log(lines: list[dict[str, Any]]) -> Verdict:
 def scores(phase: RevealedPhase) -> Verdict:
     """Check that every score was made on tasks and by a protocol with an earlier commitment."""
     for record in chain.from_iterable(phase.records.values()):
-        submission = record["submission"]
-        versions = {task: cell["version"] for task, cell in record["cells"].items()}
+        submission = record.submission
         moments = [
             promise.made_at
             for promise in phase.promises
             if promise.manifest is not None
-            and promise.manifest["protocol_hash"] == record["protocol"]
-            and {task["identifier"]: task["version"] for task in promise.manifest["tasks"]} == versions
+            and promise.manifest["protocol_hash"] == record.protocol
+            and {task["identifier"]: task["version"] for task in promise.manifest["tasks"]} == record.versions
         ]
         if not moments:
             return phase.contradicted(
                 "scores",
                 f"submission {submission} was scored on tasks or by a protocol without a commitment",
             )
-        if datetime.fromisoformat(record["at"]) < min(moments) - CLOCK_SLACK:
+        if record.at < min(moments) - CLOCK_SLACK:
             return phase.contradicted(
                 "scores",
                 f"submission {submission} was scored before there was a commitment to its tasks",

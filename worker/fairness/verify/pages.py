@@ -292,10 +292,10 @@ def _compared(paths: Sequence[str], differing: set[str], *, phase: str | None) -
 def _closed_otherwise(shown: ShownPhase, phase: RevealedPhase) -> str | None:
     """Report that the page's time of closing contradicts the register before the reveal; None if it does not."""
     try:
-        registered = phase.register.decisions.events[-1]["frozen_at"]
-        then = None if registered is None else datetime.fromisoformat(registered).replace(microsecond=0)
+        registered = phase.fold.frozen_at
     except UNREADABLE:
         return None  # which is reported where it is read
+    then = None if registered is None else registered.replace(microsecond=0)
     said = shown.site.frozen_at
     if said == then:
         return None

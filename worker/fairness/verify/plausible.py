@@ -6,8 +6,7 @@ A score that passes them may still be invented. Only recomputing it from the sub
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from scoring.engines import TOLERANCE
 from scoring.printable import all_of
 from scoring.protocol import Protocol
 from scoring.tasks import TaskType
+from worker.fairness.events import ScoreEvent
 from worker.fairness.verify.revealed import RevealedPhase
 from worker.fairness.verify.verdict import Verdict
 
@@ -28,19 +28,19 @@ def possible(phase: RevealedPhase) -> Verdict:
     contents: dict[int, str] = {}
     for submission, records in phase.records.items():
         for record in records:
-            content = str(record["content"])
+            content = record.content
             if contents.setdefault(submission, content) != content:
                 return phase.contradicted(
                     "possible", f"submission {submission} was scored with two different contents"
                 )
-            for task, cell in record["cells"].items():
-                folds = cell["folds"]
+            for task, cell in record.cells.items():
+                folds = cell.folds
                 fault = _fault(phase, record, task, folds)
                 if fault:
                     return phase.contradicted(
                         "possible", f"submission {submission} has {fault} in task {task}"
                     )
-                key = (content, str(record["protocol"]), task, str(cell["version"]))
+                key = (content, record.protocol, task, cell.version)
                 other, known = by_content.setdefault(key, (submission, folds))
                 if largest_difference(folds, known) > TOLERANCE:
                     return phase.contradicted("possible", _two_scores(submission, other, task))
@@ -53,7 +53,7 @@ def possible(phase: RevealedPhase) -> Verdict:
     )
 
 
-def _fault(phase: RevealedPhase, record: Mapping[str, Any], task: str, folds: Sequence[float]) -> str | None:
+def _fault(phase: RevealedPhase, record: ScoreEvent, task: str, folds: Sequence[float]) -> str | None:
     """Return what is impossible about one task's fold scores."""
     protocol, types = phase.protocol_of(record), phase.types_of(record)
     if len(folds) != protocol.folds:

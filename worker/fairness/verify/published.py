@@ -120,7 +120,7 @@ def _promised(plan: _Plan) -> None:
             told = f"the file of {who}, should have been published ({rule}), but is missing"
             plan.verdicts.append(phase.contradicted(CHECK, told))
     for submission, file in files.items():
-        if file["content"] in {record["content"] for record in phase.records.get(submission, [])}:
+        if file["content"] in {record.content for record in phase.records.get(submission, [])}:
             plan.files.append(file)
         else:
             told = f"the file published for submission {submission} is not the one in the register"
@@ -152,7 +152,7 @@ def _computed(
                 CHECK, f"{told}: its scores do not follow from its published file (off by {off:.2g})"
             )
             continue
-        good |= {int(record["submission"]) for record in ours}
+        good |= {record.submission for record in ours}
         worst = max(worst, off)
     if good:
         yield Verdict(

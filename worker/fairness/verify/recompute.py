@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from scoring.engines import TOLERANCE, make_engine
 from scoring.errors import NeucoError, ParticipantError
@@ -13,6 +12,7 @@ from scoring.evaluate import score_embeddings
 from scoring.inputs.embeddings import Embeddings
 from scoring.inputs.submission import read_submission
 from scoring.tasks import Task, load_tasks
+from worker.fairness.events import ScoreEvent
 from worker.fairness.verify.plausible import largest_difference
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase, read_phase, revealed_phases
@@ -78,13 +78,13 @@ def submission_verdicts(
 
 
 def _other_entry(
-    embeddings: Embeddings, records: Sequence[Mapping[str, Any]], scored: Sequence[Scored]
+    embeddings: Embeddings, records: Sequence[ScoreEvent], scored: Sequence[Scored]
 ) -> str | None:
     """Report if none of the receipts that were given with a file belongs to its content."""
     if not scored or any(one.content_hash == embeddings.content_hash for one in scored):
         return None
     promised = ", ".join(str(one.submission) for one in scored)
-    held = ", ".join(str(record["submission"]) for record in records)
+    held = ", ".join(str(record.submission) for record in records)
     has = f"it has the content of submission {held}" if held else "no published entry has its content"
     return (
         f"the receipt and the file do not belong together: the receipt is of submission {promised}; as for the file,"
@@ -131,7 +131,7 @@ def _recomputed(
         worth=Worth.RECOMPUTED,
         sentence=f"All {len(tasks)} x {phase.protocol.folds} fold scores were recomputed; "
         f"the largest difference is {worst:.1e}.",
-        submissions=tuple(sorted({int(record["submission"]) for record in ours})),
+        submissions=tuple(sorted({record.submission for record in ours})),
     )
 
 
@@ -142,7 +142,7 @@ def recomputed(
     *,
     engine: str,
     progress: Callable[[int], None],
-) -> tuple[list[Mapping[str, Any]], float]:
+) -> tuple[list[ScoreEvent], float]:
     """Recompute scores; return the records of this content, these tasks and the phase's protocol, and the largest difference from them.
 
     Without such a record, nothing is computed.
@@ -154,15 +154,14 @@ def recomputed(
     records = [
         record
         for record in phase.records_of(embeddings.content_hash)
-        if {task: cell["version"] for task, cell in record["cells"].items()} == versions
-        and record["protocol"] == phase.protocol.hash
+        if record.versions == versions and record.protocol == phase.protocol.hash
     ]
     if not records:
         return [], 0.0
     key, device = phase.latest.splits_key(phase.key), make_engine(ENGINES[engine])
     card = score_embeddings(embeddings, tasks, phase.protocol, key, engine=device, progress=progress)
     return records, max(
-        largest_difference(task.folds, record["cells"][task.task]["folds"])
+        largest_difference(task.folds, record.cells[task.task].folds)
         for record in records
         for task in card.tasks
     )

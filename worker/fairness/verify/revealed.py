@@ -8,8 +8,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from array import array
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import cached_property
@@ -18,13 +16,12 @@ from typing import Any
 from leaderboard import Board, Rules, Selection
 from leaderboard.ranking import append_board, from_json
 from scoring.protocol import Protocol
-from scoring.quality import quality
-from scoring.scorecard import folds_from_json
 from scoring.tasks import TaskType
 from worker.fairness import commitments, events, id_lists, parts, pseudonyms, receipts
+from worker.fairness.events import PhaseEvent, ScoreEvent
+from worker.fairness.fold import PhaseFold
 from worker.fairness.verify.promises import Promise, protocol_of, read_promises
 from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.replay import Register
 from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
 
 UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError, csv.Error)
@@ -52,7 +49,7 @@ class RevealedPhase:
         self.name = name
         self.public = entries
         self.chain = chain
-        self._qualities: dict[int, dict[str, float]] = {}
+        self._folds = _Folds(repository)
 
     @cached_property
     def document(self) -> Mapping[str, Any]:
@@ -108,21 +105,21 @@ class RevealedPhase:
         promised = (promise.manifest for promise in self.promises)
         return {manifest["protocol_hash"]: manifest for manifest in promised if manifest}
 
-    def protocol_of(self, record: Mapping[str, Any]) -> Protocol:
+    def protocol_of(self, record: ScoreEvent | PhaseEvent) -> Protocol:
         """Return the protocol of a record's scores.
 
         Raises:
             LookupError: If no commitment has it.
         """
-        return protocol_of(self._manifests[record["protocol"]])
+        return protocol_of(self._manifests[record.protocol])
 
-    def types_of(self, record: Mapping[str, Any]) -> Mapping[str, TaskType]:
+    def types_of(self, record: ScoreEvent) -> Mapping[str, TaskType]:
         """Return the types of the tasks that were committed to with a record's protocol; of equal names, the latest counts."""
         promised = (promise.manifest for promise in self.promises)
         return {
             task["identifier"]: TaskType(task["type"])
             for manifest in promised
-            if manifest and manifest["protocol_hash"] == record["protocol"]
+            if manifest and manifest["protocol_hash"] == record.protocol
             for task in manifest["tasks"]
         }
 
@@ -157,23 +154,21 @@ class RevealedPhase:
             yield json.loads(text)
 
     @cached_property
-    def events(self) -> list[tuple[str, events.Fields]]:
-        """The events of its register with their commitments; each is hashed once, and its folds are stored compactly."""
-        found = []
+    def events(self) -> list[tuple[str, events.Event]]:
+        """The events of its register with their commitments."""
+        opened = []
         for opening in self.each_opening():
             commitment, fields = events.read_opening(opening)
-            found.append((commitment, _compact(fields), pseudonyms.hidden(opening, fields)))
-        return list(pseudonyms.filled(found))
+            opened.append((commitment, fields, pseudonyms.hidden(opening, fields)))
+        return [(commitment, events.parse(fields)) for commitment, fields in pseudonyms.filled(opened)]
 
     @cached_property
-    def pseudonyms(self) -> Mapping[int, str]:
-        """The teams whose names were removed: number to pseudonym."""
-        return pseudonyms.noted(fields for _, fields in self.events)
-
-    @cached_property
-    def register(self) -> Register:
-        """Its register, as far as it was opened."""
-        return Register(self.name, (fields for _, fields in self.events))
+    def fold(self) -> PhaseFold:
+        """What follows from its events, as far as they were opened."""
+        fold = PhaseFold(self.name, self._folds)
+        for _, event in self.events:
+            fold.take(event)
+        return fold
 
     @cached_property
     def rules(self) -> Rules:
@@ -184,54 +179,26 @@ class RevealedPhase:
         document["chosen"] = {int(team): submission for team, submission in document["chosen"].items()}
         return Rules(**{**document, "epsilon": self.protocol.recipe.epsilon})
 
-    def epsilon_at(self, moment: datetime) -> float:
-        """Return the epsilon of the phase's protocol at a moment, which may have been changed since."""
-        decided = self.register.decisions.at(moment)
-        return self.rules.epsilon if decided is None else self.protocol_of(decided).recipe.epsilon
-
-    def each_board(self) -> Iterator[Board]:
-        """Yield every board that was ever published, oldest first, with everything that is known of it."""
-        for text in self._each("boards"):
-            yield from_json(text)
+    def each_board(self) -> Iterator[str]:
+        """Yield every board that was ever published, oldest first, as JSON with everything that is known of it."""
+        yield from self._each("boards")
 
     @cached_property
     def boards(self) -> tuple[Board, ...]:
         """Every board that was ever published, oldest first, with figures only for the last one."""
         boards: list[Board] = []
         for board in self.each_board():
-            append_board(boards, board)
+            append_board(boards, from_json(board))
         return tuple(boards)
 
-    @cached_property
-    def records(self) -> Mapping[int, list[Mapping[str, Any]]]:
+    @property
+    def records(self) -> Mapping[int, list[ScoreEvent]]:
         """Submission to its open registered scores, oldest first."""
-        records = defaultdict(list)
-        for _, fields in self.events:
-            if fields["kind"] == events.SCORE and "submission" in fields:
-                records[int(fields["submission"])].append(fields)
-        return records
+        return {history.events[0].submission: history.events for history in self.fold.scores.values()}
 
-    def records_of(self, content_hash: str) -> list[Mapping[str, Any]]:
+    def records_of(self, content_hash: str) -> list[ScoreEvent]:
         """Return the records of all submissions with a content."""
-        return [
-            record for same in self.records.values() for record in same if record["content"] == content_hash
-        ]
-
-    def record_for(self, submission: int, at: datetime) -> Mapping[str, Any] | None:
-        """Return the latest record of a submission that existed at a time; the first one if clocks disagree."""
-        records = self.records.get(submission, [])
-        earlier = [record for record in records if datetime.fromisoformat(record["at"]) <= at]
-        return next(iter(earlier[-1:] or records[:1]), None)
-
-    def quality_of(self, record: Mapping[str, Any]) -> Mapping[str, float]:
-        """Return a record's quality scores by task, which are cached."""
-        known = self._qualities.get(id(record))
-        if known is None:
-            epsilon = self.protocol_of(record).recipe.epsilon
-            known = self._qualities[id(record)] = {
-                task: quality(cell["folds"], epsilon).q for task, cell in record["cells"].items()
-            }
-        return known
+        return [record for same in self.records.values() for record in same if record.content == content_hash]
 
     def consistent(self, check: str, sentence: str) -> Verdict:
         """Return the verdict that something of this phase follows from what was published."""
@@ -250,21 +217,28 @@ class RevealedPhase:
         return not_revealed(check, f"{sentence[:1].upper()}{sentence[1:]}.", phase=self.name)
 
 
+class _Folds(Mapping[str, PhaseFold]):
+    """The folds of all revealed phases, each made when it is first needed."""
+
+    def __init__(self, repository: PublicRepository) -> None:
+        self._repository = repository
+
+    def __getitem__(self, name: str) -> PhaseFold:
+        if name not in revealed_phases(self._repository):
+            raise KeyError(name)
+        return read_phase(self._repository, name).fold
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(revealed_phases(self._repository))
+
+    def __len__(self) -> int:
+        return len(revealed_phases(self._repository))
+
+
 def label_rows(content: bytes) -> list[tuple[str, float]]:
     """Return the rows of a published label file: id and label."""
     rows = list(csv.reader(io.StringIO(content.decode(), newline="")))[1:]
     return [(identifier, float(label)) for identifier, label in rows]
-
-
-def _compact(fields: events.Fields) -> events.Fields:
-    """Return an event with its folds as arrays, because a list takes four times the memory; an event without folds is unchanged."""
-    if "cells" not in fields:
-        return fields
-    cells = {
-        task: {**cell, "folds": array("d", folds_from_json(cell["folds"]))}
-        for task, cell in fields["cells"].items()
-    }
-    return {**fields, "cells": cells}
 
 
 def revealed_phases(repository: PublicRepository) -> list[str]:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from worker.fairness import events, receipts, succession
+from worker.fairness.events import ScoreEvent
 from worker.fairness.ladder import AFTER_THE_CLOSE
 from worker.fairness.signing import is_signed
 from worker.fairness.verify.counting import counting
@@ -39,13 +40,9 @@ def entry_of(repository: PublicRepository, receipt: Mapping[str, Any]) -> Scored
     """Return the revealed entry to which a receipt belongs; None if there is none, or it cannot be read."""
     for name in revealed_phases(repository):
         try:
-            for commitment, fields in read_phase(repository, name).events:
-                if commitment == receipt.get("commitment") and "content" in fields:
-                    return Scored(
-                        phase=name,
-                        submission=int(fields["submission"]),
-                        content_hash=str(fields["content"]),
-                    )
+            for commitment, event in read_phase(repository, name).events:
+                if commitment == receipt.get("commitment") and isinstance(event, ScoreEvent):
+                    return Scored(phase=name, submission=event.submission, content_hash=event.content)
         except UNREADABLE:
             continue
     return None
@@ -243,23 +240,22 @@ def _scored(receipt: Mapping[str, Any]) -> str:
 def _on_the_board(
     receipt: Mapping[str, Any], revealed: Sequence[RevealedPhase], check: str
 ) -> Iterator[Verdict]:
-    others = {phase.name: phase.register for phase in revealed}
     for phase in revealed:
-        for opening, (commitment, fields) in zip(phase.each_opening(), phase.events, strict=True):
+        for opening, (commitment, event) in zip(phase.each_opening(), phase.events, strict=True):
             if commitment != receipt["commitment"]:
                 continue
-            if "submission" not in fields:
+            if not isinstance(event, ScoreEvent):
                 yield _closed(phase, opening, bytes.fromhex(receipt["nonce"]), check)
-            elif _told(fields) != _told(receipt):
+            elif (event.submission, event.q_mean, event.counts) != _told(receipt):
                 told = "the score that was revealed for you is not the one in your receipt"
                 yield phase.contradicted(check, told)
             else:
-                yield counting(phase, fields["entry"], check, others)
+                yield counting(phase, event.entry, check)
             return
 
 
 def _told(document: Mapping[str, Any]) -> tuple[Any, Any, Any]:
-    """Return what a score or a receipt says: the submission, the value and, if the Ladder selects, whether it counts."""
+    """Return what a receipt says: the submission, the value and, if the Ladder selects, whether it counts."""
     return document["submission"], document["q_mean"], document["counts"]
 
 

@@ -1,93 +1,18 @@
-"""Checks of the boards: every rank ever published follows from the published scores, and the history shows every board."""
+"""The published history: it shows every revealed board."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from itertools import pairwise
-
-import numpy as np
 
 from leaderboard import Board, PhaseSite, Site
-from leaderboard.ranking import Ranking, rank
 from leaderboard.rendering import public_rows, update_history
-from scoring.printable import all_of, count_of
-from scoring.quality import mean_quality
+from scoring.printable import count_of
 from worker.fairness.verify.growth import HISTORY
 from worker.fairness.verify.revealed import RevealedPhase
 from worker.fairness.verify.verdict import Verdict
-
-TOLERANCE_Q = 1e-9
-
-
-def ranks(phase: RevealedPhase) -> Verdict:
-    """Recompute every board that was ever published from the published scores."""
-    for board in phase.each_board():
-        fault = _fault(phase, board)
-        if fault:
-            return phase.contradicted("ranks", f"board {board.sequence}: {fault}")
-    rules = [board.rules_then(phase.rules) for board in phase.boards]
-    changes = sum(earlier != later for earlier, later in pairwise(rules))
-    told = f", by rules that changed {count_of(changes, 'time')}" if changes else ""
-    return phase.consistent(
-        "ranks", f"the ranks of {all_of(len(phase.boards), 'board')} follow from the published scores{told}"
-    )
-
-
-def _fault(phase: RevealedPhase, board: Board) -> str | None:
-    if not board.standings:
-        return None
-    table: list[Mapping[str, float]] = []
-    for standing in board.standings:
-        record = phase.record_for(standing.submission, board.made_at)
-        if record is None:
-            return f"submission {standing.submission} has no published scores"
-        table.append(phase.quality_of(record))
-    tasks = sorted(table[0])
-    if any(sorted(row) != tasks for row in table):
-        return "its entries were scored on different tasks"
-    for standing, row in zip(board.standings, table, strict=True):
-        if not _same(mean_quality([row[task] for task in tasks]), standing.q_mean):
-            return f"mean Q of submission {standing.submission} does not follow from its scores"
-    rules = board.rules_then(phase.rules)
-    ranking = rank(
-        np.array([[row[task] for task in tasks] for row in table]),
-        weighs=np.array([rules.baselines_weigh if row.baseline else row.eligible for row in board.standings]),
-        numbered=np.array([row.numbered for row in board.standings]),
-        ghost_task=rules.ghost_task,
-    )
-    if list(ranking.ranks) != [row.rank for row in board.standings]:
-        return "its ranks do not follow from the scores"
-    if list(ranking.ranks_by_mean) != [row.rank_by_mean for row in board.standings]:
-        return "its standing by mean Q does not follow from the scores"
-    return _figures_fault(board, tasks, table, ranking)
-
-
-def _figures_fault(
-    board: Board, tasks: Sequence[str], table: Sequence[Mapping[str, float]], ranking: Ranking
-) -> str | None:
-    """Check the published figures of tasks."""
-    figures = board.private.figures
-    if figures is None:
-        return "it has no figures"
-    weights = figures.weights
-    if sorted(weights) != tasks or not all(
-        _same(weights[task], weight) for task, weight in zip(tasks, ranking.weights, strict=True)
-    ):
-        return "the weights of its tasks do not follow from the scores"
-    for said, row, weighted in zip(figures.rows, table, ranking.weighted_ranks, strict=True):
-        if not _same(said.weighted_rank, weighted):
-            return f"the weighted rank of submission {said.submission} does not follow from the scores"
-        if sorted(said.q) != tasks or not all(_same(said.q[task], row[task]) for task in tasks):
-            return f"the quality scores of submission {said.submission} do not follow from its fold scores"
-    return None
-
-
-def _same(said: float, computed: float) -> bool:
-    return math.isclose(said, computed, rel_tol=0, abs_tol=2 * TOLERANCE_Q)
 
 
 def history(phase: RevealedPhase) -> Verdict:
@@ -99,8 +24,8 @@ def history(phase: RevealedPhase) -> Verdict:
         for line in phase.repository.files.get(HISTORY, b"").splitlines()
         if json.loads(line).get("phase") == stem
     ]
-    lost, rest = _without_lost(shown, expected, phase.register.restored_at)
-    if phase.pseudonyms:
+    lost, rest = _without_lost(shown, expected, phase.fold.restored_at)
+    if phase.fold.pseudonyms:
         expected = _with_removed_names(phase, rest)
     later = [_made_at(line) for line in rest[len(expected) :]]
     if rest[: len(expected)] != expected or any(moment < phase.revealed_at for moment in later):
@@ -141,13 +66,13 @@ def _with_removed_names(phase: RevealedPhase, shown: Sequence[bytes]) -> list[by
         names |= {
             row.key[0]: row.team
             for row in removed
-            if row.key[0] in phase.pseudonyms and row.team in mentioned
+            if row.key[0] in phase.fold.pseudonyms and row.team in mentioned
         }
         before = [_called(one, names) for one in last]
         names |= {
             row.team_key: rows[place, row.submission]
             for place, row in enumerate(board.standings, 1)
-            if row.team_key in phase.pseudonyms and (place, row.submission) in rows
+            if row.team_key in phase.fold.pseudonyms and (place, row.submission) in rows
         }
         lines.append(_lines(phase, [*before, _called(board, names)])[-1])
         last = (board,)

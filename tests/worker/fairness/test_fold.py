@@ -1,4 +1,4 @@
-"""A register gives the board of any moment, and computes nothing again that has not changed."""
+"""The fold gives the board of any moment, and computes nothing again that has not changed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 from leaderboard import Entry, PhaseSnapshot
 from tests.benchmarks.long_challenge import START, Size, events_of, record_of
-from worker.fairness.verify.replay import Register
+from worker.fairness.events import parse
+from worker.fairness.fold import ChallengeFold
 
 SIZE = Size(versions=3, teams=2, tasks=2, folds=4)
 
@@ -25,11 +26,11 @@ def test_an_entry_is_computed_again_only_after_a_change() -> None:
     last = happened[-1]
     removed = {**last, "at": (START + timedelta(hours=5)).isoformat(), "flagged": True}
     renamed = {**happened[4], "at": (START + timedelta(hours=6)).isoformat(), "team": "Another name"}
-    register = Register("dev", [*happened, removed, renamed])
+    fold = ChallengeFold(map(parse, [*happened, removed, renamed]))
 
     def at(hours: float) -> dict[int, Entry]:
         moment = START + timedelta(hours=hours)
-        return entries(register.snapshot(moment, epsilon=0.02, elsewhere={}))
+        return entries(fold.phase("dev").snapshot(moment))
 
     first, second, third = at(1.5), at(2.5), at(3.5)
     assert [list(one) for one in (first, second, third)] == [[1], [1, 2], [1, 2, 3]]

@@ -1,0 +1,376 @@
+"""The fold: what follows from the events of the register at any moment, for boards and for answers.
+
+It is the only derivation of either. The worker publishes and answers from it, with all events; ``verify`` compares what was published with
+it, as far as the events were opened. It is pure: equal events give equal results.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Generic, TypeVar
+
+from leaderboard import Entry, PhaseSnapshot
+from scoring.quality import mean_quality, quality, shown
+from worker.challenge.records import PhaseRules
+from worker.fairness import membership
+from worker.fairness.events import (
+    RENAMED,
+    RESTORED,
+    ChallengeEvent,
+    ClosedEvent,
+    Event,
+    PhaseEvent,
+    QualifyingEvent,
+    ScoreEvent,
+    SubmissionEvent,
+)
+from worker.fairness.ladder import AFTER_THE_CLOSE, Rung, ShownValue, climbs, ladders
+
+Dated = TypeVar("Dated", ClosedEvent, QualifyingEvent, SubmissionEvent, ScoreEvent, PhaseEvent)
+LAST_PLACE = 2**62  # on a ladder: a submission that is being scored for the first time comes after all others
+
+
+@dataclass
+class History(Generic[Dated]):
+    """The events about one subject, oldest first."""
+
+    moments: list[datetime] = field(default_factory=list)
+    events: list[Dated] = field(default_factory=list)
+
+    def add(self, event: Dated) -> None:
+        """Append an event.
+
+        Raises:
+            ValueError: If it is earlier than the one before.
+        """
+        if self.moments and event.at < self.moments[-1]:
+            raise ValueError("events are not in order")
+        self.moments.append(event.at)
+        self.events.append(event)
+
+    def at(self, moment: datetime) -> Dated | None:
+        """Return the newest event at a moment."""
+        place = bisect_right(self.moments, moment)
+        return self.events[place - 1] if place else None
+
+    def until(self, moment: datetime) -> list[Dated]:
+        """Return all events up to a moment, the newest first."""
+        return self.events[: bisect_right(self.moments, moment)][::-1]
+
+
+class PhaseFold:
+    """What follows from the events of one phase.
+
+    Args:
+        name: Codename.
+        others: All phases with known events, to which a rule may refer.
+
+    Attributes:
+        decisions: The phase's own events.
+        submissions: Entry to the facts about a submission.
+        scores: Entry to its scores, in the order of the first ones.
+        private: The entries that were opened only in part.
+        notes: The events of the whole challenge.
+    """
+
+    def __init__(self, name: str, others: Mapping[str, PhaseFold]) -> None:
+        self.name = name
+        self.decisions: History[PhaseEvent] = History()
+        self.submissions: dict[str, History[SubmissionEvent]] = {}
+        self.scores: dict[str, History[ScoreEvent]] = {}
+        self.private: set[str] = set()
+        self.notes: list[ChallengeEvent] = []
+        self._others = others
+        self._qualifying: dict[str, History[QualifyingEvent]] = {}
+        self._entry_of: dict[int, str] = {}
+        self._places: dict[str, int] = {}
+        self._ladders: dict[tuple[int | None, bool], list[str]] = {}
+        self._answered_at: dict[str, datetime] = {}
+        self._entries: dict[str, tuple[tuple[object, ...], Entry | None]] = {}
+        self._q_means: dict[tuple[int, float], float] = {}
+
+    def take(self, event: Event) -> None:
+        """Add the next event.
+
+        Raises:
+            ValueError: If it is earlier than the one before about the same subject.
+        """
+        match event:
+            case ChallengeEvent():
+                self.notes.append(event)
+            case PhaseEvent():
+                self.decisions.add(event)
+            case SubmissionEvent():
+                self.submissions.setdefault(event.entry, History()).add(event)
+                self._entry_of.setdefault(event.submission, event.entry)
+                if event.answered:
+                    self._answered_at.setdefault(event.entry, event.at)
+            case ScoreEvent():
+                if event.entry not in self.scores:
+                    team = event.team_key, bool(event.public_at_first)
+                    self._places[event.entry] = len(self.scores)
+                    self._ladders.setdefault(team, []).append(event.entry)
+                self.scores.setdefault(event.entry, History()).add(event)
+            case QualifyingEvent():
+                self.private.add(event.entry)
+                self._qualifying.setdefault(event.entry, History()).add(event)
+            case _:
+                self.private.add(event.entry)
+
+    @property
+    def end(self) -> datetime:
+        """The moment of the newest event."""
+        histories: list[History[PhaseEvent] | History[SubmissionEvent] | History[ScoreEvent]] = [
+            self.decisions,
+            *self.submissions.values(),
+            *self.scores.values(),
+        ]
+        return max(history.moments[-1] for history in histories if history.moments)
+
+    @property
+    def frozen_at(self) -> datetime | None:
+        """The moment that the closed board shows; None while the phase is open."""
+        return self.decisions.events[-1].frozen_at if self.decisions.events else None
+
+    @property
+    def closed_at(self) -> datetime:
+        """The moment that the last board shows: its closing or, if the phase is open, the newest event."""
+        return self.frozen_at or self.end
+
+    @property
+    def restored_at(self) -> datetime | None:
+        """When the state was last restored from a backup, according to a note."""
+        return next((note.at for note in reversed(self.notes) if note.what == RESTORED), None)
+
+    @property
+    def pseudonyms(self) -> dict[int, str]:
+        """The teams whose names were removed: number to pseudonym."""
+        return {note.team_key or 0: note.pseudonym or "" for note in self.notes if note.what == RENAMED}
+
+    @property
+    def unknown_phase(self) -> str | None:
+        """A phase to which the rules refer but whose events are not known."""
+        needed = {event.rules.eligible_if_scored_in for event in self.decisions.events}
+        return next(
+            iter(sorted(name for name in needed if name is not None and name not in self._others)), None
+        )
+
+    def entry_of(self, submission: int) -> str | None:
+        """Return the entry of a submission."""
+        return self._entry_of.get(submission)
+
+    def place(self, entry: str | None) -> tuple[int, int]:
+        """Return the place of an entry on its ladder, by the first entry of equal content, and its own among all scores."""
+        if entry is None or entry not in self.scores:
+            return LAST_PLACE, LAST_PLACE
+        newest = self.scores[entry].events[-1]
+        mates = self._ladders.get((newest.team_key, bool(newest.public_at_first)), ())
+        same = [name for name in mates if self.scores[name].events[-1].content == newest.content]
+        return min(self._places[name] for name in [*same, entry]), self._places[entry]
+
+    def rules(self, moment: datetime) -> PhaseRules | None:
+        """Return the rules at a moment, None before there were any."""
+        decided = self.decisions.at(moment)
+        return None if decided is None else decided.rules
+
+    def score(self, entry: str, moment: datetime) -> ScoreEvent | None:
+        """Return the newest score of an entry for the tasks and the protocol of a moment."""
+        decided = self.decisions.at(moment)
+        return None if decided is None else self._score(entry, decided, moment)
+
+    def _score(self, entry: str, decided: PhaseEvent, moment: datetime) -> ScoreEvent | None:
+        for score in self.scores[entry].until(moment) if entry in self.scores else ():
+            if score.protocol == decided.protocol and score.versions == decided.tasks:
+                return score
+        return None
+
+    def teams(self, moment: datetime) -> frozenset[int | None]:
+        """Return the teams with a submission that counts at a moment."""
+        newest: list[SubmissionEvent | QualifyingEvent | None] = [
+            *(history.at(moment) for history in self.submissions.values()),
+            *(history.at(moment) for history in self._qualifying.values()),
+        ]
+        return frozenset(facts.team_key for facts in newest if facts is not None and membership.stands(facts))
+
+    def snapshot(self, moment: datetime) -> PhaseSnapshot | None:
+        """Return everything that decides the board of a moment; None before the phase was recorded.
+
+        A rule that asks for a score in a phase without known events excludes nobody.
+        """
+        decided = self.decisions.at(moment)
+        if decided is None:
+            return None
+        needed = self._others.get(decided.rules.eligible_if_scored_in or "")
+        eligible = None if needed is None else needed.teams(moment)
+        counting = self._counting(decided, moment)
+        entries: list[Entry] = []
+        row_sets: dict[str, str] = {}
+        for name, history in self.submissions.items():
+            facts, score = history.at(moment), self._score(name, decided, moment)
+            if facts is None or score is None:
+                continue
+            competes = eligible is None or facts.team_key in eligible
+            counts = counting is None or facts.submission in counting
+            entry = self._entry(name, (facts, score, decided, competes, counts))
+            if entry is not None:
+                entries.append(entry)
+                row_sets = {task: cell.row_set for task, cell in score.cells.items()}
+        chosen = {int(team): submission for team, submission in decided.chosen.items()}
+        return PhaseSnapshot(
+            codename=self.name,
+            title=self.name,
+            rules=decided.rules.for_board(epsilon=decided.epsilon, chosen=chosen),
+            row_sets=row_sets,
+            entries=tuple(entries),
+        )
+
+    def _entry(
+        self, name: str, basis: tuple[SubmissionEvent, ScoreEvent, PhaseEvent, bool, bool]
+    ) -> Entry | None:
+        """Return a submission's entry; the earlier one is reused if nothing that decides it has changed."""
+        facts, score, decided, competes, counts = basis
+        key = id(facts), id(score), id(decided), competes, counts
+        before = self._entries.get(name)
+        if before is not None and before[0] == key:
+            return before[1]
+        scores = {task: cell.folds for task, cell in score.cells.items()}
+        entry = membership.entry(
+            facts, decided.rules, scores, eligible=competes, climbed=counts, engines=frozenset(score.engines)
+        )
+        self._entries[name] = key, entry
+        return entry
+
+    def _counting(self, decided: PhaseEvent, moment: datetime) -> frozenset[int] | None:
+        """Return the submissions that count on a ladder; None if the rules have none."""
+        if decided.rules.ladder_step is None:
+            return None
+        rungs = self._rungs(self.scores, decided, moment)
+        return frozenset(pk for pk, value in ladders(rungs, decided.rules).items() if value.counts)
+
+    def _rungs(self, entries: Iterable[str], decided: PhaseEvent, moment: datetime) -> Iterator[Rung]:
+        """Yield the answered ones of these entries as rungs of their ladders at a moment."""
+        for name in entries:
+            facts = self.submissions[name].at(moment) if name in self.submissions else None
+            answered_at, first = self._answered_at.get(name), self.scores[name].at(moment)
+            if (
+                facts is None
+                or first is None
+                or answered_at is None
+                or answered_at > moment
+                or not climbs(facts)
+            ):
+                continue
+            score = self._score(name, decided, moment)
+            yield self._rung(score or first, None if score is None else self._q_mean(score, decided.epsilon))
+
+    def _rung(self, score: ScoreEvent, q_mean: float | None) -> Rung:
+        return Rung(
+            submission=score.submission,
+            team=(score.team_key or 0, bool(score.public_at_first)),
+            content=score.content,
+            place=self._places.get(score.entry, LAST_PLACE),
+            q_mean=q_mean,
+        )
+
+    def _q_mean(self, score: ScoreEvent, epsilon: float) -> float:
+        """Return unrounded mean Q of a score, which is cached."""
+        key = id(score), epsilon
+        if key not in self._q_means:
+            self._q_means[key] = q_mean_of(score, epsilon)
+        return self._q_means[key]
+
+    def withholds(self, moment: datetime) -> bool:
+        """Return whether values are withheld at a moment: where the rules say so, until the phase is closed for the first time."""
+        rules = self.rules(moment)
+        if rules is None or rules.shown != "at_end":
+            return False
+        return all(event.frozen_at is None for event in self.decisions.until(moment))
+
+    def is_after_the_close(self, entry: str, moment: datetime) -> bool:
+        """Return whether the phase is closed at a moment, and an entry was scored for the first time after that, or was not yet."""
+        decided = self.decisions.at(moment)
+        if decided is None or decided.frozen_at is None:
+            return False
+        return entry not in self.scores or self.scores[entry].moments[0] > decided.frozen_at
+
+    def shown_value(self, score: ScoreEvent, moment: datetime) -> ShownValue:
+        """Return the value that the participant of a score is shown at a moment.
+
+        Args:
+            score: The newest score of its entry on the tasks of the moment, whether or not it is among the events yet.
+            moment: The moment.
+
+        Raises:
+            LookupError: If the submission or the phase was not registered by then.
+        """
+        decided, facts = self.decisions.at(moment), self.submissions[score.entry].at(moment)
+        if decided is None or facts is None:
+            raise LookupError("a score from before its submission or its phase")
+        rules = decided.rules
+        if self.withholds(moment):
+            return ShownValue(value=None)
+        if self.is_after_the_close(score.entry, moment):
+            return AFTER_THE_CLOSE
+        q_mean = q_mean_of(score, decided.epsilon)
+        plain = ShownValue(value=shown(q_mean, rules.decimals, rules.ladder_step))
+        if rules.ladder_step is None or facts.own or facts.baseline:
+            return plain
+        if not climbs(facts):  # taken off by the organizers: its answer stays as it was
+            before = self._before(score, moment)
+            return plain if before is None else ShownValue(value=before.q_mean, counts=before.counts)
+        team = score.team_key, bool(score.public_at_first)
+        mates = (name for name in self._ladders.get(team, ()) if name != score.entry)
+        rungs = [*self._rungs(mates, decided, moment), self._rung(score, q_mean)]
+        return ladders(rungs, rules)[score.submission]
+
+    def _before(self, score: ScoreEvent, moment: datetime) -> ScoreEvent | None:
+        """Return the score of the same entry before this one."""
+        earlier = self.scores[score.entry].until(moment) if score.entry in self.scores else []
+        return next((event for event in earlier if event is not score), None)
+
+
+class ChallengeFold(Mapping[str, PhaseFold]):
+    """What follows from the events of a challenge, phase by phase."""
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self._phases: dict[str, PhaseFold] = {}
+        self._notes: list[ChallengeEvent] = []
+        for event in events:
+            self.take(event)
+
+    def take(self, event: Event) -> None:
+        """Add the next event.
+
+        Raises:
+            ValueError: If it is earlier than the one before about the same subject.
+        """
+        if isinstance(event, ChallengeEvent):
+            self._notes.append(event)
+            for phase in self._phases.values():
+                phase.take(event)
+        else:
+            self.phase(event.phase).take(event)
+
+    def phase(self, name: str) -> PhaseFold:
+        """Return a phase; one without events is empty."""
+        if name not in self._phases:
+            self._phases[name] = PhaseFold(name, self._phases)
+            self._phases[name].notes += self._notes
+        return self._phases[name]
+
+    def __getitem__(self, name: str) -> PhaseFold:
+        return self._phases[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._phases)
+
+    def __len__(self) -> int:
+        return len(self._phases)
+
+
+def q_mean_of(score: ScoreEvent, epsilon: float) -> float:
+    """Return unrounded mean Q of a score."""
+    return mean_quality([quality(cell.folds, epsilon).q for cell in score.cells.values()])

@@ -106,8 +106,8 @@ def rule_lines(phase: PhaseSite) -> tuple[str, ...]:
     if phase.waiting is not None and not phase.history:
         shown = f"Values and ranks are shown when the organizers close this phase. {shown}"
     engines = (
-        f"The scores were computed with the scoring engine{'' if len(phase.engines) == 1 else 's'} {' and '.join(phase.engines)};"
-        " other engines can differ by rounding."
+        f"Scores were computed with the scoring engine{'' if len(phase.engines) == 1 else 's'} {' and '.join(phase.engines)};"
+        " the default engine can differ by rounding."
     )
     return (
         "The board is ordered by the dynamic rank, not by mean Q; the page also shows the ranks by mean Q.",

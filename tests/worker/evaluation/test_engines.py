@@ -69,7 +69,7 @@ def test_a_challenge_that_changes_its_engine_is_warned(tmp_path: Path) -> None:
         harness.rescore()
         harness.submit("B", embeddings(NEW + 1))
         worker.drive()
-        assert published(harness)["engines"] == ["local", "torch"]
+        assert published(harness)["engines"] == ["torch"]
         mixed = engine_check(harness).findings[0]
         assert (mixed.level, "set scoring.engine: local" in mixed.cure) == (Level.WARN, True)
         harness.configure({"scoring": {"engine": "local"}})

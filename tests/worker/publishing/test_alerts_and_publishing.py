@@ -201,8 +201,7 @@ def test_a_phase_closes_with_everything_that_was_answered(harness: Harness) -> N
         assert "closed, so it does not change" in told.stdout
         assert harness.command("board", "freeze", "--phase", "dev", "--undo").returncode == 0
         worker.clock.advance(3600)
-        worker.drive(lambda: not worker.daemon.publishing.due() and not worker.busy)
-        assert set(harness.teams()) == {"A", "C"}
+        worker.drive(lambda: set(harness.teams()) == {"A", "C"})
 
 
 def test_a_freeze_while_a_board_is_computed_comes_first(harness: Harness) -> None:

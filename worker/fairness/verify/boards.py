@@ -17,6 +17,7 @@ from worker.fairness.verify.verdict import Verdict
 
 CHECK = "boards"
 ROUNDING = 2e-9  # of sums in another order
+NOTHING: frozenset[str] = frozenset()
 RESAMPLED = {
     "group",
     "q_interval",
@@ -65,7 +66,7 @@ def _fault(
     except OrganizerError:
         return "its entries were scored with different numbers of folds"
     expected = json.loads(boards.to_json(following))
-    return next(differences(json.loads(text), expected, ignored=frozenset() if is_last else RESAMPLED), None)
+    return next(differences(json.loads(text), expected, ignored=NOTHING if is_last else RESAMPLED), None)
 
 
 def differences(

@@ -17,7 +17,7 @@ from worker.fairness.verify.published import published_verdicts
 from worker.organizer.doctor import CheckOutcome, Level, examine
 from worker.sandbox import ManualClock
 
-SENTENCE = "The scores were computed with the scoring engine"
+SENTENCE = "Scores were computed with the scoring engine"
 
 
 def published(harness: Harness) -> dict[str, object]:

@@ -18,16 +18,18 @@ from worker.fairness.verify.verdict import Verdict
 CHECK = "boards"
 ROUNDING = 2e-9  # of sums in another order
 NOTHING: frozenset[str] = frozenset()
-RESAMPLED = {
-    "group",
-    "q_interval",
-    "rank_interval",
-    "p_first",
-    "p_top3",
-    "swap_with_next",
-    "replicates",
-    "fingerprint",
-}
+RESAMPLED = frozenset(
+    (
+        "group",
+        "q_interval",
+        "rank_interval",
+        "p_first",
+        "p_top3",
+        "swap_with_next",
+        "replicates",
+        "fingerprint",
+    )
+)
 """What only the bootstrap gives, which is computed again for the last board."""
 
 

@@ -63,7 +63,7 @@ def complexity(
         matrix,
         parameters=probe.parameters(matrix.shape[1], data.outputs),
         multiply_accumulates=probe.multiply_accumulates(matrix.shape[1], data.outputs),
-        linear=probe.name in {"linear", "ridge"},
+        linear=probe.hidden == (),
         seconds_per_fold=seconds / folds,
     )
 

@@ -183,7 +183,7 @@ def rows_of_runs(output_dir: Path, phase: str) -> pd.DataFrame:
                 "Metric": OURS[result.task_type],
                 "experiment_name": summary.experiment,
             }
-            rows += fold_rows(about, result.q_t, result.hyperparamters)
+            rows += fold_rows(about, result.q_t, result.hyperparameters)
     if not rows:
         raise OrganizerError(
             f"There are no runs in {output_dir / phase}.",

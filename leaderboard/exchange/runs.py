@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pandas as pd
-from pydantic import AfterValidator, BaseModel, ValidationError
+from pydantic import AfterValidator, AliasChoices, BaseModel, Field, ValidationError
 
 from leaderboard.exchange.table import rank_table
 from leaderboard.ranking import Ranking
@@ -24,12 +24,14 @@ Score = Annotated[float | None, AfterValidator(lambda value: value if math.isfin
 
 
 class TaskResult(BaseModel):
-    """``<task>_result.json``, whose optional keys NeuCo-Bench does not write; ``q_t`` has the scores of all folds."""
+    """``<task>_result.json``, also of NeuCo-Bench, which does not write the optional keys; ``q_t`` has the scores of all folds."""
 
     q_stat: Score
     mean_score: Score = None
     std_dev: Score = None
-    hyperparamters: dict[str, Any] = {}
+    hyperparameters: dict[str, Any] = Field(
+        {}, validation_alias=AliasChoices("hyperparamaters", "hyperparamters")
+    )
     task_type: str = ""
     q_t: list[Score] | None = None
     splits: str | None = None
@@ -39,12 +41,14 @@ class TaskResult(BaseModel):
 
 
 class RunSummary(BaseModel):
-    """``results_summary.json``, without the keys that nothing here uses."""
+    """``results_summary.json``, without the keys that nothing here uses; before February 2026, NeuCo-Bench wrote Q under other names."""
 
     experiment: str = ""
-    overall_q_score: Score = None
+    overall_q_score: Score = Field(None, validation_alias=AliasChoices("overall_q_score", "overall_score"))
     overall_acc_score: Score = None
-    task_q_scores: dict[str, Score]
+    task_q_scores: dict[str, Score] = Field(
+        validation_alias=AliasChoices("task_q_scores", "task_results", "task_result")
+    )
     task_acc_scores: dict[str, Score] = {}
 
 
@@ -80,7 +84,7 @@ def read_run(folder: Path) -> tuple[RunSummary, dict[str, TaskResult]]:
     except (OSError, ValidationError) as error:
         raise OrganizerError(
             f"{folder} is not the folder of a run, or one of its files cannot be read.",
-            cure="Name a folder that `score` has written, such as results/all/mine_20260314_120000.",
+            cure="Name a folder that `score` has written, such as results/results/mine_20260314_120000.",
             code="runs.no_run",
         ) from error
 

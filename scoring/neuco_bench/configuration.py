@@ -7,18 +7,26 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from scoring.checked import checked
 from scoring.errors import OrganizerError
 from scoring.inputs.documents import read_yaml
 
 FLAT = ("batch_size", "epochs", "learning_rate", "device")  # probe parameters that may be at the top level
+OLDER = {"store_models": "store_probes"}
 WHOLE = "a whole number of at least 1"
 Switch = Annotated[bool, Field(description="true or false")]
 
 
+def _names(value: object) -> object:
+    if value is False:
+        return None
+    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
+
+
 class StandaloneSettings(BaseModel):
-    """A checked configuration.
+    """A checked configuration; the defaults are those of NeuCo-Bench and of its sample configuration.
 
     A field's description says what its value must be. If several values are wrong, the error names the first in this order.
 
@@ -34,43 +42,37 @@ class StandaloneSettings(BaseModel):
         store_probes: Whether a probe trained on all samples is stored per task.
         probe_type: Name of the probe, see :mod:`scoring.probes.registry`.
         probe_params: Its parameters, checked by the probe.
-        raw: The configuration as it was read, for the results.
+        raw: The configuration as it was read, without ``device``, for the results.
         warnings: What was ignored or renamed.
     """
 
     model_config = ConfigDict(frozen=True, strict=True)
 
-    k_folds: int = Field(ge=1, description=WHOLE)
+    k_folds: int = Field(40, ge=1, description=WHOLE)
     embedding_dim: int | None = Field(None, ge=1, description=WHOLE)
-    task_filter: tuple[str, ...] | None = Field(None, description="a list of task names, or false for all")
+    task_filter: Annotated[tuple[str, ...] | None, BeforeValidator(_names)] = Field(
+        None, description="a list of task names, or false for all"
+    )
     standardize_embeddings: Switch = True
     normalize_labels: Switch = True
     enable_plots: Switch = True
     update_leaderboard: Switch = False
     output_fold_results: Switch = False
     store_probes: Switch = False
-    probe_type: str = "linear"
-    probe_params: Mapping[Any, Any] = {}
+    probe_type: str = Field("linear", description="the name of a probe")
+    probe_params: Mapping[Any, Any] = Field({}, description="keys with values, such as epochs: 20")
     raw: Mapping[str, Any] = {}
     warnings: tuple[str, ...] = ()
 
-    @field_validator("task_filter", mode="before")
-    @classmethod
-    def _tasks(cls, value: object) -> object:
-        if value is False:
-            return None
-        return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
-
 
 SAMPLE = {
-    "k_folds": 10,
+    "k_folds": 40,
     "probe_type": "linear",
-    "probe_params": {"batch_size": 64, "epochs": 20, "learning_rate": 0.001},
+    "probe_params": {"batch_size": 64, "epochs": 10, "learning_rate": 0.001},
     "output_fold_results": True,
     "enable_plots": False,
-    "update_leaderboard": True,
 }
-"""The values of ``config/kin/neuco-bench.yaml``, for a run without a configuration file."""
+"""The values of ``config/kin/neuco-bench.yaml``, for a run without a file: NeuCo-Bench's sample, with the scores of all folds."""
 
 KEYS = tuple(key for key in StandaloneSettings.model_fields if key not in {"raw", "warnings"})
 
@@ -102,42 +104,61 @@ def parse_settings(document: object) -> StandaloneSettings:
     """Check a configuration. Unknown keys are ignored, as NeuCo-Bench does, with a warning.
 
     Raises:
-        OrganizerError: If a value is wrong or ``k_folds`` is missing.
+        OrganizerError: If a value is wrong.
     """
     if not isinstance(document, Mapping):
-        raise _wrong("The configuration", document, "keys with values, such as k_folds: 40")
-    raw = {str(key): value for key, value in document.items()}
-    values = dict(raw)
-    warnings: list[str] = []
-    params = values.get("probe_params") or {}
-    if not isinstance(params, Mapping):
-        raise _wrong("probe_params", params, "keys with values, such as epochs: 20")
-    flat = {key: values.pop(key) for key in FLAT if key in values}
-    params = {**flat, **params}
-    warnings.extend(_unknown(values))
-    if "k_folds" not in values:
         raise OrganizerError(
-            "The configuration has no key k_folds.",
-            cure="Add the number of random splits, such as k_folds: 40.",
-            code="standalone.missing_key",
+            f"The configuration is {str(document)[:60]!r}, not keys with values.",
+            cure="Write keys with values, such as k_folds: 40.",
+            code="standalone.bad_value",
         )
-    probe_type = values.get("probe_type") or "linear"
-    if probe_type == "linear" and "epochs" not in params:
+    values = {OLDER.get(str(key), str(key)): value for key, value in document.items()}
+    flat = {key: values.pop(key) for key in FLAT if key in values}
+    given = {key: value for key, value in values.items() if key in KEYS and value is not None}
+    if flat and isinstance(given.setdefault("probe_params", {}), Mapping):
+        given["probe_params"] = {**flat, **given["probe_params"]}
+    settings = checked(StandaloneSettings, given, place="the configuration", code="standalone.bad_value")
+    return settings.model_copy(
+        update={
+            "raw": _without_device(document),
+            "warnings": (*_unknown(values), *_differences(settings, given)),
+        }
+    )
+
+
+def _without_device(document: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the configuration as NeuCo-Bench repeats it in the results."""
+    return {
+        str(key): _without_device(value) if key == "probe_params" and isinstance(value, Mapping) else value
+        for key, value in document.items()
+        if key != "device"
+    }
+
+
+def _differences(settings: StandaloneSettings, given: Mapping[str, Any]) -> list[str]:
+    """Say which defaults count, and what is not as in NeuCo-Bench."""
+    warnings = []
+    if "k_folds" not in given:
+        warnings.append("The configuration does not say k_folds: 40, the value of NeuCo-Bench's sample.")
+    if settings.probe_type == "linear" and "epochs" not in settings.probe_params:
         warnings.append(
             "The configuration does not say epochs: 10, NeuCo-Bench's default; challenges train for 20."
         )
-    device = str(params.get("device", "cpu"))
-    if probe_type != "mlp" and device not in {"cpu", "auto"}:
+    device = str(settings.probe_params.get("device") or "cpu")
+    if settings.probe_type != "mlp" and device not in {"cpu", "auto"}:
         warnings.append(
-            f"device {device} has no effect on the probe {probe_type}: it is trained on the processor."
+            f"device {device} has no effect on the probe {settings.probe_type}: it is trained on the processor."
         )
-    given = {key: values[key] for key in KEYS if values.get(key) is not None}
-    given |= {"probe_type": str(probe_type), "probe_params": params, "raw": raw, "warnings": tuple(warnings)}
-    try:
-        return StandaloneSettings.model_validate(given)
-    except ValidationError as error:
-        key = str(error.errors()[0]["loc"][0])
-        raise _wrong(key, values[key], str(StandaloneSettings.model_fields[key].description)) from None
+    if settings.store_probes and settings.probe_type == "svm":
+        warnings.append("store_probes has no effect on the probe svm.")
+    if settings.store_probes and settings.probe_type == "linear":
+        warnings.append(
+            "With store_probes, NeuCo-Bench draws random numbers after each task, so its numbers for the second and later tasks differ"
+            " from these. Without it, they are the same."
+        )
+    if settings.task_filter == ():
+        warnings.append("task_filter is an empty list, so no task is scored. Remove it to score all.")
+    return warnings
 
 
 def _unknown(values: Mapping[str, Any]) -> list[str]:
@@ -148,11 +169,3 @@ def _unknown(values: Mapping[str, Any]) -> list[str]:
             hint = f"; did you mean {near[0]}?" if near else "."
             warnings.append(f"The configuration's key {key!r} is unknown and has no effect{hint}")
     return warnings
-
-
-def _wrong(key: str, value: object, expected: str) -> OrganizerError:
-    return OrganizerError(
-        f"{key} is {str(value)[:60]!r}, not {expected}.",
-        cure="Correct the value in the configuration.",
-        code="standalone.bad_value",
-    )

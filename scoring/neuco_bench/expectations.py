@@ -16,7 +16,7 @@ from scoring.neuco_bench.configuration import StandaloneSettings
 from scoring.neuco_bench.labels import KINDS, LabeledTask, read_labels
 from scoring.neuco_bench.reading import read_embeddings
 from scoring.neuco_bench.run import SEED, Material, score_run
-from scoring.probes.probe import TaskKind, parted, shuffle_splits
+from scoring.probes.probe import TaskKind, splits
 from scoring.tasks import MINIMUM_ROWS, TaskPackage, TaskType, label_rows, make_task
 
 FINGERPRINT = 16  # hexadecimal digits
@@ -140,7 +140,7 @@ def check_splits(task: LabeledTask, folds: int) -> Expectation:
         scaled = (task.labels - task.labels.min()) / spread
         poor = sum(
             float(np.sum((part - part.mean()) ** 2)) <= R2_TOLERANCE
-            for part in (scaled[parted(split)[1]] for split in shuffle_splits(len(scaled), folds, SEED))
+            for part in (scaled[fold.test] for fold in splits(len(scaled), folds, SEED))
         )
         what = "labels that do not vary in their test part, where R2 says nothing"
     else:
@@ -148,10 +148,7 @@ def check_splits(task: LabeledTask, folds: int) -> Expectation:
             present = task.labels[:, np.newaxis] == np.arange(len(task.classes))
         else:
             present = (task.labels == task.labels.max()).reshape(len(task.ids), -1)
-        poor = sum(
-            not present[parted(split)[1]].any(axis=0).all()
-            for split in shuffle_splits(len(present), folds, SEED)
-        )
+        poor = sum(not present[fold.test].any(axis=0).all() for fold in splits(len(present), folds, SEED))
         what = "no sample of some class in their test part; its F1 is 0 there"
     if poor:
         return Expectation(

@@ -103,7 +103,7 @@ def summary_document(report: RunReport, settings: StandaloneSettings, *, experim
 
 
 def task_document(task: TaskReport, settings: StandaloneSettings) -> dict[str, Any]:
-    """Return a task's result: NeuCo-Bench's keys first, with its spelling of ``hyperparamters``, then ours; numbers may be NaN.
+    """Return a task's result: NeuCo-Bench's keys first, with its spelling of ``hyperparamaters``, then ours; numbers may be NaN.
 
     ``q_t`` has the scores of all folds, if the configuration asks for them. It comes with two hashes that show which runs may be compared
     fold by fold: ``splits``, of the rows that each fold tests, and ``labels``, of the labels of all rows.
@@ -119,7 +119,7 @@ def task_document(task: TaskReport, settings: StandaloneSettings) -> dict[str, A
         "q_stat": task.quality.q,
         "mean_score": task.quality.mean,
         "std_dev": task.quality.std,
-        "hyperparamters": dict(task.training.hyperparameters),
+        "hyperparamaters": dict(task.training.hyperparameters),
         **scores,
         "task_type": task.data.kind.value,
         "samples": len(task.data.rows),

@@ -178,7 +178,7 @@ def score_run(
         report = _report(data, training, seconds, complexity(matrix, probe, data, seconds, settings.k_folds))
         warnings.extend(_remarks(report))
         reports.append(report)
-    complete = all(np.isfinite(report.quality.q) for report in reports)
+    complete = bool(reports) and all(np.isfinite(report.quality.q) for report in reports)
     return RunReport(
         tasks=tuple(reports),
         overall_q=mean_quality([report.quality.q for report in reports]) if complete else float("nan"),

@@ -8,22 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoring.probes.measures import score
-from scoring.probes.probe import FoldResult, ProbeInput, parted
+from scoring.probes.probe import Fold, FoldResult, ProbeInput
 
 
 class FoldRecord:
-    """The history of one fold, and the predictions of the best state so far.
+    """The history of one fold, and the predictions of the best state so far."""
 
-    Args:
-        data: The task.
-        split: Permutation of its rows, with the test part first.
-    """
-
-    def __init__(self, data: ProbeInput, split: NDArray[np.int32]) -> None:
-        self.train, self.test = parted(split)
-        self._data = data
+    def __init__(self, data: ProbeInput, fold: Fold) -> None:
+        self._data, self._fold = data, fold
         self._best = -math.inf
-        self._predictions = np.full((len(self.test), data.outputs), np.nan)
+        self._predictions = np.full((len(fold.test), data.outputs), np.nan)
         self._history: list[float] = []
         self._losses: list[tuple[float, float]] = []
 
@@ -34,8 +28,8 @@ class FoldRecord:
             outputs: n_test x C, or n_test.
             losses: Losses of the training and the test part, if they are wanted.
         """
-        predictions = outputs.astype(np.float64).reshape(self._predictions.shape)
-        reached = score(self._data.kind, self._shaped(predictions), self._data.targets[self.test])
+        predictions = self._data.shaped(outputs)
+        reached = score(self._data.kind, predictions, self._data.targets[self._fold.test])
         self._history.append(reached)
         if losses is not None:
             self._losses.append(losses)
@@ -49,14 +43,11 @@ class FoldRecord:
         fitted = np.empty((0, self._data.outputs)) if train_outputs is None else train_outputs
         return FoldResult(
             score=self._best if self._best > -math.inf else math.nan,
-            test=self.test,
-            predictions=self._shaped(self._predictions),
-            train=self.train[: len(fitted)],
-            train_predictions=self._shaped(fitted.astype(np.float64).reshape(-1, self._data.outputs)),
+            test=self._fold.test,
+            predictions=self._data.shaped(self._predictions),
+            train=self._fold.train[: len(fitted)],
+            train_predictions=self._data.shaped(fitted),
             history=tuple(self._history),
             train_losses=tuple(train for train, _ in self._losses),
             test_losses=tuple(test for _, test in self._losses),
         )
-
-    def _shaped(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        return outputs if self._data.has_columns else outputs[:, 0]

@@ -1,135 +1,125 @@
 """The linear probe of NeuCo-Bench, with the same scores (paper Section 3.2, A.1).
 
-For regressions and binary classifications, one random stream runs through all tasks and folds, as in NeuCo-Bench: with seed 42 the scores
-agree with NeuCo-Bench's to about 2e-6. NeuCo-Bench has no tasks with several classes or labels. They are trained by the same recipe, with
-one output per class and a seed for each fold, so they do not advance the stream of the other tasks.
+For regressions and binary classifications, one random stream runs through all tasks and folds, as in NeuCo-Bench. NeuCo-Bench has no tasks
+with several classes or labels. They are trained in PyTorch by the same recipe, with one output per class and a seed for each fold, so they
+do not advance the stream of the other tasks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, Field, PositiveInt
 
-from scoring.engines import ignore, train_in_order
+from scoring.checked import checked
 from scoring.metrics import best_score
-from scoring.probes.multi_output import train_multi_output
-from scoring.probes.probe import (
-    PARAMETERS,
-    TEST_SIZE,
-    FoldResult,
-    ProbeInput,
-    ProbeSettings,
-    TaskKind,
-    Training,
-    TrainingParameters,
-    checked_parameters,
-    shuffle_splits,
-)
+from scoring.probes.probe import TEST_SIZE, Fold, FoldResult, Probe, ProbeInput, ProbeSettings, TaskKind
 from scoring.protocol import Recipe
 
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Job:
-    split: NDArray[np.int32]
-    stream: NDArray[np.uint32]
+if TYPE_CHECKING:
+    from scoring.probes.network import Network
 
 
-class LinearProbe:
+class TrainingParameters(BaseModel, extra="forbid"):
+    """Hyper-parameters of training by gradient steps, with NeuCo-Bench's defaults.
+
+    Text that is a number is accepted, because YAML reads ``1e-3``, as NeuCo-Bench's users write it, as text.
+    """
+
+    epochs: PositiveInt = Field(10, description="a whole number above 0")
+    batch_size: PositiveInt = Field(64, description="a whole number above 0")
+    learning_rate: float = Field(0.001, gt=0, allow_inf_nan=False, description="a number above 0")
+    device: str | None = None
+
+
+class LinearProbe(Probe):
     """One linear layer, trained with AdamW; the best epoch counts.
 
     Args:
-        settings: ``epochs`` (10), ``batch_size`` (64), ``learning_rate`` (0.001); ``device`` is accepted and has no effect, because the
-            compiled kernel runs on the CPU.
+        settings: See :class:`TrainingParameters`; ``device`` has no effect.
     """
 
     name = "linear"
+    hidden: tuple[int, ...] = ()
+    model: type[TrainingParameters] = TrainingParameters
+    device = "cpu"
 
     def __init__(self, settings: ProbeSettings) -> None:
         from scoring.randomness.torch_stream import STATE_SIZE, start
 
-        self._settings = settings
-        self._parameters = TrainingParameters.from_params(
-            checked_parameters(settings.params, self.name, PARAMETERS)
-        )
+        super().__init__(settings)
+        params = checked(self.model, settings.params, place="probe_params", code="probe.bad_parameter")
+        self._parameters = params.model_dump(include={"epochs", "batch_size", "learning_rate"})
         self._stream = np.empty(STATE_SIZE, dtype=np.uint32)
         start(self._stream, settings.seed)
 
-    def train(
-        self,
-        data: ProbeInput,
-        *,
-        folds: int,
-        details: bool = False,
-        progress: Callable[[int], None] = ignore,
-    ) -> Training:
-        """See :meth:`scoring.probes.probe.Probe.train`."""
-        if data.has_columns:
-            results = train_multi_output(
-                data,
-                self._parameters,
-                folds=folds,
-                settings=self._settings,
-                details=details,
-                progress=progress,
-            )
+    def hyperparameters(self, folds: Sequence[FoldResult]) -> Mapping[str, object]:
+        """See :meth:`scoring.probes.probe.Probe.hyperparameters`."""
+        return {**self._parameters, **({"hidden_widths": list(self.hidden)} if self.hidden else {})}
+
+    @contextmanager
+    def fitter(
+        self, data: ProbeInput, folds: int, *, details: bool
+    ) -> Iterator[Callable[[Fold], FoldResult]]:
+        """See :meth:`scoring.probes.probe.Probe.fitter`."""
+        if self.hidden or data.has_columns:
+            with self._network().fitter(data, details=details) as fit:
+                yield fit
         else:
-            results = self._train(data, folds, details, progress)
-        return Training(folds=results, hyperparameters=vars(self._parameters))
+            yield self._in_kernel(data, folds, details=details)
 
-    def parameters(self, dim: int, outputs: int) -> int:
-        """Count weights and biases."""
-        return (dim + 1) * outputs
+    def refit(self, data: ProbeInput) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
+        """See :meth:`scoring.probes.probe.Probe.refit`."""
+        return self._network().refit(data)
 
-    def multiply_accumulates(self, dim: int, outputs: int) -> int:
-        """Count one operation per weight."""
-        return dim * outputs
+    def _network(self) -> Network:
+        from scoring.probes.network import Network
 
-    def _train(
-        self,
-        data: ProbeInput,
-        folds: int,
-        details: bool,
-        progress: Callable[[int], None],
-    ) -> list[FoldResult]:
+        return Network(
+            hidden=self.hidden,
+            device=self.device,
+            seed=self.settings.seed,
+            stop=self.stop,
+            **self._parameters,
+        )
+
+    def _in_kernel(self, data: ProbeInput, folds: int, *, details: bool) -> Callable[[Fold], FoldResult]:
         from scoring.kernel.train import FoldTrainer
 
-        trainer = FoldTrainer(data.rows, Recipe(test_size=TEST_SIZE, **vars(self._parameters)))
+        trainer = FoldTrainer(data.rows, Recipe(test_size=TEST_SIZE, **self._parameters))
+        trainer.stop = self.stop
         targets = np.ascontiguousarray(data.targets, dtype=np.float32).reshape(1, -1)
         kinds = np.array([data.kind is TaskKind.BINARY])
+        streams = list(self._streams(data.rows, folds))
 
-        def train(job: _Job) -> FoldResult:
-            trace = trainer.train(targets, kinds, job.split, job.stream, losses=details, best_state=True)
-            trained = job.split[trainer.tested :] if details else job.split[:0]
+        def fit(fold: Fold) -> FoldResult:
+            split, stream = np.concatenate([fold.test, fold.train]), streams[fold.number]
+            trace = trainer.train(targets, kinds, split, stream, losses=details, best_state=True)
+            trained = fold.train if details else fold.train[:0]
+            # Without @, because OpenBLAS's AVX-512 kernel for five columns can raise FE_INVALID over values outside the matrix.
+            fitted = np.einsum("nd,d->n", data.rows[trained], trace.weights[0], dtype=np.float64)
             return FoldResult(
                 score=best_score(trace.history),
-                test=job.split[: trainer.tested],
+                test=fold.test,
                 predictions=trace.predictions[0].astype(np.float64),
                 train=trained,
-                # Without @, because OpenBLAS's AVX-512 kernel for five columns can raise FE_INVALID over values outside the matrix.
-                train_predictions=np.einsum("nd,d->n", data.rows[trained], trace.weights[0], dtype=np.float64)
-                + trace.biases[0],
+                train_predictions=fitted + trace.biases[0],
                 history=tuple(trace.history.ravel().tolist()),
                 train_losses=tuple(trace.train_losses.ravel().tolist()),
                 test_losses=tuple(trace.test_losses.ravel().tolist()),
             )
 
-        return train_in_order(
-            train,
-            self._jobs(data.rows, folds),
-            threads=self._settings.workers,
-            stop=trainer.stop,
-            finished=lambda _: progress(1),
-        )
+        return fit
 
-    def _jobs(self, rows: NDArray[np.float32], folds: int) -> Iterator[_Job]:
-        """Yield each fold with a copy of the stream, and advance the stream past the fold."""
+    def _streams(self, rows: NDArray[np.float32], folds: int) -> Iterator[NDArray[np.uint32]]:
+        """Yield the stream at the start of each fold, and advance it past the task."""
         from scoring.kernel.train import draws_per_fold
         from scoring.randomness.torch_stream import skip
 
-        samples, dim = rows.shape
-        for split in shuffle_splits(samples, folds, self._settings.seed):
-            yield _Job(split=split, stream=self._stream.copy())
-            skip(self._stream, draws_per_fold(dim, samples, self._parameters.epochs))
+        for _ in range(folds):
+            yield self._stream.copy()
+            skip(self._stream, draws_per_fold(rows.shape[1], len(rows), self._parameters["epochs"]))

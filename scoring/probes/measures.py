@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.metrics import SIGMOID_HALF, f1_from_counts, r2_from_sums
+from scoring.metrics import SIGMOID_HALF, r2_from_sums
 from scoring.probes.probe import TaskKind
 
 
@@ -31,25 +32,15 @@ def measures(kind: TaskKind, predictions: NDArray[np.float64], targets: NDArray[
                 "mae": float(np.mean(np.abs(errors))),
             }
     decided, truth = decisions(kind, predictions), indicators(kind, targets, predictions)
-    outputs = predictions.reshape(len(predictions), -1)
-    hits = np.sum(decided & truth, axis=0)
-    false_alarms = np.sum(decided & ~truth, axis=0)
-    misses = np.sum(~decided & truth, axis=0)
-    present = (
-        hits + false_alarms + misses > 0 if kind is TaskKind.MULTICLASS else np.ones(len(hits), np.bool_)
-    )
-    precision = _share(hits, hits + false_alarms)
-    recall = _share(hits, hits + misses)
-    f1 = np.array(
-        [f1_from_counts(*map(int, counts)) for counts in zip(hits, false_alarms, misses, strict=True)]
-    )
+    f1, precision, recall = _rates(kind, decided, truth)
     right = (decided == truth).all(axis=1) if kind is TaskKind.MULTICLASS else (decided == truth)
+    outputs = predictions.reshape(len(predictions), -1)
     areas = np.array([roc_auc(outputs[:, column], truth[:, column]) for column in range(outputs.shape[1])])
     defined = areas[np.isfinite(areas)]
     return {
-        "f1": float(f1[present].mean()),
-        "precision": float(precision[present].mean()),
-        "recall": float(recall[present].mean()),
+        "f1": f1,
+        "precision": precision,
+        "recall": recall,
         "accuracy": float(right.mean()),
         "roc_auc": float(defined.mean()) if len(defined) else float("nan"),
     }
@@ -65,13 +56,7 @@ def score(kind: TaskKind, predictions: NDArray[np.float64], targets: NDArray[Any
     if kind is TaskKind.REGRESSION:
         with np.errstate(over="ignore"):
             return _r2(targets.astype(np.float64) - predictions, targets)
-    decided, truth = decisions(kind, predictions), indicators(kind, targets, predictions)
-    counts = [
-        (int(np.sum(a & b)), int(np.sum(a & ~b)), int(np.sum(~a & b)))
-        for a, b in zip(decided.T, truth.T, strict=True)
-        if kind is not TaskKind.MULTICLASS or a.any() or b.any()
-    ]
-    return sum(f1_from_counts(*values) for values in counts) / len(counts)
+    return _rates(kind, decisions(kind, predictions), indicators(kind, targets, predictions))[0]
 
 
 def decisions(kind: TaskKind, predictions: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -138,5 +123,18 @@ def _r2(errors: NDArray[np.float64], targets: NDArray[Any]) -> float:
     return r2_from_sums(float(np.sum(errors**2)), float(np.sum((observed - observed.mean()) ** 2)))
 
 
-def _share(part: NDArray[np.int64], whole: NDArray[np.int64]) -> NDArray[np.float64]:
-    return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
+def _rates(
+    kind: TaskKind, decided: NDArray[np.bool_], truth: NDArray[np.bool_]
+) -> tuple[float, float, float]:
+    """Return macro F1, precision and recall from decisions and truth, n x C; 0/0 is 0."""
+    if kind is TaskKind.MULTICLASS:
+        present = (decided | truth).any(axis=0)
+        decided, truth = decided[:, present], truth[:, present]
+    hits = np.sum(decided & truth, axis=0)
+    sizes = decided.sum(axis=0), truth.sum(axis=0)
+    rates = [
+        np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
+        for part, whole in ((2 * hits, sizes[0] + sizes[1]), (hits, sizes[0]), (hits, sizes[1]))
+    ]
+    f1, precision, recall = (math.fsum(rate) / len(rate) for rate in rates)
+    return f1, precision, recall

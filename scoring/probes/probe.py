@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
-from typing import Protocol as Interface
+from itertools import pairwise
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.engines import available_cores, ignore
-from scoring.errors import OrganizerError
+from scoring.engines import available_cores, ignore, train_in_order
 from scoring.randomness import held_out
 
 TEST_SIZE = 0.1  # NeuCo-Bench's value, for every probe
-PARAMETERS = ("batch_size", "epochs", "learning_rate", "device")
-EPOCHS = 10  # NeuCo-Bench's default; challenges and the paper use 20
 
 
 class TaskKind(StrEnum):
@@ -57,6 +56,26 @@ class ProbeInput:
     def has_columns(self) -> bool:
         """Whether the predictions are a matrix, with a column for each class or label."""
         return self.kind in {TaskKind.MULTICLASS, TaskKind.MULTILABEL}
+
+    @property
+    def columns(self) -> NDArray[np.float64]:
+        """The targets, n x C: the labels of a regression, or 0 and 1 for each class or label."""
+        if self.kind is TaskKind.MULTICLASS:
+            return np.asarray(np.eye(self.outputs)[self.targets])
+        return self.targets.astype(np.float64).reshape(len(self.targets), -1)
+
+    def shaped(self, outputs: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Return outputs as float64, n x C, or n if a sample has one."""
+        return outputs.astype(np.float64).reshape((-1, self.outputs) if self.has_columns else (-1,))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fold:
+    """One random split: row numbers of the training part and of the test part."""
+
+    number: int
+    train: NDArray[np.int32]
+    test: NDArray[np.int32]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -99,48 +118,6 @@ class Training:
     axis: str = "Epoch"
 
 
-class Probe(Interface):
-    """The interface of a probe, which is made for one run.
-
-    A probe may carry a random stream from task to task, as NeuCo-Bench's does, so :meth:`train` is called once for each task, in the order
-    of names.
-    """
-
-    @property
-    def name(self) -> str:
-        """The probe's name in the configuration."""
-        ...
-
-    def train(
-        self,
-        data: ProbeInput,
-        *,
-        folds: int,
-        details: bool = False,
-        progress: Callable[[int], None] = ignore,
-    ) -> Training:
-        """Train and score on K random splits.
-
-        Args:
-            data: The task.
-            folds: Number K of folds.
-            details: Whether losses and predictions on the training part are wanted, for plots.
-            progress: Called with the number of folds finished since the last call.
-
-        Raises:
-            OrganizerError: If the probe does not support this kind of task.
-        """
-        ...
-
-    def parameters(self, dim: int, outputs: int) -> int | None:
-        """Count the trained parameters; None if their number depends on the data."""
-        ...
-
-    def multiply_accumulates(self, dim: int, outputs: int) -> int | None:
-        """Count the multiply-accumulate operations of one prediction; None if their number depends on the data."""
-        ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class ProbeSettings:
     """The arguments that every probe is made with.
@@ -155,86 +132,86 @@ class ProbeSettings:
     seed: int = 42
     threads: int | None = None
 
-    @property
-    def workers(self) -> int:
-        """How many folds are trained at once."""
-        return self.threads or available_cores()
 
+class Probe(ABC):
+    """A probe, which is made for one run.
 
-def shuffle_splits(rows: int, folds: int, seed: int) -> Iterator[NDArray[np.int32]]:
-    """Yield the splits of ``ShuffleSplit(folds, test_size=0.1, random_state=seed)``: permutations whose first tenth is the test part."""
-    generator = np.random.RandomState(seed)
-    for _ in range(folds):
-        yield generator.permutation(rows).astype(np.int32)
+    A subclass has a name and says how to fit one fold. It may carry a random stream from task to task, as NeuCo-Bench's does, so
+    :meth:`train` is called once for each task, in the order of names.
 
-
-def parted(split: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the training part and the test part of a split."""
-    tested = held_out(len(split), TEST_SIZE)
-    return split[tested:], split[:tested]
-
-
-def checked_parameters(params: Mapping[str, Any], probe: str, known: Sequence[str]) -> dict[str, object]:
-    """Return the parameters, if all their names are known.
-
-    Raises:
-        OrganizerError: If one is unknown.
+    Attributes:
+        name: The probe's name in the configuration.
+        axis: Name of the axis of a fold's history.
+        hidden: Widths of the layers between embedding and output; None if a prediction does not come from layers.
+        stop: One byte that is 1 once results no longer matter.
     """
-    from difflib import get_close_matches
 
-    for name in params:
-        if name not in known:
-            near = get_close_matches(str(name), known, n=1)
-            raise OrganizerError(
-                f"The probe {probe} has no parameter {name!r}.",
-                cure=f"Did you mean {near[0]}?" if near else f"It has: {', '.join(known)}.",
-                code="probe.unknown_parameter",
-            )
-    return dict(params)
+    name: ClassVar[str]
+    axis: ClassVar[str] = "Epoch"
+    hidden: tuple[int, ...] | None = None
 
+    def __init__(self, settings: ProbeSettings) -> None:
+        self.settings = settings
+        self.stop = np.zeros(1, dtype=np.uint8)
 
-def number(
-    params: Mapping[str, Any], key: str, default: float, *, low: float = 0.0, whole: bool = False
-) -> float:
-    """Return a parameter that must be a number above ``low``.
+    @abstractmethod
+    def fitter(
+        self, data: ProbeInput, folds: int, *, details: bool
+    ) -> AbstractContextManager[Callable[[Fold], FoldResult]]:
+        """Enter with a function that fits one fold, which is called from several threads; leave when all are fitted.
 
-    A text that is a number is accepted, because YAML reads ``1e-3``, as NeuCo-Bench's users write it, as text.
-
-    Raises:
-        OrganizerError: If it is not such a number.
-    """
-    value = params.get(key, default)
-    try:
-        result = float("nan") if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        result = float("nan")
-    if not low < result < float("inf") or (whole and result != int(result)):
-        kind = "a whole number" if whole else "a number"
-        raise OrganizerError(
-            f"probe_params.{key} is {value!r}, not {kind} above {low:g}.",
-            cure="Correct it in the configuration.",
-            code="probe.bad_parameter",
-        )
-    return result
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingParameters:
-    """Hyper-parameters of training by gradient steps."""
-
-    epochs: int
-    batch_size: int
-    learning_rate: float
-
-    @classmethod
-    def from_params(cls, params: dict[str, object]) -> TrainingParameters:
-        """Read the parameters from the configuration's ``probe_params``, with NeuCo-Bench's defaults.
+        Args:
+            data: The task.
+            folds: Number K of folds.
+            details: Whether losses and predictions on the training part are wanted, for plots.
 
         Raises:
-            OrganizerError: If one is not a positive number.
+            OrganizerError: If the probe does not support this kind of task.
         """
-        return cls(
-            epochs=int(number(params, "epochs", EPOCHS, whole=True)),
-            batch_size=int(number(params, "batch_size", 64, whole=True)),
-            learning_rate=number(params, "learning_rate", 0.001),
-        )
+
+    def hyperparameters(self, folds: Sequence[FoldResult]) -> Mapping[str, object]:
+        """Return the values that the probes were trained with."""
+        return {}
+
+    def refit(self, data: ProbeInput) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
+        """Fit all samples, and return weight and bias of each layer; of probes without layers, nothing."""
+        return []
+
+    def train(
+        self,
+        data: ProbeInput,
+        *,
+        folds: int,
+        details: bool = False,
+        progress: Callable[[int], None] = ignore,
+    ) -> Training:
+        """Train and score on K random splits; ``progress`` is called with the number of folds finished since its last call."""
+        with self.fitter(data, folds, details=details) as fit:
+            results = train_in_order(
+                fit,
+                splits(len(data.rows), folds, self.settings.seed),
+                threads=self.settings.threads or available_cores(),
+                stop=self.stop,
+                finished=lambda _: progress(1),
+            )
+        return Training(folds=results, hyperparameters=self.hyperparameters(results), axis=self.axis)
+
+    def parameters(self, dim: int, outputs: int) -> int | None:
+        """Count the trained weights and biases; None if their number depends on the data."""
+        if self.hidden is None:
+            return None
+        return sum((inputs + 1) * width for inputs, width in pairwise((dim, *self.hidden, outputs)))
+
+    def multiply_accumulates(self, dim: int, outputs: int) -> int | None:
+        """Count the multiply-accumulate operations of one prediction, one per weight; None if their number depends on the data."""
+        if self.hidden is None:
+            return None
+        return sum(inputs * width for inputs, width in pairwise((dim, *self.hidden, outputs)))
+
+
+def splits(rows: int, folds: int, seed: int) -> Iterator[Fold]:
+    """Yield the splits of ``ShuffleSplit(folds, test_size=0.1, random_state=seed)``: the first tenth of a permutation is the test part."""
+    generator, tested = np.random.RandomState(seed), held_out(rows, TEST_SIZE)
+    for number in range(folds):
+        order = generator.permutation(rows).astype(np.int32)
+        yield Fold(number=number, train=order[tested:], test=order[:tested])

@@ -1,7 +1,7 @@
 """Probes by name: the built-in ones, and those that other packages provide.
 
 A package adds a probe with an entry point in the group ``neuco_worker.probes``. The entry point's name is the value for ``probe_type``; its
-object takes a :class:`~scoring.probes.probe.ProbeSettings` and returns a :class:`~scoring.probes.probe.Probe`::
+object is a subclass of :class:`~scoring.probes.probe.Probe`::
 
     [project.entry-points."neuco_worker.probes"]
     forest = "our_package:ForestProbe"

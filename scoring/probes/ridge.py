@@ -10,30 +10,37 @@ The penalty is chosen per fold on the training part alone, by generalized cross-
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, Field
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
 
-from scoring.engines import ignore, train_in_order
-from scoring.errors import OrganizerError
+from scoring.checked import checked
 from scoring.probes.measures import score
-from scoring.probes.probe import (
-    FoldResult,
-    ProbeInput,
-    ProbeSettings,
-    TaskKind,
-    Training,
-    checked_parameters,
-    number,
-    parted,
-    shuffle_splits,
-)
+from scoring.probes.probe import Fold, FoldResult, Probe, ProbeInput, ProbeSettings, TaskKind
 
 ALPHAS = tuple(10.0**exponent for exponent in range(-1, 6))
 SMALLEST = 1e-11  # relative to the greatest eigenvalue; anything less is rounding
+
+Penalty = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class RidgeParameters(BaseModel, extra="forbid"):
+    """The penalties. The linear probe's training parameters have no effect, so that one configuration works for both."""
+
+    alphas: tuple[Penalty, ...] = Field(
+        ALPHAS, min_length=1, description="a list of numbers above 0, such as [1, 10]"
+    )
+    alpha: Penalty | None = Field(None, description="a number above 0")
+    batch_size: object = None
+    epochs: object = None
+    learning_rate: object = None
+    device: object = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,10 +50,14 @@ class Decomposition:
     Attributes:
         basis: float64, n x (r + 1), orthonormal columns: the constant, then the left singular vectors of the centered rows.
         spectrum: float64, r + 1 eigenvalues of the Gram matrix; that of the constant is infinite, because the intercept is not penalized.
+        targets: float64, n x C.
+        projected: The targets in coordinates of the basis, (r + 1) x C.
     """
 
     basis: NDArray[np.float64]
     spectrum: NDArray[np.float64]
+    targets: NDArray[np.float64]
+    projected: NDArray[np.float64]
 
     def shrinkage(self, alpha: float) -> NDArray[np.float64]:
         """Return the diagonal of the hat matrix in this basis."""
@@ -56,150 +67,83 @@ class Decomposition:
         return factors
 
 
-class RidgeProbe:
-    """Ridge regression; classifications use one target of -1 and 1 per class.
-
-    Args:
-        settings: ``alphas``, a list of penalties to choose from, or ``alpha``, a single penalty. The linear probe's training parameters are
-            accepted and have no effect, so that one configuration works for both.
-    """
+class RidgeProbe(Probe):
+    """Ridge regression; classifications use one target of -1 and 1 per class. Losses are mean squared errors, one for each penalty."""
 
     name = "ridge"
+    axis = "Penalty"
+    hidden = ()
 
     def __init__(self, settings: ProbeSettings) -> None:
-        params = checked_parameters(
-            settings.params, self.name, ("alpha", "alphas", "batch_size", "epochs", "learning_rate", "device")
+        super().__init__(settings)
+        params = checked(RidgeParameters, settings.params, place="probe_params", code="probe.bad_parameter")
+        self._alphas = sorted(set(params.alphas) if params.alpha is None else {params.alpha})
+
+    def hyperparameters(self, folds: Sequence[FoldResult]) -> Mapping[str, object]:
+        """See :meth:`scoring.probes.probe.Probe.hyperparameters`."""
+        return {"alphas": self._alphas}
+
+    @contextmanager
+    def fitter(
+        self, data: ProbeInput, folds: int, *, details: bool
+    ) -> Iterator[Callable[[Fold], FoldResult]]:
+        """See :meth:`scoring.probes.probe.Probe.fitter`.
+
+        Folds already run in threads; BLAS's own threads would make them ten times slower (measured).
+        """
+        with threadpool_limits(limits=1, user_api="blas"):
+            parts = _decompose(data)
+            yield lambda fold: self._fit(data, parts, fold, details=details)
+
+    def refit(self, data: ProbeInput) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
+        """Fit all rows, with the penalty that generalized cross-validation selects."""
+        parts = _decompose(data)
+        nothing, mean = np.empty(0, dtype=np.int32), data.rows.mean(axis=0, dtype=np.float64)
+        chosen = min(self._trials(parts, nothing), key=lambda trial: trial.criterion)
+        along = parts.basis[:, 1:] @ (chosen.coefficients[1:] / parts.spectrum[1:, np.newaxis])
+        weights = along.T @ (data.rows - mean)
+        bias = parts.targets.mean(axis=0) - weights @ mean
+        return [(weights.astype(np.float32), bias.astype(np.float32))]
+
+    def _fit(self, data: ProbeInput, parts: Decomposition, fold: Fold, *, details: bool) -> FoldResult:
+        trials = self._trials(parts, fold.test)
+        chosen = min(trials, key=lambda trial: trial.criterion)
+        train, truth = fold.train if details else fold.train[:0], parts.targets[fold.test]
+        history = [
+            score(data.kind, _outputs(data, trial.predictions), data.targets[fold.test]) for trial in trials
+        ]
+        return FoldResult(
+            score=history[trials.index(chosen)],
+            test=fold.test,
+            predictions=_outputs(data, chosen.predictions),
+            train=train,
+            train_predictions=_outputs(data, parts.basis[train] @ chosen.coefficients),
+            history=tuple(history),
+            train_losses=tuple(trial.train_error for trial in trials),
+            test_losses=tuple(float(np.mean((truth - trial.predictions) ** 2)) for trial in trials),
         )
-        self._settings = settings
-        self._alphas = _alphas(params)
 
-    @property
-    def alphas(self) -> tuple[float, ...]:
-        """Penalties to choose from, in increasing order."""
-        return self._alphas
-
-    def train(
-        self,
-        data: ProbeInput,
-        *,
-        folds: int,
-        details: bool = False,
-        progress: Callable[[int], None] = ignore,
-    ) -> Training:
-        """See :meth:`scoring.probes.probe.Probe.train`; losses are mean squared errors, one for each penalty in increasing order."""
-        with single_threaded_blas():
-            return self._train(data, folds, details, progress)
-
-    def _train(
-        self,
-        data: ProbeInput,
-        folds: int,
-        details: bool,
-        progress: Callable[[int], None],
-    ) -> Training:
-        parts = decompose(data.rows)
-        targets = signed_targets(data)
-        projected = parts.basis.T @ targets
-
-        def train(split: NDArray[np.int32]) -> FoldResult:
-            return _fold(
-                data,
-                parts,
-                split,
-                targets=targets,
-                projected=projected,
-                alphas=self._alphas,
-                details=details,
-            )
-
-        results = train_in_order(
-            train,
-            shuffle_splits(len(data.rows), folds, self._settings.seed),
-            threads=self._settings.workers,
-            finished=lambda _: progress(1),
-        )
-        return Training(folds=results, hyperparameters={"alphas": list(self._alphas)}, axis="Penalty")
-
-    def parameters(self, dim: int, outputs: int) -> int:
-        """Count weights and intercepts."""
-        return (dim + 1) * outputs
-
-    def multiply_accumulates(self, dim: int, outputs: int) -> int:
-        """Count one operation per weight."""
-        return dim * outputs
+    def _trials(self, parts: Decomposition, test: NDArray[np.int32]) -> list[_Trial]:
+        return [_trial(parts, parts.shrinkage(alpha), test) for alpha in self._alphas]
 
 
-@contextmanager
-def single_threaded_blas() -> Iterator[None]:
-    """Keep matrix products to one thread; folds already run in threads, and BLAS's own threads would make them ten times slower (measured).
-
-    Without threadpoolctl, which comes with scikit-learn, OPENBLAS_NUM_THREADS=1 does the same.
-    """
-    try:
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
-    except ImportError:
-        yield
-        return
-    with threadpool_limits(limits=1, user_api="blas"):
-        yield
-
-
-def decompose(rows: NDArray[np.float32]) -> Decomposition:
+def _decompose(data: ProbeInput) -> Decomposition:
     """Decompose rows once for all folds and penalties."""
-    centered = rows.astype(np.float64)
+    centered = data.rows.astype(np.float64)
     centered -= centered.mean(axis=0)
     samples, dim = centered.shape
     wide = dim >= samples
     spectrum, vectors = np.linalg.eigh(centered @ centered.T if wide else centered.T @ centered)
     kept = spectrum > SMALLEST * max(float(spectrum[-1]), np.finfo(np.float64).tiny)
     spectrum = spectrum[kept]
-    basis = vectors[:, kept] if wide else (centered @ vectors[:, kept]) / np.sqrt(spectrum)
-    constant = np.full((samples, 1), samples**-0.5)
-    return Decomposition(basis=np.hstack([constant, basis]), spectrum=np.concatenate([[np.inf], spectrum]))
-
-
-def signed_targets(data: ProbeInput) -> NDArray[np.float64]:
-    """Return the targets of the fit, n x C: the labels of a regression, or -1 and 1 for classes."""
-    if data.kind is TaskKind.REGRESSION:
-        return data.targets.astype(np.float64).reshape(-1, 1)
-    if data.kind is TaskKind.MULTICLASS:
-        return np.where(data.targets[:, np.newaxis] == np.arange(data.outputs), 1.0, -1.0)
-    return np.where(data.targets.reshape(len(data.targets), -1) > 0.5, 1.0, -1.0)
-
-
-def _fold(
-    data: ProbeInput,
-    parts: Decomposition,
-    split: NDArray[np.int32],
-    *,
-    targets: NDArray[np.float64],
-    projected: NDArray[np.float64],
-    alphas: tuple[float, ...],
-    details: bool,
-) -> FoldResult:
-    train, test = parted(split)
-    basis, truth = parts.basis[test], targets[test]
-    total = float(np.sum(targets[train] ** 2))
-    trials = [
-        _trial(parts.shrinkage(alpha), basis, truth, projected, total=total, count=len(train))
-        for alpha in alphas
-    ]
-    chosen = min(trials, key=lambda trial: trial.criterion)
-    fitted = np.empty((0, targets.shape[1]))
-    if details:
-        fitted = parts.basis[train] @ chosen.coefficients
-    outputs = _outputs(data, chosen.predictions)
-    return FoldResult(
-        score=score(data.kind, outputs, data.targets[test]),
-        test=test,
-        predictions=outputs,
-        train=train if details else train[:0],
-        train_predictions=_outputs(data, fitted),
-        history=tuple(
-            score(data.kind, _outputs(data, trial.predictions), data.targets[test]) for trial in trials
-        ),
-        train_losses=tuple(trial.train_error for trial in trials),
-        test_losses=tuple(float(np.mean((truth - trial.predictions) ** 2)) for trial in trials),
+    directions = vectors[:, kept] if wide else (centered @ vectors[:, kept]) / np.sqrt(spectrum)
+    basis = np.hstack([np.full((samples, 1), samples**-0.5), directions])
+    targets = data.columns if data.kind is TaskKind.REGRESSION else np.where(data.columns > 0.5, 1.0, -1.0)
+    return Decomposition(
+        basis=basis,
+        spectrum=np.concatenate([[np.inf], spectrum]),
+        targets=targets,
+        projected=basis.T @ targets,
     )
 
 
@@ -211,23 +155,18 @@ class _Trial:
     criterion: float
 
 
-def _trial(
-    shrinkage: NDArray[np.float64],
-    basis: NDArray[np.float64],
-    truth: NDArray[np.float64],
-    projected: NDArray[np.float64],
-    *,
-    total: float,
-    count: int,
-) -> _Trial:
+def _trial(parts: Decomposition, shrinkage: NDArray[np.float64], test: NDArray[np.int32]) -> _Trial:
     """Fit without the test part at one penalty, in coordinates of the basis, so that no array is as long as the training part."""
+    basis, truth, projected = parts.basis[test], parts.targets[test], parts.projected
+    count = len(parts.targets) - len(test)
     scaled = basis * shrinkage
     hat = scaled @ basis.T
     rest = np.eye(len(basis)) - hat
     predictions = truth - np.linalg.solve(rest, truth - scaled @ projected)
     completed = projected + basis.T @ (predictions - truth)
     coefficients = shrinkage[:, np.newaxis] * completed
-    # Training residuals: |y_R|^2 (the total) - 2 y_R.f_R + |f_R|^2, where sums over R are sums over all rows less those over T.
+    # Training residuals: |y_R|^2 - 2 y_R.f_R + |f_R|^2, where sums over R are sums over all rows less those over T.
+    total = np.sum(parts.targets**2) - np.sum(truth**2)
     cross = projected - basis.T @ truth
     fitted = np.sum(coefficients**2) - np.sum(predictions**2)
     residual = max(float(total - 2 * np.sum(coefficients * cross) + fitted), 0.0)
@@ -244,21 +183,11 @@ def _trial(
 
 
 def _outputs(data: ProbeInput, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
-    if data.kind is TaskKind.REGRESSION:
-        return predictions[:, 0]
-    # Outputs that are all in [0, 1] would count as probabilities, with the threshold at one half; with targets of ±1 the sign must decide.
-    logits = np.where(predictions > 0, predictions + 1.0, predictions - 1.0)
-    return logits[:, 0] if data.kind is TaskKind.BINARY else logits
+    if data.kind is not TaskKind.REGRESSION:
+        predictions = decided_by_sign(predictions)
+    return data.shaped(predictions)
 
 
-def _alphas(params: dict[str, object]) -> tuple[float, ...]:
-    given = params.get("alphas", ALPHAS)
-    if "alpha" in params:
-        given = [params["alpha"]]
-    if not isinstance(given, (list, tuple)) or not given:
-        raise OrganizerError(
-            f"probe_params.alphas is {given!r}, not a list of penalties.",
-            cure="Write it like [1, 10, 100].",
-            code="probe.bad_parameter",
-        )
-    return tuple(sorted({number({"alphas": value}, "alphas", 1.0) for value in given}))
+def decided_by_sign(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return values as logits. Outputs that are all in [0, 1] would count as probabilities, with the threshold at one half."""
+    return np.where(values > 0, values + 1.0, values - 1.0)

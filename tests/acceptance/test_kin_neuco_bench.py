@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 import yaml
 
 from worker.cli import guarded
@@ -105,7 +107,9 @@ def test_golden_results_come_out_of_the_command_line(case: str, tmp_path: Path) 
     assert list(summary)[:6] == first
     assert set(summary) - set(first) == OUR_SUMMARY_KEYS
     assert summary["experiment"] == folder.name
-    assert summary["config"] == yaml.safe_load((GOLDEN / case / "config.yaml").read_text())
+    config = yaml.safe_load((GOLDEN / case / "config.yaml").read_text())
+    del config["probe_params"]["device"]
+    assert summary["config"] == config
     assert summary["overall_q_score"] == pytest.approx(expected["overall_q_score"], rel=0, abs=1e-4)
     assert summary["overall_q_score"] == pytest.approx(expected["overall_q_score"], rel=1e-5, abs=0)
     assert summary["overall_acc_score"] == pytest.approx(expected["overall_acc_score"], rel=0, abs=1e-5)
@@ -114,12 +118,10 @@ def test_golden_results_come_out_of_the_command_line(case: str, tmp_path: Path) 
     for task, golden in expected["tasks"].items():
         result = json.loads((folder / task / f"{task}_result.json").read_text())
         kind = {path.stem for path in (GOLDEN / case / "labels").glob(f"{task}__*.csv")}.pop().split("__")[1]
-        theirs = ["q_stat", "mean_score", "std_dev", "hyperparamters", "q_t"]
+        theirs = ["q_stat", "mean_score", "std_dev", "hyperparamaters", "q_t"]
         assert list(result)[:5] == theirs
         assert set(result) - set(theirs) == OUR_TASK_KEYS | ({"confusion_matrix"} if kind == "cls" else set())
-        assert result["hyperparamters"] == {
-            key: value for key, value in summary["config"]["probe_params"].items() if key != "device"
-        }
+        assert result["hyperparamaters"] == config["probe_params"]
         assert result["q_stat"] == pytest.approx(golden["q"], rel=0, abs=1e-4)
         assert result["q_stat"] == pytest.approx(golden["q"], rel=1e-5, abs=0)
         assert result["mean_score"] == pytest.approx(golden["mean"], rel=0, abs=1e-5)
@@ -217,6 +219,8 @@ def test_rank_ranks_complete_runs(small_case: Callable[..., Path], tmp_path: Pat
         folder = results / "dev" / name
         folder.mkdir(parents=True)
         document = {"experiment": name, "task_q_scores": scores, "task_acc_scores": {"a": 0.5}}
+        if name == "fair_2":  # as NeuCo-Bench wrote it before February 2026
+            document = {"experiment": name, "overall_score": 9.5, "task_results": scores}
         (folder / "results_summary.json").write_text(json.dumps(document))
     assert guarded(["rank", str(results), "--phase", "dev"]) == 0
     [path] = (results / "leaderboards" / "dev").glob("leaderboard_*.csv")
@@ -366,25 +370,32 @@ def test_other_probes(small_case: Callable[..., Path], tmp_path: Path, probe: st
 
 
 def test_stored_probes_predict(small_case: Callable[..., Path], tmp_path: Path) -> None:
-    """A stored probe, read with numpy alone, predicts the labels; storing it changes no score."""
-    case = small_case("a")
-    config = tmp_path / "ridge.yaml"
+    """A stored probe, loaded by the script next to it, predicts the labels; storing it changes no score, and the run says what differs."""
     document = {"k_folds": 2, "probe_type": "ridge", "probe_params": {"alpha": 0.001}, "enable_plots": False}
+    case, config = small_case("a"), tmp_path / "ridge.yaml"
     config.write_text(
-        yaml.safe_dump(document | {"store_probes": True, "normalize_labels": False, "task_filter": "slope"})
+        yaml.safe_dump(document | {"store_models": True, "normalize_labels": False, "task_filter": "slope"})
     )
-    folder = run_score(tmp_path, case, config=config)
-    probe = np.load(folder / "slope" / "probe" / "probe.npz")
-    about = json.loads((folder / "slope" / "probe" / "metadata.json").read_text())
+    stored = run_score(tmp_path, case, config=config) / "slope" / "probe"
+    assert set(torch.load(stored / "probe.pth")) >= {"state_dict", "input_dim", "output_dim", "task_type"}
+    script = runpy.run_path(str(stored / "load_probe.py"))
+    probe, kind = script["load_probe"](stored)
+    about = torch.load(stored / "probe.pth")
+    assert (kind, set(about["state_dict"])) == ("regr", {"linear.weight", "linear.bias"})
     table = np.loadtxt(case / "embeddings.csv", delimiter=",", skiprows=1)[:, 1:]
     labels = np.loadtxt(case / "labels" / "slope__regr.csv", delimiter=",", skiprows=1)[:, 1]
     rows = (table - about["embedding_mean"]) / about["embedding_std"]
-    np.testing.assert_allclose(rows @ probe["weight_0"].T[:, 0] + probe["bias_0"], labels, atol=0.01)
-    linear = json.loads((run_score(tmp_path / "x", small_case("b")) / "results_summary.json").read_text())
-    stored = json.loads(
-        (run_score(tmp_path / "y", small_case("c", store_probes=True)) / "results_summary.json").read_text()
+    with torch.no_grad():
+        predicted = probe(torch.from_numpy(rows.astype(np.float32))).numpy()
+    np.testing.assert_allclose(predicted, labels, atol=0.01)
+    plain, storing = (
+        json.loads(
+            (run_score(tmp_path / name, small_case(name, **more)) / "results_summary.json").read_text()
+        )
+        for name, more in (("b", {}), ("c", {"store_probes": True}))
     )
-    assert linear["task_q_scores"] == stored["task_q_scores"]
+    assert plain["task_q_scores"] == storing["task_q_scores"]
+    assert [warning for warning in storing["warnings"] if "random numbers" in warning]
 
 
 def test_a_size_study_scores_the_first_dimensions(

@@ -114,7 +114,7 @@ def test_ceiled_scores_and_groups_are_in_the_results(tmp_path: Path) -> None:
         str(EXAMPLE / "embeddings.csv"),
     ]
     assert guarded(["score", *arguments, "--config", str(config), "--output_dir", str(tmp_path / "out")]) == 0
-    [path] = (tmp_path / "out").glob("all/*/results_summary.json")
+    [path] = (tmp_path / "out").glob("results/*/results_summary.json")
     summary = json.loads(path.read_text())
     assert summary["task_ceiled_scores"]["even"] == pytest.approx(summary["task_acc_scores"]["even"])
     assert [group["group"] for group in summary["groups"]] == ["", "digits", "digits/number"]

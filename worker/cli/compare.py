@@ -24,7 +24,7 @@ def compare(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            help="Folders of runs, such as results/all/mine_20260314_120000; each run is compared with the first.",
+            help="Folders of runs, such as results/results/mine_20260314_120000; each run is compared with the first.",
             metavar="RUN",
         ),
     ],
@@ -44,7 +44,7 @@ def compare(
     If two runs have the same labels and splits, they are compared fold by fold, which makes the intervals narrower. The intervals reflect
     the random splits only, not new data.
 
-    Example: `neuco-worker compare results/all/ours_20260314_120000 results/all/theirs_20260314_120500 --plot differences.png`
+    Example: `neuco-worker compare results/results/ours_20260314_120000 results/results/theirs_20260314_120500 --plot differences.png`
     """
     from leaderboard.exchange import compare_runs, comparison_document
 

@@ -140,7 +140,7 @@ def export_geobench(
         typer.Option(
             help="Name of a group of runs, as given to `score` with --phase; with --config, the codename of a phase (required)."
         ),
-    ] = "all",
+    ] = "results",
 ) -> None:
     """Write scores as a GEO-Bench submission. Folds take the place of seeds, and the files say so.
 

@@ -33,7 +33,7 @@ def rank(
     *,
     phase: Annotated[
         str, typer.Option(help="With a folder: the group of runs, as given to `score` with --phase.")
-    ] = "all",
+    ] = "results",
     ghost_task: Annotated[
         float,
         typer.Option(

@@ -65,7 +65,9 @@ def score(
             help="Your method's name; by default, the name of the submission file.",
         ),
     ] = None,
-    phase: Annotated[str, typer.Option(help="Name of a group of runs, which are ranked together.")] = "all",
+    phase: Annotated[
+        str, typer.Option(help="Name of a group of runs, which are ranked together.")
+    ] = "results",
     exclude_file: Annotated[
         Path | None,
         typer.Option("--exclude_file", help="Text file of ids to leave out, one per line."),

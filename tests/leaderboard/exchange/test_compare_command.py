@@ -28,7 +28,7 @@ def write(path: Path, columns: list[str], rows: np.ndarray) -> None:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three runs, without a configuration: two of the same size, one narrower; and one on other labels."""
+    """Three runs: two of the same size, one narrower; and one on other labels."""
     folder = tmp_path_factory.mktemp("runs")
     random = np.random.default_rng(0)
     latent = random.standard_normal((ROWS, DIM))
@@ -40,6 +40,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder / "labels/height__regr.csv", ["label"], latent[:, 1:2])
     (folder / "more").mkdir()
     write(folder / "more/wood__cls.csv", ["label"], (latent[:, 2:3] > 0).astype(int))
+    settings = {"k_folds": 10, "epochs": 20, "enable_plots": False, "output_fold_results": True}
+    (folder / "quick.yaml").write_text(json.dumps(settings))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         for name, labels in (
@@ -49,7 +51,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ("ours", "more"),
         ):
             arguments = ["--annotation_path", labels, "--submission_file", f"{name}.csv", "--phase", labels]
-            assert guarded(["score", *arguments]) == 0
+            assert guarded(["score", *arguments, "--config", "quick.yaml"]) == 0
     return folder / "results"
 
 
@@ -80,7 +82,7 @@ def test_score_needs_no_configuration_and_prints_each_result_once(
     assert guarded(arguments) == 0
     told = capsys.readouterr()
     first = (
-        "There is no config.yaml, so NeuCo-Bench's sample values are used: 10 folds and the probe linear ("
+        "There is no config.yaml, so NeuCo-Bench's sample values are used: 40 folds and the probe linear ("
     )
     assert told.out.startswith(first)
     [path] = (runs / "alone").glob("*/results_summary.json")
@@ -177,13 +179,13 @@ def test_runs_that_cannot_be_compared_are_refused(
 def test_tables_and_charts_keep_the_order_of_tasks(tmp_path: Path) -> None:
     """A leaderboard's columns keep the order of the runs' tasks, and so do the lines of a size study, with the mean at the end."""
     for name in ("one", "two"):
-        (tmp_path / "all" / name).mkdir(parents=True)
+        (tmp_path / "results" / name).mkdir(parents=True)
         document = {
             "task_q_scores": {"wood": 2.0, "height": 1.0},
             "task_acc_scores": {"wood": 0.5, "height": 0.4},
         }
-        (tmp_path / "all" / name / "results_summary.json").write_text(json.dumps(document))
-    runs = rank_runs(tmp_path, "all")
+        (tmp_path / "results" / name / "results_summary.json").write_text(json.dumps(document))
+    runs = rank_runs(tmp_path, "results")
     assert list(runs.table.columns) == ["wood", "height"]
     header = leaderboard_csv(runs).splitlines()[0].split(",")
     assert [name for name in header if "::" in name] == ["q::wood", "q::height", "acc::wood", "acc::height"]

@@ -174,21 +174,25 @@ SWITCHES = {
 @pytest.mark.parametrize(
     ("document", "sentence"),
     [
-        ([1], "The configuration is '[1]', not keys with values, such as k_folds: 40."),
-        ({"probe_params": 3}, "probe_params is '3', not keys with values, such as epochs: 20."),
-        ({"k_folds": None}, "k_folds is 'None', not a whole number of at least 1."),
-        ({"k_folds": True}, "k_folds is 'True', not a whole number of at least 1."),
-        ({"k_folds": 4.0}, "k_folds is '4.0', not a whole number of at least 1."),
-        ({"k_folds": 4, "embedding_dim": "8"}, "embedding_dim is '8', not a whole number of at least 1."),
-        ({"k_folds": 4, "enable_plots": 1}, "enable_plots is '1', not true or false."),
-        ({"k_folds": 4, "store_probes": "x" * 99}, f"store_probes is '{'x' * 60}', not true or false."),
+        ([1], "The configuration is '[1]', not keys with values."),
         (
-            {"k_folds": 0, "task_filter": ["a", 1], "enable_plots": 1},
-            "k_folds is '0', not a whole number of at least 1.",
+            {"probe_params": 3},
+            "probe_params in the configuration is '3', not keys with values, such as epochs: 20.",
+        ),
+        ({"k_folds": True}, "k_folds in the configuration is 'True', not a whole number of at least 1."),
+        ({"k_folds": 4.0}, "k_folds in the configuration is '4.0', not a whole number of at least 1."),
+        (
+            {"embedding_dim": "8"},
+            "embedding_dim in the configuration is '8', not a whole number of at least 1.",
+        ),
+        ({"enable_plots": 1}, "enable_plots in the configuration is '1', not true or false."),
+        (
+            {"store_probes": "x" * 99},
+            f"store_probes in the configuration is '{'x' * 60}', not true or false.",
         ),
         (
-            {"k_folds": 4, "enable_plots": 1, "task_filter": ["a", 1]},
-            "task_filter is \"['a', 1]\", not a list of task names, or false for all.",
+            {"k_folds": 0, "task_filter": ["a", 1], "enable_plots": 1},
+            "k_folds in the configuration is '0', not a whole number of at least 1.",
         ),
     ],
 )
@@ -223,7 +227,7 @@ def test_any_configuration_is_accepted_or_refused_with_an_error(document: dict[s
         assert fault.exit_code == 2
         assert fault.cure
         return
-    assert settings.k_folds == document["k_folds"] >= 1  # type: ignore[operator]
+    assert settings.k_folds == (40 if document.get("k_folds") is None else document["k_folds"]) >= 1  # type: ignore[operator]
     for switch, default in SWITCHES.items():
         assert getattr(settings, switch) == (default if document.get(switch) is None else document[switch])
     assert any("typo" in warning for warning in settings.warnings) == ("typo" in document)
@@ -252,6 +256,32 @@ def test_the_papers_example_is_read_without_a_warning(tmp_path: Path) -> None:
     nested = {key: value for key, value in flat.raw.items() if key not in flat.probe_params}
     again = parse_settings({**nested, "probe_params": dict(flat.probe_params), "task_filter": None})
     assert again.model_copy(update={"raw": flat.raw}) == flat
+
+
+def test_what_neuco_bench_does_differently_is_said() -> None:
+    """One key is enough, an older key has its newer meaning, and the run says which values it takes and where parity ends."""
+    ridge = parse_settings({"probe_type": "ridge"})
+    assert (ridge.k_folds, [warning for warning in ridge.warnings if "k_folds: 40" in warning]) == (
+        40,
+        list(ridge.warnings),
+    )
+    stored = parse_settings({"k_folds": 2, "epochs": 1, "device": "cpu", "store_models": True})
+    assert (stored.store_probes, stored.raw) == (True, {"k_folds": 2, "epochs": 1, "store_models": True})
+    assert ["draws random numbers" in warning for warning in stored.warnings] == [True]
+
+
+def test_a_run_without_tasks_has_no_score(tmp_path: Path) -> None:
+    """An empty task_filter gives an empty report and a warning, as in NeuCo-Bench."""
+    write_csv(tmp_path / "e.csv", ["id", 0, 1], ([i, n, n * n] for n, i in enumerate(IDS)))
+    (tmp_path / "labels").mkdir()
+    write_csv(tmp_path / "labels" / "t__regr.csv", ["id", "label"], ([i, n] for n, i in enumerate(IDS)))
+    settings = parse_settings({"k_folds": 1, "epochs": 1, "task_filter": []})
+    report = score_run(
+        read_material(Inputs(submission=tmp_path / "e.csv", annotations=tmp_path / "labels"), settings),
+        settings,
+    )
+    assert (report.tasks, np.isnan(report.overall_q)) == ((), True)
+    assert "no task is scored" in report.warnings[0]
 
 
 def test_unknown_keys_are_reported_with_the_nearest_known_one() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -27,8 +25,8 @@ from torchmetrics.classification import MulticlassF1Score, MultilabelF1Score
 
 from scoring.errors import OrganizerError
 from scoring.probes.measures import confusion, measures, roc_curve, score
-from scoring.probes.multi_output import fold_seed
-from scoring.probes.probe import ProbeInput, ProbeSettings, TaskKind, shuffle_splits
+from scoring.probes.network import fold_seed
+from scoring.probes.probe import ProbeInput, ProbeSettings, TaskKind, splits
 from scoring.probes.registry import make_probe, probe_names
 from scoring.probes.ridge import RidgeProbe
 from scoring.protocol import Recipe
@@ -65,30 +63,6 @@ def test_the_registry_lists_its_probes() -> None:
     with pytest.raises(OrganizerError) as caught:
         make_probe("forest", ProbeSettings(params={}))
     assert "linear, mlp, ridge, svm" in caught.value.cure
-
-
-PACKAGE = """
-from scoring.probes.ridge import RidgeProbe
-
-class Ours(RidgeProbe):
-    name = "ours"
-"""
-
-
-def test_another_package_adds_a_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An entry point is enough, but it cannot replace a built-in probe."""
-    (tmp_path / "our_probes.py").write_text(PACKAGE)
-    about = tmp_path / "our_probes-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: our-probes\nVersion: 1.0\n")
-    named = "\n".join(f"{name} = our_probes:Ours" for name in ("ours", "linear"))
-    (about / "entry_points.txt").write_text(f"[neuco_worker.probes]\n{named}\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    assert "ours" in probe_names()
-    probe = make_probe("ours", ProbeSettings(params={"alpha": 1}))
-    assert probe.name == "ours"
-    assert probe.train(make_input(TaskKind.REGRESSION), folds=2).folds[0].score > 0.5
-    assert make_probe("linear", ProbeSettings(params={})).name == "linear"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -131,14 +105,11 @@ def test_the_linear_probe_is_a_plain_torch_loop(kind: TaskKind) -> None:
     torch.manual_seed(42)
     recipe = Recipe(epochs=3, learning_rate=0.02, batch_size=16)
     for task, run, plain in zip(tasks, traced, bare, strict=True):
-        for split, fold, other in zip(
-            shuffle_splits(len(task.rows), 2, 42), run.folds, plain.folds, strict=True
-        ):
-            tested = len(fold.test)
+        for split, fold, other in zip(splits(len(task.rows), 2, 42), run.folds, plain.folds, strict=True):
             expected = train_probe(
                 TensorDataset(torch.from_numpy(task.rows), torch.from_numpy(task.targets)),
-                split[tested:].tolist(),
-                split[:tested].tolist(),
+                split.train.tolist(),
+                split.test.tolist(),
                 classification=kind is TaskKind.BINARY,
                 recipe=recipe,
             )
@@ -153,8 +124,8 @@ def test_losses_are_those_of_the_batches_as_trained(kind: TaskKind) -> None:
     probe = make_probe("linear", ProbeSettings(params=QUICK["linear"]))
     [fold] = probe.train(data, folds=1, details=True).folds
     rows, targets = torch.from_numpy(data.rows), torch.from_numpy(data.targets)
-    [split] = shuffle_splits(len(rows), 1, 42)
-    test, train = (torch.from_numpy(part.astype(np.int64)) for part in (split[:6], split[6:]))
+    [split] = splits(len(rows), 1, 42)
+    test, train = (torch.from_numpy(part.astype(np.int64)) for part in (split.test, split.train))
     torch.manual_seed(42)
     layer = torch.nn.Linear(rows.shape[1], 1)
     optimizer = torch.optim.AdamW(layer.parameters(), lr=0.02)
@@ -183,14 +154,12 @@ def test_several_outputs_are_trained_like_in_torch(kind: TaskKind) -> None:
     [fold] = (
         make_probe("linear", ProbeSettings(params=QUICK["linear"])).train(data, folds=1, details=True).folds
     )
-    generator = np.random.RandomState(fold_seed(42, data.name, 0))
     rows = torch.from_numpy(data.rows)
     targets = torch.as_tensor(data.targets)
     layer = torch.nn.Linear(5, 3)
-    start = torch.from_numpy(generator.uniform(-(5**-0.5), 5**-0.5, (3, 6)).astype(np.float32))
-    with torch.no_grad():
-        layer.weight.copy_(start[:, :-1])
-        layer.bias.copy_(start[:, -1])
+    torch.manual_seed(fold_seed(42, data.name, 0))
+    for parameter in (layer.weight, layer.bias):
+        torch.nn.init.uniform_(parameter, -(5**-0.5), 5**-0.5)
     optimizer = torch.optim.AdamW(layer.parameters(), lr=0.02)
     loss_function = (
         torch.nn.CrossEntropyLoss() if kind is TaskKind.MULTICLASS else torch.nn.BCEWithLogitsLoss()
@@ -198,7 +167,9 @@ def test_several_outputs_are_trained_like_in_torch(kind: TaskKind) -> None:
     curve, scores = [], []
     for _ in range(3):
         losses = []
-        for batch in torch.split(torch.from_numpy(generator.permutation(fold.train).astype(np.int64)), 16):
+        for batch in torch.split(
+            torch.from_numpy(fold.train.astype(np.int64))[torch.randperm(len(fold.train))], 16
+        ):
             optimizer.zero_grad()
             loss = loss_function(layer(rows[batch]), targets[batch])
             loss.backward()

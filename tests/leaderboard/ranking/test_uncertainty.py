@@ -41,28 +41,6 @@ def noisy(
     return np.asarray(means)[:, None] + noise * random.standard_normal((len(means), folds))
 
 
-def test_tasks_on_one_row_set_share_their_folds() -> None:
-    """A task that is counted twice on one row set is as uncertain as once; on two row sets, errors would average out."""
-    scores = noisy(np.random.default_rng(1), [0.5], 30)
-
-    def width(*row_sets: str) -> float:
-        ((low, high),) = run(table(*[scores] * len(row_sets), row_sets=row_sets)).q_intervals  # type: ignore[attr-defined]
-        return float(high - low)
-
-    assert width("x", "x") == pytest.approx(width("x"))
-    assert width("x", "y") < 0.85 * width("x")
-
-
-def test_the_same_seed_gives_the_same_figures_and_another_does_not() -> None:
-    """Figures are a function of the table and its seed text."""
-    random = np.random.default_rng(4)
-    scores = noisy(random, [0.5, 0.51])
-    first, again, other = (run(table(scores, seed=seed)) for seed in ("dev", "dev", "eval"))
-    assert first.q_intervals == again.q_intervals  # type: ignore[attr-defined]
-    assert (first.beats == again.beats).all()  # type: ignore[attr-defined]
-    assert first.q_intervals != other.q_intervals  # type: ignore[attr-defined]
-
-
 def test_few_folds_give_finite_intervals() -> None:
     """Four folds, some failed, give finite intervals around mean Q, or none where one fold is left."""
     random = np.random.default_rng(7)
@@ -143,14 +121,6 @@ def test_sums_on_the_grid_are_exact(values: np.ndarray, random: object) -> None:
     random.shuffle(order)  # type: ignore[attr-defined]
     assert float(counts @ grid) == sum((counts * grid)[order].tolist()) == exact
     assert np.abs(grid - values).max() <= np.abs(values).max() * len(values) * 2.0**-52
-
-
-def test_tie_groups_by_hand() -> None:
-    """An entry joins the group above unless the group's first entry, not its neighbor, beats it in 95 %."""
-    beats = np.zeros((5, 5))
-    beats[0] = [0, 0.6, 0.949, 0.95, 1.0]
-    beats[3] = [0, 0, 0, 0, 0.8]
-    assert tie_groups(range(5), [True] * 5, beats) == {0: 1, 1: 1, 2: 1, 3: 2, 4: 2}
 
 
 def test_unnumbered_entries_open_no_group_for_teams() -> None:

@@ -264,14 +264,8 @@ def _check(organizer: Organizer) -> None:
     rehearsal = json.loads(organizer.type("rehearse", "--folds", "2", "--json"))
     assert rehearsal["result"] == "ok"
     assert set(rehearsal["phases"]) == set(PHASES)
-    for phase in rehearsal["phases"].values():
-        assert phase["draw"]["source"] == SOURCE
-        assert "you have run `neuco-worker challenge commit --beacon VALUE`" in phase["draw"]["sentence"]
-    assert [
-        told
-        for told in rehearsal["verified"]
-        if f"that {SOURCE} published this value is taken on trust" in told
-    ]
+    trusted = f"that {SOURCE} published this value is taken on trust"
+    assert sum(trusted in told for told in rehearsal["verified"]) == len(PHASES)
     assert organizer.git("for-each-ref") == ""  # neither command has pushed anything
 
 

@@ -14,14 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
 from scoring.errors import OrganizerError
 from tests.worker.harness.harness import ROOT, clean_environment
 from tests.worker.organizer.doctor_faults import PHASES, ROWS, label_rows, public_ids, write_healthy
 from worker.challenge.configuration import load
-from worker.organizer.rehearsal.entries import covering, own_entries, pooled_means, read_features
+from worker.organizer.rehearsal.entries import own_entries
 from worker.organizer.rehearsal.files import csv_of
 from worker.organizer.rehearsal.report import PhaseReport, Rehearsal, RehearsedSubmission
 
@@ -76,33 +74,29 @@ def rehearse(path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def write_public_data(folder: Path) -> list[str]:
-    """Write public data that contain the labels (NPZ for dev, CSV for eval), and return the arguments that name the files."""
-    names = {phase: public_ids(phase) for phase in PHASES}
-    seen = {}
+def write_submissions(folder: Path) -> list[str]:
+    """Write embeddings that contain the labels, and return the arguments that submit them."""
+    arguments = []
     for phase in PHASES:
-        known = {name: dict(rows) for name, rows in label_rows(phase).items()}
-        columns = [[float(rows.get(i, 0)) for i in names[phase]] for rows in known.values()]
-        seen[phase] = np.array(columns).T
-    np.savez(folder / "dev.npz", ids=np.array(names["dev"]), images=seen["dev"].reshape(-1, 3, 1))
-    lines = [
-        f"{name}.zarr,{','.join(map(str, row))}"
-        for name, row in zip(names["eval"], seen["eval"], strict=True)
-    ]
-    (folder / "eval.csv").write_text("id,a,b,c\n" + "\n".join(lines) + "\n")
-    return ["--data", str(folder / "dev.npz"), "--data", str(folder / "eval.csv")]
+        labels = [dict(rows) for rows in label_rows(phase).values()]
+        matrix = np.zeros((ROWS, DIM), dtype=np.float32)
+        for row, name in enumerate(public_ids(phase)):
+            matrix[row, : len(labels)] = [float(values.get(name, 0)) for values in labels]
+        (folder / f"{phase}.csv").write_bytes(csv_of(public_ids(phase), matrix))
+        arguments += ["--submission", f"{phase}={folder / phase}.csv"]
+    return arguments
 
 
 @pytest.mark.slow
 def test_a_rehearsal_plays_the_real_challenge_and_reaches_nobody(
     challenge: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Splits are drawn, baselines ranked, a malformed file refused and a private one kept off the board; the challenge folder is unchanged.
+    """Splits are drawn, own files ranked, a malformed file refused and a private one kept off the board; the challenge folder is unchanged.
 
     The files of the rehearsal are kept in the folder given with ``--keep``.
     """
     kept = tmp_path_factory.mktemp("kept")
-    arguments = write_public_data(tmp_path_factory.mktemp("public"))
+    arguments = write_submissions(tmp_path_factory.mktemp("own"))
     before = {path: path.stat().st_mtime_ns for path in challenge.parent.rglob("*")}
     done = rehearse(challenge, "--folds", str(FOLDS), "--keep", str(kept), "--json", *arguments)
     assert done.returncode == 0, done.stderr + done.stdout
@@ -111,35 +105,30 @@ def test_a_rehearsal_plays_the_real_challenge_and_reaches_nobody(
     assert document["result"] == "ok"
     assert document["faults"] == document["remarks"] == []
     assert list(document["phases"]) == list(PHASES)
-    for phase in document["phases"].values():
+    for name, phase in document["phases"].items():
+        own = f"{name}.csv"
         assert (phase["folds"], phase["configured_folds"]) == (FOLDS, CONFIGURED_FOLDS)
         outcomes = {one["method"]: one for one in phase["submissions"]}
-        assert {name: one["status"] for name, one in outcomes.items()} == {
-            "pooled mean": "finished",
+        assert {method: one["status"] for method, one in outcomes.items()} == {
+            own: "finished",
             "random embeddings": "finished",
             "a private file": "finished",
             "a malformed file": "failed",
         }
         assert "NaN" in outcomes["a malformed file"]["message"]
-        assert outcomes["pooled mean"]["q_mean"] > outcomes["random embeddings"]["q_mean"]
+        assert outcomes[own]["q_mean"] > outcomes["random embeddings"]["q_mean"]
         assert [(row["team"], row["rank"]) for row in phase["board"]] == [
-            ("Rehearsal: pooled mean", 1),
+            (f"Rehearsal: {own}", 1),
             ("Rehearsal: random", 2),
         ]
         assert 0 < phase["submissions_per_hour"] <= document["evalai"]["submissions_per_hour"]
-        assert outcomes["pooled mean"]["full_seconds"] > outcomes["pooled mean"]["seconds"] > 0
-        draw = phase["draw"]
-        assert (draw["source"], bool(draw["round"])) == ("a practice chain", True)
-        assert draw["sentence"].endswith(
-            "In the real challenge, scoring begins at least 10 minutes after the commitment."
-        )
-        assert draw["sentence"] in done.stderr
+        assert outcomes[own]["full_seconds"] > outcomes[own]["seconds"] > 0
     assert document["evalai"]["calls_per_submission"] >= 3
     *drawn, verdict = document["verified"]
     assert [told.partition(":")[0] for told in drawn] == [f"Phase {phase}" for phase in PHASES]
-    assert all(f"Its splits follow from round {draw['round']} of a practice chain" in told for told in drawn)
+    assert all("Its splits follow from round" in told and "of a practice chain" in told for told in drawn)
     assert verdict.startswith("Consistent")
-    assert "scoring starts when round" in done.stderr
+    assert "In the real challenge, scoring begins at least 10 minutes after the commitment." in done.stderr
     assert "8 of 8 answered." in done.stderr
     assert "eval: closed; the withheld values are now shown." in done.stderr
     assert {path: path.stat().st_mtime_ns for path in challenge.parent.rglob("*")} == before
@@ -187,44 +176,6 @@ def test_a_file_has_the_numbers_to_the_last_bit() -> None:
     assert [row[0] for row in (first, *rest)] == list(ids)
     assert np.array_equal(np.array([row[1:] for row in (first, *rest)], dtype=np.float32), matrix)
     assert csv_of(ids, matrix).splitlines()[1].startswith(b"plain,")
-
-
-def test_public_data_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
-    """The error for a file that is not a table of numbers by id names the file."""
-    wrong = {
-        "no_ids.csv": b"name,a\nx,1\n",
-        "text.csv": b"id,a\nx,tall\n",
-        "empty.csv": b"",
-        "ragged.csv": b"id,a,b\nx,1,2\ny,1\n",
-        "damaged.npz": b"PK\x03\x04 no zip",
-    }
-    for name, content in wrong.items():
-        (tmp_path / name).write_bytes(content)
-        with pytest.raises(OrganizerError, match=name):
-            read_features([tmp_path / name])
-
-
-def test_public_data_must_cover_every_id(tmp_path: Path) -> None:
-    """If one id is missing, no pooled mean is made, instead of one without that id."""
-    (tmp_path / "data.csv").write_text("id,a\nx,1\ny,2\n")
-    features = read_features([tmp_path / "data.csv"])
-    assert covering(features, ["y", "x"]) is not None
-    assert covering(features, ["x", "y", "z"]) is None
-
-
-@given(rows=st.integers(1, 5), width=st.integers(1, 40), dim=st.integers(1, 40))
-def test_pooled_means_use_every_number_once(rows: int, width: int, dim: int) -> None:
-    """Blocks of adjacent numbers cover the data without gap or overlap; if there are too few numbers, they are repeated in order."""
-    data = np.arange(rows * width, dtype=np.float64).reshape(rows, width)
-    pooled = pooled_means(data, dim)
-    assert pooled.shape == (rows, dim)
-    if width >= dim:
-        cuts = [place * width // dim for place in range(dim)] + [width]
-        for place in range(dim):
-            block = data[:, cuts[place] : cuts[place + 1]]
-            assert np.allclose(pooled[:, place], block.mean(axis=1))
-    else:
-        assert np.array_equal(pooled, np.concatenate([data] * dim, axis=1)[:, :dim])
 
 
 GOOD = RehearsedSubmission(
@@ -282,15 +233,14 @@ def test_each_deviation_is_reported(phase: PhaseReport, words: str) -> None:
 
 
 def test_the_source_of_the_splits_is_reported() -> None:
-    """A phase without the public value that it should have is a fault; a challenge that uses none gets a remark about the risk."""
+    """A challenge that uses no public value gets a remark about the risk."""
     base = Rehearsal(
         phases=(report(),), calls_per_submission=4.0, requests_per_minute=50, failures=(), seconds=1.0
     )
     assert base.faults == ()
     (remark,) = base.remarks
     assert "could have tried many and kept one" in remark
-    undrawn = replace(base, drawn_by="drand")
-    assert (undrawn.faults, undrawn.remarks) == (("dev: no public value was mixed into its splits.",), ())
+    assert replace(base, drawn_by="drand").remarks == ()
 
 
 def test_a_good_phase_has_no_fault_even_with_an_empty_board_by_choice() -> None:
@@ -299,11 +249,11 @@ def test_a_good_phase_has_no_fault_even_with_an_empty_board_by_choice() -> None:
     assert list(report(board=(), shows_all=False).faults) == []
 
 
-def test_a_pooled_mean_no_better_than_noise_is_remarked() -> None:
-    """If the pooled mean scores no better than random embeddings, a remark says so, because the labels may not belong to the ids."""
-    pooled = replace(GOOD, team="P", method="pooled mean", q_mean=1.0)
-    assert "no better than random" in next(report(GOOD, pooled, board=("A", "P")).remarks)
-    assert not list(report(GOOD, replace(pooled, q_mean=9.0), board=("A", "P")).remarks)
+def test_a_file_no_better_than_noise_is_remarked() -> None:
+    """If an own file scores no better than random embeddings, a remark says so, because the labels may not belong to the ids."""
+    own = replace(GOOD, team="P", method="mine.csv", q_mean=1.0)
+    assert "no better than random" in next(report(GOOD, own, board=("A", "P")).remarks)
+    assert not list(report(GOOD, replace(own, q_mean=9.0), board=("A", "P")).remarks)
 
 
 def test_the_lower_limit_decides_the_capacity() -> None:

@@ -21,15 +21,6 @@ if TYPE_CHECKING:
 def rehearse(
     *,
     config: ConfigOption,
-    data: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Public data for the pooled-mean baseline: NPZ (ids and one array) or CSV (id and numbers); may be repeated.",
-            exists=True,
-            dir_okay=False,
-            metavar="FILE",
-        ),
-    ] = None,
     submission: Annotated[
         list[str] | None,
         typer.Option(
@@ -52,17 +43,17 @@ def rehearse(
 ) -> None:
     """Rehearse the challenge: your tasks, your settings and the real worker, with a sandbox instead of EvalAI and GitHub.
 
-    Submits random embeddings, the pooled mean of the public data (with --data) and a malformed file, and makes one private submission.
+    Submits random embeddings, publicly and privately, a malformed file, and your own files (with --submission).
     Shows the boards, the time per submission, and how many submissions an hour this machine and EvalAI's rate limit allow. Does not wait
     for the public random value of fairness.beacon, but uses a practice value. At the end, it closes, reveals and verifies the phases.
     Exits with 1 if something does not work as it should.
 
-    Example: `neuco-worker rehearse --config challenge.yaml --data public.npz --folds 10`
+    Example: `neuco-worker rehearse --config challenge.yaml --submission dev=mine.csv --folds 10`
     """
     from worker.challenge.configuration import load
     from worker.cli.terminal import Console
     from worker.organizer.rehearsal import rehearse as run_rehearsal
-    from worker.organizer.rehearsal.entries import baselines, own_entries, read_features
+    from worker.organizer.rehearsal.entries import own_entries, usual_entries
 
     def tell(sentence: str) -> None:
         aside.print(sentence, markup=False, style="dim")
@@ -71,8 +62,7 @@ def rehearse(
     configuration = load(config)
     own = own_entries(submission or (), configuration.phases)
     entries = {
-        codename: (*made, *own.get(codename, ()))
-        for codename, made in baselines(configuration, read_features(data or ()), tell).items()
+        codename: (*usual, *own.get(codename, ())) for codename, usual in usual_entries(configuration).items()
     }
     rehearsal = run_rehearsal(configuration, entries, folds=folds, keep=keep, tell=tell)
     if json_output:
@@ -129,8 +119,6 @@ def _show_phase(console: Console, rehearsal: Rehearsal, phase: PhaseReport) -> N
         else f"{phase.folds} of {phase.configured_folds} folds"
     )
     console.print(f"\nPhase {phase.codename} ({folds})", style="bold")
-    if phase.draw is not None:
-        console.print(f"  {phase.draw.sentence}", markup=False)
     submissions = Table(box=None, padding=(0, 2))
     for name in ("Submission", "Visibility", "Result", "Mean Q", "Seconds"):
         submissions.add_column(name, justify="right" if name in {"Mean Q", "Seconds"} else "left")

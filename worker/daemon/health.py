@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import threading
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
-from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
+from werkzeug.serving import WSGIRequestHandler, make_server
 
 from scoring.errors import InfrastructureError
 from worker.daemon.watchdog import Watchdog
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
 
 SILENT_FOR = timedelta(seconds=60)  # without a step, after which the daemon counts as hanging
 CLOSES_WITHIN_S = 1  # its thread has nothing left to do by then
-MOST_CONNECTIONS = 16  # at once; each takes a thread and a file descriptor from the worker
-READ_WITHIN_S = 5.0
+READ_WITHIN_S = 2.0
 
 
 class _Quiet(WSGIRequestHandler):
@@ -34,26 +32,6 @@ class _Quiet(WSGIRequestHandler):
 
     def log(self, *_: Any) -> None:
         """Do nothing."""
-
-
-class _Server(ThreadedWSGIServer):
-    """Closes connections beyond :data:`MOST_CONNECTIONS` at once: they must not use up the file descriptors that scoring needs."""
-
-    def __init__(self, *args: Any) -> None:
-        self._open: set[socket.socket] = set()
-        super().__init__(*args)
-
-    def verify_request(self, request: Any, client_address: Any) -> bool:
-        """Return whether there is room for one more connection."""
-        if len(self._open) >= MOST_CONNECTIONS:
-            return False
-        self._open.add(request)
-        return True
-
-    def shutdown_request(self, request: Any) -> None:
-        """Close a connection, however it ended."""
-        self._open.discard(request)
-        super().shutdown_request(request)
 
 
 class Health:
@@ -106,7 +84,10 @@ class HealthServer:
         self._health = health
         place = urlsplit(f"//{listen}")
         try:
-            self._server = _Server(place.hostname or "127.0.0.1", place.port or 0, self._answer, _Quiet)
+            # One connection at a time: monitoring must not use up the file descriptors that scoring needs.
+            self._server = make_server(
+                place.hostname or "127.0.0.1", place.port or 0, self._answer, request_handler=_Quiet
+            )
         except (OSError, SystemExit):
             raise InfrastructureError(
                 f"The worker cannot listen on {listen}. The port is in use or not allowed.",

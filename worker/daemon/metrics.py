@@ -85,25 +85,13 @@ class StateCollector(Collector):
                 "Until the EvalAI token ends; 0 while EvalAI refuses it.",
                 left.total_seconds(),
             )
-        yield from self._attempts()
-
-    def _attempts(self) -> Iterator[Metric]:
-        counts = CounterMetricFamily(
+        attempts = CounterMetricFamily(
             f"{PREFIX}_attempts", "Closed attempts by kind and outcome.", labels=["kind", "outcome"]
         )
-        times = CounterMetricFamily(
-            f"{PREFIX}_attempt_seconds", "Time spent in closed attempts.", labels=["kind"]
-        )
         with self._store.read() as tx:
-            summary = tx.attempt_summary()
-        spent: dict[str, float] = {}
-        for kind, outcome, number, seconds in summary:
-            counts.add_metric([kind, outcome], number)
-            spent[kind] = spent.get(kind, 0.0) + seconds
-        for kind, total in spent.items():
-            times.add_metric([kind], total)
-        yield counts
-        yield times
+            for kind, outcome, number in tx.attempt_counts():
+                attempts.add_metric([kind, outcome], number)
+        yield attempts
 
 
 def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:

@@ -63,17 +63,13 @@ class Attempts(Tables):
             query = query.where(attempts.c.closed_at.is_(None))
         return self._all(AttemptRow, query)
 
-    def attempt_summary(self) -> list[tuple[str, str, int, float]]:
-        """Return closed attempts as (kind, outcome, count, total seconds)."""
-        totals: dict[tuple[str, str], tuple[int, float]] = {}
-        query = sa.select(attempts).where(attempts.c.closed_at.is_not(None))
-        for row in self._connection.execute(query):
-            number, spent = totals.get((row.kind, row.outcome), (0, 0.0))
-            totals[row.kind, row.outcome] = (
-                number + 1,
-                spent + (row.closed_at - row.opened_at).total_seconds(),
-            )
-        return [(kind, outcome, number, spent) for (kind, outcome), (number, spent) in sorted(totals.items())]
+    def attempt_counts(self) -> list[tuple[str, str, int]]:
+        """Return closed attempts as (kind, outcome, count)."""
+        of = (attempts.c.kind, attempts.c.outcome)
+        query = sa.select(*of, sa.func.count()).where(attempts.c.closed_at.is_not(None)).group_by(*of)
+        return sorted(
+            (str(kind), str(outcome), number) for kind, outcome, number in self._connection.execute(query)
+        )
 
     def last_turns(self) -> dict[int, datetime]:
         """Return for each team when an evaluation of one of its submissions last began."""

@@ -13,11 +13,10 @@ from typing import Any
 from worker.challenge.sections import Fairness, read_source
 from worker.fairness import draws
 from worker.fairness.commitments import PATH
-from worker.fairness.draws import DRAND, NONE, Draw
+from worker.fairness.draws import DRAND, NONE
 from worker.organizer.committing import commit
 from worker.organizer.rehearsal.folder import RehearsalFolder
 from worker.organizer.rehearsal.practice_chain import practice_chain, served
-from worker.organizer.rehearsal.report import RehearsedDraw
 from worker.organizer.session import open_session
 
 # long enough to push the commitment that names a round; after that, the worker names a later one
@@ -54,76 +53,41 @@ def practised(fairness: Fairness, folder: Path) -> Iterator[dict[str, Any]]:
         yield {"beacon": f"{source}@{moment.isoformat()}"}
 
 
-class DrawWatch:
-    """Follows and reports what is published about the draw, and enters the value of an organizer's own source.
+class PracticeValue:
+    """Enters the value of an organizer's own source, once it is due, as the organizer does in the real challenge.
 
     Args:
         folder: The rehearsal's folder.
-        fairness: The organizer's settings.
-        tell: Called with a sentence for each event.
+        tell: Called with a sentence when it does so.
     """
 
-    def __init__(self, folder: RehearsalFolder, fairness: Fairness, tell: Callable[[str], object]) -> None:
+    def __init__(self, folder: RehearsalFolder, tell: Callable[[str], object]) -> None:
         self._folder = folder
-        self._fairness = fairness
         self._tell = tell
-        self._waiting: dict[str, Draw] = {}
-        self._named_at: dict[str, datetime] = {}
-        self._seen = 0
-        self._brought = False
-        self.drawn: dict[str, RehearsedDraw] = {}
+        self._entered = False
 
     def look(self, now: datetime) -> None:
-        """Process what was published since the last look."""
-        if self._fairness.beacon == NONE or (self.drawn and not self._waiting):
+        """Enter the value if a commitment has named its source, and its moment has come."""
+        named = [draws.named(entry, phase) for entry, phase in _phases_of(self._folder, "draws")]
+        due = [draw for draw in named if draw is not None and draw.chain is None and draw.at <= now]
+        if self._entered or not due:
             return
-        entries = self._folder.published(PATH) or []
-        for entry in entries[self._seen :]:
-            self._name(entry, now)
-            self._take(entry)
-        self._seen = len(entries)
-        if not self._brought and any(
-            draw.chain is None and draw.at <= now for draw in self._waiting.values()
-        ):
-            self._bring()
-
-    def _name(self, entry: dict[str, Any], now: datetime) -> None:
-        for phase in entry.get("draws", {}):
-            draw = draws.named(entry, phase)
-            if draw is None:
-                continue
-            self._waiting[phase] = draw
-            self._named_at[phase] = datetime.fromisoformat(entry["made_at"])
-            what = "the value" if draw.round is None else f"round {draw.round}"
-            left = max(0.0, (draw.at - now).total_seconds())
-            self._tell(
-                f"{phase}: scoring starts when {what} of {draw.source} is known, in {left:.0f} s; until then, files are"
-                " only downloaded."
-            )
-
-    def _take(self, entry: dict[str, Any]) -> None:
-        for phase, value in entry.get("drawn", {}).items():
-            draw = self._waiting.pop(phase)
-            self.drawn[phase] = RehearsedDraw(
-                phase=phase,
-                source=draw.source,
-                round=draw.round,
-                value=str(value["value"]),
-                waited_s=(draw.at - self._named_at[phase]).total_seconds(),
-                real_wait=real_wait(self._fairness),
-            )
-            self._tell(self.drawn[phase].sentence)
-
-    def _bring(self) -> None:
-        """Enter the value, as the organizer does."""
-        sources = ", ".join(dict.fromkeys(draw.source for draw in self._waiting.values()))
         self._tell(
-            f"The value of {sources} is due. In the real challenge, you now run `neuco-worker challenge commit --beacon"
+            f"The value of {due[0].source} is due. In the real challenge, you now run `neuco-worker challenge commit --beacon"
             f" VALUE` with the published value; here, “{PRACTICE_VALUE}” is used."
         )
         with open_session(self._folder.configuration) as session:
             commit(session, reason="", beacon=PRACTICE_VALUE)
-        self._brought = True
+        self._entered = True
+
+
+def drawn(folder: RehearsalFolder) -> set[str]:
+    """Return the phases into whose splits a public value was mixed."""
+    return {phase for _, phase in _phases_of(folder, "drawn")}
+
+
+def _phases_of(folder: RehearsalFolder, key: str) -> list[tuple[dict[str, Any], str]]:
+    return [(entry, phase) for entry in folder.published(PATH) or [] for phase in entry.get(key, {})]
 
 
 def real_wait(fairness: Fairness) -> str:

@@ -21,6 +21,7 @@ from scoring.printable import count_of
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.files import read_phases
 from worker.challenge.sections import Phase
+from worker.fairness.draws import NONE
 from worker.fairness.verify import Worth, make_report, verdicts
 from worker.fairness.verify.public import opened
 from worker.fairness.verify.published import published_verdicts
@@ -28,7 +29,7 @@ from worker.organizer.board_by_hand import freeze, publish_now
 from worker.organizer.disclosure import disclose
 from worker.organizer.rehearsal.entries import Entries, Entry
 from worker.organizer.rehearsal.folder import RehearsalFolder, prepare
-from worker.organizer.rehearsal.practice_draw import DrawWatch, practised
+from worker.organizer.rehearsal.practice_draw import PracticeValue, drawn, practised, real_wait
 from worker.organizer.rehearsal.report import PhaseReport, Rehearsal, RehearsedSubmission
 from worker.organizer.rehearsal.runner import LOOK_EVERY_S, last_words, watch, worker_process
 from worker.organizer.reveal import reveal
@@ -81,17 +82,19 @@ def rehearse(
         folder = RehearsalFolder(path=path)
         submitted = _submit(evalai, entries)
         tell(f"Submitted {len(submitted)} files; the worker starts.")
+        if configuration.fairness.beacon != NONE:
+            wait = real_wait(configuration.fairness)
+            tell(f"Scoring begins in some seconds, with a practice value. In the real challenge, {wait}.")
         calls_before = len(evalai.journal)
-        watched = DrawWatch(folder, configuration.fairness, tell)
         with practised(configuration.fairness, path) as draw:
             prepare(folder, configuration, evalai, folds=folds, draw=draw)
-            status = _drain(configuration, folder, evalai, submitted, watched=watched, tell=tell)
+            status = _drain(configuration, folder, evalai, submitted, tell=tell)
         calls = _calls(evalai, since=calls_before)
-        failures = _failures(folder, evalai, status)
+        failures = _failures(configuration, folder, evalai, status)
         verified: tuple[str, ...] = ()
         if not failures:
             verified, failures = _end(folder, configuration.phases, tell)
-        phases = _phases(configuration, folder, evalai, submitted, watched)
+        phases = _phases(configuration, folder, evalai, submitted)
         if keep is not None:
             _keep_files(folder, evalai, submitted)
     return Rehearsal(
@@ -122,14 +125,14 @@ def play(
     read_phases(configuration)
     with _folder(keep) as path, practised(configuration.fairness, path) as draw:
         folder = RehearsalFolder(path=path)
-        watched = DrawWatch(folder, configuration.fairness, tell)
+        value = PracticeValue(folder, tell)
         prepare(folder, configuration, evalai, folds=None, draw=draw)
         tell(
             f"The worker runs. Its board is in the git repository {folder.repository}, its log in {folder.log}."
         )
         with worker_process(folder, "run") as process:
             while not stop.wait(LOOK_EVERY_S):
-                watched.look(datetime.now(UTC))
+                value.look(datetime.now(UTC))
                 if process.poll() is not None:
                     raise InfrastructureError(
                         f"The worker exited with status {process.returncode}. {last_words(folder)}",
@@ -178,16 +181,16 @@ def _drain(
     evalai: Sandbox,
     submitted: Sequence[_Submitted],
     *,
-    watched: DrawWatch,
     tell: Callable[[str], object],
 ) -> int:
     """Run the worker until nothing is left to do, report its progress, and return its exit status."""
     answered: set[int] = set()
+    value = PracticeValue(folder, tell)
     patience_s = configuration.submission.deadline + PATIENCE_S
     pks = [submission.pk for submission in submitted]
     with worker_process(folder, "once") as process:
         for statuses in watch(process, folder, evalai, pks, patience_s=patience_s):
-            watched.look(datetime.now(UTC))
+            value.look(datetime.now(UTC))
             for submission in submitted:
                 if statuses[submission.pk] in ANSWERED and submission.pk not in answered:
                     answered.add(submission.pk)
@@ -228,12 +231,17 @@ def _end(
     except subprocess.TimeoutExpired:
         return (), (f"The worker did not exit after the phases were closed. {last_words(folder)}",)
     contradicted = [one.sentence for one in report.verdicts if one.worth is Worth.CONTRADICTED]
-    drawn = [f"Phase {one.phase}: {one.sentence}" for one in report.verdicts if one.check == BEACON]
-    return (*drawn, report.sentence), tuple(f"`verify` found a contradiction: {one}" for one in contradicted)
+    sources = [f"Phase {one.phase}: {one.sentence}" for one in report.verdicts if one.check == BEACON]
+    return (*sources, report.sentence), tuple(
+        f"`verify` found a contradiction: {one}" for one in contradicted
+    )
 
 
-def _failures(folder: RehearsalFolder, evalai: Sandbox, status: int) -> tuple[str, ...]:
-    failures = []
+def _failures(
+    configuration: Configuration, folder: RehearsalFolder, evalai: Sandbox, status: int
+) -> tuple[str, ...]:
+    undrawn = configuration.phases.keys() - drawn(folder) if configuration.fairness.beacon != NONE else ()
+    failures = [f"{phase}: no public value was mixed into its splits." for phase in sorted(undrawn)]
     if status != 0:
         failures.append(f"The worker exited with status {status}. {last_words(folder)}")
     if evalai.queue_length():
@@ -248,7 +256,6 @@ def _phases(
     folder: RehearsalFolder,
     evalai: Sandbox,
     submitted: Sequence[_Submitted],
-    watched: DrawWatch,
 ) -> tuple[PhaseReport, ...]:
     """Collect the results of every phase."""
     rehearsed = load(folder.configuration)
@@ -267,7 +274,6 @@ def _phases(
                     shows_all=settings.selection != "chosen",
                     submissions=tuple(_rehearsed(tx, evalai, one, more=more) for one in theirs),
                     entries=folder.board(codename),
-                    draw=watched.drawn.get(codename),
                 )
             )
     return tuple(reports)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from worker.fairness.draws import CHOOSE_ONE, NONE, WITHOUT
+from worker.organizer.rehearsal.entries import RANDOM
 
 HOUR_S = 3600.0
 
@@ -56,45 +57,10 @@ class RehearsedSubmission:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RehearsedDraw:
-    """The public value that decided the splits of a phase.
-
-    Attributes:
-        phase: Codename of the phase.
-        source: What published the value.
-        round: Number of the round; None for a source without numbers.
-        value: The value.
-        waited_s: Seconds from the commitment that named it to its moment.
-        real_wait: What the first score waits for in the real challenge, in words.
-    """
-
-    phase: str
-    source: str
-    round: int | None
-    value: str
-    waited_s: float
-    real_wait: str
-
-    @property
-    def sentence(self) -> str:
-        """Describe how the splits were drawn."""
-        what = (
-            f"“{self.value}” instead of the value of {self.source}"
-            if self.round is None
-            else f"round {self.round} of {self.source}"
-        )
-        return (
-            f"The splits of phase {self.phase} were drawn with {what}, {self.waited_s:.0f} s after the commitment. In the real challenge,"
-            f" {self.real_wait}."
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class PhaseReport:
     """One phase of a rehearsal.
 
     Attributes:
-        draw: The value that decided its splits in addition to the secret; None if there was none.
         folds: Number of trained folds.
         configured_folds: Number of folds in the configuration.
         decimals: Number of decimals with which mean Q is shown.
@@ -109,7 +75,6 @@ class PhaseReport:
     shows_all: bool
     submissions: tuple[RehearsedSubmission, ...]
     entries: tuple[Mapping[str, Any], ...]
-    draw: RehearsedDraw | None = None
 
     @property
     def seconds_per_submission(self) -> float | None:
@@ -139,17 +104,19 @@ class PhaseReport:
     @property
     def remarks(self) -> Iterator[str]:
         """Return what is possible, but unusual."""
-        scores = {one.method: one.q_mean for one in self.submissions if one.q_mean is not None}
-        pooled, random = scores.get("pooled mean"), scores.get("random embeddings")
-        if pooled is not None and random is not None and pooled <= random:
-            yield (
-                f"{self.codename}: the pooled mean of the public data scores no better than random numbers ({pooled:g} and"
-                f" {random:g}). Either labels and data do not belong to the same ids, or the probes train for too few steps"
-                " to learn: scoring.epochs × samples ÷ scoring.batch_size in each fold. Try more epochs."
-            )
-        for one in self.submissions:
-            if one.good and one.q_mean is not None and one.q_mean < 0 and one.method == "pooled mean":
-                yield f"{self.codename}: the pooled mean has a negative mean Q, which is unreliable."
+        scores = {
+            one.method: one.q_mean
+            for one in self.submissions
+            if one.good and one.public and one.q_mean is not None
+        }
+        random = scores.pop(RANDOM, None)
+        for method, value in scores.items():
+            if random is not None and value <= random:
+                yield (
+                    f"{self.codename}: {method} scores no better than random numbers ({value:g} and {random:g}). If it is not random, too,"
+                    " labels and data do not belong to the same ids, or the probes train for too few steps to learn:"
+                    " scoring.epochs × samples ÷ scoring.batch_size in each fold. Try more epochs."
+                )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,12 +143,7 @@ class Rehearsal:
     @property
     def faults(self) -> tuple[str, ...]:
         """Everything that is wrong; empty after a good rehearsal."""
-        undrawn = [
-            f"{phase.codename}: no public value was mixed into its splits."
-            for phase in self.phases
-            if self.drawn_by != NONE and phase.draw is None
-        ]
-        return (*self.failures, *undrawn, *(fault for phase in self.phases for fault in phase.faults))
+        return (*self.failures, *(fault for phase in self.phases for fault in phase.faults))
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -222,6 +184,5 @@ class Rehearsal:
             "machine_submissions_per_hour": phase.per_hour,
             "submissions_per_hour": self.carried(phase),
             "submissions": [one.__dict__ for one in phase.submissions],
-            "draw": None if phase.draw is None else {**asdict(phase.draw), "sentence": phase.draw.sentence},
             "board": [dict(entry) for entry in phase.entries],
         }

@@ -42,7 +42,7 @@ def work(tmp_path: Path) -> Path:
 
 def test_the_installation_is_small(light: Installation, tmp_path: Path) -> None:
     """The installation has no library for training, serving or compiling, and neither `leaderboard` nor the scoring kernel."""
-    assert {name.partition(">")[0] for name in PARTICIPANT["dependencies"]} == {"numpy", "requests", "typer"}
+    assert {name.partition(">")[0] for name in PARTICIPANT["dependencies"]} == {"numpy", "typer"}
     for heavy in (
         "torch",
         "numba",

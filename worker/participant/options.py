@@ -29,7 +29,7 @@ ChallengeOption = Annotated[
     str | None,
     typer.Option(
         help="The challenge's leaderboard repository, which has the ids and the dimension: a git URL such as"
-        " https://github.com/organizer/challenge-leaderboard, a folder, or the address of its commitment.json.",
+        " https://github.com/organizer/challenge-leaderboard, or a folder.",
         metavar="URL",
         show_default=False,
     ),

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
-import threading
-from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from scoring.errors import InfrastructureError, NeucoError, OrganizerError
+from scoring.errors import NeucoError, OrganizerError
 from scoring.protocol import ids_hash
 from tests.scoring.inputs.reading_tables import DIM, IDS, from_lines, good, lines_of
 from tests.worker.harness.harness import clean_environment
@@ -26,13 +21,6 @@ from worker.participant.validate import validate
 APP = typer.Typer()
 APP.command()(validate)
 APP.command()(template)
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    """A web server for a folder that writes no log."""
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
 
 
 @pytest.fixture
@@ -69,22 +57,11 @@ def bare(public: Path, tmp_path: Path) -> Path:
     return bare
 
 
-@pytest.fixture
-def address(public: Path) -> Iterator[str]:
-    """The same on a web server."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(public))) as server:
-        threading.Thread(target=server.serve_forever).start()
-        yield f"http://127.0.0.1:{server.server_port}/commitment.json"
-        server.shutdown()
-
-
-def test_ids_and_dimension_come_from_wherever_they_are_published(
-    public: Path, bare: Path, address: str
-) -> None:
-    """A folder, a file in it, a repository, its clone without files, and an address give the same."""
+def test_ids_and_dimension_come_from_wherever_they_are_published(public: Path, bare: Path) -> None:
+    """A folder, a repository, and its clone without files give the same."""
     (public.parent / "clone").mkdir()
     git(public.parent / "clone", "clone", "-q", "--no-checkout", "-b", "main", str(bare), ".")
-    places = [str(public), str(public / "commitment.json"), str(bare), f"file://{bare}", address]
+    places = [str(public), str(bare), f"file://{bare}"]
     for place in [*places, str(public.parent / "clone")]:
         found = asked(None, None, place, "dev")
         assert (found.ids, found.embedding_dim, found.phase) == (IDS, DIM, "dev"), place
@@ -159,15 +136,14 @@ def test_unusable_published_files_are_reported(
     assert error.value.cure
 
 
-def test_places_without_a_challenge_are_refused(tmp_path: Path, bare: Path, address: str) -> None:
-    """A folder without its files, an empty repository, an address without encryption, or one without a file."""
+def test_places_without_a_challenge_are_refused(tmp_path: Path) -> None:
+    """A folder without its files, an empty repository, an address at which nobody listens, or a command."""
     git(tmp_path, "init", "-q", "--bare", "empty.git")
     (tmp_path / "folder").mkdir()
     for place, words in (
         (str(tmp_path / "folder"), "git cannot reach it"),
         (str(tmp_path / "empty.git"), "nothing was pushed to it yet"),
-        ("http://example.org/commitment.json", "is not an https:// address"),
-        (address.replace("/commitment", "/none/commitment"), "There is no commitment.json"),
+        ("http://127.0.0.1:9/board.git", "git cannot reach it"),
         ("ext::sh -c true", "git cannot reach it"),
     ):
         with pytest.raises(OrganizerError, match=words):
@@ -176,14 +152,12 @@ def test_places_without_a_challenge_are_refused(tmp_path: Path, bare: Path, addr
 
 def test_an_unreachable_challenge_says_nothing_of_the_file(tmp_path: Path) -> None:
     """The exit status is 2, because 1 would say that the file is refused."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))  # nobody listens there
-        address = f"http://127.0.0.1:{free.getsockname()[1]}/commitment.json"
-        (tmp_path / "good.csv").write_bytes(good())
-        done = CliRunner().invoke(APP, ["validate", str(tmp_path / "good.csv"), "--challenge", address])
-    assert isinstance(done.exception, InfrastructureError)
+    (tmp_path / "good.csv").write_bytes(good())
+    done = CliRunner().invoke(
+        APP, ["validate", str(tmp_path / "good.csv"), "--challenge", str(tmp_path / "none")]
+    )
+    assert isinstance(done.exception, OrganizerError)
     assert done.exception.exit_code == 2
-    assert done.exception.sentence.startswith(f"{address} cannot be fetched")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from scoring.inputs.embeddings import Embeddings
     from scoring.inputs.identifiers import read_ids
     from scoring.inputs.submission import read_submission
+    from scoring.neuco_bench.frames import score
     from scoring.practice import practice_protocol
     from scoring.protocol import Protocol, Recipe
     from scoring.scorecard import Scorecard
@@ -28,6 +29,7 @@ _HOMES = {
     "practice_protocol": "scoring.practice",
     "read_ids": "scoring.inputs.identifiers",
     "read_submission": "scoring.inputs.submission",
+    "score": "scoring.neuco_bench.frames",
     "score_embeddings": "scoring.evaluate",
 }
 
@@ -40,6 +42,7 @@ __all__ = [
     "practice_protocol",
     "read_ids",
     "read_submission",
+    "score",
     "score_embeddings",
 ]
 

@@ -9,6 +9,7 @@ __all__ = [
     "charts",
     "configuration",
     "expectations",
+    "frames",
     "labels",
     "plots",
     "reading",

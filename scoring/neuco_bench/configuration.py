@@ -65,7 +65,7 @@ class StandaloneSettings(BaseModel):
     warnings: tuple[str, ...] = ()
 
 
-SAMPLE = {
+SAMPLE: dict[str, Any] = {
     "k_folds": 40,
     "probe_type": "linear",
     "probe_params": {"batch_size": 64, "epochs": 10, "learning_rate": 0.001},

@@ -17,14 +17,15 @@ from scoring.evaluate import training_labels
 from scoring.kernel import NEUTRAL, Moments, gather, reference_moments
 from scoring.neuco_bench.ceilings import task_places
 from scoring.neuco_bench.configuration import StandaloneSettings
-from scoring.neuco_bench.labels import LabeledTask, read_annotations
+from scoring.neuco_bench.labels import LabeledTask, read_annotations, read_labels
 from scoring.neuco_bench.reading import LenientEmbeddings, read_embeddings, read_excluded
 from scoring.printable import count_of
 from scoring.probes.measures import confusion, measures
-from scoring.probes.probe import ProbeInput, ProbeSettings, TaskKind, Training
+from scoring.probes.probe import TEST_SIZE, ProbeInput, ProbeSettings, TaskKind, Training
 from scoring.probes.registry import make_probe
 from scoring.quality import Quality, mean_quality, quality
 from scoring.tasks import MINIMUM_ROWS, TaskPlace, TaskType, find_packages
+from scoring.training_length import TrainingLength, training_length
 
 SEED = 42  # NeuCo-Bench's
 
@@ -35,7 +36,7 @@ class Inputs:
 
     Attributes:
         submission: Table of embeddings.
-        annotations: Folder of label files.
+        annotations: Folder of label files, or one of them.
         excluded: Ids to leave out, or None.
     """
 
@@ -66,6 +67,7 @@ class TaskReport:
         confusion: Confusion matrix, summed over the folds; None if the task has none.
         complexity: What the probe costs.
         seconds: Wall time.
+        length: How long each fold trained; None unless the probe is linear with one output, and embeddings are standardized.
     """
 
     data: ProbeInput
@@ -75,6 +77,12 @@ class TaskReport:
     confusion: NDArray[np.int64] | None
     complexity: Complexity
     seconds: float
+    length: TrainingLength | None = None
+
+    @property
+    def trained_enough(self) -> bool:
+        """Whether the probe trained for enough steps for its score to say something about the embeddings."""
+        return self.length is None or self.length.is_enough
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -109,7 +117,12 @@ def read_material(inputs: Inputs, settings: StandaloneSettings) -> Material:
         ParticipantError: If the embeddings cannot be used.
         OrganizerError: If the labels cannot be used, or ``task_filter`` names unknown tasks.
     """
-    tasks, label_warnings = read_annotations(inputs.annotations)
+    if inputs.annotations.is_file():
+        name, _, kind = inputs.annotations.stem.rpartition("__")
+        task, label_warnings = read_labels(inputs.annotations, name, kind)
+        tasks: tuple[LabeledTask, ...] = (task,)
+    else:
+        tasks, label_warnings = read_annotations(inputs.annotations)
     names = {task.name for task in tasks}
     unknown = sorted(set(settings.task_filter or ()) - names)
     if unknown:
@@ -175,9 +188,15 @@ def score_run(
             progress=lambda finished: progress(finished, len(chosen) * settings.k_folds),
         )
         seconds = time.perf_counter() - begun
-        report = _report(data, training, seconds, complexity(matrix, probe, data, seconds, settings.k_folds))
+        report = replace(
+            _report(data, training, seconds, complexity(matrix, probe, data, seconds, settings.k_folds)),
+            length=_length(data, training)
+            if settings.probe_type == "linear" and scale is not NEUTRAL
+            else None,
+        )
         warnings.extend(_remarks(report))
         reports.append(report)
+    warnings.extend(_short(reports))
     complete = bool(reports) and all(np.isfinite(report.quality.q) for report in reports)
     return RunReport(
         tasks=tuple(reports),
@@ -317,15 +336,34 @@ def _report(data: ProbeInput, training: Training, seconds: float, cost: Complexi
     )
 
 
+def _length(data: ProbeInput, training: Training) -> TrainingLength | None:
+    if data.has_columns:
+        return None  # the threshold was measured with one output
+    recipe: dict[str, Any] = dict(training.hyperparameters)
+    return training_length(*data.rows.shape, test_size=TEST_SIZE, **recipe)
+
+
+def _short(reports: Sequence[TaskReport]) -> list[str]:
+    """Warn of probes that train for too few steps, with the cure."""
+    short = {
+        report.data.name: report.length for report in reports if report.length and not report.length.is_enough
+    }
+    if not short:
+        return []
+    worst = max(short, key=lambda name: short[name].epochs)
+    return [
+        f"{', '.join(short)}: probes train for too few steps to learn much, so these scores say little about the embeddings. Those of"
+        f" {worst} train for {short[worst].reason}. Set epochs to {short[worst].epochs} or more, or probe_type to ridge."
+    ]
+
+
 def _remarks(report: TaskReport) -> list[str]:
     name, failed = report.data.name, report.quality.failed_folds
-    remarks = (
-        [
+    remarks = []
+    if failed:
+        remarks.append(
             f"{name}: {count_of(failed, 'fold')} gave no finite score and {'is' if failed == 1 else 'are'} left out."
-        ]
-        if failed
-        else []
-    )
+        )
     if report.data.kind is TaskKind.BINARY:
         empty = sum(not report.data.targets[fold.test].any() for fold in report.training.folds)
         if empty:

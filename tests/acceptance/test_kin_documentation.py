@@ -72,7 +72,7 @@ def test_every_flag_key_and_probe_is_described() -> None:
 
     command = typer.main.get_command(app).commands["score"]  # type: ignore[attr-defined]
     flags = {option for parameter in command.params for option in parameter.opts if option != "--help"}
-    named = {flag for flag in flags if "-" not in flag.removeprefix("--")}
+    named = {flag for flag in flags if flag.startswith("--") and "-" not in flag.removeprefix("--")}
     for word in (*named, *configuration.KEYS, *configuration.FLAT, *KEYS, *BASELINE_KEYS, *OWN):
         assert f"`{word}`" in PAGE, word
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import runpy
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -75,7 +76,7 @@ def small_case(tmp_path: Path) -> Callable[..., Path]:
         write_csv(
             case / "labels" / "sign__cls.csv", ["id", "label"], zip(ids, (signal > 0) * 2 - 1, strict=True)
         )
-        document = {"k_folds": 2, "batch_size": 16, "epochs": 2, "learning_rate": 0.01, "enable_plots": False}
+        document = {"k_folds": 2, "batch_size": 16, "epochs": 2, "learning_rate": 0.1, "enable_plots": False}
         (case / "config.yaml").write_text(yaml.safe_dump(document | settings))
         return case
 
@@ -142,6 +143,35 @@ def test_the_flat_form_of_the_paper_means_the_same(small_case: Callable[..., Pat
     other = json.loads((run_score(tmp_path / "b", flat, config=config) / "results_summary.json").read_text())
     assert one["task_q_scores"] == other["task_q_scores"]
     assert set(one["task_q_scores"]) == {"slope", "sign"}
+
+
+def test_files_and_labels_are_enough(
+    small_case: Callable[..., Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`score FILE... LABELS` scores each file by NeuCo-Bench's sample values and marks scores of too few steps; labels may be one file."""
+    case = small_case()
+    for name in ("one.csv", "two.csv"):
+        shutil.copy(case / "embeddings.csv", tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    assert guarded(["score", "one.csv", "two.csv", str(case / "labels"), "--folds", "2"]) == 0
+    shown = capsys.readouterr()
+    assert "Set epochs to" in shown.err
+    assert "*" in shown.out
+    runs = {path.parent.name.split("_")[0] for path in Path("results/results").glob("*/results_summary.json")}
+    assert runs == {"one", "two"}
+    assert (
+        guarded(["score", "one.csv", str(case / "labels" / "sign__cls.csv"), "--json", "--folds", "2"]) == 0
+    )
+    assert list(json.loads(capsys.readouterr().out)["task_q_scores"]) == ["sign"]
+    for arguments in (
+        ["one.csv"],
+        ["none.csv", "labels"],
+        ["one.csv", "two.csv", "labels", "--method_name", "m"],
+    ):
+        assert guarded(["score", *arguments]) == 2
 
 
 def test_the_default_seed_is_42(small_case: Callable[..., Path], tmp_path: Path) -> None:

@@ -8,13 +8,16 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import leaderboard
 import scoring
+import scoring.errors
 
 PAGE = (Path(scoring.__file__).parent / "README.md").read_text("utf-8").partition("## From Python")[2]
-EXAMPLE, PRINTED = re.findall(r"```(?:python|text)\n(.*?)```", PAGE, re.DOTALL)[:2]
+BLOCKS = re.findall(r"```(?:python|text)\n(.*?)```", PAGE, re.DOTALL)
+EXAMPLES = list(zip(BLOCKS[::2], BLOCKS[1::2], strict=True))
 ROWS, DIM = 400, 8
 
 
@@ -41,13 +44,82 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_example_prints_what_its_page_says(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("example", "printed"), EXAMPLES)
+def test_the_examples_print_what_their_page_says(
+    example: str,
+    printed: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A reader who copies the example gets the output on the page."""
+    """A reader who copies an example gets the output on the page."""
     monkeypatch.chdir(folder)
-    exec(compile(EXAMPLE, "README.md", "exec"), {})  # the page is ours
-    assert capsys.readouterr().out == PRINTED
+    exec(compile(example, "README.md", "exec"), {})  # the page is ours
+    assert capsys.readouterr().out == printed
+
+
+def test_every_form_of_the_same_data_gives_the_same_scores(folder: Path) -> None:
+    """Files, data frames, series, dictionaries and arrays give the scores of the command line, fold by fold."""
+    embeddings, labels = folder / "ours.csv", folder / "labels"
+    frame = pd.read_csv(embeddings)
+    wood = pd.read_csv(labels / "wood__cls.csv")
+    wood["label"] = wood["label"] == 1
+    array = frame.drop(columns="id").to_numpy()
+    vectors = dict(zip(frame["id"], array, strict=True))
+    by_id = wood.set_index("id")["label"]
+    scores = []
+    for given, truth in (
+        (frame, by_id.rename("wood")),
+        (frame.set_index("id")[::-1], {"wood": by_id}),
+        (vectors, wood.rename(columns={"label": "wood"})),
+        ({"ids": frame["id"], "embeddings": array}, {"wood__cls": by_id.astype(float)}),
+        (array, {"wood": by_id.to_numpy()}),
+        (array.tolist(), {"wood": by_id.tolist()}),
+    ):
+        result = scoring.score(given, truth, folds=2, epochs=100, learning_rate=0.01, progress=False)
+        scores.append(result.to_frame().loc["wood", "folds"])
+    assert scores == [scores[0]] * len(scores)
+
+
+def test_the_type_of_a_task_follows_from_its_labels() -> None:
+    """Two values are two classes, text is several classes, a table of zeros and ones is several labels, other numbers are a regression."""
+    random = np.random.RandomState(1)
+    rows, number = random.standard_normal((60, 3)), np.arange(60)
+    labels = {
+        "two": number % 2,
+        "signs": np.where(number % 3, 1.0, -1.0),
+        "names": np.array(["a", "b", "c"])[number % 3],
+        "several": rows > 0,
+        "numbers": rows[:, 0],
+        "named__multiclass": number % 3,
+    }
+    frame = scoring.score(rows, labels, probe="ridge", folds=2).to_frame()
+    assert frame["type"].to_dict() == {
+        "two": "cls",
+        "signs": "cls",
+        "names": "multiclass",
+        "several": "multilabel",
+        "numbers": "regr",
+        "named": "multiclass",
+    }
+    for wrong in ({"y": number[:5]}, {"y": rows}, {"a/b": number}):
+        with pytest.raises(scoring.errors.OrganizerError):
+            scoring.score(rows, wrong, probe="ridge")
+
+
+def test_a_misleading_score_is_marked() -> None:
+    """Too few steps give a warning that names the cure, a mark in the table, and text that is safe in a notebook; enough steps do not."""
+    random = np.random.RandomState(1)
+    rows = random.standard_normal((100, 4))
+    with pytest.warns(UserWarning, match="Set epochs to 500 or more, or probe_type to ridge"):
+        short = scoring.score(rows, {"<b>": rows[:, 0]}, folds=2)
+    assert short.to_frame()["enough_steps"].tolist() == [False]
+    assert "Set epochs to 500" in repr(short)
+    assert "&lt;b&gt;" in short._repr_html_()
+    assert "<b>:" not in short._repr_html_()
+    enough = scoring.score(rows, {"sum": rows[:, 0]}, folds=2, epochs=500)
+    assert enough.to_frame()["enough_steps"].tolist() == [True]
+    assert enough.to_frame()["score"].min() > 0.5 > short.to_frame()["score"].max()
 
 
 def test_every_public_name_exists_and_is_described() -> None:

@@ -26,27 +26,35 @@ SAMPLE_VALUES = 4 * 27 * 264 * 264  # of one SSL4EO-S12 data cube: seasons, chan
 
 
 def score(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="One or several files of embeddings, then the labels: a short form of --submission_file and --annotation_path.",
+            metavar="FILE... LABELS",
+            show_default=False,
+        ),
+    ] = None,
     *,
     # flags are spelled as in NeuCo-Bench
     submission_file: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             "--submission_file",
             help=(
                 "Embeddings as CSV (also .gz, .zip) with the column id and one column per dimension, as Parquet, or as"
                 " NPZ."
             ),
-            exists=True,
-            dir_okay=False,
+            show_default=False,
         ),
-    ],
+    ] = None,
     annotation_path: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             "--annotation_path",
-            help="Folder of label files `<task>__<type>.csv` (columns id,label) or task packages.",
+            help="Folder of label files `<task>__<type>.csv` (columns id,label) or task packages, or one label file.",
+            show_default=False,
         ),
-    ],
+    ] = None,
     output_dir: Annotated[Path, typer.Option("--output_dir", help="Folder for the results.")] = Path(
         "results"
     ),
@@ -110,6 +118,8 @@ def score(
     Some embeddings that a challenge would refuse are scored with a warning: missing values count as 0, samples without an embedding are
     left out, and embeddings with too few dimensions are padded with zeros.
 
+    Example: `neuco-worker score embeddings.csv labels`
+
     Example: `neuco-worker score --annotation_path labels --submission_file embeddings.csv --config config.yaml --phase dev`
     """
     from leaderboard.exchange import rank_runs
@@ -118,36 +128,61 @@ def score(
     from worker.cli.terminal import Console
 
     shown, console = Console(highlight=False), Console(stderr=True, highlight=False)
-    bench = _Bench(
-        console=console,
-        settings=_settings(config, folds, console if json_output else shown),
-        output_dir=output_dir,
-        phase=phase,
-        stem=submission_file.stem,
-        seed=seed,
-        threads=threads,
-        now=datetime.now().astimezone(),
-    )
+    files, labels = _files(paths or [], submission_file, annotation_path)
+    if method_name is not None and len(files) > 1:
+        raise OrganizerError(
+            f"--method_name names one run, not {len(files)}.",
+            cure="Leave it out: runs are named after their files.",
+            code="standalone.bad_name",
+        )
     sizes = None if dims is None else _sizes(dims)
-    inputs = Inputs(submission=submission_file, annotations=annotation_path, excluded=exclude_file)
-    material = read_material(inputs, bench.settings)
-    _warn(bench.console, material.warnings)
-    method = method_name or submission_file.stem
-    if sizes is None:
-        report, folder = bench.run(material, method)
-        document, table = bench.document(report, folder), _results(report)
-    else:
-        folder, document, table = _study(bench, material, method, sizes, sample_values)
-    if bench.settings.update_leaderboard:
+    settings = _settings(config, folds, console if json_output else shown)
+    documents = []
+    for file in files:
+        bench = _Bench(
+            console=console,
+            settings=settings,
+            output_dir=output_dir,
+            phase=phase,
+            stem=file.stem,
+            seed=seed,
+            threads=threads,
+            now=datetime.now().astimezone(),
+        )
+        inputs = Inputs(submission=file, annotations=labels, excluded=exclude_file)
+        material = read_material(inputs, settings)
+        _warn(console, material.warnings)
+        method = method_name or file.stem
+        if sizes is None:
+            report, folder = bench.run(material, method)
+            document, table = bench.document(report, folder), _results(report, file.name)
+        else:
+            folder, document, table = _study(bench, material, method, sizes, sample_values)
+        documents.append(document)
+        if not json_output:
+            shown.print(table)
+            shown.print(f"Results: {folder}", markup=False, soft_wrap=True)
+    if settings.update_leaderboard:
         runs = rank_runs(output_dir, phase)
         leaderboard = write_leaderboard(runs, output_dir, phase)
+        if not json_output:
+            show_leaderboard(runs, leaderboard)
     if json_output:
-        print(json.dumps(document, indent=2))
-        return
-    shown.print(table)
-    shown.print(f"Results: {folder}", markup=False, soft_wrap=True)
-    if bench.settings.update_leaderboard:
-        show_leaderboard(runs, leaderboard)
+        print(json.dumps(documents[0] if len(files) == 1 else documents, indent=2))
+
+
+def _files(paths: list[Path], submission: Path | None, labels: Path | None) -> tuple[list[Path], Path]:
+    """Return the files of embeddings, and the labels, which are the last path unless an option names them."""
+    files = paths if submission is None else [submission, *paths]
+    if labels is None and len(files) > 1:
+        *files, labels = files
+    if labels is None or not files:
+        raise OrganizerError(
+            "The command needs a file of embeddings and the labels.",
+            cure="Name them in this order: neuco-worker score embeddings.csv labels.",
+            code="standalone.no_files",
+        )
+    return files, labels
 
 
 def _settings(config: Path | None, folds: int | None, console: Console) -> StandaloneSettings:
@@ -261,24 +296,27 @@ def _sizes(text: str) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def _results(report: RunReport) -> Table:
+def _results(report: RunReport, name: str) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title="Results", title_justify="left")
-    for name in ("Task", "Type", "Samples", "Q", "Score", "± std"):
-        table.add_column(name, justify="left" if name in {"Task", "Type"} else "right")
+    table = Table(title=Text(name), title_justify="left")
+    for column in ("Task", "Type", "Samples", "Q", "Score", "± std"):
+        table.add_column(column, justify="left" if column in {"Task", "Type"} else "right")
     for task in report.tasks:
         table.add_row(
             Text(task.data.name),
             task.data.kind.value,
             f"{len(task.data.rows):,}",
             f"{task.quality.q:.3f}",
-            f"{task.quality.mean:.4f}",
+            f"{task.quality.mean:.4f}{'' if task.trained_enough else ' *'}",
             f"{task.quality.std:.4f}",
         )
     table.add_section()
     table.add_row("all", "", "", f"{report.overall_q:.3f}", f"{report.overall_score:.4f}", "")
+    if not all(task.trained_enough for task in report.tasks):
+        table.caption = "* The probe trains for too few steps, so this says little about the embeddings."
+        table.caption_justify = "left"
     return table
 
 

@@ -343,7 +343,7 @@ def test_too_few_steps_are_reported_with_their_number(challenge: FaultyChallenge
     dev, _ = challenge.examine("labels.steps").outcomes[-1].findings
     assert "of 3 of 3 tasks" in dev.sentence
     assert "train for 63 steps in each fold" in dev.sentence
-    assert "at least 71 steps are needed" in dev.sentence
+    assert "at least 71 are needed" in dev.sentence
     assert "set scoring.epochs to 8 or more" in dev.cure
 
 

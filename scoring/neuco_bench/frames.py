@@ -1,0 +1,208 @@
+"""Score what is in memory: data frames, series, dictionaries and arrays, or files.
+
+What is in memory is read by the same code as files, so it gives the same numbers and the same messages.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from scoring.errors import OrganizerError
+from scoring.neuco_bench.configuration import SAMPLE, parse_settings
+from scoring.neuco_bench.labels import KINDS, SEPARATOR
+from scoring.neuco_bench.run import SEED, Inputs, RunReport, read_material, score_run
+from scoring.probes.probe import TaskKind
+
+TYPED = re.compile(rf".+__({'|'.join(KINDS)})\Z", re.IGNORECASE)
+FILES = (str, PathLike)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Result:
+    """The scores of embeddings; ``report`` has everything, also each fold's predictions."""
+
+    report: RunReport
+
+    @property
+    def q(self) -> float:
+        """Mean Q over the tasks; NaN unless every task has one."""
+        return self.report.overall_q
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row per task: its type, samples, Q, mean score and standard deviation over the folds, and the scores of all folds.
+
+        ``enough_steps`` is false if the probe trained for too few steps, so that its score says little about the embeddings.
+        """
+        rows = {
+            task.data.name: {
+                "type": task.data.kind.value,
+                "samples": len(task.data.rows),
+                "q": task.quality.q,
+                "score": task.quality.mean,
+                "std": task.quality.std,
+                "enough_steps": task.trained_enough,
+                "folds": [fold.score for fold in task.training.folds],
+            }
+            for task in self.report.tasks
+        }
+        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("task")
+
+    def __repr__(self) -> str:
+        """Return mean Q, a line per task, and the warnings."""
+        return "\n".join([self._title, self._shown.to_string(index_names=False), *self._warnings])
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        lines = "".join(f"<p>{escape(line)}</p>" for line in self._warnings)
+        return f"<p><b>{self._title}</b></p>{self._shown.to_html(escape=True)}{lines}"
+
+    @property
+    def _title(self) -> str:
+        return f"Mean Q {self.q:.3f}, mean score {self.report.overall_score:.4f}"
+
+    @property
+    def _shown(self) -> pd.DataFrame:
+        return self.to_frame().drop(columns="folds").round({"q": 3, "score": 4, "std": 4})
+
+    @property
+    def _warnings(self) -> list[str]:
+        return [f"Warning: {warning}" for warning in self.report.warnings]
+
+
+def score(
+    embeddings: Any,
+    labels: Any,
+    *,
+    probe: str = "linear",
+    folds: int = SAMPLE["k_folds"],
+    seed: int = SEED,
+    threads: int | None = None,
+    progress: bool = True,
+    **params: Any,
+) -> Result:
+    """Score embeddings on tasks; with seed 42, the numbers are NeuCo-Bench's.
+
+    Args:
+        embeddings: A file; a data frame with a column ``id`` or the ids as its index; a dictionary of ids and vectors; or an array, n x N.
+        labels: A file ``<task>__<type>.csv`` or a folder of such files; a data frame with a column per task, and a column ``id`` or the
+            ids as its index; a series; a dictionary of tasks and series or arrays; or an array. Labels without ids are in the order of the
+            embeddings. Two values are two classes, texts are several classes, a table of zeros and ones is several labels, and other
+            numbers are a regression; a name such as ``digit__multiclass`` says so.
+        probe: Name of the probe.
+        folds: Number of random splits.
+        seed: Seed of splits and training.
+        threads: Folds trained at the same time; None takes all cores.
+        progress: Whether progress is shown at a terminal or in a notebook.
+        params: The probe's parameters, such as ``epochs=20``.
+
+    Raises:
+        ParticipantError: If the embeddings cannot be used.
+        OrganizerError: If labels or parameters cannot be used.
+    """
+    given = SAMPLE["probe_params"] if probe == "linear" else {}
+    settings = parse_settings(
+        {**SAMPLE, "k_folds": folds, "probe_type": probe, "probe_params": {**given, **params}}
+    )
+    with TemporaryDirectory() as place:
+        files, folder = isinstance(embeddings, FILES), Path(place)
+        table = None if files else _with_ids(embeddings)
+        submission = Path(embeddings) if table is None else folder / "embeddings.parquet"
+        if table is not None:
+            table.rename(columns=str).rename_axis("id").reset_index().to_parquet(submission, index=False)
+        annotations = (
+            Path(labels) if isinstance(labels, FILES) else _label_files(labels, table, folder / "labels")
+        )
+        material = read_material(Inputs(submission=submission, annotations=annotations), settings)
+    with _bar(shown=progress) as advance:
+        report = score_run(material, settings, seed=seed, threads=threads, progress=advance)
+    for warning in report.warnings:
+        warnings.warn(warning, stacklevel=2)
+    return Result(report=report)
+
+
+def _with_ids(values: Any) -> pd.DataFrame:
+    """Return a table with text ids as its index; without ids, rows are numbered."""
+    if isinstance(values, Mapping):
+        named = {str(key): np.asarray(vector) for key, vector in values.items()}
+        is_npz = set(named) == {"ids", "embeddings"}
+        table = (
+            pd.DataFrame(named["embeddings"], index=named["ids"])
+            if is_npz
+            else pd.DataFrame(np.stack([*named.values()]), index=[*named])
+        )
+    elif isinstance(values, pd.DataFrame):
+        table = values.set_index("id") if "id" in values else values
+    else:
+        table = pd.DataFrame(np.asarray(values))
+    return table.set_axis(table.index.astype(str), axis=0)
+
+
+def _label_files(labels: Any, embeddings: pd.DataFrame | None, folder: Path) -> Path:
+    """Write a label file per task, and return their folder."""
+    if isinstance(labels, pd.DataFrame):
+        table = labels.set_index("id") if "id" in labels else labels
+        tasks: dict[str, Any] = {str(name): table[name] for name in table}
+    elif isinstance(labels, Mapping):
+        tasks = {str(name): values for name, values in labels.items()}
+    else:
+        tasks = {str(getattr(labels, "name", None) or "label"): labels}
+    folder.mkdir()
+    for name, values in tasks.items():
+        series, kind = _labels(name, values, embeddings)
+        path = folder / (f"{name}.csv" if TYPED.match(name) else f"{name}__{kind.value}.csv")
+        if path.parent != folder:
+            raise OrganizerError(
+                f"The task {name!r} cannot have this name.",
+                cure="Use a name without slashes.",
+                code="score.task",
+            )
+        series.rename("label").rename_axis("id").to_csv(path)
+    return folder
+
+
+def _labels(name: str, values: Any, embeddings: pd.DataFrame | None) -> tuple[pd.Series[Any], TaskKind]:
+    """Return the labels of a task with their ids, and its type."""
+    if not isinstance(values, pd.Series):
+        array = np.asarray(values)
+        is_indicator = array.ndim == 2 and np.isin(array, (0, 1)).all()
+        if (
+            embeddings is None
+            or array.shape[:1] != (len(embeddings),)
+            or not (array.ndim == 1 or is_indicator)
+        ):
+            raise OrganizerError(
+                f"The labels of the task {name} have no ids and the shape {array.shape}, which is not one label for each embedding.",
+                cure="Give a pandas Series with the ids as its index, or as many labels as embeddings, in the same order.",
+                code="score.labels",
+            )
+        if is_indicator:
+            texts = [SEPARATOR.join(map(str, np.flatnonzero(row))) for row in array]
+            return pd.Series(texts, index=embeddings.index), TaskKind.MULTILABEL
+        values = pd.Series(array, index=embeddings.index)
+    if values.dtype == bool:
+        values = values.astype(int)
+    if not pd.api.types.is_numeric_dtype(values):
+        return values, TaskKind.MULTICLASS
+    return values, TaskKind.BINARY if values.nunique() == 2 else TaskKind.REGRESSION
+
+
+def _bar(*, shown: bool) -> AbstractContextManager[Callable[[int, int | None], None]]:
+    if not shown:
+        return nullcontext(lambda *_: None)
+    from rich.console import Console
+
+    from scoring.progress import progress_bar
+
+    return progress_bar("Scoring", "folds", Console(stderr=True))

@@ -1,0 +1,59 @@
+"""Tell whether a linear probe trains for enough steps: with too few, it learns nothing, even from good embeddings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from scoring.printable import count_of
+from scoring.randomness import held_out
+
+LEAST_MOVE = 2.0
+"""How many times its random initial size a weight must be able to move.
+
+The weights of a linear probe on d values begin at random within 1/√d of zero, and a step of AdamW moves a weight by at most about the
+learning rate. So after n steps a weight can have moved n · learning rate · √d times its initial size.
+
+The threshold was measured on the demo's task `digit` on 23 November 2026: raw pixels (d = 64) and 1,024 random features of them, 200 and
+800 samples, learning rates 0.001 to 0.01, 6 to 1,920 steps, 20 folds. Where weights could move less than their initial size, R² was
+at most 0.06, although these embeddings reached 0.47 to 0.78 with enough steps. At the default learning rate, R² had about half of that (45
+to 62 %) when weights could move 1.9 times their initial size.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingLength:
+    """How long one fold of a task trains.
+
+    Attributes:
+        steps: Steps of the optimizer.
+        needed: Steps that a weight needs to forget its random initial value.
+        epochs: Epochs with at least these steps.
+        reason: Steps that are trained and needed, in words.
+    """
+
+    steps: int
+    needed: int
+    epochs: int
+    reason: str
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether the score says something about the embeddings."""
+        return self.steps >= self.needed
+
+
+def training_length(
+    samples: int, dim: int, *, epochs: int, batch_size: int, learning_rate: float, test_size: float
+) -> TrainingLength:
+    """Return the length of training on a task with so many samples and dimensions."""
+    batches = ceil((samples - held_out(samples, test_size)) / batch_size)
+    needed = ceil(LEAST_MOVE / (learning_rate * dim**0.5))
+    steps = batches * epochs
+    return TrainingLength(
+        steps=steps,
+        needed=needed,
+        epochs=ceil(needed / batches),
+        reason=f"{count_of(steps, 'step')} in each fold, but at least {needed:,} are needed with the learning rate {learning_rate:g}"
+        f" and {count_of(dim, 'value')} per embedding",
+    )

@@ -54,7 +54,7 @@ def sources() -> tuple[Path, ...]:
     These are the modules that compile something, and those whose functions they compile or call.
     """
     package = Path(__file__).parent
-    called = {package / "inputs" / "digits.py", package / "kernel" / "simd.py", package / "metrics.py"}
+    called = {package / "kernel" / "simd.py", package / "metrics.py"}
     compiling = {path for path in package.rglob("*.py") if b"scoring.jit import" in path.read_bytes()}
     return (*sorted(called | compiling), Path(__file__))
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import stat
 import struct
 import zipfile
 import zlib
-from typing import IO, BinaryIO, Protocol
+from typing import BinaryIO, Protocol
 
 from scoring.inputs.faults import Faults, shown
 from scoring.inputs.sniffing import first_member, kind_of_members
 
-INPUT_BYTES = 256 << 10
-MOST_MEMBERS = 100_000  # in a gzip file; bgzip writes one per 64 KB
 RATIO = 200  # highest expansion; embeddings reach 2 to 10, zeros in Deflate about 1000
 RATIO_FROM_BYTES = 32 << 20  # no limit to the ratio below this size
-DIRECTORY_BYTES = 1 << 20  # longest directory of a zip; it would hold thousands of names
+LARGEST_READ = 1 << 20  # bytes; a longer directory of a zip would hold thousands of names
 
 
 class Readable(Protocol):
@@ -67,9 +66,9 @@ class Capped:
         Raises:
             Unreadable: If the stream is broken or expands too far.
         """
-        pieces = [self._peeked[:size]]
+        pieces = [self._peeked[:size]] if self._peeked else []  # a single piece is not copied below
+        missing = size - len(self._peeked[:size])
         self._peeked = self._peeked[size:]
-        missing = size - len(pieces[0])
         while missing:
             more = self._read(missing)
             if not more:
@@ -88,15 +87,12 @@ class Capped:
         return data
 
 
-class GzipStream:
-    """The content of a gzip file: all members one after the other, with checksums verified by zlib."""
+class ArchiveStream:
+    """One compressed file, whose checksum is verified at its end."""
 
-    def __init__(self, file: BinaryIO, faults: Faults) -> None:
-        self._file = file
+    def __init__(self, content: Readable, faults: Faults) -> None:
+        self._content = content
         self._faults = faults
-        self._input = b""
-        self._members = 0
-        self._inflater: zlib._Decompress | None = None
 
     def read(self, size: int, /) -> bytes:
         """Return up to ``size`` bytes; none at the end.
@@ -104,54 +100,17 @@ class GzipStream:
         Raises:
             Unreadable: If the file is cut off or damaged.
         """
-        while True:
-            if not self._input:
-                self._input = self._file.read(INPUT_BYTES)
-            if self._inflater is None:
-                if self._at_end():
-                    return b""
-                self._inflater = zlib.decompressobj(wbits=31)
-            out = self._inflate(self._inflater, size)
-            if out:
-                return out
-
-    def _inflate(self, inflater: zlib._Decompress, size: int) -> bytes:
-        given = self._input
         try:
-            out = inflater.decompress(given, size)
-        except zlib.error:
+            return self._content.read(min(size, LARGEST_READ))
+        except EOFError:
+            raise self._faults.fatal("archive.truncated") from None
+        except (zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, struct.error, ValueError):
             raise self._faults.fatal("archive.damaged") from None
-        if inflater.eof:
-            self._input = inflater.unused_data
-            self._inflater = None
-        else:
-            self._input = inflater.unconsumed_tail
-            if not out and not given:
-                raise self._faults.fatal("archive.truncated")
-        return out
-
-    def _at_end(self) -> bool:
-        """Return whether no member follows; zeros at the end are allowed, because tapes and block devices pad with them."""
-        self._members += 1
-        if self._members > MOST_MEMBERS:
-            raise self._faults.fatal("archive.damaged", "it consists of too many pieces")
-        while self._members > 1:
-            self._input = self._input.lstrip(b"\0")
-            if self._input:
-                break
-            self._input = self._file.read(INPUT_BYTES)
-            if not self._input:
-                return True
-        if len(self._input) < 2:
-            self._input += self._file.read(INPUT_BYTES)
-        if self._members > 1 and not self._input.startswith(b"\x1f\x8b"):
-            raise self._faults.fatal("archive.damaged", "something follows after its end")
-        return not self._input
 
 
 def open_gzip(file: BinaryIO, faults: Faults) -> Readable:
     """Open a gzip file as a stream."""
-    return GzipStream(file, faults)
+    return ArchiveStream(gzip.open(file), faults)
 
 
 def open_zip(file: BinaryIO, faults: Faults) -> Readable:
@@ -178,17 +137,14 @@ def open_directory(file: BinaryIO, faults: Faults) -> zipfile.ZipFile:
     Raises:
         Unreadable: If there is none, or it is too long or damaged.
     """
-    bounded = _Bounded(file)
     try:
-        archive = zipfile.ZipFile(bounded)
+        return zipfile.ZipFile(_Bounded(file))
     except _DirectoryTooLong:
         if (kind := kind_of_members([first_member(file)])) is not None:
             raise faults.fatal("file.kind", f"it is {kind}") from None
         raise faults.fatal("archive.members", "it holds thousands") from None
     except (zipfile.BadZipFile, NotImplementedError, ValueError, LookupError, struct.error, EOFError):
         raise faults.fatal("archive.truncated") from None
-    bounded.limit = None
-    return archive
 
 
 def open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, faults: Faults) -> Readable:
@@ -205,7 +161,7 @@ def open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, faults: Fault
         # LZMA, for example, may allocate gigabytes before the first byte.
         raise faults.fatal("archive.method")
     try:
-        return MemberStream(archive.open(member), faults)
+        return ArchiveStream(archive.open(member), faults)
     except (
         zipfile.BadZipFile,
         NotImplementedError,
@@ -218,27 +174,6 @@ def open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, faults: Fault
         raise faults.fatal("archive.damaged") from None
 
 
-class MemberStream:
-    """One file of a zip."""
-
-    def __init__(self, member: IO[bytes], faults: Faults) -> None:
-        self._member = member
-        self._faults = faults
-
-    def read(self, size: int, /) -> bytes:
-        """Return up to ``size`` bytes; none at the end.
-
-        Raises:
-            Unreadable: If the file is cut off or damaged.
-        """
-        try:
-            return self._member.read(size)
-        except EOFError:
-            raise self._faults.fatal("archive.truncated") from None
-        except (zipfile.BadZipFile, zlib.error, ValueError):
-            raise self._faults.fatal("archive.damaged") from None
-
-
 def _is_ignorable_entry(member: zipfile.ZipInfo) -> bool:
     """Return whether an entry is a folder or one of the files that macOS adds to every zip."""
     name = member.filename
@@ -246,42 +181,25 @@ def _is_ignorable_entry(member: zipfile.ZipInfo) -> bool:
 
 
 class _DirectoryTooLong(Exception):
-    """The directory of a zip is longer than ``DIRECTORY_BYTES``."""
+    """The directory of a zip is longer than ``LARGEST_READ``."""
 
 
-class _Bounded(io.RawIOBase):
+class _Bounded:
     """A file that refuses large reads, because zipfile reads the whole directory at once, with the length that the file claims."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self._below = file
-        self.limit: int | None = DIRECTORY_BYTES
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def seekable(self) -> bool:
-        """Return True."""
-        return True
-
-    def tell(self) -> int:
-        """Return the position."""
-        return self._below.tell()
+        self._file = file
+        self.tell = file.tell
+        self.seekable = file.seekable
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         """Go to a position; a negative one comes from a damaged directory, so it is reported as a bad zip."""
         if whence == io.SEEK_SET and offset < 0:
             raise zipfile.BadZipFile
-        return self._below.seek(offset, whence)
+        return self._file.seek(offset, whence)
 
-    def read(self, size: int | None = -1, /) -> bytes:
-        """Return up to ``size`` bytes, or all that are left if it is negative or None."""
-        wanted = -1 if size is None else size
-        if self.limit is None:
-            return self._below.read(wanted)
-        if wanted > self.limit:
+    def read(self, size: int = -1, /) -> bytes:
+        """Return up to ``size`` bytes; zipfile gives none where it looks for the end of the directory, in the last 64 KiB."""
+        if size > LARGEST_READ:
             raise _DirectoryTooLong
-        data = self._below.read(wanted if wanted >= 0 else self.limit + 1)
-        if len(data) > self.limit:
-            raise _DirectoryTooLong
-        return data
+        return self._file.read(size if size >= 0 else LARGEST_READ)

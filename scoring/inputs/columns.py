@@ -6,37 +6,62 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
+from scoring.inputs.faults import Faults, Unreadable, shown
 
-from scoring.inputs.faults import Faults, shown
-
-ID = -2  # the column with the ids
-IGNORED = -1  # a named column that is not part of the embedding
+ID_NAMES = ("id", "file_id")  # the second is what TerraTorch writes
 EXTRA_COLUMNS = 10_000  # a table with more extra named columns than this is not a table of embeddings
 NUMBER_NAME = re.compile(r"[0-9]+\Z")
 NAMED = 3  # how many columns a fault or a note names
 LOOKS_LIKE_VALUE = re.compile(r"[+-]?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?\Z")
+FACTS = frozenset(
+    {
+        "class",
+        "country",
+        "date",
+        "datetime",
+        "day",
+        "elevation",
+        "fold",
+        "geometry",
+        "label",
+        "labels",
+        "lat",
+        "latitude",
+        "lng",
+        "lon",
+        "long",
+        "longitude",
+        "month",
+        "season",
+        "set",
+        "split",
+        "target",
+        "time",
+        "timestamp",
+        "url",
+        "year",
+    }
+)
+"""Names of columns that say something about a sample, and so are no dimension of its embedding."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class Columns:
-    """The meaning of each column in the order of the file.
+    """The meaning of the columns of a file.
 
     Attributes:
-        names: Names as written.
-        targets: int32 per column: the dimension, or ``ID``, or ``IGNORED``.
+        names: Names in the order of the file.
+        id_column: Position of the column with the ids.
+        positions: Position of each column that is a dimension, in the order of the dimensions.
+        dimensions: The dimension of each of these.
         extra: Positions of the columns that are ignored because their names are not numbers.
     """
 
     names: tuple[str, ...]
-    targets: NDArray[np.int32]
+    id_column: int
+    positions: tuple[int, ...]
+    dimensions: tuple[int, ...]
     extra: tuple[int, ...]
-
-    @property
-    def id_column(self) -> int:
-        """Position of the column with the ids."""
-        return int(np.flatnonzero(self.targets == ID)[0])
 
     @property
     def extra_names(self) -> tuple[str, ...]:
@@ -47,22 +72,39 @@ class Columns:
         )
 
 
+def find_id(names: Sequence[str], faults: Faults) -> int:
+    """Return the position of the column with the ids.
+
+    Raises:
+        Unreadable: If there is not exactly one.
+    """
+    for name in ID_NAMES:
+        if names.count(name) > 1:
+            raise faults.fatal("columns.two_ids", f"{names.count(name)} of them")
+        if name in names:
+            return names.index(name)
+    values = sum(bool(LOOKS_LIKE_VALUE.match(name)) for name in names)
+    if values * 2 > len(names):
+        raise faults.fatal("columns.no_header", ", ".join(shown(name) for name in names[:3]))
+    near = [name for name in names if name.casefold() == "id"]
+    listed = ", ".join(shown(name) for name in (near or names)[:3])
+    raise faults.fatal("columns.no_id", f"found {listed}" if near else f"the first names are {listed}")
+
+
 def resolve_columns(names: Sequence[str], embedding_dim: int, faults: Faults) -> Columns:
-    """Return the meaning of each column; columns named by digits may be in any order.
+    """Return the meaning of each column if the dimensions must be named 0 to N - 1, in any order.
 
     Raises:
         Unreadable: If there is not exactly one id column. A wrong dimension is only added to ``faults``, so that reading goes on and finds
             the rest.
     """
-    stripped = [name.strip() for name in names]
-    _require_id(stripped, faults)
-    targets = np.full(len(stripped), IGNORED, dtype=np.int32)
-    targets[stripped.index("id")] = ID
-    taken: set[int] = set()
+    stripped = tuple(name.strip() for name in names)
+    id_column = find_id(stripped, faults)
+    taken: dict[int, int] = {}
     unexpected: list[str] = []
     extra: list[int] = []
     for position, name in enumerate(stripped):
-        if name == "id":
+        if position == id_column:
             continue
         if not NUMBER_NAME.match(name):
             extra.append(position)
@@ -73,34 +115,51 @@ def resolve_columns(names: Sequence[str], embedding_dim: int, faults: Faults) ->
         elif number in taken:
             faults.add("columns.duplicate", shown(name))
         else:
-            taken.add(number)
-            targets[position] = number
-    others = [_called(position, stripped[position]) for position in extra]
-    _judge_dimension(taken, unexpected, others, embedding_dim, faults)
-    return Columns(names=tuple(stripped), targets=targets, extra=tuple(extra))
+            taken[number] = position
+    _judge_dimension(taken, unexpected, _described(stripped, extra), embedding_dim, faults)
+    return Columns(
+        names=stripped,
+        id_column=id_column,
+        positions=tuple(taken[number] for number in sorted(taken)),
+        dimensions=tuple(sorted(taken)),
+        extra=tuple(extra),
+    )
 
 
-def _require_id(names: list[str], faults: Faults) -> None:
-    found = names.count("id")
-    if found == 1:
-        return
-    if found > 1:
-        raise faults.fatal("columns.two_ids", f"{found} of them")
-    values = sum(bool(LOOKS_LIKE_VALUE.match(name)) for name in names)
-    if values * 2 > len(names):
-        raise faults.fatal("columns.no_header", ", ".join(shown(name) for name in names[:3]))
-    near = [name for name in names if name.casefold() == "id"]
-    listed = ", ".join(shown(name) for name in (near or names)[:3])
-    raise faults.fatal("columns.no_id", f"the first names are {listed}" if not near else f"found {listed}")
+def resolve_any_columns(names: Sequence[str], faults: Faults) -> Columns:
+    """Return the meaning of each column as NeuCo-Bench sees it.
+
+    The dimensions are the columns named by numbers, in the order of these; if there are none, all columns except the id.
+
+    Raises:
+        Unreadable: If there is not exactly one id column, or no column that can be a dimension; or if no column has a number as its name,
+            and one tells a fact about the samples.
+    """
+    stripped = tuple(name.strip() for name in names)
+    id_column = find_id(stripped, faults)
+    others = [position for position in range(len(stripped)) if position != id_column]
+    numbered = [position for position in others if NUMBER_NAME.match(stripped[position])]
+    facts = [position for position in others if stripped[position].casefold() in FACTS]
+    if not others or (facts and not numbered):
+        faults.add("columns.names", *_described(stripped, facts), count=len(others))
+        raise Unreadable
+    chosen = sorted(numbered, key=lambda position: int(stripped[position])) or others
+    return Columns(
+        names=stripped,
+        id_column=id_column,
+        positions=tuple(chosen),
+        dimensions=tuple(range(len(chosen))),
+        extra=tuple(position for position in others if position not in set(chosen)),
+    )
 
 
 def _judge_dimension(
-    taken: set[int], beyond: list[str], others: list[str], embedding_dim: int, faults: Faults
+    taken: dict[int, int], beyond: list[str], others: list[str], embedding_dim: int, faults: Faults
 ) -> None:
     """Add as few faults as possible that say what is wrong with the names.
 
     Args:
-        taken: Dimensions that have a column.
+        taken: Position of the column of each dimension that has one.
         beyond: Names that are numbers, but too large for a dimension.
         others: Descriptions of the columns whose names are not numbers.
         embedding_dim: Number of dimensions.
@@ -114,7 +173,7 @@ def _judge_dimension(
         faults.add("columns.from_one", f"the last is called {embedding_dim}; {wanted}")
         return
     if others and not taken and not beyond:
-        faults.add("columns.names", *others[:NAMED], count=len(others))
+        faults.add("columns.names", *others, count=len(others))
         faults.hints["columns.names"] = wanted
         return
     hint = f"found {len(taken) + len(beyond):,}, expected {embedding_dim:,}; {wanted}"
@@ -128,5 +187,9 @@ def _judge_dimension(
         faults.hints["columns.unexpected"] = wanted if missing else hint
 
 
-def _called(position: int, name: str) -> str:
-    return f"column {position + 1} {f'is called {shown(name)}' if name else 'has no name'}"
+def _described(names: Sequence[str], positions: Sequence[int]) -> list[str]:
+    return [
+        f"column {position + 1} "
+        + (f"is called {shown(names[position])}" if names[position] else "has no name")
+        for position in positions
+    ]

@@ -7,6 +7,7 @@ the public id list that went through :func:`shown`. Texts of other exceptions, p
 from __future__ import annotations
 
 import string
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from scoring.errors import MESSAGE_LIMIT, ParticipantError
@@ -14,7 +15,7 @@ from scoring.printable import count_of
 
 SHOWN = 3  # examples per fault
 PIECE_LIMIT = 48  # characters of one quoted piece of the file
-PLAIN = frozenset(string.ascii_letters + string.digits + " _-+.,:;/=%?~^")
+PLAIN = frozenset(string.ascii_letters + string.digits + string.punctuation + " ") - frozenset('<>&"`$\\')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +27,7 @@ class Kind:
     cure: str
     cure_many: str = ""
 
-    def said(self, count: int) -> str:
+    def sentence(self, count: int) -> str:
         """Return the message for this number of faults."""
         return self.one if count == 1 or not self.many else self.many.format(count=f"{count:,}")
 
@@ -36,19 +37,19 @@ class Kind:
 
 
 CATALOGUE: dict[str, Kind] = {
-    "file.empty": Kind(
-        one="The file is empty", cure="Upload the CSV, Parquet or NPZ file with your embeddings."
-    ),
+    "file.empty": Kind(one="The file is empty", cure="Write the table with the columns {columns}."),
     "file.html": Kind(
         one="The file is a web page (HTML), not a table",
         cure="This is often a saved sign-in or error page. Upload the table itself.",
     ),
-    "file.json": Kind(
-        one="The file is JSON, not a table", cure="Save it as CSV with the columns id, 0, 1, 2 and so on."
-    ),
+    "file.json": Kind(one="The file is JSON, not a table", cure="Save it as CSV with the columns {columns}."),
     "file.kind": Kind(
         one="The file is not CSV, Parquet or NPZ",
-        cure="Save it as CSV with the columns id, 0, 1, 2 and so on.",
+        cure="Save it as CSV with the columns {columns}.",
+    ),
+    "file.pointer": Kind(
+        one="The file is a pointer to the table, not the table",
+        cure="Fetch the table (git lfs pull, dvc pull or git annex get), and use that.",
     ),
     "file.utf16": Kind(one="The file is UTF-16 or UTF-32 text", cure="Save it as UTF-8."),
     "file.nul": Kind(
@@ -62,9 +63,13 @@ CATALOGUE: dict[str, Kind] = {
     "file.delimiter": Kind(
         one="The columns are not separated by commas", cure="Separate the columns with commas."
     ),
+    "file.separator_line": Kind(
+        one="The first line tells Excel how columns are separated",
+        cure="Remove it, so that the file begins with the column names.",
+    ),
     "file.comment": Kind(
         one="The first line is a comment",
-        cure="Begin the file with the column names id,0,1,2 and so on, without the # sign.",
+        cure="Begin the file with the column names {columns}, without the # sign.",
     ),
     "file.line_ends": Kind(
         one="The lines end with carriage returns only", cure="Save the file with LF or CRLF line endings."
@@ -117,7 +122,7 @@ CATALOGUE: dict[str, Kind] = {
     ),
     "columns.no_header": Kind(
         one="The first line has values instead of column names",
-        cure="Begin the file with the line id,0,1,2 and so on.",
+        cure="Begin the file with a line of the column names: {columns}.",
     ),
     "columns.no_id": Kind(
         one="There is no column named id", cure='Rename the column with the ids to "id", in lower case.'
@@ -177,12 +182,7 @@ CATALOGUE: dict[str, Kind] = {
     "rows.quotes": Kind(
         one="1 line has a misplaced quotation mark or line break",
         many="{count} lines have a misplaced quotation mark or line break",
-        cure="Close every quotation mark before the next comma.",
-    ),
-    "rows.long_field": Kind(
-        one="1 line has a field that is too long",
-        many="{count} lines have a field that is too long",
-        cure="Round numbers to nine digits, and remove columns with long text.",
+        cure="Close every quotation mark before the next comma, and write every row on one line.",
     ),
     "rows.no_id": Kind(
         one="1 row has no id", many="{count} rows have no id", cure="Fill in the id of every row."
@@ -194,6 +194,11 @@ CATALOGUE: dict[str, Kind] = {
         one="1 id of the public list is missing",
         many="{count} ids of the public list are missing",
         cure="Add a row for every public id.",
+    ),
+    "rows.form": Kind(
+        one="1 id of the public list is written differently in the file",
+        many="{count} ids of the public list are written differently in the file",
+        cure="Write every id exactly as it is in the list.",
     ),
     "cells.text": Kind(
         one="1 cell is not a number",
@@ -210,11 +215,6 @@ CATALOGUE: dict[str, Kind] = {
         many="{count} cells hold lists of numbers",
         cure="Give every number its own column.",
     ),
-    "cells.long": Kind(
-        one="1 cell is too long for a number",
-        many="{count} cells are too long for a number",
-        cure="Round numbers to nine digits.",
-    ),
     "cells.empty": Kind(one="1 cell is empty", many="{count} cells are empty", cure="Fill every cell."),
     "cells.nan": Kind(
         one="1 cell is NaN", many="{count} cells are NaN", cure="Write a finite number in every cell."
@@ -230,7 +230,7 @@ CATALOGUE: dict[str, Kind] = {
         cure="Keep values between -3.4e38 and 3.4e38.",
     ),
     "values.constant": Kind(
-        one="All values are equal, so there is nothing to learn from",
+        one="All rows are equal, so there is nothing to learn from",
         cure="Check how the embeddings were computed.",
     ),
 }
@@ -247,6 +247,7 @@ class Faults:
     counts: dict[str, int] = field(default_factory=dict)
     examples: dict[str, list[str]] = field(default_factory=dict)
     hints: dict[str, str] = field(default_factory=dict)
+    columns: str = "id, 0, 1, 2 and so on"  # that a file of this kind has
 
     def __bool__(self) -> bool:
         return bool(self.counts)
@@ -272,39 +273,40 @@ class Faults:
         self.add(code, *([example] if example else []))
         return Unreadable(code)
 
-    def verdict(self) -> ParticipantError:
-        """Return one error with all faults, one per line, in at most ``MESSAGE_LIMIT`` characters."""
-        codes = list(self.counts)
+    def verdict(self, codes: Collection[str] = CATALOGUE.keys()) -> ParticipantError:
+        """Return one error with all faults of these kinds, one per line, in at most ``MESSAGE_LIMIT`` characters."""
+        codes = [code for code in self.counts if code in codes]
         if len(codes) == 1:
-            return ParticipantError(self._said(codes[0]) + ".", cure=self._cure(codes[0]), code=codes[0])
+            return ParticipantError(self.sentence(codes[0]) + ".", cure=self._cure(codes[0]), code=codes[0])
         lines = [f"The file has {len(codes)} problems:"]
         room = MESSAGE_LIMIT - len(lines[0]) - 40  # keeps 40 characters for the last line
-        for told, code in enumerate(codes):
-            line = f"- {self._said(code)}. {self._cure(code)}"
+        for number, code in enumerate(codes):
+            line = f"- {self.sentence(code)}. {self._cure(code)}"
             if len(line) + 1 > room:
-                lines.append(f"- And {count_of(len(codes) - told, 'more problem')}.")
+                lines.append(f"- And {count_of(len(codes) - number, 'more problem')}.")
                 break
             lines.append(line)
             room -= len(line) + 1
         return ParticipantError("\n".join(lines), code="file.invalid")
 
-    def _said(self, code: str) -> str:
+    def sentence(self, code: str) -> str:
+        """Return what is wrong, with examples, without a full stop."""
         kind, count, examples = CATALOGUE[code], self.counts[code], self.examples[code]
-        text = kind.said(count)
+        text = kind.sentence(count)
         if examples:
             rest = "; and so on" if kind.many and count > len(examples) else ""
             text = f"{text}: {'; '.join(examples)}{rest}"
         return f"{text} ({self.hints[code]})" if code in self.hints else text
 
     def _cure(self, code: str) -> str:
-        return CATALOGUE[code].cure_of(self.counts[code])
+        return CATALOGUE[code].cure_of(self.counts[code]).format(columns=self.columns)
 
 
 def shown(text: str) -> str:
     """Quote a piece of the file so that it is safe on a web page and in a log.
 
-    Letters, digits and a few signs stay; every other character (controls, bidirectional marks, quotes, markup) is replaced by its code
-    point, and a long piece is shortened.
+    Plain ASCII stays, except for markup, quotation marks and what shells expand; every other character (controls, bidirectional marks,
+    letters that look like others) is replaced by its code point, and a long piece is shortened.
     """
     out: list[str] = []
     room = PIECE_LIMIT

@@ -7,76 +7,130 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from scoring.inputs.columns import EXTRA_COLUMNS, Columns, resolve_columns
 from scoring.inputs.embeddings import Embeddings, content_hash, without_suffix
 from scoring.inputs.faults import Faults, shown
+from scoring.inputs.forms import differing_form
+from scoring.inputs.lines import narrow
 from scoring.printable import count_of
 
 STRANGERS_KEPT = 3
 MOST_ROWS = 1_000_000  # in a table, unless the public list is longer; limits time, and memory for ids
+MOST_FAULTS = 100_000  # more need not be counted; it bounds the time that a hopeless file takes
 
 
-def most_rows(public: int) -> int:
-    """Return how many rows (or lines) a file may have if there are ``public`` ids."""
-    return max(MOST_ROWS, 4 * public)
-
-
-class SubmissionMatrixBuilder:
-    """Collect the rows of one submission, and check it as a whole at the end.
+class MatrixBuilder:
+    """Collects the rows of one file.
 
     Args:
-        public_ids: The ids that must be there, in any order.
-        embedding_dim: Number N of values per id.
+        ids: The ids that are asked for; rows of others are ignored.
+        dim: Number N of values per id; 0 if the file decides.
         faults: Receives the faults.
-        row_name: The format's word for a row, ``"line"`` or ``"row"``.
     """
 
-    def __init__(
-        self, public_ids: Sequence[str], embedding_dim: int, faults: Faults, *, row_name: str = "line"
-    ) -> None:
+    row_name = "row"  # the format's word for a row
+    most_faults = MOST_FAULTS
+    most_columns = EXTRA_COLUMNS  # besides the dimensions
+
+    def __init__(self, ids: Sequence[str], dim: int, faults: Faults) -> None:
         self.faults = faults
-        self.dim = embedding_dim
-        self.row_name = row_name
-        self.ids = tuple(sorted(public_ids, key=str.encode))
+        self.dim = dim
+        self.ids = tuple(sorted(ids, key=str.encode))
         self.index = {identifier: row for row, identifier in enumerate(self.ids)}
-        self.matrix: NDArray[np.float32] = np.zeros((len(self.ids), embedding_dim), dtype=np.float32)
+        self.most_rows = max(MOST_ROWS, 4 * len(ids))  # or lines
+        self.matrix: NDArray[np.float32] = np.zeros((len(self.ids), dim), dtype=np.float32)
         self.first_seen = [0] * len(self.ids)
         self.strangers = 0
         self.stranger_examples: list[str] = []
         self.suffix_removed = False
         self.spaces_removed = False
-        self.extra_columns = 0
-        self.extra_arrays = 0
-        self.extra_names: tuple[str, ...] = ()  # of the first extra columns or arrays, already quoted
-        self.faulty_lines = 0
+        self.extra: dict[str, tuple[int, tuple[str, ...]]] = {}  # number and first names of what is ignored
+        self.ends_in_number = False
+
+    def resolve(self, names: Sequence[str]) -> Columns:
+        """Return the meaning of the columns of a table.
+
+        Raises:
+            Unreadable: If it has no ids.
+        """
+        columns = resolve_columns(names, self.dim, self.faults)
+        self.extra["column"] = len(columns.extra), columns.extra_names
+        return columns
+
+    def expect(self, columns: int) -> None:
+        """Check the number of columns of a table that does not name them.
+
+        Raises:
+            Unreadable: If it is wrong.
+        """
+        if columns != self.dim:
+            raise self.faults.fatal("columns.dimension", f"found {columns:,}, expected {self.dim:,}")
 
     def knows(self, identifier: str) -> bool:
-        """Return whether an id, as written in the file, is a public one; rows of other ids are ignored, whatever their values are."""
+        """Return whether an id, as written in the file, is asked for; rows of other ids are ignored, whatever their values are."""
         return without_suffix(identifier.strip(" \t")) in self.index
 
-    def place(self, identifiers: Sequence[str], rows: NDArray[np.float32], numbers: Sequence[int]) -> None:
-        """Copy rows to their places in the matrix.
+    def claim(self, identifiers: Sequence[str], numbers: Sequence[int]) -> NDArray[np.intp]:
+        """Record that ids occurred, and return the matrix row of each; -1 if its values are not wanted.
 
         Args:
             identifiers: Ids as written in the file.
-            rows: float32, one row per id, columns in dimension order.
             numbers: Line or row number of each, from 1.
         """
-        self.assign(self.claim(identifiers, numbers), slice(None), rows)
-
-    def claim(self, identifiers: Sequence[str], numbers: Sequence[int]) -> NDArray[np.intp]:
-        """Record that ids occurred, and return the matrix row of each; -1 if its values are not wanted."""
         targets = np.empty(len(identifiers), dtype=np.intp)
         for position, written in enumerate(identifiers):
             targets[position] = self._target(written, numbers[position])
         return targets
 
-    def assign(self, targets: NDArray[np.intp], columns: slice, values: NDArray[np.float32]) -> None:
-        """Write values into some columns of claimed rows."""
+    def assign(self, targets: NDArray[np.intp], first: int, values: NDArray[np.float32]) -> None:
+        """Write values into the columns of claimed rows from ``first`` on."""
+        columns = slice(first, first + values.shape[1])
         wanted = targets >= 0
         if wanted.all():
             self.matrix[targets, columns] = values
         else:
             self.matrix[targets[wanted], columns] = values[wanted]
+
+    def judge(
+        self,
+        values: NDArray[np.generic],
+        identifiers: Sequence[str],
+        *,
+        first_row: int,
+        first_column: int = 0,
+        empty: NDArray[np.bool_] | None = None,
+    ) -> NDArray[np.float32]:
+        """Return values of a binary table as float32, 0 for each that is not a finite number; these are faults if the id is asked for.
+
+        Args:
+            values: Numbers of any type, rows x columns.
+            identifiers: Ids of the rows, as written.
+            first_row: Number of the first row, from 1.
+            first_column: Dimension of the first column.
+            empty: Which cells have no value, and are NaN; None if all have one.
+        """
+        cells = narrow(values)
+        odd = ~np.isfinite(cells)
+        if not odd.any():
+            return cells
+        bad = odd & np.array([[self.knows(name)] for name in identifiers])
+        kinds = (
+            ("cells.empty", np.zeros_like(bad) if empty is None else empty),
+            ("cells.nan", np.isnan(cells)),
+            ("cells.range", np.isfinite(values)),
+            ("cells.infinite", odd),
+        )
+        for code, kind in kinds:
+            places = np.argwhere(bad & kind)
+            bad &= ~kind
+            examples = (
+                f"row {first_row + row} (id {shown(identifiers[row])}), column {first_column + column}"
+                for row, column in places[:3]
+            )
+            if len(places):
+                self.faults.add(code, *examples, count=len(places))
+        cells[odd] = 0.0
+        return cells
 
     def _target(self, written: str, number: int) -> int:
         trimmed = written.strip(" \t")
@@ -86,16 +140,20 @@ class SubmissionMatrixBuilder:
         if trimmed != written:
             self.spaces_removed = True
         row = self.index.get(identifier, -1)
-        if row < 0:
-            if identifier:
-                self.strangers += 1
-                if len(self.stranger_examples) < STRANGERS_KEPT:
-                    self.stranger_examples.append(shown(identifier))
-            else:
-                self.faults.add("rows.no_id", f"{self.row_name} {number}")
-            return -1
+        if row >= 0:
+            return self._place(row, number)
+        if identifier:
+            self.strangers += 1
+            if len(self.stranger_examples) < STRANGERS_KEPT:
+                self.stranger_examples.append(trimmed)
+        else:
+            self.faults.add("rows.no_id", f"{self.row_name} {number}")
+        return -1
+
+    def _place(self, row: int, number: int) -> int:
+        """Return the row of the matrix for the next row of an id that is asked for."""
         if self.first_seen[row]:
-            place = f"{shown(identifier)} on {self.row_name}s {self.first_seen[row]} and {number}"
+            place = f"{shown(self.ids[row])} on {self.row_name}s {self.first_seen[row]} and {number}"
             self.faults.add("rows.duplicate", place)
             return -1
         self.first_seen[row] = number
@@ -108,7 +166,7 @@ class SubmissionMatrixBuilder:
             ParticipantError: If there are faults.
         """
         self._check_missing()
-        if not self.faults and self.matrix.min() == self.matrix.max():
+        if not self.faults and has_equal_rows(self.matrix):
             self.faults.add("values.constant")
         if self.faults:
             raise self.faults.verdict()
@@ -117,24 +175,31 @@ class SubmissionMatrixBuilder:
             ids=self.ids,
             matrix=self.matrix,
             content_hash=content_hash(self.ids, self.matrix),
-            notes=self._notes(),
+            notes=tuple(self.notes()),
             zarr_suffix_removed=self.suffix_removed,
         )
 
     def _check_missing(self) -> None:
-        missing = [row for row, number in enumerate(self.first_seen) if number == 0]
+        missing = [
+            identifier for identifier, number in zip(self.ids, self.first_seen, strict=True) if not number
+        ]
         if not missing:
             return
         if len(missing) == len(self.ids) and not self.strangers:
-            self.faults.add("rows.none")
-            return
-        self.faults.add("rows.missing", *(shown(self.ids[row]) for row in missing[:3]), count=len(missing))
-        if self.stranger_examples:
-            self.faults.hints["rows.missing"] = (
-                f"not in the list, but in the file: {', '.join(self.stranger_examples)}"
-            )
+            if not self.faults:
+                self.faults.add("rows.none")
+        elif form := differing_form(self.stranger_examples, missing):
+            self.faults.add("rows.form", *form[1], count=len(missing))
+            self.faults.hints["rows.form"] = form[0]
+        else:
+            self.faults.add("rows.missing", *map(shown, missing[:3]), count=len(missing))
+            if self.stranger_examples:
+                self.faults.hints["rows.missing"] = (
+                    f"not in the list, but in the file: {', '.join(map(shown, self.stranger_examples))}"
+                )
 
-    def _notes(self) -> tuple[str, ...]:
+    def notes(self) -> list[str]:
+        """Return what was ignored or corrected."""
         notes = []
         if self.suffix_removed:
             notes.append(".zarr or .zarr.zip suffixes were removed from ids")
@@ -143,12 +208,25 @@ class SubmissionMatrixBuilder:
         if self.strangers:
             ids_are = count_of(self.strangers, "id that is", "ids that are")
             notes.append(f"{ids_are} not in the public list {_were(self.strangers)} ignored")
-        for count, word in ((self.extra_columns, "column"), (self.extra_arrays, "array")):
+        return [*notes, *self.notes_on_table()]
+
+    def notes_on_table(self) -> list[str]:
+        """Return what was ignored besides ids."""
+        notes = []
+        for word, (count, names) in self.extra.items():
             if count:
-                note = f"{count_of(count, f'extra {word}')} {_were(count)} ignored"
-                more = "; and so on" if count > len(self.extra_names) else ""
-                notes.append(f"{note}: {'; '.join(self.extra_names)}{more}")
-        return tuple(notes)
+                more = "; and so on" if count > len(names) else ""
+                notes.append(
+                    f"{count_of(count, f'extra {word}')} {_were(count)} ignored: {'; '.join(names)}{more}"
+                )
+        if self.ends_in_number:
+            notes.append("the file ends within a line, so its last number may be cut off")
+        return notes
+
+
+def has_equal_rows(matrix: NDArray[np.float32]) -> bool:
+    """Return whether all rows of a matrix are equal, so that they tell nothing about the samples."""
+    return all(np.array_equal(row, matrix[0]) for row in matrix)
 
 
 def _were(count: int) -> str:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
-from scoring.inputs.columns import EXTRA_COLUMNS, Columns, resolve_columns
+from scoring.inputs.columns import EXTRA_COLUMNS, ID_NAMES, NAMED, NUMBER_NAME, find_id
 from scoring.inputs.faults import Faults, Unreadable, shown
-from scoring.inputs.grid import Cells, judge_cells, narrow
-from scoring.inputs.matrix_builder import SubmissionMatrixBuilder, most_rows
+from scoring.inputs.matrix_builder import MatrixBuilder
 
 GROUP_BYTES = 32 << 20  # values that are decoded at a time
 FOOTER_BYTES = 32 << 20  # 1,025 columns take about 100 KB per row group
@@ -22,7 +23,7 @@ MAGIC = b"PAR1"
 
 def read_parquet(
     file: BinaryIO,
-    builder: SubmissionMatrixBuilder,
+    builder: MatrixBuilder,
     *,
     max_expanded_bytes: int,
 ) -> None:
@@ -37,17 +38,22 @@ def read_parquet(
     faults = builder.faults
     _check_frame(file, faults)
     with _arrow_errors(faults):
-        table = pyarrow.parquet.ParquetFile(
+        open_table = partial(
+            pyarrow.parquet.ParquetFile,
             file,
-            read_dictionary=["id"],  # a long id that is repeated a million times is kept once
             pre_buffer=False,
             thrift_string_size_limit=FOOTER_BYTES,
-            thrift_container_size_limit=max(100_000, 2 * (builder.dim + EXTRA_COLUMNS)),
+            thrift_container_size_limit=max(100_000, 2 * (builder.dim + builder.most_columns)),
         )
-        columns = _judge_schema(table, builder, max_expanded_bytes)
-        if "columns.type" in faults.counts:
-            raise Unreadable  # values of such a type cannot be checked
-        _read_groups(table, columns, builder)
+        names = open_table().schema_arrow.names
+        # A long id that is repeated a million times is kept once.
+        table = open_table(read_dictionary=[name for name in ID_NAMES if name in names])
+        _judge_size(table, builder, max_expanded_bytes)
+        vector = _vector_column(table.schema_arrow)
+        if vector is None:
+            _read_columns(table, builder)
+        else:
+            _read_vectors(table, vector, builder)
 
 
 def _check_frame(file: BinaryIO, faults: Faults) -> None:
@@ -78,15 +84,10 @@ def _arrow_errors(faults: Faults) -> Iterator[None]:
         raise faults.fatal("parquet.damaged") from None
 
 
-def _judge_schema(table: Any, builder: SubmissionMatrixBuilder, max_expanded_bytes: int) -> Columns:
+def _judge_size(table: Any, builder: MatrixBuilder, max_expanded_bytes: int) -> None:
     faults, metadata = builder.faults, table.metadata
-    if metadata.num_columns > builder.dim + EXTRA_COLUMNS:
-        raise faults.fatal(
-            "columns.too_many", f"found {metadata.num_columns:,}, expected id and {builder.dim:,} numbers"
-        )
-    schema = table.schema_arrow
-    columns = resolve_columns([str(name) for name in schema.names], builder.dim, faults)
-    builder.extra_columns, builder.extra_names = len(columns.extra), columns.extra_names
+    if metadata.num_columns > builder.dim + builder.most_columns:
+        raise faults.fatal("columns.too_many", f"found {metadata.num_columns:,}")
     groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
     if any(group.num_rows < 0 for group in groups) or sum(g.num_rows for g in groups) != metadata.num_rows:
         # Arrow reserves the memory that they claim.
@@ -95,18 +96,28 @@ def _judge_schema(table: Any, builder: SubmissionMatrixBuilder, max_expanded_byt
         metadata.num_rows * builder.dim * 4,  # runs of equal values take almost no space in the file
         sum(max(0, group.total_byte_size) for group in groups),
     )
-    if metadata.num_rows > most_rows(len(builder.ids)):
+    if metadata.num_rows > builder.most_rows:
         raise faults.fatal("rows.too_many", f"found {metadata.num_rows:,}")
     if claimed > max_expanded_bytes:
         raise faults.fatal(
             "file.too_large", f"it has {metadata.num_rows:,} rows and takes {claimed / 1e6:,.0f} MB"
         )
-    for name, target, field in zip(columns.names, columns.targets.tolist(), schema, strict=True):
-        if target >= 0 and not _is_number(field.type):
-            faults.add("columns.type", f"column {target} holds {shown(str(field.type))}")
-        elif name == "id" and not _is_text(field.type):
-            faults.add("columns.type", f"column id holds {shown(str(field.type))}")
-    return columns
+
+
+def _vector_column(schema: Any) -> int | None:
+    """Return the position of the column that holds whole embeddings, as vector databases write them; None if there is none."""
+    from pyarrow import types
+
+    if any(NUMBER_NAME.match(name.strip()) for name in schema.names):
+        return None
+    checks = (types.is_list, types.is_large_list, types.is_fixed_size_list)
+    vectors = [
+        position
+        for position, field in enumerate(schema)
+        if any(check(field.type) for check in checks) and _is_number(field.type.value_type)
+    ]
+    named = [position for position in vectors if schema.names[position] == "embedding"] or vectors
+    return named[0] if len(named) == 1 else None
 
 
 def _is_number(kind: Any) -> bool:
@@ -122,61 +133,111 @@ def _is_text(kind: Any) -> bool:
 
     if types.is_dictionary(kind):
         kind = kind.value_type
-    checks = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    checks = (
+        types.is_integer,
+        types.is_string,
+        types.is_large_string,
+        types.is_binary,
+        types.is_large_binary,
+    )
     return any(check(kind) for check in checks) or str(kind) in ("string_view", "binary_view")
 
 
-def _read_groups(table: Any, columns: Columns, builder: SubmissionMatrixBuilder) -> None:
+def _check_id_type(field: Any, faults: Faults) -> None:
+    if not _is_text(field.type):
+        faults.add("columns.type", f"column id holds {shown(str(field.type))}")
+
+
+def _read_columns(table: Any, builder: MatrixBuilder) -> None:
     """Read each row group: first its ids, then some columns at a time.
 
     Many writers put a whole table into one row group, which would have to be in memory to read it in batches of rows.
     """
-    names = table.schema_arrow.names
-    wanted = [
-        (int(target), names[position]) for position, target in enumerate(columns.targets) if target >= 0
-    ]
-    id_name = names[columns.id_column]
+    schema = table.schema_arrow
+    names = schema.names
+    columns = builder.resolve(names)
+    _check_id_type(schema.field(columns.id_column), builder.faults)
+    wanted = list(zip(columns.dimensions, columns.positions, strict=True))
+    for dimension, position in wanted:
+        if not _is_number(schema.field(position).type):
+            kind = shown(str(schema.field(position).type))
+            builder.faults.add("columns.type", f"column {dimension} holds {kind}")
+    if "columns.type" in builder.faults.counts:
+        raise Unreadable  # values of such a type cannot be checked
     first_row = 1
     for group in range(table.metadata.num_row_groups):
-        rows = table.metadata.row_group(group).num_rows
-        identifiers = _identifiers(
-            table.read_row_group(group, columns=[id_name]).column(id_name), builder.faults
-        )
-        if len(identifiers) != rows:
-            raise builder.faults.fatal("parquet.damaged")
+        ids = table.read_row_group(group, columns=[names[columns.id_column]]).column(0)
+        identifiers = _identifiers(ids.chunks, builder.faults)
+        rows = len(identifiers)
         targets = builder.claim(identifiers, range(first_row, first_row + rows))
         step = max(1, GROUP_BYTES // (8 * max(1, rows)))
         for start in range(0, len(wanted), step):
-            part = table.read_row_group(group, columns=[name for _, name in wanted[start : start + step]])
-            for target, name in wanted[start : start + step]:
-                cells = _cells(part.column(name), identifiers, first_row, target)
-                judge_cells(builder, cells)
-                builder.assign(targets, slice(target, target + 1), cells.values)
+            chosen = wanted[start : start + step]
+            part = table.read_row_group(group, columns=[names[position] for _, position in chosen])
+            for dimension, position in chosen:
+                column = part.column(names[position]).combine_chunks()
+                if hasattr(column, "dictionary"):
+                    column = column.dictionary_decode()
+                _judge(column, builder, identifiers, targets, first_row=first_row, first_column=dimension)
         first_row += rows
 
 
-def _cells(column: Any, identifiers: list[str], first_row: int, target: int) -> Cells:
-    column = column.combine_chunks()
-    if hasattr(column, "dictionary"):
-        column = column.dictionary_decode()
-    exact = column.to_numpy(zero_copy_only=False)  # null becomes NaN
-    values = narrow(exact)
-    empty = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
-    too_large = np.isinf(values) & np.isfinite(exact) if exact.dtype == np.float64 else None
-    return Cells(
-        identifiers=identifiers,
-        values=values[:, np.newaxis],
-        first_row=first_row,
-        first_column=target,
-        empty=None if empty is None else empty[:, np.newaxis],
-        too_large=None if too_large is None else too_large[:, np.newaxis],
-    )
+def _read_vectors(table: Any, position: int, builder: MatrixBuilder) -> None:
+    """Read a column of whole embeddings, some rows at a time."""
+    import pyarrow.compute
+
+    schema, faults = table.schema_arrow, builder.faults
+    names = [name.strip() for name in schema.names]
+    id_column = find_id(names, faults)
+    _check_id_type(schema.field(id_column), faults)
+    others = [name for column, name in enumerate(names) if column not in (id_column, position)]
+    builder.extra["column"] = len(others), tuple(shown(name) for name in others[:NAMED])
+    if "columns.type" in faults.counts:
+        raise Unreadable
+    wanted = [schema.names[id_column], schema.names[position]]
+    first_row, batch_rows = 1, max(1, GROUP_BYTES // (8 * max(builder.dim, EXTRA_COLUMNS)))
+    for batch in table.iter_batches(batch_size=batch_rows, columns=wanted):
+        identifiers = _identifiers([batch.column(wanted[0])], faults)
+        vectors = batch.column(wanted[1])
+        lengths = pyarrow.compute.list_value_length(vectors).to_pylist()
+        if first_row == 1:
+            builder.expect(lengths[0] or 0)
+        for row, length in enumerate(lengths):
+            if length != builder.dim:
+                raise faults.fatal(
+                    "columns.dimension",
+                    f"row {first_row + row} (id {shown(identifiers[row])}) has {length or 0:,},"
+                    f" expected {builder.dim:,}",
+                )
+        targets = builder.claim(identifiers, range(first_row, first_row + len(identifiers)))
+        _judge(vectors.flatten(), builder, identifiers, targets, first_row=first_row, width=builder.dim)
+        first_row += len(identifiers)
 
 
-def _identifiers(column: Any, faults: Faults) -> list[str]:
-    """Return the ids of a row group as text; null becomes ""."""
+def _judge(
+    values: Any,
+    builder: MatrixBuilder,
+    identifiers: Sequence[str],
+    targets: NDArray[np.intp],
+    *,
+    first_row: int,
+    first_column: int = 0,
+    width: int = 1,
+) -> None:
+    """Check values of so many columns, row by row, and write them into the matrix."""
+    shape = len(identifiers), width
+    if len(values) != len(identifiers) * width:
+        raise builder.faults.fatal("parquet.damaged")
+    exact = values.to_numpy(zero_copy_only=False).reshape(shape)  # null becomes NaN
+    empty = values.is_null().to_numpy(zero_copy_only=False).reshape(shape) if values.null_count else None
+    cells = builder.judge(exact, identifiers, first_row=first_row, first_column=first_column, empty=empty)
+    builder.assign(targets, first_column, cells)
+
+
+def _identifiers(chunks: Sequence[Any], faults: Faults) -> list[str]:
+    """Return ids as text; null becomes ""."""
     identifiers: list[str] = []
-    for chunk in column.chunks:
+    for chunk in chunks:
         encoded = chunk if hasattr(chunk, "dictionary") else chunk.dictionary_encode()
         if encoded.dictionary.nbytes > MOST_ID_BYTES:
             raise faults.fatal("file.too_large", "the ids are too long")
@@ -188,7 +249,6 @@ def _identifiers(column: Any, faults: Faults) -> list[str]:
 def _word(value: Any, faults: Faults) -> str:
     try:
         written = value.as_py()
-        text = written.decode() if isinstance(written, bytes) else str(written or "")
+        return written.decode() if isinstance(written, bytes) else "" if written is None else str(written)
     except UnicodeDecodeError:
         raise faults.fatal("file.encoding", "an id is not UTF-8") from None
-    return text

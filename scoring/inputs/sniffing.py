@@ -44,6 +44,11 @@ MEMBERS = {
     re.compile(r"[^/]*/data\.pkl"): "a PyTorch file",
 }
 """Names inside a zip that reveal its kind."""
+POINTERS = {
+    re.compile(rb"version https://git-lfs"): "Git LFS wrote it",
+    re.compile(rb"(outs|deps|md5|wdir|frozen):.*\n(.*\n)*.*(md5|etag|path): "): "DVC wrote it",
+    re.compile(rb"[./]*(\.git)?/annex/objects/"): "git-annex wrote it",
+}
 WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
 JSON = re.compile(rb"\s*[\[{]\s*[\"\[{\]}\d-]")
 HTML = re.compile(rb"\s*<[!?A-Za-z]")
@@ -135,6 +140,9 @@ def sniff_text(head: bytes, faults: Faults, *, nested: bool) -> None:
                 raise faults.fatal("archive.nested", f"inside is {name}")
             raise faults.fatal("file.kind", f"it is {name}")
     text = head.removeprefix(b"\xef\xbb\xbf")
+    for pattern, program in POINTERS.items():
+        if pattern.match(text):
+            raise faults.fatal("file.pointer", program)
     if text.count(b"\0") * 4 > len(text):  # in UTF-16, every second byte of Western text is zero
         raise faults.fatal("file.utf16")
     if len(text.translate(None, TEXT)) > MOST_CONTROLS * len(text):

@@ -1,20 +1,20 @@
-"""Read a submitted file of any accepted kind into embeddings, or refuse it with one message that says what is wrong."""
+"""Read a table of any accepted kind, and refuse it with one message that says what is wrong."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from scoring.errors import InfrastructureError
-from scoring.inputs.archives import Capped, Readable, open_gzip, open_zip
+from scoring.inputs.archives import Capped, open_gzip, open_zip
 from scoring.inputs.embeddings import Embeddings
 from scoring.inputs.faults import Faults, Unreadable
-from scoring.inputs.matrix_builder import SubmissionMatrixBuilder
+from scoring.inputs.matrix_builder import MatrixBuilder
 from scoring.inputs.sniffing import FileKind, kind_of_folder, sniff, sniff_text
 from scoring.inputs.tabular import read_csv
 
-__all__ = ["read_submission"]
 HEAD_BYTES = 4096
 
 
@@ -40,56 +40,68 @@ def read_submission(
         ParticipantError: If the file is wrong; its message lists all faults.
         InfrastructureError: If the file cannot be opened or the disk fails.
     """
-    faults = Faults()
+    builder = MatrixBuilder(public_ids, embedding_dim, Faults())
+    read_table(path, builder, max_expanded_bytes=max_expanded_bytes)
+    return builder.finish()
+
+
+def read_table(path: Path, builder: MatrixBuilder, *, max_expanded_bytes: int) -> None:
+    """Read a table into a builder.
+
+    Raises:
+        ParticipantError: If reading cannot go on; its message lists all faults up to there.
+        InfrastructureError: If the file cannot be opened or the disk fails.
+    """
+    faults = builder.faults
+    with opened(path, faults) as (file, kind):
+        if kind is FileKind.PARQUET:
+            from scoring.inputs.parquet import read_parquet
+
+            read_parquet(file, builder, max_expanded_bytes=max_expanded_bytes)
+        elif kind is FileKind.NPZ:
+            from scoring.inputs.npz import read_npz
+
+            read_npz(file, builder, max_expanded_bytes=max_expanded_bytes)
+        else:
+            read_csv(open_text(file, kind, faults, max_expanded_bytes=max_expanded_bytes), builder)
+
+
+@contextmanager
+def opened(path: Path, faults: Faults) -> Iterator[tuple[BinaryIO, FileKind]]:
+    """Open a file, and turn what ends its reading into an error with the faults.
+
+    Raises:
+        ParticipantError: If the file is wrong.
+        InfrastructureError: If it cannot be opened or the disk fails.
+    """
     try:
         if path.is_dir():
             raise faults.fatal("file.kind", f"it is {kind_of_folder(path)}")
+        if not path.exists() and path.is_symlink() and "annex" in str(path.readlink()):
+            raise faults.fatal("file.pointer", "git-annex wrote it")
         with path.open("rb") as file:
-            kind = sniff(file, faults)
-            builder = SubmissionMatrixBuilder(
-                public_ids, embedding_dim, faults, row_name="line" if kind.is_csv else "row"
-            )
-            _read(file, kind, builder, max_expanded_bytes=max_expanded_bytes)
-        return builder.finish()
+            yield file, sniff(file, faults)
     except Unreadable:
         raise faults.verdict() from None
     except OSError as error:
         raise InfrastructureError(
             f"The submitted file cannot be read: {error.strerror or 'input/output error'}.",
-            cure="Check the disk, and try again.",
+            cure="Check its path, its permissions and the disk, and try again.",
             code="submission.unreadable",
         ) from error
 
 
-def _read(
-    file: BinaryIO,
-    kind: FileKind,
-    builder: SubmissionMatrixBuilder,
-    *,
-    max_expanded_bytes: int,
-) -> None:
-    faults = builder.faults
-    if kind is FileKind.PARQUET:
-        from scoring.inputs.parquet import read_parquet
-
-        read_parquet(file, builder, max_expanded_bytes=max_expanded_bytes)
-    elif kind is FileKind.NPZ:
-        from scoring.inputs.npz import read_npz
-
-        read_npz(file, builder, max_expanded_bytes=max_expanded_bytes)
-    else:
-        content = open_text(file, kind, faults)
-        source = Capped(content, file, faults, max_expanded_bytes=max_expanded_bytes)
-        sniff_text(source.peek(HEAD_BYTES), faults, nested=kind is not FileKind.TEXT)
-        read_csv(source, builder)
-
-
-def open_text(file: BinaryIO, kind: FileKind, faults: Faults) -> Readable:
+def open_text(file: BinaryIO, kind: FileKind, faults: Faults, *, max_expanded_bytes: int) -> Capped:
     """Open the text of a CSV file, compressed or not.
 
     Raises:
-        Unreadable: If an archive is broken, or holds more than one file.
+        Unreadable: If an archive is broken, or holds more than one file, or if it is certainly not text.
     """
-    if kind is FileKind.GZIP:
-        return open_gzip(file, faults)
-    return open_zip(file, faults) if kind is FileKind.ZIP else file
+    content = (
+        open_gzip(file, faults) if kind is FileKind.GZIP
+        else open_zip(file, faults) if kind is FileKind.ZIP
+        else file
+    )  # fmt: skip
+    source = Capped(content, file, faults, max_expanded_bytes=max_expanded_bytes)
+    sniff_text(source.peek(HEAD_BYTES), faults, nested=kind is not FileKind.TEXT)
+    return source

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections import Counter
 from dataclasses import dataclass
@@ -15,6 +13,8 @@ from numpy.typing import NDArray
 
 from scoring.errors import OrganizerError
 from scoring.inputs.embeddings import without_suffix
+from scoring.inputs.label_files import read_label_rows
+from scoring.inputs.lines import MISSING, NUMBER
 from scoring.printable import count_of
 from scoring.probes.probe import TaskKind
 
@@ -88,6 +88,8 @@ def read_annotations(folder: Path) -> tuple[tuple[LabeledTask, ...], tuple[str, 
 def _sources(folder: Path) -> list[tuple[str, str, Path]]:
     sources = []
     for path in sorted(folder.iterdir()):
+        if path.name.startswith("."):  # also ._ files, which macOS adds
+            continue
         if path.suffix == ".csv" and path.is_file():
             name, _, kind = path.stem.rpartition("__")
             if not name:
@@ -120,11 +122,11 @@ def read_labels(path: Path, name: str, kind: str) -> tuple[LabeledTask, tuple[st
             cure=f"Use one of: {', '.join(KINDS)}.",
             code="standalone.bad_type",
         )
-    rows = _rows(path)
+    rows = [(identifier, label) for _, identifier, label in read_label_rows(path)]
     chosen = KINDS[kind]
     warnings = []
     if chosen is not TaskKind.MULTILABEL:
-        labeled = [(identifier, text) for identifier, text in rows if text and text.lower() != "nan"]
+        labeled = [(identifier, text) for identifier, text in rows if text.casefold() not in MISSING]
         if len(labeled) < len(rows):
             warnings.append(
                 f"{name}: {count_of(len(rows) - len(labeled), 'row without a label was', 'rows without a label were')} left out."
@@ -188,10 +190,7 @@ def _natural(name: str) -> tuple[float, str]:
 def _numbers(texts: list[str], path: Path) -> list[float]:
     numbers = []
     for text in texts:
-        try:
-            value = math.nan if "_" in text else float(text)
-        except ValueError:
-            value = math.nan
+        value = float(text) if NUMBER.match(text) else math.nan
         if not math.isfinite(value):
             raise OrganizerError(
                 f"{path} has the label {text[:40]!r}.",
@@ -200,21 +199,3 @@ def _numbers(texts: list[str], path: Path) -> list[float]:
             )
         numbers.append(value)
     return numbers
-
-
-def _rows(path: Path) -> list[tuple[str, str]]:
-    try:
-        reader = csv.DictReader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline=""))
-        if not {"id", "label"} <= set(reader.fieldnames or ()):
-            raise OrganizerError(
-                f"{path} does not have the columns id and label.",
-                cure="Begin the file with the line id,label.",
-                code="standalone.missing_columns",
-            )
-        return [((row["id"] or "").strip(), (row["label"] or "").strip()) for row in reader]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise OrganizerError(
-            f"{path} cannot be read as CSV ({error}).",
-            cure="Save it as UTF-8 CSV.",
-            code="standalone.unreadable",
-        ) from error

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import math
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -17,6 +15,8 @@ from numpy.typing import NDArray
 
 from scoring.errors import OrganizerError
 from scoring.inputs.embeddings import without_suffix
+from scoring.inputs.label_files import read_label_rows
+from scoring.inputs.lines import NUMBER
 from scoring.printable import count_of
 from scoring.protocol import ids_hash
 from scoring.tasks.packages import NAME, is_package, read_package, wrong_value
@@ -24,7 +24,6 @@ from scoring.tasks.packages import NAME, is_package, read_package, wrong_value
 MINIMUM_ROWS = 20  # a tenth of the rows is the test part, and R2 needs two of them
 SHOWN = 3
 HASH_DOMAIN = b"neuco-worker task 1\0"
-NUMBER = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?[ \t]*\Z")
 IGNORED = re.compile(r"\.|readme", re.IGNORECASE)  # dotfiles and a README may lie next to the labels
 
 
@@ -203,61 +202,19 @@ def label_rows(path: Path) -> list[tuple[int, str, float]]:
     Raises:
         OrganizerError: If it cannot be read or a row is not an id and a finite number.
     """
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise OrganizerError(
-            f"{path} is not UTF-8 text.",
-            cure="Save it as UTF-8 CSV with the columns id,label.",
-            code="tasks.encoding",
-        ) from None
-    except OSError as error:
-        raise OrganizerError(
-            f"{path} cannot be read ({error.strerror}).",
-            cure="Make the file readable for the user that runs the worker.",
-            code="tasks.unreadable",
-        ) from None
-    try:
-        return list(_label_rows(text, path))
-    except csv.Error as error:
-        raise OrganizerError(
-            f"{path} is not CSV ({error}).",
-            cure="Save it as CSV with the columns id,label.",
-            code="tasks.not_csv",
-        ) from None
-
-
-def _label_rows(text: str, path: Path) -> Iterator[tuple[int, str, float]]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    header = [name.strip() for name in next(reader, [])]
-    if header.count("id") != 1 or header.count("label") != 1:
-        raise OrganizerError(
-            f"{path} does not begin with a header that has one column id and one column label.",
-            cure="Begin the file with the line id,label and separate with commas.",
-            code="tasks.missing_columns",
-        )
-    id_column, label_column = header.index("id"), header.index("label")
-    faults = []
-    for row in reader:
-        if not row:
-            continue
-        if len(row) != len(header):
-            faults.append(f"line {reader.line_num} has {len(row)} fields instead of {len(header)}")
-            continue
-        number = row[label_column]
-        label = float(number) if NUMBER.match(number) else math.nan
-        if not row[id_column]:
-            faults.append(f"line {reader.line_num} has no id")
-        elif not math.isfinite(label):
-            faults.append(f"line {reader.line_num} (id {row[id_column]}) has no finite number as its label")
-        else:
-            yield reader.line_num, row[id_column], label
+    faults, rows = [], []
+    for line, identifier, text in read_label_rows(path):
+        label = float(text) if NUMBER.match(text) else math.nan
+        rows.append((line, identifier, label))
+        if not math.isfinite(label):
+            faults.append(f"line {line} (id {identifier})")
     if faults:
         raise OrganizerError(
-            f"{path} has {count_of(len(faults), 'row')} without an id or without a finite number: {'; '.join(faults[:SHOWN])}.",
+            f"{path} has {count_of(len(faults), 'row')} whose label is not a finite number: {'; '.join(faults[:SHOWN])}.",
             cure="Correct or remove these rows. Leave samples without a label out of the file.",
             code="tasks.bad_label",
         )
+    return rows
 
 
 def _check_ids(rows: list[tuple[int, str, float]], public_ids: frozenset[str], source: str) -> None:

@@ -192,11 +192,11 @@ def test_lenient_handling_warns(
     lines = (case / "embeddings.csv").read_text().splitlines()
     lines[1] = ",".join(["0000", "oops", *lines[1].split(",")[2:]])
     del lines[5]
-    (case / "embeddings.csv").write_text("\n".join([*lines, "stranger" + ",1" * 6]))
+    (case / "embeddings.csv").write_text("\n".join([*lines, "stranger" + ",1" * 6, ""]))
     folder = run_score(tmp_path, case)
     warnings = json.loads((folder / "results_summary.json").read_text())["warnings"]
     assert [warning.split(" ", 1)[0] for warning in warnings] == ["1", "1", "The"]
-    assert "1 cell without a number counts" in warnings[0]
+    assert warnings[0].startswith('1 cell is not a number: line 2 (id "0000"), column 0: "oops". Scored as 0')
     assert "1 labeled id has no embedding" in warnings[1]
     assert "padded with zeros to 8" in warnings[2]
     shown = "".join(capsys.readouterr().err.split("Warning: "))

@@ -98,7 +98,7 @@ def pyarrow_stream(path: Path, ids: list[str]) -> np.ndarray:
 
 
 CANDIDATES: dict[str, tuple[Callable[[Path, list[str]], np.ndarray], str]] = {
-    "ours": (ours, "scoring.inputs.csv_kernel"),
+    "ours": (ours, "scoring.warm"),
     "pandas": (pandas_whole, "pandas"),
     "pandas, chunks": (pandas_chunks, "pandas"),
     "polars": (polars_whole, "polars"),

@@ -55,7 +55,8 @@ def test_a_file_of_300_megabytes_is_read_within_350(tmp_path: Path) -> None:
     path = tmp_path / "big"
     with path.open("wb") as file:
         file.write(("id," + ",".join(map(str, range(dim))) + "\n").encode())
-        file.writelines(f"id{number:07d}".encode() + text for number in range(count))
+        file.writelines(f"id{number:07d}".encode() + text for number in range(count - 1))
+        file.write(f"id{count - 1:07d}{',0' * dim}\n".encode())
     size = path.stat().st_size
     result = read_in_child(path, count, dim)
     path.unlink()
@@ -63,6 +64,19 @@ def test_a_file_of_300_megabytes_is_read_within_350(tmp_path: Path) -> None:
     assert len(str(result["verdict"])) == 64
     assert result["peak_bytes"] < 350e6  # type: ignore[operator]
     assert not result["torch"]
+
+
+def test_an_npz_file_of_150_megabytes_is_read_within_400(tmp_path: Path) -> None:
+    """Only the matrix itself is in memory, not the file or another copy."""
+    count, dim = 13_260, 2900
+    ids = np.array([f"id{number:07d}" for number in range(count)])
+    embeddings = np.random.default_rng(0).standard_normal((count, dim), dtype=np.float32)
+    np.savez(tmp_path / "big.npz", ids=ids, embeddings=embeddings)
+    assert (tmp_path / "big.npz").stat().st_size > 150e6
+    result = read_in_child(tmp_path / "big.npz", count, dim)
+    (tmp_path / "big.npz").unlink()
+    assert len(str(result["verdict"])) == 64
+    assert result["peak_bytes"] < 400e6  # type: ignore[operator]
 
 
 def bomb(path: Path, kind: str) -> None:

@@ -104,7 +104,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "empty file": (
         b"",
         "file.empty",
-        "The file is empty. Upload the CSV, Parquet or NPZ file with your embeddings.",
+        "The file is empty. Write the table with the columns id, 0, 1, 2 and so on.",
     ),
     "only white space": (b"\n \n", "file.empty", "The file is empty."),
     "web page": (
@@ -193,6 +193,23 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     ),
     "comment with commas": (b"\n# a, b, c\n" + good(), "file.comment", "line 2 begins with #"),
     "names in a comment": (with_header("# id,0,1,2,3"), "file.comment", "line 1 begins with #"),
+    "separator line of Excel": (
+        b"sep=,\n" + good(),
+        "file.separator_line",
+        "The first line tells Excel how columns are separated. Remove it, so that the file begins with the column",
+    ),
+    "git lfs": (
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n",
+        "file.pointer",
+        "The file is a pointer to the table, not the table: Git LFS wrote it. Fetch the table (git lfs pull, dvc pull or",
+    ),
+    "dvc": (
+        b"outs:\n- md5: a304afb96060aad90176268345e10355\n  size: 12\n  path: embeddings.csv\n",
+        "file.pointer",
+        "DVC wrote it",
+    ),
+    "git-annex": (b"/annex/objects/SHA256E-s12--4d7a.csv\n", "file.pointer", "git-annex wrote it"),
+    "feather": (b"ARROW1\0\0" + b"\x10\0\0\0" * 9, "file.kind", "it is Arrow or Feather"),
     "spaces": (good().replace(b",", b" "), "file.delimiter", "the first line has spaces instead"),
     "carriage returns": (
         good().replace(b"\n", b"\r"),
@@ -309,7 +326,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "a million columns": (
         ("id," + ",".join(map(str, range(10**6)))).encode(),
         "columns.too_many",
-        "There are too many columns: found 1,000,001, expected id and 4 numbers.",
+        "There are too many columns: found 1,000,001. Upload only",
     ),
     "header only": (b"id,0,1,2,3\n", "rows.none", "The file has column names but no rows."),
     "missing ids": (
@@ -326,6 +343,17 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         with_lines(lambda lines: [line.replace("s0", "t-0") for line in lines]),
         "rows.missing",
         'not in the list, but in the file: "t-000", "t-001", "t-002"',
+    ),
+    "numbers as ids": (
+        as_csv([f"{number}.0" for number in range(len(IDS))], table()),
+        "rows.missing",
+        'not in the list, but in the file: "0.0", "1.0", "2.0"',
+    ),
+    "ids in another form": (
+        good().replace(b"s0", b"S0"),
+        "rows.form",
+        '12 ids of the public list are written differently in the file: "S000" instead of "s000"; "S001" instead of "s001"; '
+        '"S002" instead of "s002"; and so on (upper and lower case differ). Write every id exactly as it is in the list.',
     ),
     "duplicate id": (
         with_lines(lambda lines: [*lines, lines[2]]),
@@ -355,20 +383,12 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         "expected 5; and so on (a decimal comma splits a number into two fields; use a decimal point).",
     ),
     "hexadecimal": (with_cell("0x1p3"), "cells.text", '"0x1p3"'),
+    "text of a NumPy number": (with_cell("np.float32(0.1)"), "cells.text", '"np.float32(0.1)"'),
+    "error of a spreadsheet": (with_cell("#DIV/0!"), "cells.text", '"#DIV/0!"'),
     "underscores": (with_cell("1_000"), "cells.text", '"1_000"'),
     "full-width digits": (with_cell("\uff11"), "cells.text", '"U+FF11."'),
     "long text": (with_cell("x" * 300), "cells.text", '"' + "x" * 48 + '..."'),
-    "endless number": (
-        with_cell("1" * 1000),
-        "cells.long",
-        '1 cell is too long for a number: line 3 (id "s001"), column 1: 1,000 characters. Round numbers to nine digits.',
-    ),
-    "endless field": (
-        with_cell("1" * 2_000_000),
-        "rows.long_field",
-        "1 line has a field that is too long: line 3 has one of more than 131,072 characters. Round numbers to nine digits",
-    ),
-    "endless field between quotes": (with_cell(f'"{"1" * 200_000}"'), "rows.long_field", "line 3"),
+    "endless number": (with_cell("1" * 2_000_000), "cells.range", 'column 1: "' + "1" * 48 + '..."'),
     "open quote before much text": (
         with_cell('"1') + b"s,1,2,3,4\n" * 20_000,
         "rows.quotes",
@@ -414,6 +434,11 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         "rows.quotes",
         "1 line has a misplaced quotation mark or line break: line 3.",
     ),
+    "line break in a cell": (
+        with_cell('"1\n2"'),
+        "file.invalid",
+        "1 line has a misplaced quotation mark or line break",
+    ),
     "text after quote": (
         with_cell('"1"2'),
         "rows.quotes",
@@ -422,12 +447,12 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "constant": (
         as_csv(IDS, np.ones((len(IDS), DIM))),
         "values.constant",
-        "All values are equal, so there is nothing to learn from.",
+        "All rows are equal, so there is nothing to learn from.",
     ),
-    "all zero, both signs": (
-        as_csv(IDS, np.array([[0.0, -0.0] * 2] * len(IDS))),
+    "equal rows, with zeros of both signs": (
+        as_csv(IDS, np.array([[0.0, -0.0, 1.0, 2.0], [-0.0, 0.0, 1.0, 2.0]] * (len(IDS) // 2))),
         "values.constant",
-        "All values are equal",
+        "All rows are equal",
     ),
     "truncated gzip": (
         gzipped(good())[:-40],
@@ -440,7 +465,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         "archive.damaged",
         "The archive is damaged. Create it again and upload the new one.",
     ),
-    "gzip and more": (gzipped(good()) + b"hello", "archive.damaged", "something follows after its end"),
+    "gzip and more": (gzipped(good()) + b"hello", "archive.damaged", "The archive is damaged."),
     "gzip of nothing": (gzipped(b""), "file.empty", "The file is empty."),
     "gzip in gzip": (
         gzipped(gzipped(good())),
@@ -475,7 +500,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         "compression method that is not supported",
     ),
     "hopeless": (
-        b"id,0,1,2,3\n" + b"s,0\n" * 700_000,
+        b"id,0,1,2,3\n" + b"s000,x,x,x,x\n" * 30_000,
         "file.invalid",
         "Reading stopped because too many lines have errors. Fix the other problems first.",
     ),
@@ -499,11 +524,6 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         b"id,0,1,2,3\ns000,1" + b"0" * 20_000_000,
         "file.line_too_long",
         "A line is too long: line 2 has more than 16,777,216 bytes.",
-    ),
-    "quote never closed": (
-        good() + b'"' + b"x\n" * 9_000_000,
-        "rows.quotes",
-        "the quotation marks that open on line 14 never close",
     ),
     "parquet cut off": (
         as_parquet(COLUMNS)[:-20],
@@ -531,7 +551,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         '1 column has the wrong type: column 1 holds "string".',
     ),
     "parquet nested column": (parquet_with(c1=[[1.0]] * len(IDS)), "columns.type", "column 1 holds"),
-    "parquet number ids": (parquet_with(id=list(range(len(IDS)))), "columns.type", 'column id holds "int64"'),
+    "parquet ids of another type": (parquet_with(id=[0.5] * 12), "columns.type", 'column id holds "double"'),
     "parquet null": (
         parquet_with(c2=[None, *table()[1:, 2].tolist()]),
         "cells.empty",
@@ -542,6 +562,23 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         as_parquet(COLUMNS | {str(column): nan_matrix()[:, column] for column in range(DIM)}),
         "file.invalid",
         '1 cell is NaN: row 2 (id "s001"), column 2.',
+    ),
+    "parquet without ids": (
+        as_parquet({"name": list(IDS)} | {str(column): table()[:, column] for column in range(DIM)}),
+        "columns.no_id",
+        'the first names are "name", "0", "1"',
+    ),
+    "parquet with short vectors": (
+        as_parquet(
+            {"id": list(IDS), "embedding": [row[: DIM - (number == 2)] for number, row in enumerate(table())]}
+        ),
+        "columns.dimension",
+        'row 3 (id "s002") has 3, expected 4',
+    ),
+    "parquet with vectors of another dimension": (
+        as_parquet({"id": list(IDS), "embedding": list(table(dim=5))}),
+        "columns.dimension",
+        "found 5, expected 4",
     ),
     "parquet column less": (
         as_parquet({key: value for key, value in COLUMNS.items() if key != "3"}),
@@ -563,7 +600,11 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         "npz.pickle",
         "the array embeddings",
     ),
-    "npz number ids": (as_npz(ids=np.arange(12), embeddings=table()), "columns.type", 'ids holds "int64"'),
+    "npz ids of another type": (
+        as_npz(ids=np.linspace(0, 1, 12), embeddings=table()),
+        "columns.type",
+        'ids holds "float64"',
+    ),
     "npz text values": (
         as_npz(ids=np.array(IDS), embeddings=table().astype(str)),
         "columns.type",
@@ -666,7 +707,7 @@ def test_quotes_from_the_file_are_harmless(text: str) -> None:
     assert piece.isascii()
     assert piece.isprintable()
     assert len(piece) <= 53
-    assert not set(piece[1:-1]) & set("<>&'\"\\`$[](){}*|!#@")
+    assert not set(piece[1:-1]) & set('<>&"\\`$')
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,8 @@ def test_embeddings_read_alike_from_every_form(tmp_path: Path) -> None:
         read = read_embeddings(tmp_path / name, IDS)
         assert read.ids == tuple(IDS)
         np.testing.assert_array_equal(read.matrix, values)
-        assert read.warnings == ()
+        extra = '1 extra column was ignored: "comment".'
+        assert read.warnings == ((extra,) if "csv" in name else ())
 
 
 def test_without_digit_names_all_columns_count(tmp_path: Path) -> None:
@@ -58,11 +59,18 @@ def test_without_digit_names_all_columns_count(tmp_path: Path) -> None:
 
 
 def test_cells_that_are_not_numbers_count_as_zero(tmp_path: Path) -> None:
-    """Empty cells, text and nan become 0 with one warning that counts them."""
+    """Empty cells, text and nan become 0 with a warning that says where they are."""
     rows = [["a", "", "1"], ["b", "word", "2"], ["c", "nan", "3"], ["d", "4", "5"]]
     read = read_embeddings(write_csv(tmp_path / "t.csv", ["id", "0", "1"], rows), "abcd")
     np.testing.assert_array_equal(read.matrix, [[0, 1], [0, 2], [0, 3], [4, 5]])
-    assert read.warnings == ("3 cells without a number count as 0 (before the embeddings are standardized).",)
+    assert [warning.partition(". ")[0] for warning in read.warnings] == [
+        '1 cell is not a number: line 3 (id "b"), column 0: "word"',
+        '1 cell is empty: line 2 (id "a"), column 0',
+        '1 cell is NaN: line 4 (id "c"), column 0',
+    ]
+    assert {warning.partition(". ")[2] for warning in read.warnings} == {
+        "Scored as 0, before the embeddings are standardized."
+    }
 
 
 def test_ids_stay_text_and_lose_their_suffix(tmp_path: Path) -> None:
@@ -79,11 +87,15 @@ def test_ids_stay_text_and_lose_their_suffix(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "code"),
     [
-        ([["id", "0"], ["a", "inf"]], "standalone.infinite"),
-        ([["id", "0"], ["a", "1e39"]], "standalone.infinite"),
-        ([["name", "0"], ["a", "1"]], "standalone.no_id"),
+        ([["id", "0"], ["a", "inf"]], "cells.infinite"),
+        ([["id", "0"], ["a", "1e39"]], "cells.range"),
+        ([["name", "0"], ["a", "1"]], "columns.no_id"),
         ([["id", "0"], ["z", "1"]], "standalone.no_ids"),
-        ([["id"], ["a"]], "standalone.no_columns"),
+        ([["id"], ["a"]], "columns.names"),
+        ([["id", "x", "label"], ["a", "1", "1"]], "columns.names"),
+        ([["id", "0"], ["a", "np.float32(0.1)"]], "cells.text"),
+        ([["id", "0"], ["a", "[0.1, 0.2]"]], "cells.list"),
+        ([["id", "0"], ["a", "1"], ["b", "1"]], "values.constant"),
         ([["id", "0", "1", "2"], ["a", 1, 2, 3]], "standalone.too_wide"),
     ],
 )
@@ -92,19 +104,35 @@ def test_embeddings_that_cannot_be_scored_are_refused(
 ) -> None:
     """A file is refused if its scores would mean nothing."""
     with pytest.raises(ParticipantError) as caught:
-        read_embeddings(write_csv(tmp_path / "t.csv", rows[0], rows[1:]), ["a"], embedding_dim=2)
+        read_embeddings(write_csv(tmp_path / "t.csv", rows[0], rows[1:]), ["a", "b"], embedding_dim=2)
     assert caught.value.code == code
 
 
 def test_labels_without_a_value_are_left_out(tmp_path: Path) -> None:
     """Rows without a label are left out with a warning; text is refused."""
-    path = write_csv(tmp_path / "t__regr.csv", ["id", "label"], [["a", 1], ["b", ""], ["c", 2]])
+    path = write_csv(tmp_path / "t__regr.csv", ["id", "label"], [["a", 1], ["b", ""], ["c", 2], ["d", "NA"]])
     task, warnings = read_labels(path, "t", "regr")
     assert task.ids == ("a", "c")
-    assert warnings == ("t: 1 row without a label was left out.",)
+    assert warnings == ("t: 2 rows without a label were left out.",)
     write_csv(path, ["id", "label"], [["a", 1], ["b", "high"], ["c", 2]])
     with pytest.raises(OrganizerError, match="high"):
         read_labels(path, "t", "regr")
+
+
+def test_hidden_files_are_no_labels(tmp_path: Path) -> None:
+    """MacOS puts a ._ file next to each file on foreign disks."""
+    write_csv(tmp_path / "t__regr.csv", ["id", "label"], [["a", 1], ["b", 2]])
+    (tmp_path / "._t__regr.csv").write_bytes(b"\0\5\x16\7")
+    assert [task.name for task in read_annotations(tmp_path)[0]] == ["t"]
+
+
+def test_ids_in_another_form_are_recognized(tmp_path: Path) -> None:
+    """The error says in what the ids of embeddings and labels differ."""
+    path = write_csv(tmp_path / "t.csv", ["id", "0"], [["1", 1], ["2", 2]])
+    with pytest.raises(
+        ParticipantError, match='it has "1" instead of "01", so zeros at the beginning are lost'
+    ):
+        read_embeddings(path, ["01", "02"])
 
 
 def test_the_type_of_a_task_follows_from_its_name(tmp_path: Path) -> None:

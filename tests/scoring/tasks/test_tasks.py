@@ -107,9 +107,9 @@ def test_minus_one_and_one_are_classes_too(tmp_path: Path) -> None:
     ("name", "text", "code", "words"),
     [
         ("t__regr", label_file([]), "tasks.too_few_rows", "0 labeled rows"),
-        ("t__regr", "", "tasks.missing_columns", "one column id"),
-        ("t__regr", label_file(ROWS, "id;label"), "tasks.missing_columns", "one column label"),
-        ("t__regr", label_file(ROWS, "id,value"), "tasks.missing_columns", "one column label"),
+        ("t__regr", "", "file.empty", "The file is empty. Write the table with the columns id and label."),
+        ("t__regr", label_file(ROWS, "id;label"), "file.delimiter", "the first line has semicolons instead"),
+        ("t__regr", label_file(ROWS, "id,value"), "labels.columns", "one column label"),
         ("t__regr", label_file(ROWS[:19]), "tasks.too_few_rows", "19 labeled rows, but at least 20"),
         ("t__regr", label_file([*ROWS, *((f"q{n}", "1") for n in range(1, 5))]), "tasks.unknown_ids", STRANGERS_NAMED),
         ("t__regr", label_file([*ROWS, ROWS[1]]), "tasks.duplicate_ids", "1 row that repeats an id: p001 on lines 3 and 32."),
@@ -118,14 +118,14 @@ def test_minus_one_and_one_are_classes_too(tmp_path: Path) -> None:
         ("t__cls", label_file([(name, "1") for name, _ in ROWS]), "tasks.one_class", "only one class"),
         ("t__cls", label_file(ROWS), "tasks.not_binary", "line 4, line 5, line 6"),
         ("t__cls", label_file([*CLASSES, ("p050", "-1")]), "tasks.not_binary", "line 2"),
-        ("t__regr", label_file([*ROWS, ("p050", "nan")]), "tasks.bad_label", "line 32 (id p050) has no finite number as its label"),
-        ("t__regr", label_file([*ROWS, ("p050", "inf")]), "tasks.bad_label", "no finite number"),
-        ("t__regr", label_file([*ROWS, ("p050", "1e999")]), "tasks.bad_label", "no finite number"),
-        ("t__regr", label_file([*ROWS, ("p050", "cat")]), "tasks.bad_label", "no finite number"),
-        ("t__regr", label_file([*ROWS, ("p050", "")]), "tasks.bad_label", "no finite number"),
-        ("t__regr", label_file([*ROWS, ("", "1")]), "tasks.bad_label", "line 32 has no id"),
-        ("t__regr", label_file([*ROWS, ("p050", "1,2")]), "tasks.bad_label", "line 32 has 3 fields instead of 2"),
-        ("t__regr", label_file([*ROWS, ('"p050', "1")]), "tasks.not_csv", "is not CSV"),
+        ("t__regr", label_file([*ROWS, ("p050", "nan")]), "tasks.bad_label", "whose label is not a finite number: line 32 (id p050)"),
+        ("t__regr", label_file([*ROWS, ("p050", "inf")]), "tasks.bad_label", "not a finite number"),
+        ("t__regr", label_file([*ROWS, ("p050", "1e999")]), "tasks.bad_label", "not a finite number"),
+        ("t__regr", label_file([*ROWS, ("p050", "cat")]), "tasks.bad_label", "not a finite number"),
+        ("t__regr", label_file([*ROWS, ("p050", "")]), "tasks.bad_label", "not a finite number"),
+        ("t__regr", label_file([*ROWS, ("", "1")]), "rows.no_id", "1 row has no id: line 32"),
+        ("t__regr", label_file([*ROWS, ("p050", "1,2")]), "rows.ragged", "line 32 has 3, expected 2"),
+        ("t__regr", label_file([*ROWS, ('"p050', "1")]), "rows.quotes", "line 32"),
         ("t", label_file(ROWS), "tasks.bad_name", "not named after a task and its type"),
         ("__regr", label_file(ROWS), "tasks.bad_name", "not named"),
         ("a b__regr", label_file(ROWS), "tasks.bad_name", "not named"),
@@ -147,7 +147,7 @@ def test_labels_in_another_encoding_are_refused(tmp_path: Path) -> None:
     (tmp_path / "t__regr.csv").write_bytes(b"id,label\ncaf\xe9,1\n")
     with pytest.raises(OrganizerError) as caught:
         load_tasks(tmp_path, PUBLIC)
-    assert caught.value.code == "tasks.encoding"
+    assert caught.value.code == "file.encoding"
 
 
 def test_one_task_has_one_file(tmp_path: Path) -> None:

@@ -53,11 +53,11 @@ def differences(
     if record is None:
         return ()
     scored = has_scores(tx, codename)
-    found = [
+    parts = [
         _files(tx, configuration, record, secret),
         (_named(_settings(tx, configuration, record, secret)), RESCORE),
     ]
-    found.append((_named(_rules(configuration, record)), RULES))
+    parts.append((_named(_rules(configuration, record)), RULES))
     return tuple(
         Difference(
             phase=codename,
@@ -68,7 +68,7 @@ def differences(
             if scored
             else "The next start or reload applies the change.",
         )
-        for sentence, command in found
+        for sentence, command in parts
         if sentence is not None
     )
 
@@ -77,8 +77,8 @@ def _files(
     tx: Transaction, configuration: Configuration, record: PhaseRecord, secret: bytes
 ) -> tuple[str | None, str]:
     """Say how the files differ, and which command helps; they are parsed only if their bytes differ from those that were recorded."""
-    known = tx.record_files(record.hash)
-    if known is not None and fingerprint(configuration, record.codename) == known:
+    recorded_files = tx.record_files(record.hash)
+    if recorded_files is not None and fingerprint(configuration, record.codename) == recorded_files:
         return None, RESCORE
     try:
         fresh = read_phase(configuration, record.codename, secret).record

@@ -24,8 +24,8 @@ def mixed_key(key: bytes, beacon: str | None) -> bytes:
 
 def public_value(entries: Iterable[Mapping[str, Any]], codename: str) -> str | None:
     """Return the public value that was drawn for a phase and is mixed into its key, by the public commitments; the newest counts."""
-    found: str | None = None
+    value: str | None = None
     for entry in entries:
         if codename in entry["drawn"]:
-            found = str(entry["drawn"][codename]["value"])
-    return found
+            value = str(entry["drawn"][codename]["value"])
+    return value

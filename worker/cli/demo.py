@@ -33,7 +33,6 @@ def demo(
 
     Example: `neuco-worker demo --dir my-demo`
     """
-    from worker.cli.fairness import verify
     from worker.cli.rehearse import show_rehearsal
     from worker.cli.terminal import Console
     from worker.organizer.demo.demo import run_demo
@@ -56,20 +55,17 @@ def demo(
     entry = [entry for entry in last.entries if entry["rank"] is not None][-1]
     receipt = folder.answer(last.codename, entry["submission"])
     program = sys.argv[0] if Path(sys.argv[0]).name == "neuco-worker" else "neuco-worker"
-    command = f"{program} verify --receipt {receipt} {folder.repository}"
     console.print(
         f"""
-Git repository:  {folder.repository}
-README:          {path / "leaderboard" / "README.md"}
+Leaderboard:     {path / "leaderboard" / "README.md"}
 Web page:        {path / "leaderboard" / "index.html"}
+Git repository:  {folder.repository}
 Submissions:     {receipt.parent.parent}
-Configuration:   {folder.configuration}
 Worker's log:    {folder.log}
+Verdict:         {rehearsal.verified[-1]}
 
-The hidden tasks are now published; the web page shows them. {entry["team"]}, who came last and kept the receipt, can check the result with:
+The hidden tasks are now published; the web page shows them. Next, {entry["team"]}, who came last, can check the result with the receipt:
 
-  {command}
-""",
+  {program} verify --receipt {receipt} {folder.repository}""",
         markup=False,
     )
-    verify(str(folder.repository), receipt=[receipt])

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from worker.sandbox import SandboxSettings
 
 DEFAULT_TEAMS = ("Team Alice", "Team Bob")
-LOOK_EVERY_S = 1.0
+LOOK_EVERY_S = 2.0
+"""Leaves half of the calls that EvalAI allows in a minute."""
 WORKERS_CALLS = 6000
 """Calls a minute of a worker that need not wait."""
 

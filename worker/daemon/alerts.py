@@ -90,7 +90,7 @@ class Alerting:
         self._emergency.collect(now)
         trouble = self._trouble = self._trouble or Trouble(since=now)
         passes = not error.code.startswith("disk.") and now - trouble.since < PATIENCE
-        if passes or trouble.told == error.code or self._emergency.busy:
+        if passes or trouble.reported == error.code or self._emergency.busy:
             return
         configuration = self._context.configuration
         if configuration.alerts.webhook is not None and self._retry.due(now):
@@ -107,11 +107,11 @@ class Trouble:
 
     Attributes:
         since: When it began.
-        told: Code of the error that was already sent to the webhook.
+        reported: Code of the error that was already sent to the webhook.
     """
 
     since: datetime
-    told: str | None = None
+    reported: str | None = None
 
 
 class SendAlert(Act[Configuration, None]):
@@ -179,7 +179,7 @@ class TellTrouble(UnrecordedAct[Configuration, None]):
     def recorded(self, result: None, now: datetime) -> None:
         """Note that it was sent; if the failure has ended meanwhile, a later one is reported again."""
         self._retry.clear()
-        self._trouble.told = self._error.code
+        self._trouble.reported = self._error.code
 
     def failure_recorded(self, error: NeucoError, now: datetime) -> None:
         """Schedule the next try."""

@@ -74,7 +74,7 @@ def _drain(
     """
     configuration = worker.context.configuration
     patience = Patience(configuration)
-    told = None
+    announced = None
     while not signals.stop.is_set():
         signals.wake.clear()
         now = utc_now()
@@ -99,12 +99,12 @@ def _drain(
         if not nearly and patience.ended(worker, left, time.monotonic()):
             return _undone(worker, now)
         moment = None if worker.busy else worker.intake.next_answer_at(now)
-        if moment not in (None, told):
+        if moment not in (None, announced):
             tell(
                 f"Waiting until {moment:%H:%M:%S} UTC: answers are sent on a {configuration.submission.answer_grid:g}-second grid"
                 " (submission.answer_grid)."
             )
-            told = moment
+            announced = moment
         signals.wake.wait(timeout=WAIT_S)
     return None
 
@@ -149,18 +149,13 @@ def reasons(worker: Worker, left: Waiting) -> Iterator[str]:
     if not worker.intake.drained:
         yield "EvalAI's queue and its list of submissions were not read to the end."
     if left.active:
-        yield f"{_waits(left.active)} to be scored or answered."
+        yield f"To be scored or answered: {count_of(left.active, 'submission')}."
     if left.stuck:
-        yield f"{_waits(left.stuck)} after failures; see `neuco-worker status`."
+        yield f"Waiting after failures: {count_of(left.stuck, 'submission')}; see `neuco-worker status`."
     if left.paused:
-        yield f"{_waits(left.paused)} for `challenge resume`, because scoring is paused."
+        yield f"Waiting for `challenge resume`, because scoring is paused: {count_of(left.paused, 'submission')}."
     if left.owed:
-        have = "has" if left.owed == 1 else "have"
-        yield f"{count_of(left.owed, 'call')} to EvalAI (to answer, or to delete a message) {have} not been made yet."
+        yield f"Not sent to EvalAI yet (an answer, or the deletion of a message): {count_of(left.owed, 'call')}."
     if left.board:
         error = worker.publishing.last_error
         yield "The last board was not pushed." if error is None else error.sentence
-
-
-def _waits(submissions: int) -> str:
-    return "1 submission waits" if submissions == 1 else f"{submissions} submissions wait"

@@ -203,8 +203,8 @@ class Worker:
         configuration = self.context.configuration
         with self.context.store.read() as tx:
             for phase in configuration.phases:
-                for found in differences(tx, configuration, phase, read_secret(configuration)):
-                    self.context.log.warning(found.text, event_key="phase.differs", phase=phase)
+                for difference in differences(tx, configuration, phase, read_secret(configuration)):
+                    self.context.log.warning(difference.text, event_key="phase.differs", phase=phase)
 
 
 def _lead(store: Store, files: FileStore, now: datetime) -> None:

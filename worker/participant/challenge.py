@@ -96,8 +96,8 @@ def _chosen(names: list[str], phase: str | None) -> str:
         return names[0]
     if phase in names:
         return str(phase)
-    said = f"The challenge has no phase {phase}." if phase else "The challenge has several phases."
-    raise _unsaid(said, f"Add --phase with one of: {', '.join(names)}.", code="validate.phase")
+    sentence = f"The challenge has no phase {phase}." if phase else "The challenge has several phases."
+    raise _unsaid(sentence, f"Add --phase with one of: {', '.join(names)}.", code="validate.phase")
 
 
 def _unsaid(sentence: str, cure: str, *, code: str = "validate.challenge") -> OrganizerError:

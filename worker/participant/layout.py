@@ -15,7 +15,7 @@ def list_path(phase: str) -> str:
 
 def announced(entries: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     """Return each phase's protocol from the public commitments; the newest counts."""
-    found: dict[str, Mapping[str, Any]] = {}
+    protocols: dict[str, Mapping[str, Any]] = {}
     for entry in entries:
-        found |= entry["phases"]
-    return found
+        protocols |= entry["phases"]
+    return protocols

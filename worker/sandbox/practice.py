@@ -31,8 +31,8 @@ class PracticeTeam:
         facts = self._answer("GET", "/sandbox/")
         self._challenge, self._phases = facts["challenge"], facts["phases"]
         teams = facts["teams"]
-        known = [team for team in teams if not team.startswith("Host_")] or list(teams)
-        self.name = _one_of(name or next(iter(known), ""), teams, "team")
+        participants = [team for team in teams if not team.startswith("Host_")] or list(teams)
+        self.name = _one_of(name or next(iter(participants), ""), teams, "team")
         self._headers = {"Authorization": f"Token {teams[self.name]}"}
 
     def submit(self, file: Path, *, phase: str, method: str, public: bool) -> int:
@@ -42,20 +42,20 @@ class PracticeTeam:
             OrganizerError: If there is no such phase, or the sandbox refuses the submission.
         """
         number = self._phases[_one_of(phase, self._phases, "phase")]
-        place = f"/api/jobs/challenge/{self._challenge}/challenge_phase/{number}/submission/"
-        told = {"status": "submitting", "method_name": method, "is_public": json.dumps(public)}
+        path = f"/api/jobs/challenge/{self._challenge}/challenge_phase/{number}/submission/"
+        fields = {"status": "submitting", "method_name": method, "is_public": json.dumps(public)}
         with file.open("rb") as content:
-            answer = self._answer("POST", place, data=told, files={"input_file": (file.name, content)})
+            answer = self._answer("POST", path, data=fields, files={"input_file": (file.name, content)})
         return int(answer["id"])
 
     def outcome(self, number: int) -> tuple[str, str] | None:
         """Return the status and the text that EvalAI shows of a submission; None until it has ended."""
-        shown = self._answer("GET", f"/api/jobs/submission/{number}")
-        if shown["status"] not in ENDED:
+        submission = self._answer("GET", f"/api/jobs/submission/{number}")
+        if submission["status"] not in ENDED:
             return None
-        texts = [shown[name] for name in ("stdout_file", "stderr_file") if shown.get(name)]
-        read = (requests.get(address, timeout=TIMEOUT_S).text.strip() for address in texts)
-        return str(shown["status"]), "\n".join(text for text in read if text)
+        addresses = [submission[name] for name in ("stdout_file", "stderr_file") if submission.get(name)]
+        texts = (requests.get(address, timeout=TIMEOUT_S).text.strip() for address in addresses)
+        return str(submission["status"]), "\n".join(text for text in texts if text)
 
     def _answer(self, method: str, path: str, **what: Any) -> Any:
         headers = getattr(self, "_headers", {})
@@ -77,9 +77,9 @@ class PracticeTeam:
         return document
 
 
-def _one_of(name: str, known: Any, what: str) -> str:
-    if name in known:
+def _one_of(name: str, names: Any, what: str) -> str:
+    if name in names:
         return name
     raise OrganizerError(
-        f"The sandbox has no {what} {name!r}.", cure=f"It has: {', '.join(known)}.", code="sandbox.unknown"
+        f"The sandbox has no {what} {name!r}.", cure=f"It has: {', '.join(names)}.", code="sandbox.unknown"
     )

@@ -117,8 +117,8 @@ class Attestations(Tables):
     def latest_event(self, kind: str, subject: str) -> Event | None:
         """Return the newest event of a kind about a subject."""
         query = sa.select(events).where(events.c.kind == kind, events.c.subject == subject)
-        found = self._all(Event, query.order_by(events.c.id.desc()).limit(1))
-        return found[0] if found else None
+        rows = self._all(Event, query.order_by(events.c.id.desc()).limit(1))
+        return rows[0] if rows else None
 
     def open_events(self) -> list[str]:
         """Return the commitments of events that no batch has published yet."""

@@ -30,9 +30,9 @@ class Cells(Tables):
         now: datetime,
     ) -> None:
         """Write score cells; existing ones stay, because equal keys mean equal scores up to the engines' tolerance."""
-        known = {(row.task, row.version) for row in self.cells(content_hash, protocol_hash)}
+        stored = {(row.task, row.version) for row in self.cells(content_hash, protocol_hash)}
         for score in scores:
-            if (score.task, score.version) in known:
+            if (score.task, score.version) in stored:
                 continue
             self._connection.execute(
                 cells.insert().values(

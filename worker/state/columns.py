@@ -105,8 +105,8 @@ def _column(field: Field[Any], hint: Any) -> sa.Column[Any]:
 
 def _type(kind: Any) -> sa.types.TypeEngine[Any]:
     if annotated := getattr(kind, "__metadata__", ()):
-        found: sa.types.TypeEngine[Any] = annotated[0]
-        return found
+        declared: sa.types.TypeEngine[Any] = annotated[0]
+        return declared
     if issubclass(kind, StrEnum):
         return sa.Enum(kind, native_enum=False, length=16, values_callable=_values)
     return _TYPES[kind]

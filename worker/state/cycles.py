@@ -54,8 +54,8 @@ class Cycles(Notices):
 
     def completed_publish(self) -> Completed:
         """Return the last completed cycle."""
-        found = self.fact(_COMPLETED)
-        return Completed() if found is None else Completed(**json.loads(found))
+        stored = self.fact(_COMPLETED)
+        return Completed() if stored is None else Completed(**json.loads(stored))
 
     def publish_awaited(self) -> bool:
         """Return whether a caller waits for a cycle that has neither been completed nor failed."""
@@ -79,8 +79,8 @@ class Cycles(Notices):
 
     def _failed(self) -> tuple[int, NeucoError | None]:
         """Return the generation of the last failed cycle and its error; 0 and None if there is none."""
-        found = self.fact(_FAILED)
-        if found is None:
+        stored = self.fact(_FAILED)
+        if stored is None:
             return 0, None
-        document = json.loads(found)
+        document = json.loads(stored)
         return int(document["generation"]), read_error(document["error"])

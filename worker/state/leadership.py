@@ -43,8 +43,8 @@ class Leadership(Notices):
 
     def last_leader(self) -> Leader | None:
         """Return the last leader, whether or not its process still runs."""
-        found = self.fact(_LEADER)
-        return None if found is None else Leader(**json.loads(found))
+        stored = self.fact(_LEADER)
+        return None if stored is None else Leader(**json.loads(stored))
 
     def begin_epoch(self, now: datetime) -> int:
         """Record that this process leads; return its epoch."""

@@ -49,8 +49,8 @@ class Outbox(Tables):
         query = sa.select(sa.func.max(outbox.c.created_at, type_=Instant())).where(
             outbox.c.kind == OutboxKind.DELETE, outbox.c.submission == pk
         )
-        found: datetime | None = self._connection.execute(query).scalar()
-        return found
+        latest: datetime | None = self._connection.execute(query).scalar()
+        return latest
 
     def sending(self, owed: int, *, now: datetime) -> None:
         """Record that the first byte is about to be sent."""

@@ -21,20 +21,20 @@ class Phases(Tables):
 
     def phase_record(self, phase: str) -> PhaseRow | None:
         """Return a phase's row."""
-        found = self._all(PhaseRow, sa.select(phases).where(phases.c.phase == phase))
-        return found[0] if found else None
+        rows = self._all(PhaseRow, sa.select(phases).where(phases.c.phase == phase))
+        return rows[0] if rows else None
 
     def record_phase(self, phase: str, *, record: str, protocol_hash: str, tasks: Mapping[str, str]) -> None:
         """Make a record the current one of a phase."""
         values = {"record": record, "protocol_hash": protocol_hash, "tasks": dict(tasks)}
-        known = self._connection.execute(phases.update().where(phases.c.phase == phase).values(values))
-        if known.rowcount == 0:
+        updated = self._connection.execute(phases.update().where(phases.c.phase == phase).values(values))
+        if updated.rowcount == 0:
             self._connection.execute(phases.insert().values(phase=phase, **values))
 
     def add_record(self, name: str, document: bytes, *, files: str | None) -> None:
         """Store a record under its hash; an existing one is kept, with the fingerprint of the files from which it was last read."""
-        known = self._connection.execute(records.update().where(records.c.hash == name).values(files=files))
-        if known.rowcount == 0:
+        updated = self._connection.execute(records.update().where(records.c.hash == name).values(files=files))
+        if updated.rowcount == 0:
             self._connection.execute(records.insert().values(hash=name, document=document, files=files))
 
     def record(self, name: str) -> bytes:

@@ -71,17 +71,17 @@ def read_status(
     """Read the state of the challenge; ``led`` says whether a process holds the leader's lock."""
     with store.read() as tx:
         active = tx.submissions(ACTIVE)
-        waiting = [known for known in active if known.remote_status != "finished"]
-        retried = {known.pk for known in active if known.tries > 0 and known.hold is None}
+        waiting = [row for row in active if row.remote_status != "finished"]
+        retried = {row.pk for row in active if row.tries > 0 and row.hold is None}
         retried |= {owed.submission for owed in tx.owed(OutboxKind.POST) if owed.tries > 0}
         answered = tx.submissions([State.POSTED, State.PUBLISHED, State.FAILED])
-        times = [known.submitted_at or known.first_seen_at for known in waiting]
+        times = [row.submitted_at or row.first_seen_at for row in waiting]
         return Status(
             leader=tx.last_leader() if led else None,
             states=tx.counts(),
             waiting=len(waiting),
             oldest_waiting_s=max((now - time).total_seconds() for time in times) if times else None,
-            held={known.pk: known.hold_reason or known.hold for known in active if known.hold is not None},
+            held={row.pk: row.hold_reason or row.hold for row in active if row.hold is not None},
             retried=tuple(sorted(retried)),
             owed=len(tx.owed()),
             alerts=tuple(tx.alerts()),
@@ -90,7 +90,7 @@ def read_status(
             last_push=_instant(tx.fact("pushed_at")),
             token_expires=token_expires,
             free_bytes=free_bytes,
-            calls_per_submission=sum(known.calls for known in answered) / len(answered) if answered else None,
+            calls_per_submission=sum(row.calls for row in answered) / len(answered) if answered else None,
         )
 
 

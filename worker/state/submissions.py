@@ -71,8 +71,8 @@ class Submissions(Tables):
 
     def get_many(self, pks: Collection[int]) -> dict[int, SubmissionRow]:
         """Return the given submissions by pk, if we know them."""
-        found = self._all(SubmissionRow, sa.select(submissions).where(submissions.c.pk.in_(pks)))
-        return {row.pk: row for row in found}
+        rows = self._all(SubmissionRow, sa.select(submissions).where(submissions.c.pk.in_(pks)))
+        return {row.pk: row for row in rows}
 
     def move(self, pk: int, source: State, target: State, **values: Any) -> bool:
         """Move a submission from one state to another, if it is still in the first.

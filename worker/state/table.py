@@ -26,6 +26,6 @@ class Tables:
         """Yield the results of a query of a whole table without holding them all in memory."""
         return self._values(kind, self._connection.execute(query.execution_options(yield_per=AT_ONCE)))
 
-    def _values(self, kind: type[Row], found: sa.CursorResult[tuple[object, ...]]) -> Iterator[Row]:
-        names = tuple(found.keys())
-        return (kind(**dict(zip(names, row, strict=True))) for row in found)
+    def _values(self, kind: type[Row], result: sa.CursorResult[tuple[object, ...]]) -> Iterator[Row]:
+        names = tuple(result.keys())
+        return (kind(**dict(zip(names, row, strict=True))) for row in result)

@@ -79,8 +79,8 @@ class WantedFiles(Submissions, Notices):
         self._keep({pk: request for pk, request in wanted.items() if pk not in done})
 
     def _wanted_files(self) -> dict[int, WantedFile]:
-        found = self.fact(_WANTED)
-        rows = [] if found is None else [WantedFile(**row) for row in json.loads(found)]
+        stored = self.fact(_WANTED)
+        rows = [] if stored is None else [WantedFile(**row) for row in json.loads(stored)]
         return {request.submission: request for request in rows}
 
     def _keep(self, wanted: dict[int, WantedFile]) -> None:

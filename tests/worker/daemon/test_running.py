@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from contextlib import closing
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -90,7 +89,7 @@ def test_once_names_what_a_pause_leaves_undone(live: Harness) -> None:
     assert live.command("challenge", "pause").returncode == 0
     result = live.once()
     assert result.returncode == 1
-    assert "1 submission waits for `challenge resume`, because scoring is paused." in result.stderr
+    assert "Waiting for `challenge resume`, because scoring is paused: 1 submission." in result.stderr
     assert live.states() == {pk: "fetched"}
 
 
@@ -129,43 +128,6 @@ def test_once_waits_for_the_next_answer_but_not_for_a_retry(harness: Harness, wo
 
 
 NOTHING = Waiting(active=0, stuck=0, paused=0, owed=0, board=False)
-LEFT: dict[str, tuple[Waiting, list[str]]] = {
-    "nothing": (NOTHING, []),
-    "one active": (replace(NOTHING, active=1), ["1 submission waits to be scored or answered."]),
-    "two active": (replace(NOTHING, active=2), ["2 submissions wait to be scored or answered."]),
-    "one stuck": (replace(NOTHING, stuck=1), ["1 submission waits after failures"]),
-    "two stuck": (replace(NOTHING, stuck=2), ["2 submissions wait after failures"]),
-    "one paused": (replace(NOTHING, paused=1), ["1 submission waits for `challenge resume`"]),
-    "two paused": (replace(NOTHING, paused=2), ["2 submissions wait for `challenge resume`"]),
-    "one call": (replace(NOTHING, owed=1), ["1 call to EvalAI (to answer, or to delete a message) has"]),
-    "two calls": (replace(NOTHING, owed=2), ["2 calls to EvalAI (to answer, or to delete a message) have"]),
-    "a board": (replace(NOTHING, board=True), ["The last board was not pushed."]),
-    "several": (replace(NOTHING, active=1, owed=1, board=True), ["1 submission", "1 call", "The last board"]),
-}
-
-
-@pytest.mark.parametrize("case", LEFT)
-def test_once_reports_what_is_left(worker: StepWorker, case: str) -> None:
-    """Sentences have the right singular or plural, and leave out what is done."""
-    worker.drive()
-    left, begins = LEFT[case]
-    said = list(reasons(worker.daemon, left))
-    assert len(said) == len(begins)
-    assert all(sentence.startswith(begin) for sentence, begin in zip(said, begins, strict=True))
-
-
-def test_status_counts_what_is_owed(harness: Harness, worker: StepWorker) -> None:
-    """Sentences have the right singular or plural."""
-    pk = harness.submit("A", embeddings(1))
-    worker.drive()
-    for kind, told in (
-        (OutboxKind.DELETE, "1 call"),
-        (OutboxKind.POST, "2 calls"),
-    ):
-        with worker.store.write() as tx:
-            tx.owe(kind, pk, now=worker.clock.now())
-        words = " ".join(harness.command("status").stdout.split())
-        assert f"To send to EvalAI {told} Last poll" in words
 
 
 def test_once_reports_why_something_is_left(harness: Harness) -> None:

@@ -79,12 +79,12 @@ class _Server(ThreadingHTTPServer):
     def answer(self, path: str) -> bytes | None:
         """Return drand's answer about a round; None if it belongs to another chain or does not exist yet."""
         folder, _, number = path.removeprefix("/").partition("/public/")
-        known = folder == self.chain.hash and number.isdigit()
-        if not known or self.chain.made_at(int(number)) > self.clock():
+        belongs = folder == self.chain.hash and number.isdigit()
+        if not belongs or self.chain.made_at(int(number)) > self.clock():
             return None
         signature = sign(int(number) + self.off_by)
-        told = {"round": int(number), "randomness": value_of(signature), "signature": signature}
-        return json.dumps(told).encode()
+        body = {"round": int(number), "randomness": value_of(signature), "signature": signature}
+        return json.dumps(body).encode()
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -295,8 +295,8 @@ def _rehearsed(tx: Transaction, evalai: Sandbox, one: _Submitted, *, more: float
         if attempt.kind == Attempt.EVALUATE.value and attempt.closed_at is not None:
             seconds = (attempt.closed_at - attempt.opened_at).total_seconds()
             peak = attempt.peak_memory_bytes
-    known = tx.get(one.pk)
-    content = known.content_hash if known is not None else None
+    row = tx.get(one.pk)
+    content = row.content_hash if row is not None else None
     training_s = sum(
         float(cell.seconds)
         for cell in tx.all_cells()

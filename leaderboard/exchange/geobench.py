@@ -6,6 +6,7 @@ are reported at once, as sentences for a comment on a pull request.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -30,16 +31,22 @@ from scoring.errors import OrganizerError
 
 RESULTS = "results_and_parameters.csv"
 INFO = "additional_info.json"
-SEEDS = 5
+SEEDS = 5  # of every backbone on every dataset, no more and no fewer
 SHOWN = 3
-METRICS = ("Overall_Accuracy", "Multilabel_F1_Score", "Multiclass_Jaccard_Index")
+METRICS = (
+    "Overall_Accuracy",
+    "Multilabel_F1_Score",
+    "Multiclass_Jaccard_Index",
+    "test_test_map",
+    "test_test_segm_map",
+)
 OURS = {"regr": "R2_Score", "cls": "F1_Score", "multiclass": "Macro_F1_Score", "multilabel": "Macro_F1_Score"}
 """The metrics in our own export, by type of task."""
 RMSE_DATASET = "biomassters"  # submissions convert its RMSE to a score
 WEIGHT_DECAY = 0.01  # AdamW's default in PyTorch, which the protocol uses
 STATEMENT = (
-    "Each Seed is one of the K random train/test splits (folds) of neuco-worker: a probe on frozen embeddings, trained on 90 % of the"
-    " labeled samples and scored on the rest. Folds share samples, so their spread is not that of independent repetitions."
+    f"Each Seed is one of the first {SEEDS} random train/test splits (folds) of neuco-worker: a probe on frozen embeddings, trained on 90 %"
+    " of the labeled samples and scored on the rest. Folds share samples, so their spread is not that of independent repetitions."
 )
 
 
@@ -60,8 +67,12 @@ class Result(BaseModel):
     dataset: Text
     metric: str = Field(alias="Metric")
     experiment_name: Text
-    batch_size_selection: Literal["fixed", "optimized"]
-    early_stop_patience: Whole
+    partition: Text = Field(alias="partition name")
+    decoder: Text
+    frozen_or_full_ft: Literal["frozen", "full_ft"]
+    data_percentages: Text
+    batch_size_selection: Literal["HPO", "Fixed", "fixed", "optimized"]
+    early_stop_patience: Whole | Literal[""]
     n_trials: Whole
     seed: Whole = Field(alias="Seed")
     batch_size: Whole
@@ -86,18 +97,18 @@ class Result(BaseModel):
 
 
 class NewModel(BaseModel):
-    """A backbone that the submission adds."""
+    """A backbone that the submission adds; a submission without one has a single model with empty texts."""
 
-    model_display_name: Text
-    model_size: Text
-    unique_backbone_key: Text
+    model_display_name: str
+    model_size: str
+    unique_backbone_key: str
 
 
 class Info(BaseModel):
-    """``additional_info.json``, with its keys stripped: the example file has a space after one."""
+    """``additional_info.json``. GEO-Bench requires the space at the end of a key; it is not required here."""
 
     paper: str = Field(alias="Paper Link")
-    code: str = Field(alias="Code Repository Link")
+    code: str = Field(alias="Code Repository Link ")
     license: str = Field(alias="License")
     trials: str = Field(alias="Number of HPO trials")
     more: str = Field(alias="Additional information about submission")
@@ -119,8 +130,13 @@ def read_submission(folder: Path) -> tuple[pd.DataFrame, dict[str, str], list[st
     names: dict[str, str] = {}
     try:
         keys: dict[str, Any] = TypeAdapter(dict[str, Any]).validate_json((folder / INFO).read_bytes())
-        info = Info.model_validate({key.strip(): value for key, value in keys.items()})
-        names = {model.unique_backbone_key: model.model_display_name for model in info.models}
+        aliases = {str(field.alias).strip(): field.alias for field in Info.model_fields.values()}
+        info = Info.model_validate({aliases.get(key.strip(), key): value for key, value in keys.items()})
+        names = {
+            model.unique_backbone_key: model.model_display_name
+            for model in info.models
+            if model.unique_backbone_key
+        }
     except OSError:
         faults.append(f"There is no `{INFO}` in `{folder.name}`.")
     except ValidationError as error:
@@ -134,9 +150,9 @@ def read_submission(folder: Path) -> tuple[pd.DataFrame, dict[str, str], list[st
 
 
 def write_submission(folder: Path, results: pd.DataFrame) -> None:
-    """Write a submission folder from :func:`fold_rows`; a failed fold has no line."""
+    """Write a submission folder from :func:`fold_rows`."""
     folder.mkdir(parents=True, exist_ok=True)
-    results.dropna(subset="test metric").to_csv(folder / RESULTS, index=False, lineterminator="\n")
+    results.to_csv(folder / RESULTS, index=False, lineterminator="\n")
     text = dict.fromkeys([str(field.alias) for field in Info.model_fields.values()], "N/A")
     models = [
         NewModel(model_display_name=name, model_size="N/A", unique_backbone_key=name)
@@ -161,36 +177,36 @@ def comment(faults: Sequence[str], summary: str = "") -> str:
     )
 
 
-def rows_of_runs(output_dir: Path, phase: str) -> pd.DataFrame:
-    """Return the rows of a standalone phase's runs.
+def rows_of_runs(output_dir: Path, phase: str) -> tuple[pd.DataFrame, list[str]]:
+    """Return the rows of a standalone phase's runs, and the names of runs that are left out.
+
+    These are runs without the scores of their folds or the types of their tasks, such as NeuCo-Bench's own.
 
     Raises:
-        OrganizerError: If there are no runs, or one has no fold scores.
+        OrganizerError: If no run is left.
     """
     rows: list[dict[str, object]] = []
+    left_out = []
     for path in sorted((output_dir / phase).glob(f"*/{SUMMARY}")):
         summary, results = read_run(path.parent)
+        if any(result.q_t is None or result.task_type not in OURS for result in results.values()):
+            left_out.append(path.parent.name)
+            continue
         for task, result in results.items():
-            if result.q_t is None:
-                raise OrganizerError(
-                    f"The run {path.parent.name} has no fold scores.",
-                    cure="Score again with output_fold_results: true.",
-                    code="runs.no_folds",
-                )
             about = {
                 "backbone": path.parent.name.rsplit("_", 2)[0],
                 "dataset": task,
                 "Metric": OURS[result.task_type],
                 "experiment_name": summary.experiment,
             }
-            rows += fold_rows(about, result.q_t, result.hyperparameters)
+            rows += fold_rows(about, result.q_t or (), result.hyperparameters)
     if not rows:
         raise OrganizerError(
-            f"There are no runs in {output_dir / phase}.",
-            cure="Set --output_dir and --phase to those of the runs.",
-            code="runs.no_phase",
+            f"There are no runs with the scores of all folds in {output_dir / phase}.",
+            cure="Set --output_dir and --phase to those of the runs, and score with output_fold_results: true.",
+            code="runs.no_folds",
         )
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return pd.DataFrame(rows, columns=COLUMNS), left_out
 
 
 def rows_of_phase(
@@ -213,17 +229,32 @@ def rows_of_phase(
 def fold_rows(
     about: Mapping[str, str], folds: Sequence[float | None], parameters: Mapping[str, Any]
 ) -> list[dict[str, object]]:
-    """Return a line of the results for each fold of an entry on a task; ``about`` has the columns that all of them share."""
+    """Return a line of the results for each of the first folds with a score; ``about`` has the columns that all of them share.
+
+    Raises:
+        OrganizerError: If there are not enough.
+    """
+    scored = [(fold, score) for fold, score in enumerate(folds) if score is not None and math.isfinite(score)]
+    if len(scored) < SEEDS:
+        raise OrganizerError(
+            f"{about['backbone']} has {len(scored)} folds with a score on {about['dataset']}, but GEO-Bench needs {SEEDS}.",
+            cure=f"Score with at least {SEEDS} folds.",
+            code="geobench.folds",
+        )
     shared = {
         **about,
-        "batch_size_selection": "fixed",
+        "partition name": "1.00x train",
+        "decoder": "probe",
+        "frozen_or_full_ft": "frozen",
+        "data_percentages": 100,
+        "batch_size_selection": "Fixed",
         "early_stop_patience": parameters.get("epochs", 0),
         "n_trials": 1,
         "batch_size": parameters.get("batch_size", 0),
         "weight_decay": WEIGHT_DECAY,
         "lr": parameters.get("learning_rate", 0.0),
     }
-    return [{**shared, "Seed": fold, "test metric": score} for fold, score in enumerate(folds)]
+    return [{**shared, "Seed": fold, "test metric": score} for fold, score in scored[:SEEDS]]
 
 
 def _read_results(path: Path) -> tuple[pd.DataFrame, list[str]]:
@@ -252,13 +283,12 @@ def _read_results(path: Path) -> tuple[pd.DataFrame, list[str]]:
 
 
 def _judge_seeds(results: pd.DataFrame) -> Iterator[str]:
-    for (backbone, dataset), lines in results.groupby(["backbone", "dataset"]):
-        which = f"{_quoted(str(backbone))} on {_quoted(str(dataset))}"
-        seeds = lines["seed"]
-        if seeds.nunique() < SEEDS:
-            yield f"{which} has {seeds.nunique()} different seeds; at least {SEEDS} are needed for each backbone."
-        elif seeds.duplicated().any():
-            yield f"{which} has the seed {seeds[seeds.duplicated()].min():g} more than once."
+    for (backbone, dataset), seeds in results.groupby(["backbone", "dataset"])["seed"]:
+        if not len(seeds) == seeds.nunique() == SEEDS:
+            yield (
+                f"{_quoted(str(backbone))} on {_quoted(str(dataset))} has {len(seeds)} results with {seeds.nunique()} different seeds;"
+                f" exactly {SEEDS} are needed."
+            )
 
 
 def _judge_metrics(results: pd.DataFrame) -> Iterator[str]:

@@ -27,6 +27,18 @@ RANGES = TypeAdapter(dict[str, tuple[FiniteFloat, FiniteFloat]])
 REPLICATES = 1000
 SEED = 100  # of the bootstrap; the same as GEO-Bench's
 PHASE = "geobench"
+DIMENSIONS = {
+    "Core": "benv2 biomassters burn_scars cloudsen12 everwatch flair2 fotw kuro_siwo pastis spacenet7 substation treesatai",
+    "Multi-Spectral-Dependent": "benv2 biomassters burn_scars cloudsen12 fotw pastis so2sat spacenet2",
+    "Multi-Temporal": "biomassters dynamic_earthnet kuro_siwo pastis",
+    "Pixel-wise": "biomassters burn_scars caffe cloudsen12 dynamic_earthnet flair2 fotw kuro_siwo pastis spacenet2 spacenet7",
+    "Classification": "benv2 forestnet so2sat treesatai",
+    "Detection (Object/Instance)": "everwatch nzcattle pastis_r substation",
+    "Under 10m Resolution": "dynamic_earthnet flair2 spacenet2 spacenet7 treesatai",
+    "10m and Above Resolution": "benv2 biomassters burn_scars caffe cloudsen12 forestnet fotw kuro_siwo pastis so2sat",
+    "RGB/NIR": "dynamic_earthnet flair2 fotw spacenet7 treesatai",
+}
+"""GEO-Bench-2's groups of datasets. Its first column is Core."""
 
 
 def read_normalizer(path: Path) -> Normalizer:
@@ -75,7 +87,8 @@ def standings(
         names: Backbone to display name, if there is one.
 
     Returns:
-        For each backbone, its interquartile mean by dataset; the ``iqm`` over all results with its 95 % bootstrap interval; the rank by it,
+        For each backbone, its interquartile mean by dataset, and by dimension if it has every dataset of one; the
+        ``iqm`` over all results with its 95 % bootstrap interval; the rank by it,
         where ties share the better rank; and the dynamic rank.
     """
     scores = _scores(results, normalizer)
@@ -91,6 +104,11 @@ def standings(
             "backbone": name,
             "name": names.get(name, name),
             "datasets": means.loc[name].dropna().to_dict(),
+            "dimensions": {
+                dimension: _iqm(np.concatenate([scores[name][dataset] for dataset in datasets.split()]))
+                for dimension, datasets in DIMENSIONS.items()
+                if scores[name].keys() >= set(datasets.split())
+            },
             "iqm": overall.get(name),
             "interval": _interval(list(scores[name].values())) if name in overall else None,
             "rank": int(ranks[name]) if name in overall else None,
@@ -104,12 +122,14 @@ def standings(
 def ranking_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the standings as a Markdown table, in percent of the datasets' ranges."""
     datasets = sorted({dataset for row in rows for dataset in row["datasets"]})
-    header = ["Rank", "Dynamic rank", "Model", "IQM", "95 % interval", *map(markdown, datasets)]
+    dimensions = [name for name in DIMENSIONS if any(name in row["dimensions"] for row in rows)]
+    header = ["Rank", "Dynamic rank", "Model", "IQM", "95 % interval", *dimensions, *map(markdown, datasets)]
     lines = [header, ["---:"] * 2 + [":---"] + ["---:"] * (len(header) - 3)]
     for row in rows:
         ranked = ["–"] * 2 if row["rank"] is None else [str(row["rank"]), str(row["dynamic_rank"])]
         interval = "–" if row["interval"] is None else " to ".join(map(_percent, row["interval"]))
-        means = [_percent(row["datasets"].get(name)) for name in datasets]
+        means = [_percent(row["dimensions"].get(name)) for name in dimensions]
+        means += [_percent(row["datasets"].get(name)) for name in datasets]
         lines.append([*ranked, markdown(row["name"]), _percent(row["iqm"]), interval, *means])
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 

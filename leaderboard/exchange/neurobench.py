@@ -60,14 +60,14 @@ def _document(
     """Return the document of one task.
 
     Embeddings have one time step and no spikes. A synaptic operation is a multiply-accumulate whose embedding value is not zero. Energy is
-    not measured, so it is null.
+    not measured, so it is null. sc-neurocore requires an accuracy; where there is none, such as of a regression, it is the mean score.
     """
     mean, std, q = scores
     return {
         "task": task,
         "model": model,
         "metrics": {
-            "correctness": {**correctness, "mean_score": mean, "std_dev": std, "q": q},
+            "correctness": {"accuracy": mean, **correctness, "mean_score": mean, "std_dev": std, "q": q},
             "complexity": {
                 "total_parameters": complexity["probe_parameters"],
                 "synaptic_operations": complexity["effective_multiply_accumulates"],

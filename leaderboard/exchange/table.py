@@ -12,9 +12,14 @@ import pandas as pd
 from leaderboard.ranking import LARGEST, Ranking, rank
 from scoring.errors import OrganizerError
 
+SUMMARY = ("mean_score", "weighted_score", "aggregated_rank", "overall_q_score", "overall_acc_score")
+"""Columns of a leaderboard that are no tasks; NeuCo-Bench's has the first three."""
+
 
 def read_table(text: str) -> pd.DataFrame:
     """Read CSV: a header line, then one line per entry with its name and its score on each task; higher is better.
+
+    Of NeuCo-Bench's leaderboards, or ours, only the columns with Q on each task count.
 
     Returns:
         Scores, with the entries' names as index and the tasks' names as columns.
@@ -30,6 +35,9 @@ def read_table(text: str) -> pd.DataFrame:
         raise _fault(f"The table cannot be read as CSV: {str(error).strip()}.") from error
     cells = cells.apply(lambda column: column.str.strip())
     cells = cells[(cells != "").any(axis=1)]
+    if set(SUMMARY[:3]) <= set(cells.iloc[0]):
+        cells = cells.loc[:, [name not in SUMMARY and not name.startswith("acc::") for name in cells.iloc[0]]]
+        cells.iloc[0] = cells.iloc[0].str.removeprefix("q::")
     entries, tasks = cells.iloc[1:, 0].tolist(), cells.iloc[0, 1:].tolist()
     if not tasks or not entries:
         raise _fault(f"The table has no {'task columns' if not tasks else 'entries'}.")

@@ -153,7 +153,7 @@ def test_the_workflow_checks_a_pull_request(tmp_path: Path) -> None:
     results = request.clone / "new_submission" / "results_and_parameters.csv"
     results.write_text("\n".join(results.read_text().splitlines()[:4]) + "\n")
     assert request.check() == 1
-    assert "at least 5 are needed" in (request.clone / "verdict.md").read_text()
+    assert "exactly 5 are needed" in (request.clone / "verdict.md").read_text()
     (request.clone / "verdict.md").unlink()
     (tmp_path / "normalizer.json").unlink()
     (tmp_path / "main" / "normalizer.json").write_text("broken")

@@ -146,6 +146,22 @@ def test_a_submission_is_normalized_aggregated_and_ranked(
     assert by_backbone["prithvi_600"]["name"] == "Prithvi-EO-V2 600M"
 
 
+def test_dimensions_are_averaged(submission: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A dimension with all its datasets is averaged; detection metrics, an empty patience and no new model are valid."""
+    names = dict(zip(("forest", "trees"), (["so2sat", "forestnet"], ["benv2", "treesatai"]), strict=True))
+    rows = [{**row, "dataset": name} for row in rows_of(submission) for name in names[row["dataset"]]]
+    for row in rows:
+        row |= {"early_stop_patience": "", "batch_size_selection": "Fixed", "Metric": "test_test_map"}
+    write_rows(submission, rows)
+    info = json.loads((submission / "additional_info.json").read_text())
+    info["New model info"] = [{"model_display_name": "", "model_size": "", "unique_backbone_key": ""}]
+    (submission / "additional_info.json").write_text(json.dumps(info))
+    status, document = import_json(capsys, submission, "--freeze", submission.parent / "normalizer.json")
+    assert (status, document["faults"]) == (0, [])
+    for row in document["standings"]:
+        assert row["dimensions"] == {"Classification": pytest.approx(row["iqm"])}
+
+
 def test_the_board_comes_from_the_leaderboards_own_code(submission: Path, tmp_path: Path) -> None:
     """--output renders README, page and data as for a challenge, with the datasets as revealed tasks."""
     arguments = [
@@ -178,9 +194,13 @@ def change(number: int, column: str, value: str) -> Callable[[list[dict[str, str
     [
         (drop("Metric"), ["no column `Metric`"]),
         (drop("lr"), ["no column `lr`"]),
-        (lambda rows: rows[1:], ["`prithvi_600` on `forest` has 4 different seeds", "at least 5"]),
-        (change(0, "Seed", "2"), ["`prithvi_600` on `forest` has 4 different seeds"]),
-        (lambda rows: [*rows, rows[0]], ["has the seed 1 more than once"]),
+        (drop("frozen_or_full_ft"), ["no column `frozen_or_full_ft`"]),
+        (
+            lambda rows: rows[1:],
+            ["`prithvi_600` on `forest` has 4 results with 4 different seeds; exactly 5 are needed"],
+        ),
+        (change(0, "Seed", "2"), ["`prithvi_600` on `forest` has 5 results with 4 different seeds"]),
+        (lambda rows: [*rows, {**rows[0], "Seed": "9"}], ["has 6 results with 6 different seeds"]),
         (
             change(3, "Metric", "Accuracy"),
             ["`Metric` is none of", "`Overall_Accuracy`", "line 5 (`Accuracy`)"],
@@ -191,7 +211,7 @@ def change(number: int, column: str, value: str) -> Callable[[list[dict[str, str
         (change(2, "Seed", "1.5"), ["`Seed` is not a whole number"]),
         (
             change(2, "batch_size_selection", "any"),
-            ["`batch_size_selection` should be `fixed` or `optimized`"],
+            ["`batch_size_selection` should be `HPO`, `Fixed`, `fixed` or `optimized`"],
         ),
         (change(2, "dataset", ""), ["`dataset` is empty: line 4"]),
         (
@@ -298,17 +318,22 @@ def runs(tmp_path: Path) -> Path:
 def test_our_scores_go_to_geobench_and_come_back(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The export has one row per fold, says that folds take the place of seeds, and is a valid submission."""
+    """The export has five folds in place of seeds, says so, is a valid submission, and leaves out a run of NeuCo-Bench itself."""
     exported = tmp_path / "new_submission"
+    theirs = runs / "dev" / "theirs_20260101_000000"
+    (theirs / "ink").mkdir(parents=True)
+    (theirs / "results_summary.json").write_text('{"experiment": "theirs", "task_q_scores": {"ink": 1.0}}')
+    (theirs / "ink" / "ink_result.json").write_text('{"q_stat": 1.0, "mean_score": 0.1, "std_dev": 0.1}')
     assert guarded(["export", "geobench", str(exported), "--output_dir", str(runs), "--phase", "dev"]) == 0
     rows = rows_of(exported)
-    assert list(rows[0]) == list(rows_of(KIN / "geobench" / "new_submission")[0])
-    assert len(rows) == 2 * 2 * 6
+    assert set(rows[0]) == set(rows_of(KIN / "geobench" / "new_submission")[0])
+    assert len(rows) == 2 * 2 * 5
+    assert "Code Repository Link " in json.loads((exported / "additional_info.json").read_text())
     [result] = runs.glob("dev/one_*/ink/ink_result.json")
     folds = json.loads(result.read_text())["q_t"]
     assert [
         float(row["test metric"]) for row in rows if (row["backbone"], row["dataset"]) == ("one", "ink")
-    ] == folds
+    ] == folds[:5]
     assert (
         "splits (folds)"
         in json.loads((exported / "additional_info.json").read_text())[
@@ -340,8 +365,10 @@ def test_results_go_out_in_neurobenchs_layout(
     assert guarded(["export", "neurobench", str(run)]) == 0
     by_task = {found["task"]: found for found in json.loads(capsys.readouterr().out)}
     same_shape(layout, by_task["even"])
-    del layout["metrics"]["correctness"]["accuracy"]
     same_shape(layout, by_task["ink"])
+    assert (
+        by_task["ink"]["metrics"]["correctness"]["accuracy"] == by_task["ink"]["metrics"]["correctness"]["r2"]
+    )
     result = json.loads((run / "even" / "even_result.json").read_text())
     even = by_task["even"]["metrics"]
     assert even["correctness"]["accuracy"] == result["metrics"]["accuracy"]["mean"]

@@ -70,7 +70,7 @@ def test_a_challenges_scorecard_has_its_complexity(tmp_path: Path) -> None:
 
 
 def test_only_public_submissions_are_exported() -> None:
-    """The export of a phase has one row per fold of each public entry and task."""
+    """The export of a phase has the first five folds with a score of each public entry and task."""
     entries = tuple(
         Entry(
             submission=number,
@@ -80,7 +80,7 @@ def test_only_public_submissions_are_exported() -> None:
             submitted_at=datetime(2026, 1, 1, tzinfo=UTC),
             public=number == 1,
             baseline=False,
-            scores={"a": (0.5, 0.6), "b": (0.1, 0.2)},
+            scores={"a": (0.5, 0.6, 0.5, 0.6, 0.5, 0.1), "b": (0.1, 0.2, 0.1, float("nan"), 0.1, 0.2)},
         )
         for number in (1, 2)
     )
@@ -91,6 +91,9 @@ def test_only_public_submissions_are_exported() -> None:
     shown = rows[["backbone", "dataset", "Metric", "Seed", "batch_size", "test metric"]].to_numpy().tolist()
     assert shown == [
         ["Team – mine (1)", task, metric, fold, 64, score]
-        for task, metric, scores in (("a", "R2_Score", (0.5, 0.6)), ("b", "F1_Score", (0.1, 0.2)))
-        for fold, score in enumerate(scores)
+        for task, metric, scores in (
+            ("a", "R2_Score", {0: 0.5, 1: 0.6, 2: 0.5, 3: 0.6, 4: 0.5}),
+            ("b", "F1_Score", {0: 0.1, 1: 0.2, 2: 0.1, 4: 0.1, 5: 0.2}),
+        )
+        for fold, score in scores.items()
     ]

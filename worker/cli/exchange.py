@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scoring.errors import OrganizerError
-from scoring.printable import count_of, printable_lines
+from scoring.printable import count_of, printable, printable_lines
 from worker.cli.options import JsonOption
 
 if TYPE_CHECKING:
@@ -156,7 +157,14 @@ def export_geobench(
             cure="Use --output_dir for standalone runs, or --config for a challenge.",
             code="export.source",
         )
-    rows = rows_of_runs(output_dir, phase) if output_dir is not None else _challenge_rows(config, phase)
+    if output_dir is not None:
+        rows, left_out = rows_of_runs(output_dir, phase)
+        for name in left_out:
+            print(
+                f"Left out: {printable(name)} has no scores of folds, or no types of tasks.", file=sys.stderr
+            )
+    else:
+        rows = _challenge_rows(config, phase)
     write_submission(folder, rows)
     print(
         f"Wrote {rows['backbone'].nunique()} entries on {count_of(rows['dataset'].nunique(), 'task')} to {folder}."

@@ -111,6 +111,18 @@ def test_bad_options_and_files_are_refused(tmp_path: Path) -> None:
             rank(path)
 
 
+def test_a_leaderboard_is_ranked_by_its_tasks() -> None:
+    """Means, ranks and other scores in NeuCo-Bench's leaderboard, and in ours, are no tasks."""
+    plain = read_table("experiment,a,b\nx,1,4\ny,3,2\n")
+    theirs = "experiment,mean_score,weighted_score,aggregated_rank,a,b\nx,2.5,1,1,1,4\ny,2.5,2,2,3,2\n"
+    ours = (
+        "experiment,mean_score,weighted_score,aggregated_rank,q::a,q::b,acc::a,acc::b,overall_q_score,overall_acc_score\n"
+        "x,2.5,1,1,1,4,0.1,0.2,2.5,\ny,2.5,2,2,3,2,0.3,,2.5,\n"
+    )
+    assert read_table(theirs).equals(plain)
+    assert read_table(ours).equals(plain)
+
+
 def test_spreadsheet_exports_read_the_same() -> None:
     """A byte-order mark, CRLF, quotes, spaces around numbers and blank lines change nothing."""
     plain = read_table("name,t\nx,1\ny,2\n")

@@ -1,7 +1,7 @@
 """Rank a phase: select the submissions that count, compute the dynamic rank and its uncertainty, and make the board."""
 
 from leaderboard.ranking import board
-from leaderboard.ranking.assessment import Assessment, assess, figures, fold_table
+from leaderboard.ranking.assessment import Assessment, Order, assess, figures, fold_table, order
 from leaderboard.ranking.board import append_board, fingerprint, from_json, next_board, to_json
 from leaderboard.ranking.comparison import Comparison, Difference, TaskPair, compare
 from leaderboard.ranking.dynamic_rank import LARGEST, Ranking, rank, task_weights
@@ -16,6 +16,7 @@ __all__ = [
     "Comparison",
     "Difference",
     "FoldTable",
+    "Order",
     "Ranking",
     "TaskPair",
     "append_board",
@@ -32,6 +33,7 @@ __all__ = [
     "mean_quality",
     "middle_half",
     "next_board",
+    "order",
     "rank",
     "row_key",
     "standard_errors",

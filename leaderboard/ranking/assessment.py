@@ -20,36 +20,41 @@ DIGITS = 6  # of bootstrap figures; further digits would be noise
 
 
 @dataclass(frozen=True, kw_only=True)
-class Assessment:
-    """One phase's contenders in board order, with all their figures.
+class Order:
+    """One phase's contenders in board order.
 
     Attributes:
         tasks: T task identifiers, sorted.
         contenders: P contenders, from the top of the board to its bottom.
         quality: P x T quality scores.
         ranking: The official standings.
-        uncertainty: Bootstrap figures of the same contenders.
-        groups: Tie group of each of the P contenders.
-        views: Stable views.
-        left_out: What changes when single contenders are left out.
     """
 
     tasks: tuple[str, ...]
     contenders: tuple[Contender, ...]
     quality: NDArray[np.float64]
     ranking: Ranking
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assessment(Order):
+    """One phase's contenders in board order, with all their figures.
+
+    Attributes:
+        uncertainty: Bootstrap figures of the same contenders.
+        groups: Tie group of each of the P contenders.
+        views: Stable views.
+        left_out: What changes when single contenders are left out.
+    """
+
     uncertainty: Uncertainty
     groups: tuple[int, ...]
     views: tuple[View, ...]
     left_out: tuple[LeftOut, ...]
 
 
-def assess(phase: PhaseSnapshot, *, replicates: int = REPLICATES) -> Assessment | None:
-    """Select, rank and resample a phase; None if it has no contenders.
-
-    Raises:
-        OrganizerError: If contenders were scored on different numbers of folds, and so cannot be compared.
-    """
+def order(phase: PhaseSnapshot) -> Order | None:
+    """Select and rank a phase; None if it has no contenders."""
     contenders = counted(phase)
     if not contenders:
         return None
@@ -58,6 +63,24 @@ def assess(phase: PhaseSnapshot, *, replicates: int = REPLICATES) -> Assessment 
     # Ranked again in board order, which is cheap, so that all arrays have the same order of rows.
     contenders = tuple(contenders[index] for index in ranking.order)
     quality, ranking = _ranked(phase, tasks, contenders)
+    return Order(tasks=tasks, contenders=contenders, quality=quality, ranking=ranking)
+
+
+def assess(phase: PhaseSnapshot, *, replicates: int = REPLICATES) -> Assessment | None:
+    """Select, rank and resample a phase; None if it has no contenders.
+
+    Raises:
+        OrganizerError: If contenders were scored on different numbers of folds, and so cannot be compared.
+    """
+    ordered = order(phase)
+    if ordered is None:
+        return None
+    tasks, contenders, quality, ranking = (
+        ordered.tasks,
+        ordered.contenders,
+        ordered.quality,
+        ordered.ranking,
+    )
     weighs = np.array([contender.weighs(phase.rules) for contender in contenders])
     numbered = np.array([contender.numbered for contender in contenders])
     ghost_task = phase.rules.ghost_task

@@ -17,7 +17,7 @@ from datetime import datetime
 from pydantic import TypeAdapter
 
 from leaderboard.figures import KeptRules, Private
-from leaderboard.ranking.assessment import Assessment, assess, figures
+from leaderboard.ranking.assessment import Assessment, Order, assess, figures
 from leaderboard.ranking.selection import Contender, counted
 from leaderboard.ranking.uncertainty import REPLICATES
 from leaderboard.snapshot import Board, MoveKind, PhaseSnapshot, Rules, Standing
@@ -49,15 +49,24 @@ def next_board(
     content = fingerprint(phase, contenders, replicates)
     if before is not None and before.private.fingerprint == content and _has_names(before, contenders):
         return None
-    board = following_board(phase, before, at=at, replicates=replicates)
+    board = following_board(phase, assess(phase, replicates=replicates), before, at=at, replicates=replicates)
     unchanged = () if before is None else _content(before.standings, phase.rules)
     return None if _content(board.standings, phase.rules) == unchanged else board
 
 
-def following_board(phase: PhaseSnapshot, before: Board | None, *, at: datetime, replicates: int) -> Board:
-    """Return the board of a moment, whether or not anything changed since the one before."""
-    assessment = assess(phase, replicates=replicates)
-    standings = () if assessment is None else _standings(assessment, before)
+def following_board(
+    phase: PhaseSnapshot, order: Order | None, before: Board | None, *, at: datetime, replicates: int
+) -> Board:
+    """Return the board of a moment, whether or not anything changed since the one before.
+
+    Args:
+        phase: Everything that decides the board.
+        order: Its assessment, or only its order; the board then has neither groups nor figures.
+        before: The board before it.
+        at: Its time.
+        replicates: Number of bootstrap replicates.
+    """
+    standings = () if order is None else _standings(order, before)
     known = set() if before is None else {standing.submission for standing in before.standings}
     return Board(
         phase=phase.codename,
@@ -73,14 +82,15 @@ def following_board(phase: PhaseSnapshot, before: Board | None, *, at: datetime,
                 ghost_task=phase.rules.ghost_task,
                 ladder_step=phase.rules.ladder_step,
             ),
-            figures=None if assessment is None else figures(assessment),
+            figures=figures(order) if isinstance(order, Assessment) else None,
         ),
     )
 
 
-def _standings(assessment: Assessment, before: Board | None) -> tuple[Standing, ...]:
+def _standings(assessment: Order, before: Board | None) -> tuple[Standing, ...]:
     old = {} if before is None else {standing.key: standing for standing in before.standings}
     old_quality = {} if before is None else before.private.quality
+    groups = assessment.groups if isinstance(assessment, Assessment) else (0,) * len(assessment.contenders)
     standings = []
     for index, contender in enumerate(assessment.contenders):
         entry, ranking = contender.entry, assessment.ranking
@@ -100,7 +110,7 @@ def _standings(assessment: Assessment, before: Board | None) -> tuple[Standing, 
                 q_mean=ranking.means[index],
                 baseline=entry.baseline,
                 eligible=entry.eligible,
-                group=assessment.groups[index],
+                group=groups[index],
                 submissions=contender.submissions,
                 last_submitted_at=contender.last_submitted_at,
                 move=move,

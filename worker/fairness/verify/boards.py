@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from leaderboard import Board
-from leaderboard.ranking import REPLICATES, from_json
+from leaderboard.ranking import REPLICATES, Order, assess, from_json, order
 from leaderboard.ranking import board as boards
 from scoring.errors import OrganizerError
 from scoring.printable import all_of
@@ -18,19 +19,6 @@ from worker.fairness.verify.verdict import Verdict
 CHECK = "boards"
 ROUNDING = 2e-9  # of sums in another order
 NOTHING: frozenset[str] = frozenset()
-RESAMPLED = frozenset(
-    (
-        "group",
-        "q_interval",
-        "rank_interval",
-        "p_first",
-        "p_top3",
-        "swap_with_next",
-        "replicates",
-        "fingerprint",
-    )
-)
-"""What only the bootstrap gives, which is computed again for the last board."""
 
 
 def boards_follow(phase: RevealedPhase) -> Verdict:
@@ -62,29 +50,53 @@ def _fault(
     snapshot = phase.fold.snapshot(board.made_at)
     if snapshot is None or (before is not None and board.made_at <= before.made_at):
         return "made_at: it is from before the rules or the board before it"
-    replicates = _replicates(board) if is_last else 1
+    replicates = _replicates(board)
     try:
-        following = boards.following_board(snapshot, before, at=board.made_at, replicates=replicates)
+        ranked = assess(snapshot, replicates=replicates) if is_last else order(snapshot)
     except OrganizerError:
         return "its entries were scored with different numbers of folds"
-    expected = json.loads(boards.to_json(following))
-    return next(differences(json.loads(text), expected, ignored=NOTHING if is_last else RESAMPLED), None)
+    following = boards.following_board(snapshot, ranked, before, at=board.made_at, replicates=replicates)
+    if is_last:
+        published, follows = json.loads(text), json.loads(boards.to_json(following))
+    else:
+        published = _without_luck(board, board.private.weights, board.private.quality)
+        follows = _without_luck(following, *_weights_and_quality(ranked))
+        if published == follows:
+            return None
+    return next(differences(published, follows, exact=is_last), None)
 
 
-def differences(
-    published: Any, follows: Any, *, ignored: frozenset[str] = frozenset(), where: str = ""
-) -> Iterator[str]:
-    """Yield where two JSON values differ, such as ``row 7: q_mean is 61.2, follows 60.9``."""
+def _without_luck(board: Board, weights: Mapping[str, float], quality: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return a board as JSON without what only the bootstrap gives."""
+    rows = tuple(replace(row, group=0) for row in board.standings)
+    bare = replace(board, standings=rows, private=replace(board.private, figures=None))
+    named = {" ".join(map(str, key)): dict(row) for key, row in quality.items()}
+    return {**json.loads(boards.to_json(bare)), "weights": dict(weights), "quality": named}
+
+
+def _weights_and_quality(ranked: Order | None) -> tuple[dict[str, float], dict[Any, dict[str, float]]]:
+    """Return the weights of tasks, and the quality scores of each row."""
+    if ranked is None:
+        return {}, {}
+    rows = zip(ranked.contenders, ranked.quality.tolist(), strict=True)
+    return (
+        dict(zip(ranked.tasks, ranked.ranking.weights, strict=True)),
+        {contender.key: dict(zip(ranked.tasks, row, strict=True)) for contender, row in rows},
+    )
+
+
+def differences(published: Any, follows: Any, *, exact: bool, where: str = "") -> Iterator[str]:
+    """Yield where two JSON values differ, such as ``standings 7: q_mean is 61.2, follows 60.9``."""
     if isinstance(published, Mapping) and isinstance(follows, Mapping):
-        for name in sorted({*published, *follows} - ignored):
+        for name in sorted({*published, *follows}):
             place = f"{where}{': ' if where else ''}{name}"
-            yield from differences(published.get(name), follows.get(name), ignored=ignored, where=place)
-    elif isinstance(published, Sequence) and isinstance(follows, Sequence) and not isinstance(follows, str):
+            yield from differences(published.get(name), follows.get(name), exact=exact, where=place)
+    elif isinstance(published, list) and isinstance(follows, list):
         if len(published) != len(follows):
             yield f"{where} has {len(published)} rows, {len(follows)} follow"
         for number, (ours, theirs) in enumerate(zip(published, follows, strict=False), 1):
-            yield from differences(ours, theirs, ignored=ignored, where=f"{where} {number}")
-    elif not _same(published, follows, exact=not ignored):
+            yield from differences(ours, theirs, exact=exact, where=f"{where} {number}")
+    elif not _same(published, follows, exact=exact):
         yield f"{where} is {json.dumps(published)}, follows {json.dumps(follows)}"
 
 

@@ -13,7 +13,8 @@ from scoring.errors import OrganizerError
 from scoring.neuco_bench.labels import LabeledTask, read_labels
 from scoring.probes.measures import score
 from scoring.probes.probe import TaskKind
-from scoring.tasks import TaskPackage, TaskPlace, find_packages, label_rows
+from scoring.tasks import TaskPlace, label_rows
+from scoring.tasks.packages import TaskPackage, find_packages
 
 
 def task_places(packages: Sequence[TaskPackage], tasks: Sequence[LabeledTask]) -> tuple[TaskPlace, ...]:

@@ -17,7 +17,8 @@ from scoring.neuco_bench.labels import KINDS, LabeledTask, read_labels
 from scoring.neuco_bench.reading import read_embeddings
 from scoring.neuco_bench.run import SEED, Material, score_run
 from scoring.probes.probe import TaskKind, splits
-from scoring.tasks import MINIMUM_ROWS, TaskPackage, TaskType, label_rows, make_task
+from scoring.tasks import MINIMUM_ROWS, TaskType, label_rows, make_task
+from scoring.tasks.packages import TaskPackage
 
 FINGERPRINT = 16  # hexadecimal digits
 
@@ -114,7 +115,7 @@ def check_package(
 def check_file(path: Path, public_ids: Sequence[str] | None = None, *, folds: int = 40) -> PackageCheck:
     """Check a plain label file, which has only data and splits to check."""
     name, _, kind = path.stem.rpartition("__")
-    plain = TaskPackage(identifier=name or path.stem, version=1, type=kind, labels=path)
+    plain = TaskPackage.model_construct(identifier=name or path.stem, version=1, type=kind, labels=path)
     checked = check_package(plain, public_ids, folds=folds)
     kept = tuple(finding for finding in checked.findings if finding.check in {"data", "splits"})
     return PackageCheck(identifier=checked.identifier, findings=kept, fingerprint=checked.fingerprint)

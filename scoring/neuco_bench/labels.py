@@ -100,7 +100,7 @@ def _sources(folder: Path) -> list[tuple[str, str, Path]]:
                 )
             sources.append((name, kind, path))
         elif (path / "task.yaml").is_file():
-            from scoring.tasks import read_package
+            from scoring.tasks.packages import read_package
 
             package = read_package(path)
             sources.append((package.identifier, package.type, package.labels))
@@ -116,14 +116,14 @@ def read_labels(path: Path, name: str, kind: str) -> tuple[LabeledTask, tuple[st
     Raises:
         OrganizerError: If the type is unknown or the file cannot be used.
     """
-    if kind not in KINDS:
+    chosen = KINDS.get(kind.lower())
+    if chosen is None:
         raise OrganizerError(
             f"{path} has the unknown task type {kind!r}.",
             cure=f"Use one of: {', '.join(KINDS)}.",
             code="standalone.bad_type",
         )
     rows = [(identifier, label) for _, identifier, label in read_label_rows(path)]
-    chosen = KINDS[kind]
     warnings = []
     if chosen is not TaskKind.MULTILABEL:
         labeled = [(identifier, text) for identifier, text in rows if text.casefold() not in MISSING]

@@ -24,7 +24,8 @@ from scoring.probes.measures import confusion, measures
 from scoring.probes.probe import TEST_SIZE, ProbeInput, ProbeSettings, TaskKind, Training
 from scoring.probes.registry import make_probe
 from scoring.quality import Quality, mean_quality, quality
-from scoring.tasks import MINIMUM_ROWS, TaskPlace, TaskType, find_packages
+from scoring.tasks import MINIMUM_ROWS, TaskPlace, TaskType
+from scoring.tasks.packages import find_packages
 from scoring.training_length import TrainingLength, training_length
 
 SEED = 42  # NeuCo-Bench's

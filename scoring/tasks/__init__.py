@@ -1,15 +1,10 @@
-"""Hidden tasks: label files, citable task packages, and the groups of tasks."""
+"""Hidden tasks: label files, citable task packages, and the groups of tasks.
+
+``packages`` loads pydantic, so it is imported only if there are packages.
+"""
 
 from scoring.tasks.hierarchy import TaskPlace, ceiled, group_scores
-from scoring.tasks.packages import (
-    BASELINE_KEYS,
-    KEYS,
-    NAME,
-    TaskPackage,
-    find_packages,
-    is_package,
-    read_package,
-)
+from scoring.tasks.names import NAME, is_package
 from scoring.tasks.tasks import (
     MINIMUM_ROWS,
     Task,
@@ -22,22 +17,18 @@ from scoring.tasks.tasks import (
 )
 
 __all__ = [
-    "BASELINE_KEYS",
-    "KEYS",
     "MINIMUM_ROWS",
     "NAME",
     "Task",
-    "TaskPackage",
     "TaskPlace",
     "TaskType",
     "ceiled",
-    "find_packages",
     "group_scores",
     "is_package",
     "label_rows",
     "load_task",
     "load_tasks",
     "make_task",
-    "read_package",
+    "packages",
     "task_sources",
 ]

@@ -19,7 +19,7 @@ from scoring.inputs.label_files import read_label_rows
 from scoring.inputs.lines import NUMBER
 from scoring.printable import count_of
 from scoring.protocol import ids_hash
-from scoring.tasks.packages import NAME, is_package, read_package, wrong_value
+from scoring.tasks.names import NAME, is_package
 
 MINIMUM_ROWS = 20  # a tenth of the rows is the test part, and R2 needs two of them
 SHOWN = 3
@@ -112,12 +112,12 @@ def load_task(source: Path, public_ids: Collection[str]) -> Task:
 
 
 def _load_package(folder: Path, public_ids: frozenset[str]) -> Task:
+    from scoring.tasks.packages import read_package
+
     package = read_package(folder)
-    if package.type not in {member.value for member in TaskType}:
-        raise wrong_value(folder, "type", package.type, "regr or cls; challenges score no other types")
     task = make_task(
         package.identifier,
-        TaskType(package.type),
+        _type(package.type, folder),
         label_rows(package.labels),
         public_ids,
         source=str(package.labels),
@@ -170,7 +170,11 @@ def make_task(
 
 
 def _name(path: Path) -> str:
-    return read_package(path).identifier if is_package(path) else _name_and_type(path)[0]
+    if not is_package(path):
+        return _name_and_type(path)[0]
+    from scoring.tasks.packages import read_package
+
+    return read_package(path).identifier
 
 
 def _name_and_type(path: Path) -> tuple[str, TaskType]:
@@ -187,13 +191,18 @@ def _name_and_type(path: Path) -> tuple[str, TaskType]:
             cure="Name it <task>__regr.csv or <task>__cls.csv. The task's name may contain letters, digits, '_', '-' and '.'.",
             code="tasks.bad_name",
         )
-    if kind not in {member.value for member in TaskType}:
+    return name, _type(kind, path)
+
+
+def _type(kind: str, path: Path) -> TaskType:
+    if kind.lower() not in {member.value for member in TaskType}:
         raise OrganizerError(
-            f"{path} has the unknown task type {kind!r}.",
-            cure="Use regr for regression or cls for binary classification: <task>__regr.csv, <task>__cls.csv.",
+            f"{path} has the task type {kind!r}, which challenges do not score.",
+            cure="Use regr for regression or cls for two classes: <task>__regr.csv, <task>__cls.csv. Split a task of several classes or"
+            " labels into one task per class, such as <task>_water__cls.csv.",
             code="tasks.bad_type",
         )
-    return name, TaskType(kind)
+    return TaskType(kind.lower())
 
 
 def label_rows(path: Path) -> list[tuple[int, str, float]]:
@@ -259,7 +268,8 @@ def _binary(
         odd = [f"line {line}" for line, _, label in rows if label not in pair]
         raise OrganizerError(
             f"{source} is a classification task with labels other than 0 and 1 (or -1 and 1): {', '.join(odd[:SHOWN])}.",
-            cure="Use two classes 0 and 1, or name the file <task>__regr.csv if it is a regression.",
+            cure="Use two classes 0 and 1, or name the file <task>__regr.csv if it is a regression. Split a task of several classes into"
+            " one two-class task per class.",
             code="tasks.not_binary",
         )
     if len(values) == 1:

@@ -17,7 +17,7 @@ import yaml
 
 from scoring.neuco_bench import configuration
 from scoring.probes.registry import OWN
-from scoring.tasks import BASELINE_KEYS, KEYS
+from scoring.tasks.packages import BASELINE_KEYS, KEYS
 from worker.cli import app, guarded
 
 ROOT = Path(__file__).parents[2]

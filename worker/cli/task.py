@@ -106,7 +106,8 @@ def check(
     """
     from scoring.inputs.identifiers import read_ids
     from scoring.neuco_bench.expectations import check_file, check_package
-    from scoring.tasks import is_package, read_package
+    from scoring.tasks import is_package
+    from scoring.tasks.packages import read_package
 
     public_ids = None if ids is None else read_ids(ids)
     sources = [source for path in paths for source in (_sources(path) if path.is_dir() else [path])]

@@ -14,7 +14,8 @@ from scoring.errors import OrganizerError
 from scoring.neuco_bench.ceilings import estimate_ceiling
 from scoring.neuco_bench.expectations import check_package, fingerprint
 from scoring.neuco_bench.labels import read_annotations, read_labels
-from scoring.tasks import TaskPlace, find_packages, group_scores, load_tasks, read_package
+from scoring.tasks import TaskPlace, group_scores, load_tasks
+from scoring.tasks.packages import find_packages, read_package
 
 IDS = tuple(f"s{number:03}" for number in range(60))
 GENERATOR = np.random.RandomState(5)
@@ -82,14 +83,16 @@ def test_a_folder_may_hold_packages_and_label_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "code", "word"),
     [
-        ("ceilng: 0.5\n", "package.unknown_key", "ceiling"),
+        ("ceilng: 0.5\n", "package.bad_value", "ceiling"),
         ("ceiling: 1.5\n", "package.bad_value", "ceiling"),
         ("ceiling: estimate\n", "package.no_repeats", "repeats"),
-        (f"ceiling: 1{'0' * 400}\n", "package.bad_value", "must be a number"),
-        ("baseline: {1: 2}\n", "package.unknown_key", "'1'"),
-        ("repeats: nowhere.csv\n", "package.missing_file", "nowhere.csv"),
+        (f"ceiling: 1{'0' * 400}\n", "package.bad_value", "a number above 0"),
+        ("baseline: {1: 2}\n", "package.bad_value", "baseline"),
+        ("repeats: nowhere.csv\n", "package.bad_value", "'nowhere.csv', not the name of a file"),
         ("labels: ../labels.csv\n", "package.bad_value", "labels"),
-        ("baseline: {embeddings: none.csv}\n", "package.missing_file", "none.csv"),
+        ("labels: /etc/hosts\n", "package.bad_value", "labels"),
+        ("baseline: {embeddings: none.csv}\n", "package.bad_value", "'none.csv', not the name of a file"),
+        ("version: yes\n", "package.bad_value", "version"),
         ("parent: /land\n", "package.bad_value", "parent"),
         ("identifier: x\nversion: 0\ntype: regr\n", "package.bad_value", "version"),
         ("identifier: x\nversion: 1\n", "package.bad_value", "type"),

@@ -129,7 +129,7 @@ def test_minus_one_and_one_are_classes_too(tmp_path: Path) -> None:
         ("t", label_file(ROWS), "tasks.bad_name", "not named after a task and its type"),
         ("__regr", label_file(ROWS), "tasks.bad_name", "not named"),
         ("a b__regr", label_file(ROWS), "tasks.bad_name", "not named"),
-        ("t__multi", label_file(ROWS), "tasks.bad_type", "unknown task type 'multi'"),
+        ("t__multi", label_file(ROWS), "tasks.bad_type", "Split a task of several classes"),
     ],
 )  # fmt: skip
 def test_labels_that_cannot_be_scored_are_refused(

@@ -25,15 +25,10 @@ class Kind:
     one: str
     many: str = ""
     cure: str
-    cure_many: str = ""
 
     def sentence(self, count: int) -> str:
         """Return the message for this number of faults."""
         return self.one if count == 1 or not self.many else self.many.format(count=f"{count:,}")
-
-    def cure_of(self, count: int) -> str:
-        """Return the cure for this number of faults."""
-        return self.cure if count == 1 or not self.cure_many else self.cure_many
 
 
 CATALOGUE: dict[str, Kind] = {
@@ -146,20 +141,17 @@ CATALOGUE: dict[str, Kind] = {
     "columns.missing": Kind(
         one="1 numbered column is missing",
         many="{count} numbered columns are missing",
-        cure="Add it.",
-        cure_many="Add them.",
+        cure="Add a column for each dimension.",
     ),
     "columns.unexpected": Kind(
         one="1 numbered column is beyond the last dimension",
         many="{count} numbered columns are beyond the last dimension",
-        cure="Remove it. Column numbers begin at 0.",
-        cure_many="Remove them. Column numbers begin at 0.",
+        cure="Remove such columns. Column numbers begin at 0.",
     ),
     "columns.duplicate": Kind(
         one="1 numbered column occurs twice",
         many="{count} numbered columns occur twice",
-        cure="Keep one of the two.",
-        cure_many="Keep each of them once.",
+        cure="Keep each column once.",
     ),
     "columns.too_many": Kind(
         one="There are too many columns", cure="Upload only the column id and the numbered columns."
@@ -299,7 +291,7 @@ class Faults:
         return f"{text} ({self.hints[code]})" if code in self.hints else text
 
     def _cure(self, code: str) -> str:
-        return CATALOGUE[code].cure_of(self.counts[code]).format(columns=self.columns)
+        return CATALOGUE[code].cure.format(columns=self.columns)
 
 
 def shown(text: str) -> str:

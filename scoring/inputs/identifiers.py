@@ -40,22 +40,11 @@ def read_ids(path: Path) -> tuple[str, ...]:
 def _lines(path: Path) -> list[str]:
     try:
         text = path.read_bytes().decode("utf-8-sig")
-    except FileNotFoundError:
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise OrganizerError(
-            f"There is no id list {path}.",
-            cure="Create the file, with one public id per line.",
-            code="ids.missing",
-        ) from None
-    except UnicodeDecodeError:
-        raise OrganizerError(
-            f"The id list {path} is not UTF-8 text.",
-            cure="Save it as UTF-8, one public id per line.",
-            code="ids.encoding",
-        ) from None
-    except OSError as error:
-        raise OrganizerError(
-            f"The id list {path} cannot be read ({error.strerror}).",
-            cure="Check that it is a file, and that the user who runs this program may read it.",
+            f"The id list {path} cannot be read: {reason}.",
+            cure="It must be a UTF-8 text file with one public id per line, which the user who runs this program may read.",
             code="ids.unreadable",
         ) from None
     # Not splitlines(): it also splits at form feeds and Unicode separators, which would cut an id in two.

@@ -60,7 +60,7 @@ class CarefulReader:
             identifier, values = fields[position].strip(" \t"), None
             if self.knows(identifier):
                 values = self._values(fields, f"line {line} (id {shown(identifier)})", faults)
-            return _as_written(fields[position], record, position), values
+            return fields[position], values
         if fields == []:
             return None, None
         if fields is None:
@@ -112,13 +112,6 @@ def _numbers(texts: list[str]) -> NDArray[np.float64]:
         with suppress(ValueError):
             return np.array([float(text) for text in texts])
     return np.array([float(text) if NUMBER.match(text) else np.nan for text in texts])
-
-
-def _as_written(identifier: str, record: bytes, position: int) -> str:
-    """Return an id with the spaces around it, except for those after a comma, which are a common style of CSV."""
-    if position:
-        return identifier.lstrip(" ")
-    return f" {identifier}" if record.startswith(b" ") else identifier
 
 
 def judge_lists(names: Sequence[str], record: bytes, line: int, embedding_dim: int, faults: Faults) -> None:

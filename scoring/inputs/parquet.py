@@ -61,12 +61,9 @@ def _check_frame(file: BinaryIO, faults: Faults) -> None:
     file.seek(max(0, size - 8))
     tail = file.read(8)
     file.seek(0)
-    if size < 12 or tail[4:] not in (MAGIC, b"PARE"):
+    if size < 12 or tail[4:] != MAGIC:
         raise faults.fatal("parquet.damaged", "its end is missing")
-    if tail[4:] == b"PARE":
-        raise faults.fatal("parquet.encrypted")
-    footer = int.from_bytes(tail[:4], "little")
-    if footer > min(FOOTER_BYTES, size - 12):
+    if int.from_bytes(tail[:4], "little") > min(FOOTER_BYTES, size - 12):
         raise faults.fatal("parquet.damaged", "its metadata is longer than it can be")
 
 
@@ -123,29 +120,14 @@ def _vector_column(schema: Any) -> int | None:
 def _is_number(kind: Any) -> bool:
     from pyarrow import types
 
-    if types.is_dictionary(kind):
-        kind = kind.value_type
     return bool(types.is_floating(kind) or types.is_integer(kind))
 
 
-def _is_text(kind: Any) -> bool:
-    from pyarrow import types
-
-    if types.is_dictionary(kind):
+def _check_id_type(kind: Any, faults: Faults) -> None:
+    if hasattr(kind, "value_type"):  # of a dictionary
         kind = kind.value_type
-    checks = (
-        types.is_integer,
-        types.is_string,
-        types.is_large_string,
-        types.is_binary,
-        types.is_large_binary,
-    )
-    return any(check(kind) for check in checks) or str(kind) in ("string_view", "binary_view")
-
-
-def _check_id_type(field: Any, faults: Faults) -> None:
-    if not _is_text(field.type):
-        faults.add("columns.type", f"column id holds {shown(str(field.type))}")
+    if "string" not in str(kind) and "binary" not in str(kind) and "int" not in str(kind):
+        faults.add("columns.type", f"column id holds {shown(str(kind))}")
 
 
 def _read_columns(table: Any, builder: MatrixBuilder) -> None:
@@ -156,7 +138,7 @@ def _read_columns(table: Any, builder: MatrixBuilder) -> None:
     schema = table.schema_arrow
     names = schema.names
     columns = builder.resolve(names)
-    _check_id_type(schema.field(columns.id_column), builder.faults)
+    _check_id_type(schema.field(columns.id_column).type, builder.faults)
     wanted = list(zip(columns.dimensions, columns.positions, strict=True))
     for dimension, position in wanted:
         if not _is_number(schema.field(position).type):
@@ -176,8 +158,6 @@ def _read_columns(table: Any, builder: MatrixBuilder) -> None:
             part = table.read_row_group(group, columns=[names[position] for _, position in chosen])
             for dimension, position in chosen:
                 column = part.column(names[position]).combine_chunks()
-                if hasattr(column, "dictionary"):
-                    column = column.dictionary_decode()
                 _judge(column, builder, identifiers, targets, first_row=first_row, first_column=dimension)
         first_row += rows
 
@@ -189,7 +169,7 @@ def _read_vectors(table: Any, position: int, builder: MatrixBuilder) -> None:
     schema, faults = table.schema_arrow, builder.faults
     names = [name.strip() for name in schema.names]
     id_column = find_id(names, faults)
-    _check_id_type(schema.field(id_column), faults)
+    _check_id_type(schema.field(id_column).type, faults)
     others = [name for column, name in enumerate(names) if column not in (id_column, position)]
     builder.extra["column"] = len(others), tuple(shown(name) for name in others[:NAMED])
     if "columns.type" in faults.counts:

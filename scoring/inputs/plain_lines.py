@@ -126,7 +126,6 @@ class PlainReader:
 
     def __init__(self, columns: Columns, dim: int) -> None:
         self._dim = dim
-        self._id_first = columns.id_column == 0
         self._targets = np.full(len(columns.names), TEXT, dtype=np.int32)
         self._targets[list(columns.positions)] = columns.dimensions
         self._targets[columns.id_column] = ID
@@ -144,8 +143,8 @@ class PlainReader:
         places = np.empty((lines, 2), dtype=np.int64)
         if not _read_lines(np.frombuffer(text, dtype=np.uint8), self._targets, POWERS, rows, places):
             return None
-        identifiers = [text[begin:end].decode() for begin, end in places.tolist()]
-        return identifiers if self._id_first else [name.lstrip(" ") for name in identifiers], rows
+        # Spaces after a comma are a common style of CSV, and no part of a field.
+        return [text[begin:end].decode().lstrip(" ") for begin, end in places.tolist()], rows
 
 
 def _is_plain_text(text: bytes) -> bool:

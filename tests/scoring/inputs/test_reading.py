@@ -243,8 +243,8 @@ def test_only_the_first_extra_columns_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("fast", [True, False])
 @pytest.mark.parametrize(
     "text",
-    [b"id,0\n a,1\nb,2\n", b"id,0\na ,1\nb,2\n", b'id,0\n"a ",1\nb,2\n', b"0,id\n1,a \n2,b\n"],
-    ids=["before", "after", "between quotes", "second column"],
+    [b"id,0\na ,1\nb,2\n", b'id,0\n"a ",1\nb,2\n', b"0,id\n1,a \n2,b\n"],
+    ids=["after", "between quotes", "second column"],
 )
 def test_spaces_around_ids_are_removed_and_noted(text: bytes, fast: bool) -> None:
     """Both readers remove them, and the participant is told."""
@@ -259,7 +259,7 @@ def test_spaces_around_ids_are_removed_and_noted(text: bytes, fast: bool) -> Non
 def test_a_space_after_each_comma_is_not_noted(fast: bool) -> None:
     """It is a common style of CSV, not a part of the ids."""
     builder = MatrixBuilder(("a", "b"), 1, Faults())
-    read_csv(io.BytesIO(b"0, id\n1, a\n2, b\n"), builder, fast=fast)
+    read_csv(io.BytesIO(b"0, id\n1, a\n 2, b\n"), builder, fast=fast)
     assert builder.finish().notes == ()
 
 

@@ -294,19 +294,19 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         with_header("id,0,1,2,x"),
         "columns.missing",
         "1 numbered column is missing: column 3 (found 3, expected 4; columns must be called 0 to 3; "
-        'column 5 is called "x"). Add it.',
+        'column 5 is called "x"). Add a column for each dimension.',
     ),
     "columns less": (
         with_header("id,0,1,x,y"),
         "columns.missing",
         "2 numbered columns are missing: column 2; column 3 (found 2, expected 4; columns must be called 0 to 3; "
-        'column 4 is called "x"; column 5 is called "y"). Add them.',
+        'column 4 is called "x"; column 5 is called "y"). Add a column',
     ),
     "column more": (
         with_lines(lambda lines: [lines[0] + ",4", *(line + ",1" for line in lines[1:])]),
         "columns.unexpected",
         '1 numbered column is beyond the last dimension: column "4" (found 5, expected 4; columns must be called 0 to 3). '
-        "Remove it. Column numbers begin at 0.",
+        "Remove such columns. Column numbers begin at 0.",
     ),
     "numbered from 1": (
         with_header("id,1,2,3,4"),
@@ -316,7 +316,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "column twice": (
         with_header("id,0,1,1,2"),
         "file.invalid",
-        '1 numbered column occurs twice: "1". Keep one of the two.',
+        '1 numbered column occurs twice: "1". Keep each column once.',
     ),
     "huge column number": (
         with_header(f"id,0,1,2,{'9' * 5000}"),

@@ -205,7 +205,7 @@ def test_id_lists_in_any_plain_form(text: str, tmp_path: Path) -> None:
         (b"a\n\nb\n\n", "ids.blank", "2 blank lines (first: 2, 4)"),
         (b"a\nb\na\n", "ids.duplicate", "a on lines 1 and 3"),
         (b"a\na.zarr\n", "ids.duplicate", "a on lines 1 and 2"),
-        (b"caf\xe9\n", "ids.encoding", "not UTF-8"),
+        (b"caf\xe9\n", "ids.unreadable", "not UTF-8"),
         ("a\nb\u202ec\n".encode(), "ids.characters", "1 line (first: 2)"),
     ],
 )
@@ -223,5 +223,5 @@ def test_a_missing_id_list_is_named(tmp_path: Path) -> None:
     """A missing list is named."""
     with pytest.raises(OrganizerError) as caught:
         read_ids(tmp_path / "none.txt")
-    assert caught.value.code == "ids.missing"
+    assert caught.value.code == "ids.unreadable"
     assert "none.txt" in caught.value.message

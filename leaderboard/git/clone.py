@@ -1,19 +1,26 @@
 """A bare clone that reads files at the branch's tip and writes commits, without a work tree.
 
 Nothing is ever checked out, so a symbolic link, a submodule or a strange file name in the remote cannot lead outside. Entries of trees are
-replaced, never followed. One ``git fast-import`` writes a commit, and leaves all other files as they are.
+replaced, never followed. One ``git fast-import`` writes a commit, and leaves all other files as they are, except in folders of our own.
 """
 
 from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from leaderboard.git.commits import LOG_OPTIONS, OtherCommit, read_log
+from leaderboard.git.commits import (
+    LOG_OPTIONS,
+    CommitSigner,
+    OtherCommit,
+    read_log,
+    with_signature,
+    without_signature,
+)
 from leaderboard.git.faults import CloneDamaged, TipMoved
 from leaderboard.git.process import GitProcess
 from scoring.errors import InfrastructureError, OrganizerError
@@ -32,14 +39,18 @@ _OBJECT = re.compile(rb"([0-9a-f]{40,64}) [a-z]+ ([0-9]{1,15})\n")  # git cat-fi
 
 @dataclass(frozen=True, kw_only=True)
 class Since:
-    """The changes of a branch since a commit.
+    """The changes of a branch since our last commit in it.
 
     Attributes:
+        own: Our last commit in the branch, or the one that was pushed last if the branch no longer contains it; None if it is gone.
         commits: Commits of others on top of it, newest first, at most ``NEAR``; none if the branch was rewritten.
-        contained: Whether the branch still contains it.
+        changed: The files that differ between it and the tip; none if the branch was rewritten.
+        contained: Whether the branch still contains the commit that was pushed last.
     """
 
+    own: str | None
     commits: tuple[OtherCommit, ...] = ()
+    changed: frozenset[str] = frozenset()
     contained: bool = True
 
 
@@ -82,36 +93,64 @@ class BareClone:
         fetched = self._git.run("rev-parse", "--verify", "--quiet", TIP, clone=self.path).decode().strip()
         raise TipMoved(fetched) if fetched != tip else CloneDamaged(f"{tip} cannot be read")
 
-    def since(self, last: str, tip: str) -> Since:
-        """Return what others committed on top of an earlier tip, or that the branch no longer contains it.
+    def since(self, last: str, tip: str | None, signer: CommitSigner | None) -> Since:
+        """Return what others did since our last commit.
+
+        Args:
+            last: The commit that was pushed last.
+            tip: The tip of the branch.
+            signer: Recognizes commits that were pushed after it, before the push was recorded.
 
         Raises:
             TipMoved: The branch moved meanwhile.
         """
-        for depth in (NEAR, DEEP):
+        for depth in (NEAR, DEEP) if tip is not None else ():
             self._remotely("fetch", f"--depth={depth}", *_FETCH, self._git.url, f"+{self._ref}:{TIP}")
             try:
-                below = self._git.run("rev-list", tip, "--", clone=self.path).decode().split()
+                below = self._git.run("rev-list", str(tip), "--", clone=self.path).decode().split()
             except CloneDamaged as error:
-                raise TipMoved(tip) from error
+                raise TipMoved(str(tip)) from error
             if last in below:
-                options = (f"--max-count={NEAR}", *LOG_OPTIONS)
-                log = self._git.run("log", *options, f"{last}..{tip}", "--", clone=self.path)
-                return Since(commits=read_log(log.decode(errors="replace")))
+                return self._since(self._newest_own(last, str(tip), signer), str(tip))
             if len(below) < depth:  # the whole branch is here
                 break
-        return Since(contained=False)
+        return Since(own=last if self._obtained(last) else None, contained=False)
 
-    def earlier(self, commit: str, path: str) -> bytes | None:
-        """Return a file from an earlier commit; None if the commit lacks it, or neither we nor the remote have the commit any more."""
+    def _since(self, own: str, tip: str) -> Since:
+        options = (f"--max-count={NEAR}", *LOG_OPTIONS)
+        log = self._git.run("log", *options, f"{own}..{tip}", "--", clone=self.path)
+        listed = self._git.run(
+            "diff-tree", "-r", "-z", "--no-renames", "--name-only", own, tip, clone=self.path
+        )
+        return Since(
+            own=own,
+            commits=read_log(log.decode(errors="replace")),
+            changed=frozenset(listed.decode(errors="replace").split("\0")[:-1]),
+        )
+
+    def _newest_own(self, last: str, tip: str, signer: CommitSigner | None) -> str:
+        """Return the newest commit of ours down from the tip; at least the one that was pushed last."""
+        newer = (
+            self._git.run("rev-list", "--ancestry-path", f"{last}..{tip}", "--", clone=self.path)
+            .decode()
+            .split()
+        )
+        contents = self._objects([commit.encode() for commit in newer]) if signer is not None else ()
+        for commit, content in zip(newer, contents, strict=False):
+            if signer is not None and signer.has_signed(*without_signature(content)):
+                return commit
+        return last
+
+    def _obtained(self, commit: str) -> bool:
+        """Return whether an earlier commit is here, or could be fetched, although no branch contains it."""
         try:
             if not self._holds(commit):
                 self._git.run(
                     "fetch", "--depth=1", *_FETCH, self._git.url, commit, clone=self.path, network=True
                 )
-            return self.files(commit, (path,), ()).get(path)
+            return self._holds(commit)
         except (OrganizerError, InfrastructureError, CloneDamaged, TipMoved):
-            return None
+            return False
 
     def files(self, commit: str | None, paths: tuple[str, ...], folders: tuple[str, ...]) -> dict[str, bytes]:
         """Return the regular files at these paths and directly inside these folders.
@@ -129,20 +168,32 @@ class BareClone:
                 raise CloneDamaged("the tip cannot be listed")
             if facts[1] in (b"100644", b"100755"):
                 blobs.append((line[facts.end() :].decode(errors="replace"), facts[2]))
+        contents = self._objects([sha for _, sha in blobs])
+        return {path: content for (path, _), content in zip(blobs, contents, strict=True)}
+
+    def _objects(self, hashes: Sequence[bytes]) -> Iterator[bytes]:
+        """Yield the contents of objects."""
         output = self._git.run(
-            "cat-file", "--batch", clone=self.path, stdin=b"".join(sha + b"\n" for _, sha in blobs)
+            "cat-file", "--batch", clone=self.path, stdin=b"".join(sha + b"\n" for sha in hashes)
         )
-        contents, start = {}, 0
-        for path, sha in blobs:
+        start = 0
+        for sha in hashes:
             header = _OBJECT.match(output, start)
             if header is None or header[1] != sha:
-                raise CloneDamaged(f"{path} cannot be read")
+                raise CloneDamaged(f"{sha.decode()} cannot be read")
             start = header.end() + int(header[2]) + 1
-            contents[path] = output[header.end() : start - 1]
-        return contents
+            yield output[header.end() : start - 1]
 
     def commit(
-        self, parent: str | None, files: Mapping[str, bytes], *, message: str, author: str, at: datetime
+        self,
+        parent: str | None,
+        files: Mapping[str, bytes],
+        *,
+        message: str,
+        author: str,
+        at: datetime,
+        folders: Iterable[str] = (),
+        signer: CommitSigner | None = None,
     ) -> str:
         """Write a commit that replaces everything at these files' paths; all other files stay.
 
@@ -152,6 +203,8 @@ class BareClone:
             message: Its message.
             author: Name and address as in "Ada <ada@example.org>".
             at: Its time.
+            folders: Folders that are emptied first.
+            signer: Signs it.
 
         Raises:
             ValueError: A path is not a plain path inside the repository.
@@ -166,12 +219,18 @@ class BareClone:
             f"\ncommit {NEXT}\nauthor {who}\ncommitter {who}\n",
         ]
         parts = ["".join(lines).encode(), _data(message.encode())]
+        parts += [f"D {folder}\n".encode() for folder in sorted(folders)]
         for path, content in sorted(files.items()):
             parts += [f"M 100644 inline {path}\n".encode(), _data(content)]
         stream = b"feature done\n" + b"".join(parts) + b"done\n"
         # This forces only our own local reference.
         self._git.run("fast-import", "--quiet", "--force", clone=self.path, stdin=stream)
-        return self._git.run("rev-parse", "--verify", NEXT, clone=self.path).decode().strip()
+        if signer is None:
+            return self._git.run("rev-parse", "--verify", NEXT, clone=self.path).decode().strip()
+        payload = self._git.run("cat-file", "commit", NEXT, clone=self.path)
+        signed = with_signature(payload, signer.sign(payload))
+        made = self._git.run("hash-object", "-t", "commit", "-w", "--stdin", clone=self.path, stdin=signed)
+        return made.decode().strip()
 
     def push(self, commit: str, *, dry_run: bool = False) -> None:
         """Push a commit to the branch, without force.

@@ -1,6 +1,7 @@
 """Push the published files to a git repository, as a commit on the remote's tip, never with force.
 
-The bare clone in the state directory is a cache that is made again whenever it seems damaged. If no content changed, there is no commit.
+The bare clone in the state directory is a cache that is made again whenever it seems damaged. If no content changed, there is no commit,
+unless somebody else changed one of our files: then a signed commit says that its content is ours again, as it is now.
 The clone is one commit deep, unless the tip is not our last commit: then it fetches more, to name the commits of others or to detect that
 ours is gone. If somebody pushes meanwhile, the files are rendered again on the new tip.
 """
@@ -9,13 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from leaderboard.git.clone import BareClone, Since
-from leaderboard.git.commits import OtherCommit
+from leaderboard.git.commits import CommitSigner, OtherCommit
 from leaderboard.git.faults import CloneDamaged, TipMoved
 from leaderboard.git.process import GitProcess
 from leaderboard.git.remote import Remote
@@ -23,13 +24,16 @@ from scoring.errors import InfrastructureError, OrganizerError
 
 Files = Mapping[str, bytes]
 """Path to content."""
-Render = Callable[[Files], Files]
+Render = Callable[[Files, Files], Files]
+"""Returns the new files, from the files in the branch and those in our last commit."""
 Message = Callable[[Files, Files], str]
 """Returns a commit's message, from the files in the branch and the new files."""
 
 # The files that are passed to ``render``.
-RELEVANT_FILES = ("README.md", "commitment.json", "index.html", "receipts.jsonl", "seal.json")
+OWN_FILES = ("README.md", "commitment.json", "index.html", "receipts.jsonl")
 RELEVANT_FOLDERS = ("leaderboard", "leaderboard/schema")
+# A challenge's folders. They hold nothing of others, for which its signed commit would vouch.
+OWN_FOLDERS = ("ids", "leaderboard", "reveal")
 ATTEMPTS = 6  # how often a push that came too late is tried again at once
 
 
@@ -66,12 +70,14 @@ class Published:
         commit: Its tip.
         changed: Whether this call pushed it.
         between: Commits that others pushed since our last one, newest first; at most a few.
+        overwritten: Our files that these commits changed.
         rewritten: Whether the branch no longer contained our last commit.
     """
 
     commit: str
     changed: bool
     between: tuple[OtherCommit, ...] = ()
+    overwritten: frozenset[str] = frozenset()
     rewritten: bool = False
 
 
@@ -120,12 +126,21 @@ class Publisher:
         # The last result of _since, with its two arguments.
         self._seen: tuple[str, str | None, Since] | None = None
 
-    def publish(self, render: Render, message: str | Message, *, last: str | None = None) -> Published:
-        """Render the files from those in the branch, and push them if they changed.
+    def publish(
+        self,
+        render: Render,
+        message: str | Message,
+        *,
+        last: str | None = None,
+        folders: Collection[str] = (),
+        signer: CommitSigner | None = None,
+    ) -> Published:
+        """Render the files from those in the branch, and push them if they changed, or if somebody else changed one of them.
 
-        ``render`` gets the tip's ``RELEVANT_FILES`` and leaderboard/, and returns path → content of the new files; all other files stay. It
-        is called again if the tip moves, so it must be pure. An exception from it ends the attempt. ``last`` is the commit that was pushed
-        last; without it, changes of others are not reported.
+        ``render`` gets the tip's ``OWN_FILES`` and leaderboard/, and the same files as we pushed them last. It returns path → content
+        of the new files. Everything else in ``folders`` is removed, and all other files stay. It is called again if the tip moves, so it
+        must be pure. An exception from it ends the attempt. ``last`` is the commit that was pushed last; without it, nobody else's changes
+        are known. ``signer`` signs the commit.
 
         Raises:
             OrganizerError: The credentials were refused, the repository was not found, or the branch is protected.
@@ -135,7 +150,7 @@ class Publisher:
         renewed = False
         for _ in range(ATTEMPTS):
             try:
-                return self._publish_once(render, message, last)
+                return self._publish_once(render, message, last, folders, signer)
             except TipMoved:
                 self._remote.remove_abandoned_locks(self._settings.branch)
             except CloneDamaged as error:
@@ -172,7 +187,7 @@ class Publisher:
             OrganizerError, InfrastructureError: As :meth:`publish`.
         """
         try:
-            return self._clone.files(self._clone.fetch(), RELEVANT_FILES, RELEVANT_FOLDERS)
+            return self._clone.files(self._clone.fetch(), OWN_FILES, RELEVANT_FOLDERS)
         except CloneDamaged as error:
             raise _clone_unusable() from error
         except TipMoved as error:
@@ -181,10 +196,6 @@ class Publisher:
                 cure="Try again.",
                 code="leaderboard.busy",
             ) from error
-
-    def earlier(self, commit: str, path: str) -> bytes | None:
-        """Return a file from an earlier commit of ours, for a render; None if it is no longer available."""
-        return self._clone.earlier(commit, path)
 
     def for_branch(self, branch: str) -> Publisher:
         """Return a publisher of another branch of the repository, which has its own history; :meth:`stop` stops both."""
@@ -198,40 +209,69 @@ class Publisher:
         """Kill the running git process, from another thread; :meth:`publish` then raises Cancelled."""
         self._git.stop()
 
-    def _publish_once(self, render: Render, message: str | Message, last: str | None) -> Published:
+    def _publish_once(
+        self,
+        render: Render,
+        message: str | Message,
+        last: str | None,
+        folders: Collection[str],
+        signer: CommitSigner | None,
+    ) -> Published:
         tip = self._clone.fetch()
-        since = self._since(last, tip)
-        existing = self._clone.files(tip, RELEVANT_FILES, RELEVANT_FOLDERS)
-        files = render(existing)
+        since = self._since(last, tip, signer)
+        existing = self._clone.files(tip, OWN_FILES, RELEVANT_FOLDERS)
+        own = existing
+        if last is not None and since.own != tip:
+            own = self._clone.files(since.own, OWN_FILES, RELEVANT_FOLDERS)
+        files = render(existing, own)
         others = tuple(path for path in files if path not in existing)
         standing = {**existing, **(self._clone.files(tip, others, ()) if tip and others else {})}
-        rewritten = not since.contained
-        if tip and all(standing.get(path) == content for path, content in files.items()):
-            return Published(commit=tip, changed=False, between=since.commits, rewritten=rewritten)
+        overwritten = {path for path in since.changed if path in files or path.partition("/")[0] in folders}
+        done = Published(
+            commit=tip or "",
+            changed=False,
+            between=since.commits,
+            overwritten=frozenset(overwritten),
+            rewritten=not since.contained,
+        )
+        if tip and not overwritten and all(standing.get(path) == content for path, content in files.items()):
+            return done
         words = message if isinstance(message, str) else message(standing, files)
-        commit = self._commit(tip, files, words)
+        commit = self._commit(tip, files, words, folders=folders, signer=signer)
         self._clone.push(commit)
         self._clone.tidy()
-        return Published(commit=commit, changed=True, between=since.commits, rewritten=rewritten)
+        return replace(done, commit=commit, changed=True)
 
-    def _since(self, last: str | None, tip: str | None) -> Since:
+    def _since(self, last: str | None, tip: str | None, signer: CommitSigner | None) -> Since:
         """Return what others did since our last commit; the result for a tip is kept."""
         if last is None or last == tip:
-            return Since()
-        if tip is None:
-            return Since(contained=False)
+            return Since(own=tip)
         if self._seen is None or self._seen[:2] != (last, tip):
-            self._seen = (last, tip, self._clone.since(last, tip))
+            self._seen = (last, tip, self._clone.since(last, tip, signer))
         return self._seen[2]
 
-    def _commit(self, parent: str | None, files: Mapping[str, bytes], message: str) -> str:
+    def _commit(
+        self,
+        parent: str | None,
+        files: Mapping[str, bytes],
+        message: str,
+        *,
+        folders: Iterable[str] = (),
+        signer: CommitSigner | None = None,
+    ) -> str:
         # Without the characters that would end a name or an address early.
         name, email = (
             re.sub(r"[<>\x00-\x1f\x7f]", "", text).strip()
             for text in (self._settings.author_name, self._settings.author_email)
         )
         return self._clone.commit(
-            parent, files, message=message, author=f"{name} <{email}>", at=self._clock()
+            parent,
+            files,
+            message=message,
+            author=f"{name} <{email}>",
+            at=self._clock(),
+            folders=folders,
+            signer=signer,
         )
 
 

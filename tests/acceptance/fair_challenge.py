@@ -9,7 +9,6 @@ import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import pytest
 
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings
-from worker.fairness import events, parts, receipts, seal
+from worker.fairness import events, parts, receipts
 from worker.fairness.signing import Signer, signer
 from worker.fairness.verify import Verdict, Worth, verdicts
 from worker.fairness.verify.public import PublicRepository
@@ -173,21 +172,8 @@ def of_event(kind: str, change: Change) -> Change:
     return in_document
 
 
-def resealed(fair: Fair, repository: PublicRepository) -> PublicRepository:
-    """Seal and sign the files as they are, as an organizer can."""
-    signer = fair.signer
-    sealed = seal.seal(
-        {path: content for path, content in repository.files.items() if path != seal.PATH},
-        None,
-        head=receipts.head(repository.files[receipts.PATH]),
-        signer=signer,
-        at=datetime(2100, 1, 1, tzinfo=UTC),
-    )
-    return with_file(repository, seal.PATH, sealed)
-
-
 def forged(fair: Fair, repository: PublicRepository, kind: str, change: Change) -> PublicRepository:
-    """Change the first event of a kind, and make the log, signatures and seal match, as an organizer with all keys can."""
+    """Change the first event of a kind, and make log and signatures match, as an organizer with all keys can."""
     document = revealed(repository)
     opening = next(one for one in document["register"] if one.get("fields", {}).get("kind") == kind)
     before, _ = events.read_opening(opening)
@@ -208,4 +194,4 @@ def forged(fair: Fair, repository: PublicRepository, kind: str, change: Change) 
             previous = head
         return lines
 
-    return resealed(fair, changed(with_reveal(repository, document), receipts.PATH, renewed))
+    return changed(with_reveal(repository, document), receipts.PATH, renewed)

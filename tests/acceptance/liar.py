@@ -2,7 +2,7 @@
 
 An organizer has the secret, the key and the software. A lie therefore starts at the source, as an event that never happened, or that
 happened differently or at another time. Everything that is published is made from it: commitments, log, chain, signatures, boards, pages,
-reveals and seal. Only a check of something that organizers cannot make consistent with the lie can find it.
+reveals and commits. Only a check of something that organizers cannot make consistent with the lie can find it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from leaderboard import Board, PhaseSite, Site
 from leaderboard.ranking import board as boards
 from leaderboard.rendering import render
 from tests.acceptance.fair_challenge import Fair, public_copy, revealed, with_reveal
+from tests.worker.harness.commits import sign_head
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings
-from worker.fairness import commitments, events, receipts, seal, succession
+from worker.fairness import commitments, events, receipts, succession
 from worker.fairness.fold import ChallengeFold
 from worker.fairness.published_format import FORMAT
 from worker.fairness.signing import Signer
@@ -102,7 +103,7 @@ class Story:
         rules_told: Rules that the reveal and the page state instead of the registered ones.
         closed_told: The closing time of all phases that the page states instead of the registered ones.
         on_boards: Changes the boards of a phase after they were made.
-        on_files: Changes the files before they are sealed.
+        on_files: Changes the files before they are committed.
         on_lines: Changes the body of a line before it is chained.
     """
 
@@ -210,7 +211,7 @@ class Story:
         return replace(snapshot.rules, **self.rules_told), fold.frozen_at
 
     def publish(self, until: datetime | None = None) -> PublicRepository:
-        """Return everything that is public at a moment, sealed; by default at the end, with the reveals."""
+        """Return everything that is public at a moment; by default at the end, with the reveals."""
         lines, sites = self.lines(until), []
         shown = self.revealed if until is None else ()
         entries = [
@@ -244,14 +245,7 @@ class Story:
                 repository = replace(repository, files={**repository.files, **self.hidden[name]})
         rendered = render(replace(self.site, phases=tuple(sites)), readme=self.readme)
         files = self.on_files({**repository.files, **rendered})
-        made = seal.seal(
-            files,
-            None,
-            head=receipts.head(files[receipts.PATH]),
-            signer=self.signer,
-            at=until or self.log[-1],
-        )
-        return replace(repository, files={**files, seal.PATH: made}, read={})
+        return replace(repository, files=files, read={})
 
     def _reveal(self, phase: str, history: list[Board], rules: Any) -> dict[str, Any]:
         said = {
@@ -403,11 +397,13 @@ class Git:
 
     Args:
         folder: Folder of the repository.
+        signer: Signs the commits.
         branch: Its only branch.
     """
 
-    def __init__(self, folder: Path, branch: str = "main") -> None:
+    def __init__(self, folder: Path, signer: Signer, branch: str = "main") -> None:
         self.folder = folder
+        self._signer = signer
         folder.mkdir()
         self._git("init", "-q", "-b", branch)
 
@@ -416,7 +412,7 @@ class Git:
         command = ["git", "-C", str(self.folder), *identity, *arguments]
         subprocess.run(command, check=True, capture_output=True, env=clean_environment())
 
-    def push(self, repository: PublicRepository) -> None:
+    def push(self, repository: PublicRepository, *, signed: bool = True) -> None:
         """Replace all files of the repository, and commit them."""
         for path in [path for path in self.folder.rglob("*") if path.is_file() and ".git" not in path.parts]:
             path.unlink()
@@ -425,3 +421,5 @@ class Git:
             (self.folder / path).write_bytes(content)
         self._git("add", "-A")
         self._git("commit", "-q", "-m", "board")
+        if signed:
+            sign_head(self.folder, self._signer)

@@ -276,7 +276,9 @@ def test_an_older_clone_detects_secrets_tried_after_the_round(
     for organizers in (true, false):
         draw(organizers)
     before, after = true.tell().publish(AT - timedelta(minutes=1)), false.tell().publish()
-    older, rewritten, appended = (Git(tmp_path / name) for name in ("older", "rewritten", "appended"))
+    older, rewritten, appended = (
+        Git(tmp_path / name, happened.signer) for name in ("older", "rewritten", "appended")
+    )
     for repository, pushes in ((older, [before]), (rewritten, [after]), (appended, [before, after])):
         for pushed in pushes:
             repository.push(pushed)

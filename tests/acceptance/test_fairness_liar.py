@@ -54,7 +54,6 @@ def test_lies_that_the_repository_alone_contradicts(story: Story, lie: str) -> N
     assert check in found
     assert not found & {
         "signatures",
-        "seal",
         "commitment",
         "dev: commitment",
         "dev: labels",
@@ -183,7 +182,7 @@ FROM_THE_START = {
 def test_published_facts_cannot_be_changed(happened: Story, story: Story, tmp_path: Path, lie: str) -> None:
     """A lie that starts after publication is either reported as a decision or contradicts the published history."""
     tell, words, _ = NAMED[lie]
-    appended = Git(tmp_path / "appended")
+    appended = Git(tmp_path / "appended", story.signer)
     appended.push(happened.publish(story.log[-4]))
     tell(story)
     appended.push(story.publish())
@@ -207,17 +206,17 @@ def test_backdating_shows_in_the_order_of_commits(story: Story, tmp_path: Path) 
         ("silent", [silent.publish(story.log[-3]), story.publish()], {"times"}),
         ("revealed", [story.publish(story.log[-3]), earlier.publish()], {"times"}),
     ):
-        repository = Git(tmp_path / name)
+        repository = Git(tmp_path / name, story.signer)
         for pushed in pushes:
             repository.push(pushed)
         with opened(str(repository.folder)) as public:
-            assert lies(public) & {"history", "times", "order", "seal"} == found
+            assert lies(public) & {"history", "times", "order", "signed"} == found
             assert found or lies(public) == set()
 
 
 def test_a_log_pushed_all_at_once_must_be_trusted(story: Story, tmp_path: Path) -> None:
     """If many log lines arrive in one commit, nothing proves when each was made, and the report says so."""
-    repository = Git(tmp_path / "once")
+    repository = Git(tmp_path / "once", story.signer)
     repository.push(story.publish())
     with opened(str(repository.folder)) as public:
         (found,) = [one for one in verdicts(public) if one.check == "times"]
@@ -230,7 +229,9 @@ def test_a_rewritten_history_contradicts_clones_and_receipts(
 ) -> None:
     """A fully rewritten history only contradicts older clones and receipts; a partly rewritten one contradicts itself."""
     raise_score(score(story, "C"), 0.05)
-    older, rewritten, appended = (Git(tmp_path / name) for name in ("older", "rewritten", "appended"))
+    older, rewritten, appended = (
+        Git(tmp_path / name, story.signer) for name in ("older", "rewritten", "appended")
+    )
     middle = story.log[-4]
     older.push(happened.publish(middle))
     for pushed in (story.publish(middle), story.publish()):
@@ -249,9 +250,32 @@ def test_a_rewritten_history_contradicts_clones_and_receipts(
         assert "history" in lies(public)
 
 
+def test_what_the_key_has_signed_counts_in_unsigned_commits(
+    happened: Story, story: Story, tmp_path: Path
+) -> None:
+    """Organizers cannot first publish without signing their commits, and then forge what they published; clones remember it, too."""
+    raise_score(score(story, "C"), 0.05)
+    appended, rewritten, older = (
+        Git(tmp_path / name, story.signer) for name in ("appended", "rewritten", "older")
+    )
+    for repository in (appended, rewritten, older):
+        repository.push(story.publish(story.log[0]))
+    for repository in (appended, older):
+        repository.push(happened.publish(story.log[-4]), signed=False)
+    for repository in (appended, rewritten):
+        repository.push(story.publish())
+    with opened(str(appended.folder)) as public:
+        found = [one.sentence for one in verdicts(public) if one.worth is Worth.CONTRADICTED]
+    assert any("something that the challenge's key has signed" in sentence for sentence in found)
+    with opened(str(rewritten.folder)) as public, opened(str(older.folder)) as before:
+        assert lies(public) == set()
+        found = [one.sentence for one in older_verdicts(public, before) if one.worth is Worth.CONTRADICTED]
+    assert any("receipts.jsonl does not begin" in sentence for sentence in found)
+
+
 def test_a_decoy_branch_is_named(story: Story, tmp_path: Path) -> None:
     """The branch that HEAD points to is checked, and the report names it first."""
-    decoy = Git(tmp_path / "decoy", branch="decoy")
+    decoy = Git(tmp_path / "decoy", story.signer, branch="decoy")
     decoy.push(story.publish())
     with opened(str(decoy.folder)) as public:
         assert make_report(public, ()).heading()[1].startswith("Branch decoy, commit ")

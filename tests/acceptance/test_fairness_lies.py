@@ -22,14 +22,14 @@ from tests.acceptance.fair_challenge import (
     named,
     of_event,
     others,
-    resealed,
     to,
     with_file,
 )
+from tests.worker.harness.commits import sign_head
 from tests.worker.harness.harness import clean_environment
-from worker.fairness import events, receipts, seal
+from worker.fairness import events, receipts
 from worker.fairness.verify import Worth, make_report, older_verdicts, receipt_verdicts, verdicts
-from worker.fairness.verify.public import PublicRepository, opened, read_folder
+from worker.fairness.verify.public import opened, read_folder
 
 pytestmark = pytest.mark.xdist_group("fairness")
 
@@ -253,7 +253,7 @@ def test_lies_that_were_made_to_fit_are_found(fair: Fair, lie: str) -> None:
     change, check = MADE_TO_FIT[lie]
     found = lies(forged(fair, read_folder(fair.public), events.SCORE, change))
     assert check in found
-    assert not found & {"receipts", "signatures", "seal", "commitment", "dev: commitment", "dev: labels"}
+    assert not found & {"receipts", "signatures", "commitment", "dev: commitment", "dev: labels"}
 
 
 def test_missing_files_are_found(fair: Fair) -> None:
@@ -285,7 +285,7 @@ def test_boards_from_after_the_reveal_wait_for_another_one(fair: Fair) -> None:
 
 
 def test_rewritten_history_of_the_repository_is_found(fair: Fair, tmp_path: Path) -> None:
-    """A commit that changes an earlier line of an append-only file is reported with its author; an older clone shows removed commits."""
+    """A commit whose line was removed from an append-only file is named; an older clone shows removed commits."""
     copy = tmp_path / "copy"
 
     def git(*arguments: str) -> None:
@@ -297,13 +297,12 @@ def test_rewritten_history_of_the_repository_is_found(fair: Fair, tmp_path: Path
     git("clone", "-q", "-b", "main", str(fair.harness.board), ".")
     lines = (copy / "leaderboard/history.jsonl").read_text().splitlines()
     (copy / "leaderboard/history.jsonl").write_text("\n".join(lines[1:]) + "\n")
-    own = {path: (copy / path).read_bytes() for path in read_folder(copy).files}
-    (copy / seal.PATH).write_bytes(resealed(fair, PublicRepository(files=own)).files[seal.PATH])
     git("commit", "-qam", "tidy")
+    sign_head(copy, fair.signer)
     with opened(str(copy)) as repository, opened(str(fair.harness.board)) as older:
         assert "history" in lies(repository)
         found = [verdict.sentence for verdict in verdicts(repository) if verdict.check == "history"]
-        assert any("by x removed" in sentence for sentence in found)
+        assert any("by neuco-worker published is no longer in it" in sentence for sentence in found)
         ahead = list(older_verdicts(repository, older))
         assert {verdict.worth for verdict in older_verdicts(older, older)} == {Worth.CONSISTENT}
     assert [verdict.worth for verdict in ahead].count(Worth.CONTRADICTED) == 1
@@ -356,7 +355,7 @@ def test_what_a_phase_shows_before_its_reveal_follows_from_its_data(fair: Fair, 
         ("leaderboard/badge.json", to("color", value="red"), "page"),
     )
     for path, change, check in changes:
-        assert lies(changed(repository, path, change)) == {check, "seal"}
+        assert lies(changed(repository, path, change)) == {check}
 
 
 ANYTHING = st.recursive(

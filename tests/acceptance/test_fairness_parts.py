@@ -11,11 +11,10 @@ from tests.acceptance.fair_challenge import (
     Fair,
     lies,
     named,
-    resealed,
     revealed,
     with_file,
 )
-from worker.fairness import parts, seal
+from worker.fairness import parts
 from worker.fairness.verify import verdicts
 from worker.fairness.verify.public import PublicRepository, read_folder
 
@@ -25,12 +24,12 @@ PARTS = {f"{FOLDER}/register-1.jsonl", f"{FOLDER}/boards-1.jsonl"}
 
 
 def told(repository: PublicRepository) -> list[tuple[str, str, str]]:
-    """Return every verdict except those on the seal, which the tests replace."""
-    return [(named(one), one.worth, one.sentence) for one in verdicts(repository) if one.check != "seal"]
+    """Return every verdict."""
+    return [(named(one), one.worth, one.sentence) for one in verdicts(repository)]
 
 
-def test_a_reveal_names_its_parts_and_the_seal_covers_them(fair: Fair) -> None:
-    """Events and boards are in JSON Lines files, which the reveal lists, the seal covers and the check accepts."""
+def test_a_reveal_names_its_parts(fair: Fair) -> None:
+    """Events and boards are in JSON Lines files, which the reveal lists and the check accepts."""
     repository = read_folder(fair.public)
     document = repository.json(REVEAL)
     assert not document.keys() & set(parts.LISTS)
@@ -39,19 +38,16 @@ def test_a_reveal_names_its_parts_and_the_seal_covers_them(fair: Fair) -> None:
         path for path in repository.files if path.startswith(FOLDER) and path.endswith(".jsonl")
     }
     assert listed == PARTS
-    assert listed <= repository.json(seal.PATH)["files"].keys()
     assert lies(repository) == set()
 
 
 @pytest.mark.parametrize("path", sorted(PARTS))
 def test_a_missing_or_changed_part_is_a_contradiction(fair: Fair, path: str) -> None:
-    """A missing or changed part is found even if the organizers seal the result."""
+    """A missing or changed part is found."""
     repository = read_folder(fair.public)
     content = repository.files[path]
     for other in (None, content[: content.index(b"\n") + 1], content * 2):
-        found = lies(resealed(fair, with_file(repository, path, other)))
-        assert {"dev: register", "dev: board"} & found
-        assert "seal" not in found
+        assert {"dev: register", "dev: board"} & lies(with_file(repository, path, other))
 
 
 def test_many_parts_equal_one(fair: Fair) -> None:
@@ -66,7 +62,7 @@ def test_many_parts_equal_one(fair: Fair) -> None:
         many |= {f"{FOLDER}/{part['name']}": text.encode() for part, text in divided}
     assert min(len(named["register"]), len(named["boards"])) > 1
     many[REVEAL] = json.dumps({**document, "parts": named}).encode()
-    again = resealed(fair, PublicRepository(files=many))
+    again = PublicRepository(files=many)
     assert told(again) == told(repository)
     swapped = json.loads(json.dumps({**document, "parts": named}))
     swapped["parts"]["boards"].reverse()
@@ -77,4 +73,4 @@ def test_a_key_that_occurs_twice_is_a_contradiction(fair: Fair) -> None:
     """Readers of JSON differ in which of two equal keys they use."""
     repository = read_folder(fair.public)
     twice = repository.files[REVEAL].replace(b"{", b'{"key": "00", ', 1)
-    assert "dev: splits" in lies(resealed(fair, with_file(repository, REVEAL, twice)))
+    assert "dev: splits" in lies(with_file(repository, REVEAL, twice))

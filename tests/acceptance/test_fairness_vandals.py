@@ -1,4 +1,4 @@
-"""A stranger with push access cannot make the organizers look like liars: commits without their seal are named and not checked."""
+"""A stranger with push access cannot make the organizers look like liars: commits without their signature are named and not checked."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import json
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.fair_challenge import REVEAL, Fair, lies, named, resealed
+from tests.acceptance.fair_challenge import REVEAL, Fair, lies
+from tests.acceptance.test_fairness_witnesses import verify
+from tests.worker.harness.commits import sign_head
 from tests.worker.harness.harness import clean_environment
-from worker.fairness import commitments, receipts, seal, succession
+from worker.fairness import commitments, receipts, succession
 from worker.fairness.signing import Signer
 from worker.fairness.verify import Worth, verdicts
 from worker.fairness.verify.public import PublicRepository, opened, read_folder
@@ -69,11 +70,9 @@ def clone(fair: Fair, tmp_path: Path) -> Clone:
     return Clone(fair, tmp_path / "clone")
 
 
-def told(repository: PublicRepository, check: str = "history") -> list[str]:
-    """Return the sentences of a check that are taken on trust."""
-    return [
-        one.sentence for one in verdicts(repository) if one.check == check and one.worth is Worth.BELIEVED
-    ]
+def told(repository: PublicRepository, worth: Worth = Worth.CHANGED) -> list[str]:
+    """Return what is said about changes by others: by default those that visitors see."""
+    return [one.sentence for one in verdicts(repository) if one.check == "tip" and one.worth is worth]
 
 
 def stranger_entry(clone: Clone) -> bytes:
@@ -84,13 +83,21 @@ def stranger_entry(clone: Clone) -> bytes:
     return json.dumps([*entries, {**body, "signature": STRANGER.sign(succession.COMMITMENT, body)}]).encode()
 
 
-def sealed_by_a_stranger(clone: Clone) -> dict[str, bytes]:
-    """Return the files that a stranger can publish, sealed with the stranger's own key."""
+def by_a_stranger(clone: Clone) -> dict[str, bytes]:
+    """Return the files that a stranger can publish."""
     files = read_folder(clone.folder).files
-    forged = {**files, commitments.PATH: stranger_entry(clone), "index.html": b"<p>Mallory won</p>"}
-    head = receipts.head(files[receipts.PATH])
-    at = datetime(2100, 1, 1, tzinfo=UTC)
-    return {**forged, seal.PATH: seal.seal(forged, None, head=head, signer=STRANGER, at=at)}
+    return {**files, commitments.PATH: stranger_entry(clone), "index.html": b"<p>Mallory won</p>"}
+
+
+def swapped(clone: Clone) -> bytes:
+    """Return the page with two teams swapped."""
+    page = clone.read("index.html").decode()
+    return (
+        page.replace("<bdi>A<", "<bdi>?<")
+        .replace("<bdi>B<", "<bdi>A<")
+        .replace("<bdi>?<", "<bdi>B<")
+        .encode()
+    )
 
 
 def chained_line(clone: Clone) -> bytes:
@@ -109,49 +116,63 @@ VANDALISM: dict[str, Callable[[Clone], Mapping[str, bytes | None]]] = {
     "a log that is gone": lambda clone: {receipts.PATH: None},
     "garbage in the commitments": lambda _: {commitments.PATH: b"garbage"},
     "a stranger's commitment": lambda clone: {commitments.PATH: stranger_entry(clone)},
-    "everything sealed by a stranger": sealed_by_a_stranger,
+    "everything, signed by a stranger": by_a_stranger,
     "a shorter history": lambda _: {HISTORY: b""},
     "another page": lambda _: {"index.html": b"<p>Mallory won</p>"},
-    "no seal": lambda _: {seal.PATH: None},
+    "two teams swapped on the page": lambda clone: {"index.html": swapped(clone)},
+    "a page that hides ours": lambda _: {"docs/index.html": b"<p>Mallory won</p>"},
+    "a README that hides ours": lambda _: {".github/README.md": b"Mallory won"},
+    "a reveal that is not ours": lambda _: {"reveal/eval/reveal.json": b"{}"},
     "another reveal": lambda clone: {REVEAL: clone.read(REVEAL).replace(b"0.", b"1.")},
     "no board": lambda _: {"leaderboard/dev.json": None},
 }
 
 
 @pytest.mark.parametrize("what", VANDALISM)
-def test_unsealed_commits_are_named_and_not_checked(clone: Clone, what: str) -> None:
-    """The last sealed commit is checked, and the unsealed one after it is named with its hash, author and files."""
+def test_unsigned_commits_are_named_and_not_checked(clone: Clone, what: str) -> None:
+    """The last signed commit is checked, and the one after it is named with its hash, author and files."""
     before = clone.git("rev-parse", "HEAD")
-    files = VANDALISM[what](clone)
-    commit = clone.commit(files)
+    commit = clone.commit(VANDALISM[what](clone))
     changed = clone.git("diff", "--name-only", before, commit).split()
+    if "signed by a stranger" in what:
+        sign_head(clone.folder, STRANGER)
+        commit = clone.git("rev-parse", "HEAD")
     with clone.checked() as repository:
         assert repository.commit is not None
         assert repository.commit.hash == before
         assert lies(repository) == set()
         (sentence,) = told(repository)
-    assert f"Commit {commit[:10]} by Mallory was not made by the challenge's worker" in sentence
+    assert f"changed by commit {commit[:10]} by Mallory." in sentence
     assert all(path in sentence for path in changed[:5])
 
 
+def test_command_tells_changes_by_others_from_lies(fair: Fair, clone: Clone, tmp_path: Path) -> None:
+    """The exit code is 3 if only somebody else has changed what visitors see."""
+    for files, code, words in (
+        ({"LICENSE": b"mine"}, 0, "Consistent so far"),
+        ({"index.html": swapped(clone)}, 3, "Changed by somebody else"),
+    ):
+        clone.commit(files)
+        done = verify(fair, tmp_path, str(clone.folder), "--no-recompute")
+        assert (done.returncode, done.stderr) == (code, "")
+        assert words in done.stdout.splitlines()[-1]
+    assert f"! index.html: changed by commit {clone.git('rev-parse', 'HEAD')[:10]} by Mallory." in done.stdout
+
+
 def test_corrected_vandalism_is_no_contradiction(clone: Clone) -> None:
-    """If append-only files were changed and restored, the commit and its author are named, and nothing is contradicted."""
+    """If append-only files were changed and restored, visitors see what the challenge published."""
     files = {path: clone.read(path) for path in (receipts.PATH, commitments.PATH, HISTORY)}
-    commit = clone.commit(
+    clone.commit(
         {receipts.PATH: b"", commitments.PATH: b"[]", HISTORY: files[HISTORY] + b'{"phase":"dev"}\n'}
     )
-    put_right = clone.commit(files)
+    clone.commit(files)
     with clone.checked() as repository:
-        assert repository.commit is not None
-        assert repository.commit.hash == put_right
         assert lies(repository) == set()
-        (sentence,) = told(repository)
-    assert f"Commit {commit[:10]} by Mallory changed commitment.json, receipts.jsonl, {HISTORY}" in sentence
-    assert "The worker has since restored the files." in sentence
+        assert (told(repository), told(repository, Worth.BELIEVED)) == ([], [])
 
 
 def test_an_older_state_that_is_pushed_again_is_ignored(clone: Clone) -> None:
-    """An old sealed state can be pushed again without the key, so only the newest seal counts."""
+    """Old files can be pushed again without the key; their commits cannot."""
     tip, earlier = clone.git("rev-parse", "HEAD"), clone.git("rev-parse", "HEAD~2")
     clone.git("checkout", "-q", earlier, "--", ".")
     clone.git("commit", "-qam", "as it was")
@@ -162,21 +183,20 @@ def test_an_older_state_that_is_pushed_again_is_ignored(clone: Clone) -> None:
         assert len(told(repository)) == 1
 
 
-def test_files_that_no_seal_names_are_ignored(clone: Clone) -> None:
-    """An organizer may add a license and a workflow, and an unsealed reveal is not read."""
-    tip = clone.commit(
-        {"LICENSE": b"mine", "reveal/eval/reveal.json": b"{}", ".github/workflows/check.yml": b"on: push"}
-    )
-    with clone.checked() as repository:
-        assert repository.commit is not None
-        assert repository.commit.hash == tip
-        assert lies(repository) == set()
-        assert told(repository) == []
-        (sentence,) = told(repository, "seal")
-        worth = {named(one): one.worth for one in verdicts(repository)}
-    assert "not in the challenge's seal" in sentence
-    assert "reveal/eval/reveal.json" in sentence
-    assert worth["eval: reveal"] is Worth.NOT_REVEALED
+def test_files_that_change_nothing_are_listed(fair: Fair, clone: Clone) -> None:
+    """An organizer may add a license and a workflow. If the challenge has signed a commit with them, they are still not its own."""
+    clone.commit({"LICENSE": b"mine", ".github/workflows/check.yml": b"on: push", "404.html": b"gone"})
+    for is_signed in (False, True):
+        if is_signed:
+            sign_head(clone.folder, fair.signer)
+        with clone.checked() as repository:
+            assert lies(repository) == set()
+            assert len(told(repository)) == (0 if is_signed else 1)
+            sentences = told(repository, Worth.BELIEVED)
+        assert any(".github/workflows/check.yml, LICENSE" in sentence for sentence in sentences)
+        assert (
+            any("may change what visitors see: 404.html" in sentence for sentence in sentences) == is_signed
+        )
 
 
 def test_a_merge_of_somebody_elses_branch_is_no_vandalism(clone: Clone) -> None:
@@ -196,28 +216,46 @@ def test_many_commits_are_named_up_to_a_number(clone: Clone) -> None:
         clone.commit({"index.html": str(number).encode()})
     with clone.checked() as repository:
         assert lies(repository) == set()
-        sentences = told(repository)
-    assert len(sentences) == 21
-    assert "2 other commits" in sentences[-1]
+        (sentence,) = told(repository)
+    assert f"commit {clone.git('rev-parse', 'HEAD')[:10]} by Mallory, " in sentence
+    assert "and 17 more" in sentence
 
 
-def test_a_sealed_change_of_what_may_only_grow_is_a_lie(fair: Fair, clone: Clone) -> None:
-    """A change to an append-only file is a contradiction if it is sealed with the challenge's own key."""
+def test_a_signed_change_of_what_may_only_grow_is_a_lie(fair: Fair, clone: Clone) -> None:
+    """A change to an append-only file is a contradiction if it is signed with the challenge's own key."""
     lines = clone.read(HISTORY).splitlines(keepends=True)
     clone.commit({HISTORY: b"".join(lines[1:])})
     with clone.checked() as repository:
         assert "history" not in lies(repository)
-    own = resealed(fair, read_folder(clone.folder))
-    clone.commit({seal.PATH: own.files[seal.PATH]})
+    sign_head(clone.folder, fair.signer)
     with clone.checked() as repository:
         assert "history" in lies(repository)
 
 
-def test_a_challenge_with_a_key_and_without_a_seal_is_contradicted(clone: Clone) -> None:
-    """If a challenge has a key but no commit of its repository has a seal, that is a contradiction."""
+def test_a_commit_that_a_forced_push_removed_can_come_back(fair: Fair, clone: Clone) -> None:
+    """Somebody who merges it again does not make the challenge contradict itself, whatever the order of the merge."""
+    for number, first in enumerate(("gone", "main")):
+        clone.git("checkout", "-q", "-B", "gone", "origin/main")
+        clone.git("checkout", "-q", "-B", "main", "origin/main~1")
+        clone.git("checkout", "-q", "origin/main", "--", ".")
+        clone.git("commit", "-qm", "again", "--date=2100-01-01T00:00:00Z")
+        sign_head(clone.folder, fair.signer)
+        again = clone.git("rev-parse", "HEAD")
+        clone.git("checkout", "-q", "-B", f"both{number}", first)
+        clone.git("merge", "-q", "--no-edit", "main" if first == "gone" else "gone")
+        with clone.checked() as repository:
+            assert repository.commit is not None
+            assert repository.commit.hash == again
+            assert lies(repository) == set()
+
+
+def test_a_repository_without_a_signed_commit_is_named(clone: Clone) -> None:
+    """Nothing shows that the challenge published it, so it is neither consistent nor a lie of the organizers."""
     clone.git("checkout", "-q", "--orphan", "other")
-    clone.commit({seal.PATH: None})
+    clone.commit({})
     clone.git("branch", "-qD", "main")
     clone.git("branch", "-qm", "main")
     with clone.checked() as repository:
-        assert "seal" in lies(repository)
+        assert lies(repository) == set()
+        (sentence,) = [one.sentence for one in verdicts(repository) if one.worth is Worth.CHANGED]
+    assert "No commit is signed" in sentence

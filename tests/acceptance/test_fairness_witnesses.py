@@ -47,7 +47,7 @@ def test_participants_are_witnesses(fair: Fair) -> None:
     forgery = forged(fair, repository, events.SCORE, to("q_mean", value=99.0))
     for other in (rewritten, forgery):
         assert Worth.CONTRADICTED in {verdict.worth for verdict in receipt_verdicts(other, receipt, q_mean)}
-    assert {"seal", "dev: register"} <= lies(shorter)
+    assert "dev: register" in lies(shorter)
     for altered, told_q in (({**receipt, "q_mean": 99.0}, 99.0), (receipt, q_mean + 0.01)):
         (verdict,) = receipt_verdicts(repository, altered, told_q)
         assert (verdict.worth, "proves nothing" in verdict.sentence) == (Worth.BELIEVED, True)

@@ -28,7 +28,7 @@ from leaderboard.rendering import render
 from tests.worker.harness.harness import IDS, LIMIT_S, ROWS, Harness, StepWorker, clean_environment, git
 from worker.challenge.configuration import load
 from worker.challenge.files import rules_of
-from worker.fairness import commitments, receipts, seal
+from worker.fairness import commitments, receipts
 from worker.publishing.boards import make_site
 from worker.sandbox import ManualClock
 from worker.state import ACTIVE
@@ -421,7 +421,7 @@ def _not_derived(worker: WorldPlay, commits: Sequence[Mapping[str, Any]]) -> lis
         made = render(make_site(configuration, phases, committed=commitments.PATH in files), readme=None)
         for path, content in files.items():
             if (
-                path not in (commitments.PATH, receipts.PATH, seal.PATH)
+                path not in (commitments.PATH, receipts.PATH)
                 and not path.startswith("ids/")  # participants get these from the organizers
                 and made.get(path, b"").decode() != content
             ):

@@ -1,6 +1,6 @@
 """The repository of a long, honest challenge, to measure verification.
 
-There is one submission per hour, and after each one a batch of the public log, a board and a sealed commit. The last commit reveals the
+There is one submission per hour, and after each one a batch of the public log, a board and a signed commit. The last commit reveals the
 phase. Only the scores are made up.
 """
 
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from leaderboard import Board, PhaseSite, Site
+from leaderboard.git import with_signature
 from leaderboard.ranking import append_board, next_board, to_json
 from leaderboard.rendering import render, update_history
 from scoring.protocol import Protocol, ids_hash
@@ -32,9 +33,9 @@ from worker.fairness import (
     manifests,
     parts,
     receipts,
-    seal,
     succession,
 )
+from worker.fairness.commit_signatures import CommitSigner
 from worker.fairness.fold import ChallengeFold
 from worker.fairness.published_format import FORMAT
 from worker.fairness.signing import Signer
@@ -126,29 +127,39 @@ def make_repository(folder: Path, size: Size) -> Path:
         for piece in _commits(story, told, listed, rendered):
             importer.stdin.write(piece)
     assert importer.returncode == 0
+    _sign(bare)
     return bare
+
+
+def _sign(bare: Path) -> None:
+    """Sign all commits of a repository, oldest first."""
+
+    def git(*arguments: str, stdin: bytes = b"") -> bytes:
+        command = ["git", "-C", str(bare), *arguments]
+        return subprocess.run(command, check=True, input=stdin, stdout=subprocess.PIPE).stdout.strip()
+
+    signer, before, parent = CommitSigner(SIGNER), b"", b""
+    for commit in git("rev-list", "--reverse", "main").split():
+        payload = git("cat-file", "commit", commit.decode()) + b"\n"
+        payload = payload.replace(b"parent " + before, b"parent " + parent) if before else payload
+        signed = with_signature(payload, signer.sign(payload))
+        before, parent = commit, git("hash-object", "-t", "commit", "-w", "--stdin", stdin=signed)
+    git("update-ref", "refs/heads/main", parent.decode())
 
 
 def _commits(
     story: Story, history: Sequence[bytes], listed: bytes, rendered: Mapping[str, bytes]
 ) -> Iterator[bytes]:
-    """Yield the input of ``git fast-import``: a sealed commit for each board."""
+    """Yield the input of ``git fast-import``: a commit for each board."""
     number = len(story.boards)
     # All versions of a file one after the other, so that git stores only the differences.
     for first, pieces in ((0, story.lines), (number, history)):
         for version_ in range(1, number + 1):
             yield _blob(first + version_, b"".join(pieces[:version_]))
-    sealed = b""
     for version_, board in enumerate(story.boards, 1):
         files = {commitments.PATH: listed, **(rendered if version_ == number else {})}
-        growing = {
-            receipts.PATH: b"".join(story.lines[:version_]),
-            HISTORY: b"".join(history[:version_]),
-        }
-        head = receipts.head_of(story.lines[version_ - 1].decode())
-        sealed = seal.seal({**files, **growing}, sealed, head=head, signer=SIGNER, at=board.made_at)
         marked = {receipts.PATH: version_, HISTORY: number + version_}
-        yield _commit(marked, {**files, seal.PATH: sealed}, board.made_at)
+        yield _commit(marked, files, board.made_at)
 
 
 def record_of(size: Size) -> PhaseRecord:

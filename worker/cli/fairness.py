@@ -19,7 +19,15 @@ if TYPE_CHECKING:
     from worker.fairness.verify import Report, Verdict
     from worker.fairness.verify.public import PublicRepository
 
-MARKS = {"recomputed": "✓", "consistent": "✓", "believed": "~", "not revealed": "?", "contradicted": "✗"}
+MARKS = {
+    "recomputed": "✓",
+    "consistent": "✓",
+    "believed": "~",
+    "not revealed": "?",
+    "changed": "!",
+    "contradicted": "✗",
+}
+CHANGED = 3  # exit code
 
 
 def commit(
@@ -220,8 +228,11 @@ def verify(
     """Check a challenge from its public repository alone. Anyone can do this.
 
     Prints which repository was checked, then the findings on the challenge and on each phase: recomputed or consistent (✓), taken on trust
-    (~), not revealed yet (?), contradicted (✗). The scores of all published submission files are recomputed. Exits with 1 if something is
-    contradicted, and with 1 or 2 if the check itself fails.
+    (~), not revealed yet (?), changed by somebody else (!), contradicted (✗). The scores of all published submission files are recomputed.
+    What is checked is the newest commit that the challenge has signed; then the tip of the branch is compared with it.
+
+    Exits with 0 if nothing is contradicted, with 3 if somebody else has changed what visitors see, and with 1 if something is
+    contradicted. If the check itself fails, it exits with 2, or with 1 if it may succeed later.
 
     Example: `neuco-worker verify https://github.com/organizer/challenge-leaderboard`
     """
@@ -251,6 +262,8 @@ def verify(
         _show(report)
     if report.contradictions:
         raise typer.Exit(1)
+    if report.changes:
+        raise typer.Exit(CHANGED)
 
 
 def _brought(

@@ -1,6 +1,7 @@
 """Fairness that can be checked: commitments at the start, a register and receipts during the challenge, and their verification."""
 
 __all__ = [
+    "commit_signatures",
     "commitments",
     "disclosure",
     "drand",
@@ -18,7 +19,6 @@ __all__ = [
     "receipts",
     "recording",
     "register",
-    "seal",
     "signing",
     "succession",
     "verify",

@@ -250,7 +250,7 @@ def check_growth(public: bytes | None, ours: bytes | None, *, settled: bool = Fa
         public: The list in the repository.
         ours: The list in the state.
         settled: Whether the challenge has pushed there before and its state is complete. Then entries that its keys have not signed were
-            added by others and are removed.
+            added by others, and the next push removes them.
 
     Raises:
         InfrastructureError: If the public list has commitments that the state lacks.

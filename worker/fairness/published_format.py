@@ -1,4 +1,4 @@
-"""The format of everything that a challenge publishes: commitments, log, receipts, reveals and seal."""
+"""The format of everything that a challenge publishes: commitments, log, receipts, and reveals."""
 
 from __future__ import annotations
 

@@ -35,7 +35,11 @@ class Signer:
 
     def sign(self, domain: str, document: Any) -> str:
         """Sign a JSON value as a document of one kind, so that the signature is invalid for other kinds; 64 bytes in hex."""
-        return self._key.sign(_message(domain, document)).hex()
+        return self.sign_bytes(_message(domain, document)).hex()
+
+    def sign_bytes(self, message: bytes) -> bytes:
+        """Sign bytes whose format excludes that they are taken for a document; 64 bytes."""
+        return self._key.sign(message)
 
     @property
     def _key(self) -> Ed25519PrivateKey:
@@ -58,8 +62,15 @@ def renew(tx: Transaction) -> Signer:
 def is_signed(public: str, domain: str, document: Any, signature: object) -> bool:
     """Return whether the private half of a key has signed a document; False if the key or the signature is malformed."""
     try:
-        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
-        key.verify(bytes.fromhex(str(signature)), _message(domain, document))
+        return is_signature(public, _message(domain, document), bytes.fromhex(str(signature)))
+    except (ValueError, TypeError):
+        return False
+
+
+def is_signature(public: str, message: bytes, signature: bytes) -> bool:
+    """Return whether the private half of a key has signed bytes."""
+    try:
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(signature, message)
     except (InvalidSignature, ValueError, TypeError):
         return False
     return True

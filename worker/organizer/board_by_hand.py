@@ -64,7 +64,7 @@ def _publish_leading(session: OrganizerSession) -> Completed:
             with session.store.write() as tx:
                 _keep(tx, pending)
             try:
-                push_contents(publisher, session.configuration)
+                push_contents(publisher, session.configuration, pending.preconditions.signer)
                 pushed = push(publisher, pending)
             except receipts.LogIsAhead as error:  # the state was restored from a backup
                 with session.store.write() as tx:

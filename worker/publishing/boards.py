@@ -41,7 +41,7 @@ class Preconditions:
         records: Phase to its record.
         revealed_at: When something was last revealed.
         removed: The team names that were removed.
-        signer: The key that seals what is pushed.
+        signer: The key that signs what is pushed.
         at: When all of this was read.
         last: The commit that was last pushed to the configured branch; None before the first.
         restored: Whether the state may lack what is in the repository, because it comes from a backup.

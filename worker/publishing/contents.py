@@ -12,7 +12,9 @@ from pathlib import Path
 
 from leaderboard.git import Files, Publisher
 from worker.challenge.configuration import Configuration
+from worker.fairness.commit_signatures import CommitSigner
 from worker.fairness.disclosure import BRANCH
+from worker.fairness.signing import Signer
 
 FOLDER, ELSEWHERE = "published", "published-elsewhere"
 AT_ONCE_BYTES = 150_000_000  # in one push, because the push of the board waits for it
@@ -34,7 +36,7 @@ def waiting(configuration: Configuration) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
 
 
-def push_contents(publisher: Publisher, configuration: Configuration) -> None:
+def push_contents(publisher: Publisher, configuration: Configuration, signer: Signer) -> None:
     """Push the waiting contents, each in a commit of its own, so that only one is in memory at a time.
 
     Raises:
@@ -48,7 +50,9 @@ def push_contents(publisher: Publisher, configuration: Configuration) -> None:
         if pushed >= AT_ONCE_BYTES:
             return
         parts = {part.name: part.read_bytes() for part in folder.iterdir()}
-        branch.publish(_Parts(parts).files, f"Publish the content {folder.name[:12]}\n")
+        branch.publish(
+            _Parts(parts).files, f"Publish the content {folder.name[:12]}\n", signer=CommitSigner(signer)
+        )
         shutil.rmtree(folder)
         pushed += sum(map(len, parts.values()))
     branch.discard()
@@ -58,6 +62,6 @@ def push_contents(publisher: Publisher, configuration: Configuration) -> None:
 class _Parts:
     parts: Files
 
-    def files(self, _existing: Files) -> Files:
+    def files(self, _existing: Files, _own: Files) -> Files:
         """Return the files to add to those in the branch."""
         return self.parts

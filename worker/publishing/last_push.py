@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from leaderboard.git import Published
@@ -12,6 +11,7 @@ from worker.challenge.configuration import Configuration
 from worker.fairness.register import note
 from worker.state import Transaction
 
+README = "README.md"
 OVERWRITTEN = "leaderboard.overwritten"
 REWRITTEN = "leaderboard.rewritten"
 LASTS = timedelta(days=1)
@@ -30,7 +30,6 @@ def record_commit(
     tx: Transaction,
     configuration: Configuration,
     published: Published,
-    spoilt: Collection[str],
     *,
     now: datetime,
 ) -> None:
@@ -40,13 +39,13 @@ def record_commit(
         tx: Where it is kept.
         configuration: Names the branch.
         published: What the branch shows now.
-        spoilt: The files in it that differed from those that the challenge had sealed.
         now: The time.
     """
     if published.rewritten:
         _tell_rewritten(tx, last_commit(tx, configuration) or "", now=now)
-    guilty = [one for one in published.between if not set(spoilt).isdisjoint(one.paths)]
-    if guilty and published.changed:
+    restored = published.overwritten - {README}  # the text around the board in README.md is the organizers'
+    guilty = [one for one in published.between if not restored.isdisjoint(one.paths)]
+    if guilty:
         told = "; ".join(f"commit {one.hash[:10]} by {one.author}" for one in guilty[:SHOWN])
         tx.raise_alert(
             OVERWRITTEN,

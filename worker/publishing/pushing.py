@@ -2,42 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import partial
 from typing import ClassVar
 
-from leaderboard.git import Files, Published, Publisher, PublisherSettings
+from leaderboard.git import OWN_FOLDERS, Files, Published, Publisher, PublisherSettings
 from leaderboard.rendering import render
 from scoring.errors import NeucoError
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
-from worker.fairness import commitments, receipts, seal, succession
+from worker.fairness import commitments, receipts, succession
+from worker.fairness.commit_signatures import CommitSigner
 from worker.publishing import changes
 from worker.publishing.beacon import record_commitments
 from worker.publishing.boards import PendingBoards, PublishAct
 from worker.publishing.changes import HISTORY
 from worker.publishing.contents import push_contents
-from worker.publishing.last_push import record_commit
+from worker.publishing.last_push import README, record_commit
 from worker.state import Completed, State, Transaction
 
-README = "README.md"
 
-
-@dataclass(frozen=True, kw_only=True)
-class Pushed:
-    """The result of a push.
-
-    Attributes:
-        published: What the branch shows now.
-        spoilt: The files in it that differed from those that the challenge had sealed, and that this push restored.
-    """
-
-    published: Published
-    spoilt: frozenset[str]
-
-
-class PushBoard(PublishAct[Pushed]):
+class PushBoard(PublishAct[Published]):
     """Push the stored boards to the repository.
 
     Args:
@@ -54,19 +39,19 @@ class PushBoard(PublishAct[Pushed]):
         super().__init__(context, pending.preconditions.generation, tries=tries)
         self._pending = pending
 
-    def perform(self, resource: Publisher) -> Pushed:
+    def perform(self, resource: Publisher) -> Published:
         """Render the site on the tip of the branch and push it, after the waiting contents."""
-        push_contents(resource, self._context.configuration)
+        push_contents(resource, self._context.configuration, self._pending.preconditions.signer)
         return push(resource, self._pending)
 
-    def outcome(self, tx: Transaction, result: Pushed, now: datetime) -> None:
+    def outcome(self, tx: Transaction, result: Published, now: datetime) -> None:
         """Record that the repository shows the boards."""
         record_push(tx, self._context.configuration, self._pending, result, now=now)
 
-    def recorded(self, result: Pushed, now: datetime) -> None:
+    def recorded(self, result: Published, now: datetime) -> None:
         """Log what was pushed."""
-        if result.published.changed:
-            commit = result.published.commit
+        if result.changed:
+            commit = result.commit
             self._context.log.info("Board pushed.", event_key="board.pushed", commit=commit)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
@@ -81,7 +66,7 @@ class PushBoard(PublishAct[Pushed]):
         resource.stop()
 
 
-def push(publisher: Publisher, pending: PendingBoards) -> Pushed:
+def push(publisher: Publisher, pending: PendingBoards) -> Published:
     """Render the site on the tip of the branch and push it.
 
     Raises:
@@ -89,71 +74,44 @@ def push(publisher: Publisher, pending: PendingBoards) -> Pushed:
         InfrastructureError: If it has commitments that the state lacks.
         NeucoError: As :meth:`leaderboard.git.publisher.Publisher.publish`.
     """
-    rendering = _Rendering(pending, publisher)
-    published = publisher.publish(rendering.files, rendering.message, last=pending.preconditions.last)
-    return Pushed(published=published, spoilt=rendering.spoilt - {README})
+    preconditions = pending.preconditions
+    return publisher.publish(
+        partial(_files, pending),
+        partial(changes.message, pending.site),
+        last=preconditions.last,
+        folders=OWN_FOLDERS,
+        signer=CommitSigner(preconditions.signer),
+    )
 
 
-class _Rendering:
-    """Turns the branch's files and the pending boards into the new files; called again when the tip has moved."""
+def _files(pending: PendingBoards, existing: Files, own: Files) -> Files:
+    """Return the files that the branch should have.
 
-    def __init__(self, pending: PendingBoards, publisher: Publisher) -> None:
-        self._pending = pending
-        self._publisher = publisher
-        self._keys = succession.keys_of(pending.preconditions.attestations.get(commitments.PATH))
-        self.spoilt: frozenset[str] = frozenset()
-
-    def files(self, existing: Files) -> Files:
-        """Return the files that the branch should have."""
-        preconditions = self._pending.preconditions
-        attestations = preconditions.attestations
-        log = attestations.get(receipts.PATH)
-        commitments.check_growth(
-            existing.get(commitments.PATH),
-            attestations.get(commitments.PATH),
-            settled=preconditions.last is not None and not preconditions.restored,
-        )
-        receipts.check_growth(existing.get(receipts.PATH), log, keys=self._keys)
-        site = render(self._pending.site, readme=existing.get(README), history=self._history(existing))
-        files = {**site, **attestations}
-        sealed = seal.seal(
-            files,
-            existing.get(seal.PATH),
-            head=receipts.head(log),
-            signer=preconditions.signer,
-            at=preconditions.at,
-            keys=self._sealing,
-        )
-        return {**files, seal.PATH: sealed}
-
-    @cached_property
-    def _sealing(self) -> tuple[str, ...]:
-        """Return the keys that may have sealed the branch: the newest, and that of our last push."""
-        last = self._pending.preconditions.last
-        if last is None or len(self._keys) < 2:
-            return self._keys
-        then = succession.keys_of(self._publisher.earlier(last, commitments.PATH))
-        return (*(key for key in then[-1:] if key in self._keys), self._keys[-1])
-
-    def _history(self, existing: Files) -> bytes | None:
-        """Return the lines to continue: those in the branch, or those of our last commit if somebody else has changed them."""
-        last = self._pending.preconditions.last
-        if last is None or not self._keys or not {HISTORY, seal.PATH} & seal.spoilt(existing, self._sealing):
-            return existing.get(HISTORY)
-        return self._publisher.earlier(last, HISTORY)
-
-    def message(self, before: Files, after: Files) -> str:
-        """Describe what the commit changes."""
-        self.spoilt = seal.spoilt(before, self._sealing)
-        return changes.message(self._pending.site, before, after)
+    Args:
+        pending: What is published.
+        existing: The files in the branch.
+        own: The files as the challenge published them last. A state from a backup may not know the key that has signed the last ones.
+    """
+    preconditions = pending.preconditions
+    attestations = preconditions.attestations
+    public = existing if preconditions.restored else own
+    commitments.check_growth(public.get(commitments.PATH), attestations.get(commitments.PATH))
+    keys = succession.keys_of(attestations.get(commitments.PATH))
+    receipts.check_growth(public.get(receipts.PATH), attestations.get(receipts.PATH), keys=keys)
+    site = render(pending.site, readme=existing.get(README), history=own.get(HISTORY))
+    return {**site, **attestations}
 
 
 def record_push(
-    tx: Transaction, configuration: Configuration, pending: PendingBoards, pushed: Pushed, *, now: datetime
+    tx: Transaction,
+    configuration: Configuration,
+    pending: PendingBoards,
+    published: Published,
+    *,
+    now: datetime,
 ) -> None:
     """Record that the repository shows what was pending."""
-    published = pushed.published
-    record_commit(tx, configuration, published, pushed.spoilt, now=now)
+    record_commit(tx, configuration, published, now=now)
     for row in pending.preconditions.posted:
         current = tx.get(row.pk)
         # A change that came during the push is not on the board yet.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -20,7 +21,8 @@ from pathlib import Path
 
 import pytest
 
-from leaderboard.git.publisher import Publisher, PublisherSettings
+from leaderboard.git.commits import with_signature, without_signature
+from leaderboard.git.publisher import Published, Publisher, PublisherSettings
 from leaderboard.git.remote import Remote
 from leaderboard.rendering.commit_message import commit_message
 from leaderboard.rendering.files import render
@@ -32,13 +34,13 @@ from tests.leaderboard.harness.site_fixtures import board, moving_site, phase_si
 TOKEN = "tok-5f3a-secret"
 NOW = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
 
-Render = Callable[[Mapping[str, bytes]], Mapping[str, bytes]]
+Render = Callable[[Mapping[str, bytes], Mapping[str, bytes]], Mapping[str, bytes]]
 
 
 def of(site: Site) -> Render:
     """Return a render function like the worker's."""
-    return lambda existing: render(
-        site, readme=existing.get("README.md"), history=existing.get("leaderboard/history.jsonl")
+    return lambda existing, own: render(
+        site, readme=existing.get("README.md"), history=own.get("leaderboard/history.jsonl")
     )
 
 
@@ -169,9 +171,9 @@ def test_planted_links_are_replaced_and_never_followed(tmp_path: Path) -> None:
     seen: list[Mapping[str, bytes]] = []
     site = simple_site()
 
-    def watching(existing: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    def watching(existing: Mapping[str, bytes], own: Mapping[str, bytes]) -> Mapping[str, bytes]:
         seen.append(existing)
-        return of(site)(existing)
+        return of(site)(existing, own)
 
     publisher(remote, tmp_path).publish(watching, "Publish\n")
     assert seen == [{}]
@@ -188,7 +190,7 @@ def test_paths_that_leave_the_tree_are_refused(tmp_path: Path, path: str) -> Non
     """A render with such a path raises a ValueError, and nothing is pushed."""
     remote = bare(tmp_path / "remote.git")
     with pytest.raises(ValueError):
-        publisher(remote, tmp_path).publish(lambda _: {path: b"x"}, "No\n")
+        publisher(remote, tmp_path).publish(lambda *_: {path: b"x"}, "No\n")
     assert git("for-each-ref", at=remote) == ""
 
 
@@ -198,11 +200,11 @@ def test_a_moving_tip_is_followed(tmp_path: Path) -> None:
     add_file(remote, "README.md", b"# First\n")
     titles: list[bytes] = []
 
-    def racing(existing: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    def racing(existing: Mapping[str, bytes], own: Mapping[str, bytes]) -> Mapping[str, bytes]:
         titles.append(existing["README.md"].splitlines()[0])
         if len(titles) < 3:
             add_file(remote, "README.md", f"# Edited {len(titles)}\n".encode())
-        return of(simple_site())(existing)
+        return of(simple_site())(existing, own)
 
     assert publisher(remote, tmp_path).publish(racing, "Publish\n").changed
     assert titles == [b"# First", b"# Edited 1", b"# Edited 2"]
@@ -215,9 +217,9 @@ def test_a_tip_that_moves_at_every_attempt_is_an_infrastructure_error(tmp_path: 
     remote = bare(tmp_path / "remote.git")
     add_file(remote, "x", b"0")
 
-    def racing(existing: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    def racing(existing: Mapping[str, bytes], own: Mapping[str, bytes]) -> Mapping[str, bytes]:
         add_file(remote, "x", os.urandom(4))
-        return of(simple_site())(existing)
+        return of(simple_site())(existing, own)
 
     with pytest.raises(InfrastructureError) as caught:
         publisher(remote, tmp_path).publish(racing, "Publish\n")
@@ -578,7 +580,7 @@ def test_five_hundred_updates_stay_small() -> None:
     size = 0
     for last in range(1, 501):
         grown = replace(site.phases[0], history=site.phases[0].history[:last])
-        files = of(replace(site, phases=(grown, site.phases[1])))(kept)
+        files = of(replace(site, phases=(grown, site.phases[1])))(kept, kept)
         changed = [content for path, content in files.items() if kept.get(path) != content]
         size += sum(len(zlib.compress(content)) for content in changed)
         kept = dict(files)
@@ -679,19 +681,76 @@ def test_a_forced_push_is_distinguished_from_many_commits(
     assert publisher(remote, tmp_path).publish(of(moving_site()), "Two\n", last=again.commit).rewritten
 
 
-def test_a_file_of_an_earlier_commit_is_found_without_the_clone(tmp_path: Path) -> None:
-    """The file is found as long as the remote has that commit."""
+class Signer:
+    """Signs commits with a word instead of a key."""
+
+    def sign(self, payload: bytes) -> bytes:
+        """Return the signature."""
+        return b"signed %b\nby us\n" % hashlib.sha256(payload).hexdigest().encode()
+
+    def has_signed(self, payload: bytes, signature: bytes) -> bool:
+        """Return whether it is ours."""
+        return signature == self.sign(payload)
+
+
+@pytest.mark.parametrize("clone", ["kept", "lost"])
+def test_what_others_changed_is_told_from_what_we_published(tmp_path: Path, clone: str) -> None:
+    """It is compared with our newest commit, also if that was not recorded or is no longer in the branch; then it is ours again."""
     remote = bare(tmp_path / "remote.git")
-    ours = publisher(remote, tmp_path)
-    last = ours.publish(of(simple_site()), "One\n").commit
-    page = ours.existing()["index.html"]
-    add_file(remote, "index.html", b"another")
-    shutil.rmtree(tmp_path / "state")
-    fresh = publisher(remote, tmp_path)
-    assert fresh.existing()["index.html"] == b"another"
-    assert fresh.earlier(last, "index.html") == page
-    assert fresh.earlier(last, "nothing") is None
-    assert fresh.earlier("0" * 40, "index.html") is None
+    ours, seen = publisher(remote, tmp_path), list[str]()
+
+    def watching(existing: Mapping[str, bytes], own: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        seen.append(own["index.html"].decode())
+        return {"index.html": b"page", "leaderboard/a.json": b"{}"}
+
+    def publish(last: str) -> Published:
+        if clone == "lost":
+            shutil.rmtree(tmp_path / "state")
+        seen.clear()
+        return publisher(remote, tmp_path).publish(
+            watching, "Again\n", last=last, folders=["leaderboard"], signer=Signer()
+        )
+
+    first = ours.publish(lambda *_: {"index.html": b"old"}, "One\n", signer=Signer()).commit
+    ours.publish(lambda *_: {"index.html": b"page"}, "Two\n", last=first, signer=Signer())
+    done = publish(first)  # as after a crash between push and record
+    assert (seen, done.overwritten, done.between) == (["page"], frozenset(), ())
+    for path in ("index.html", "leaderboard", "LICENSE"):
+        add_file(remote, path, b"mine")
+    done = publish(done.commit)
+    assert (seen, done.overwritten) == (["page"], {"index.html", "leaderboard", "leaderboard/a.json"})
+    assert paths(remote) == ["LICENSE", "index.html", "leaderboard/a.json"]
+    add_file(remote, "index.html", b"page ")
+    add_file(remote, "index.html", b"page")
+    assert not publish(done.commit).changed
+    git("update-ref", "refs/heads/main", first, at=remote)
+    done = publish(done.commit)
+    assert (seen, done.overwritten, done.rewritten) == (["page"], frozenset(), True)
+
+
+def test_a_commit_is_signed_again_on_another_parent(tmp_path: Path) -> None:
+    """What was signed is git's commit object without the signature, and nothing of another commit is reused."""
+    remote = bare(tmp_path / "remote.git")
+
+    def racing(existing: Mapping[str, bytes], own: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        if "LICENSE" not in paths(remote):
+            add_file(remote, "LICENSE", b"x")
+        return {"index.html": b"page"}
+
+    add_file(remote, "README.md", b"# Ours\n")
+    ours, signer = publisher(remote, tmp_path), Signer()
+    commit = ours.publish(racing, "Publish\n", signer=signer).commit
+    raw = subprocess.run(
+        ["git", "cat-file", "commit", commit], cwd=remote, check=True, capture_output=True
+    ).stdout
+    payload, signature = without_signature(raw)
+    assert signer.has_signed(payload, signature)
+    assert with_signature(payload, signature) == raw
+    assert without_signature(payload) == (payload, b"")
+    assert b"\nparent " + git("rev-parse", "main~1", at=remote).encode() in payload
+    assert git("log", "--format=%s", at=remote).splitlines()[0] == "Publish"
+    assert git("fsck", "--strict", at=remote) == ""
+    assert not ours.publish(racing, "Publish\n", last=commit, signer=signer).changed
 
 
 def test_another_branch_has_its_own_history(tmp_path: Path) -> None:
@@ -700,11 +759,11 @@ def test_another_branch_has_its_own_history(tmp_path: Path) -> None:
     board = publisher(remote, tmp_path)
     board.publish(of(simple_site()), "Board\n")
     other = board.for_branch("files")
-    other.publish(lambda _: {"one": b"1"}, "One\n")
+    other.publish(lambda *_: {"one": b"1"}, "One\n")
     other.discard()
-    other.publish(lambda _: {"two": b"2"}, "Two\n")
+    other.publish(lambda *_: {"two": b"2"}, "Two\n")
     assert (paths(remote, "files"), commits(remote, "files")) == (["one", "two"], ["Two", "One"])
     assert commits(remote) == ["Board"]
     board.stop()
     with pytest.raises(Cancelled):
-        other.publish(lambda _: {"three": b"3"}, "Three\n")
+        other.publish(lambda *_: {"three": b"3"}, "Three\n")

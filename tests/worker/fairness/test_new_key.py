@@ -12,12 +12,15 @@ from typing import Any
 
 import pytest
 
+from leaderboard.git import without_signature
 from tests.leaderboard.harness.git_server import git
+from tests.worker.harness.commits import sign_head
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.challenge.configuration import load
 from worker.cli import guarded
-from worker.fairness import commitments, receipts, seal, succession
+from worker.fairness import commitments, receipts, succession
+from worker.fairness.commit_signatures import signing_key
 from worker.fairness.signing import Signer, is_signed, signer
 from worker.fairness.verify import Verdict, Worth, receipt_verdicts, verdicts
 from worker.fairness.verify.public import PublicRepository, opened, read_folder
@@ -51,6 +54,12 @@ def shown(harness: Harness, path: str) -> str:
     return git("show", f"main:{path}", at=harness.board)
 
 
+def signed_by(harness: Harness) -> str | None:
+    """Return the key that has signed the newest commit."""
+    commit = git("cat-file", "commit", "main", at=harness.board).encode() + b"\n"
+    return signing_key(*without_signature(commit))
+
+
 def replace_key(harness: Harness, worker: StepWorker) -> Signer:
     """Publish a board and a batch, then replace the key by command while a worker runs; return the old key."""
     harness.submit("A", embeddings(1))
@@ -76,7 +85,7 @@ def test_a_new_key_signs_everything_that_follows(
     worker.wait(40)
     assert worker.alerts() == set()
     assert succession.keys_of(shown(harness, commitments.PATH).encode()) == (old.public, new.public)
-    assert json.loads(shown(harness, seal.PATH))["key"] == new.public
+    assert signed_by(harness) == new.public
     lines = [json.loads(line) for line in shown(harness, receipts.PATH).splitlines()]
     by = [
         next(one for one in (old, new) if is_signed(one.public, "batch", line["head"], line["signature"]))
@@ -214,42 +223,38 @@ class Theft:
         line = {**body, "head": head, "signature": self.old.sign(receipts.BATCH, head)}
         return log + json.dumps(line).encode() + b"\n"
 
-    def sealed(self, by: Signer, files: Mapping[str, bytes]) -> dict[str, bytes]:
-        """Return files with a seal over them and all others, dated in the far future."""
-        document = json.loads(self.read(seal.PATH))
-        del document["signature"]
-        document |= {"key": by.public, "made_at": "9999-12-31T23:59:59.999999+00:00"}
-        document["files"] |= seal.hashes_of(files)
-        return {
-            **files,
-            seal.PATH: json.dumps({**document, "signature": by.sign(seal.SEAL, document)}).encode(),
-        }
-
 
 FORGERIES: dict[str, Callable[[Theft], Mapping[str, bytes]]] = {
     "a commitment": lambda theft: {commitments.PATH: theft.commitment(theft.old)},
-    "another new key, with its seal": lambda theft: theft.sealed(THIEF, {commitments.PATH: theft.heir()}),
+    "another new key": lambda theft: {commitments.PATH: theft.heir()},
     "a line of the log": lambda theft: {receipts.PATH: theft.line()},
-    "a seal over another page": lambda theft: theft.sealed(theft.old, {"index.html": b"<p>Mallory won</p>"}),
-    "a seal over the past": lambda theft: theft.sealed(
-        theft.old,
-        {commitments.PATH: json.dumps(json.loads(theft.read(commitments.PATH))[:1]).encode()},
-    ),
+    "another page": lambda _: {"index.html": b"<p>Mallory won</p>"},
+    "the past": lambda theft: {
+        commitments.PATH: json.dumps(json.loads(theft.read(commitments.PATH))[:1]).encode()
+    },
 }
 
 
-@pytest.mark.parametrize("what", FORGERIES)
+@pytest.mark.parametrize("what", [*FORGERIES, "a line of the log, on a branch from before"])
 def test_the_replaced_key_can_sign_nothing(
     harness: Harness, worker: StepWorker, tmp_path: Path, what: str
 ) -> None:
     """A thief with write access is treated like any vandal: named and overwritten, without a contradiction."""
     old = replace_key(harness, worker)
     own = git("rev-parse", "main", at=harness.board)
-    clone = tmp_path / "clone"
+    clone, what, branch = tmp_path / "clone", *what.partition(", on ")[::2]
     git("clone", "--quiet", "--branch=main", str(harness.board), str(clone), at=harness.board)
-    for path, content in FORGERIES[what](Theft(harness.board, old)).items():
+    files = FORGERIES[what](Theft(harness.board, old))
+    if branch:
+        changed = git("log", "--max-count=1", "--format=%H", "--", commitments.PATH, at=clone)
+        git("checkout", "--quiet", "-b", "side", f"{changed}~1", at=clone)
+        assert len(json.loads((clone / commitments.PATH).read_bytes())) == 1
+    for path, content in files.items():
         (clone / path).write_bytes(content)
     git("commit", "--quiet", "--all", "--message=mine", at=clone)
+    sign_head(clone, THIEF if what == "another new key" else old)
+    if branch:
+        git("merge", "--quiet", "--strategy=ours", "--message=both", "origin/main", at=clone)
     git("push", "--quiet", "origin", "HEAD:main", at=clone)
     assert contradictions(harness.board) == (own, [])
     harness.submit("B", embeddings(2))
@@ -257,7 +262,7 @@ def test_the_replaced_key_can_sign_nothing(
     worker.drive()
     assert worker.alerts() == {"leaderboard.overwritten"}
     assert contradictions(harness.board) == (git("rev-parse", "main", at=harness.board), [])
-    assert json.loads(shown(harness, seal.PATH))["made_at"] < "9999"
+    assert signed_by(harness) == key(worker.store).public
 
 
 def contradictions(board: Path) -> tuple[str, list[Verdict]]:

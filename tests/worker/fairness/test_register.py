@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
 
+from leaderboard.git import without_signature
 from leaderboard.ranking import board as boards
 from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
-from worker.fairness import events, seal
+from worker.fairness import events
+from worker.fairness.commit_signatures import signing_key
 from worker.fairness.register import RegisterFold
 
 
@@ -78,20 +79,15 @@ def test_nothing_is_registered_twice(harness: Harness, worker: StepWorker) -> No
     assert len(entries) == 1
 
 
-def test_a_push_is_sealed(harness: Harness, worker: StepWorker) -> None:
-    """The seal names every file that the worker publishes, with its hash, and is made again only when one of them has changed."""
+def test_a_push_is_signed(harness: Harness, worker: StepWorker) -> None:
+    """The commit carries a signature of the published key, and is made only if a file has changed."""
     harness.submit("A", embeddings(1))
     worker.drive()
-    paths = git(harness.board, "ls-tree", "-r", "--name-only", "main").split()
-    files = {path: git(harness.board, "show", f"main:{path}").encode() for path in paths}
-    document = seal.read(files[seal.PATH])
-    assert document is not None
-    assert document["files"] == seal.hashes_of(files)
-    assert document["key"] == json.loads(files["commitment.json"])[-1]["key"]
-    assert seal.read(files[seal.PATH].replace(b'"sequence": 2', b'"sequence": 9')) is None
+    commit = git(harness.board, "cat-file", "commit", "main").encode()
+    (key,) = {entry["key"] for entry in json.loads(git(harness.board, "show", "main:commitment.json"))}
+    assert signing_key(*without_signature(commit)) == key
     commits = harness.commits()
     with worker.store.write() as tx:
         tx.request_publish()
     worker.drive()
     assert harness.commits() == commits
-    assert datetime.fromisoformat(document["made_at"]).tzinfo is not None

@@ -12,7 +12,7 @@ import pytest
 
 from tests.leaderboard.harness.git_server import add_file, bare, git
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
-from worker.fairness import commitments, events, receipts, seal, succession
+from worker.fairness import commitments, events, receipts, succession
 from worker.fairness.signing import Signer
 from worker.fairness.verify import Worth, verdicts
 from worker.fairness.verify.public import opened
@@ -32,6 +32,7 @@ def spoil(board: Path, files: Mapping[str, bytes | None], clone: Path) -> str:
     """Push a commit with these files as somebody else; return its hash."""
     git("clone", "--quiet", "--branch=main", str(board), str(clone), at=board)
     for path, content in files.items():
+        (clone / path).parent.mkdir(parents=True, exist_ok=True)
         (clone / path).unlink() if content is None else (clone / path).write_bytes(content)
     git("add", "--all", at=clone)
     git("commit", "--quiet", "--message=mine", at=clone)
@@ -57,14 +58,6 @@ def chained_line(board: Path) -> bytes:
     return log + json.dumps(line).encode() + b"\n"
 
 
-def strangers_seal(board: Path) -> bytes:
-    """Return a seal by another key, dated in the far future."""
-    document = json.loads(show(board, seal.PATH))
-    del document["signature"]
-    document |= {"key": STRANGER.public, "made_at": "9999-12-31T23:59:59.999999+00:00"}
-    return json.dumps({**document, "signature": STRANGER.sign(seal.SEAL, document)}).encode()
-
-
 VANDALISM: dict[str, Callable[[Path], Mapping[str, bytes | None]]] = {
     "garbage in the log": lambda board: {receipts.PATH: show(board, receipts.PATH).encode() + b"\ngarbage\n"},
     "a chained line in the log": lambda board: {receipts.PATH: chained_line(board)},
@@ -72,10 +65,10 @@ VANDALISM: dict[str, Callable[[Path], Mapping[str, bytes | None]]] = {
     "garbage in the commitments": lambda _: {commitments.PATH: b"[{}, 7]"},
     "no list of commitments": lambda _: {commitments.PATH: b"[" * 100_000},
     "a stranger's commitment": lambda board: {commitments.PATH: strangers_commitment(board)},
-    "a stranger's seal": lambda board: {seal.PATH: strangers_seal(board)},
     "another history": lambda _: {HISTORY: b'{"phase":"dev"}\n'},
     "a longer history": lambda board: {HISTORY: show(board, HISTORY).encode() + b'\n{"phase":"dev"}\n'},
-    "neither history nor seal": lambda _: {HISTORY: None, seal.PATH: None},
+    "no history": lambda _: {HISTORY: None},
+    "a reveal": lambda _: {"reveal/eval/reveal.json": b"{}"},
     "another page": lambda _: {"index.html": b"<p>Mallory won</p>"},
 }
 
@@ -125,6 +118,28 @@ def test_an_unrelated_commit_raises_no_alert(harness: Harness, worker: StepWorke
     assert worker.alerts() == set()
     with worker.store.read() as tx:
         assert [one for one in tx.events() if one.fields["kind"] == events.CHALLENGE] == []
+
+
+def test_text_around_the_board_becomes_the_challenges_with_the_next_push(
+    harness: Harness, worker: StepWorker, tmp_path: Path
+) -> None:
+    """Until then, the commit is named; after it, the organizers' text is in a signed commit, without an alert."""
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    readme = b"# Ours\n\n" + show(harness.board, "README.md").encode() + b"\n"
+    commit = spoil(harness.board, {"README.md": readme}, tmp_path / "clone")
+    found = []
+    for _ in range(2):
+        with opened(str(harness.board)) as repository:
+            found.append([one.sentence for one in verdicts(repository) if one.worth is Worth.CHANGED])
+        with worker.store.write() as tx:
+            tx.request_publish()
+        worker.drive()
+    assert [len(sentences) for sentences in found] == [1, 0]
+    assert f"README.md: changed by commit {commit[:10]} by other@example.org." in found[0][0]
+    assert show(harness.board, "README.md").startswith("# Ours")
+    assert git("rev-parse", "main~1", at=harness.board) == commit
+    assert worker.alerts() == set()
 
 
 @pytest.mark.parametrize("how", ["back", "another branch", "gone"])

@@ -21,6 +21,7 @@ from worker.fairness.verify import (
     registered,
     signed,
     timeline,
+    tip,
 )
 from worker.fairness.verify.boards import boards_follow
 from worker.fairness.verify.decisions import decisions
@@ -58,6 +59,8 @@ _CHECKS: Mapping[str, Callable[[RevealedPhase], Verdict | None]] = {
 
 def verdicts(repository: PublicRepository) -> Iterator[Verdict]:
     """Yield everything that can be checked with the repository alone: the challenge first, then each phase."""
+    yield tip.signature(repository)
+    yield from tip.tip(repository)
     yield from ledger.history(repository)
     entries = public_commitments(repository)
     if not entries:
@@ -69,7 +72,6 @@ def verdicts(repository: PublicRepository) -> Iterator[Verdict]:
     chain = list(repository.lines(receipts.PATH))
     yield ledger.log(chain)
     yield from signed.signatures(entries, chain)
-    yield from signed.sealed(repository, entries)
     revealed = {name: read_phase(repository, name) for name in revealed_phases(repository)}
     if (found := timeline.times(repository, revealed)) is not None:
         yield found

@@ -1,60 +1,46 @@
 """Files that may only grow, checked along the history of a repository.
 
-Each version is compared with the one before it while the history is walked, so that at most two are in memory. Once the challenge seals
-what it publishes, only sealed versions are its own. Others are named, and later versions need not continue them.
+The newest version that the challenge has signed must continue every earlier one. The versions of others do not count, but what the
+challenge's key has signed in them does: a line of the log, or a commitment.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
-from worker.fairness import commitments
-from worker.fairness.verify.own_commits import ABSENT, GROWING, HISTORY, Blobs, Sealed, Step
+from worker.challenge.canonical import canonical
+from worker.fairness import commitments, receipts, succession
+from worker.fairness.signing import is_signed
+from worker.fairness.verify.commits import ABSENT, GROWING, HISTORY, Blobs, Own, Step
 
-__all__ = ["GROWING", "HISTORY", "Growth", "Rewrite", "grew", "growth"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rewrite:
-    """A commit after which a file no longer began with its earlier content.
-
-    Attributes:
-        path: The file.
-        commit: The commit's hash.
-        author: The author that the commit names; untrusted text.
-    """
-
-    path: str
-    commit: str
-    author: str
+__all__ = ["GROWING", "HISTORY", "Added", "Growth", "grew", "growth", "signed_in"]
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+Signed = tuple[str, str]
+"""A path, and what identifies a part of its content that a key has signed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Added:
-    """What a sealed commit added to a file that may only grow.
+    """What a signed commit added to a file that may only grow.
 
     Attributes:
         path: The file.
-        commit: The commit's hash.
-        author: The author that the commit names; untrusted text.
+        step: The commit.
         place: The commit's position in the history.
-        first: The earliest time in the addition.
-        last: The latest time in the addition.
-        number: Number of added lines or commitments.
+        times: The times in the addition, one for each line or commitment.
     """
 
     path: str
-    commit: str
-    author: str
+    step: Step
     place: int
-    first: datetime
-    last: datetime
-    number: int
+    times: tuple[datetime, ...]
 
 
 @dataclass
@@ -62,62 +48,106 @@ class Growth:
     """What a history shows about the files that may only grow.
 
     Attributes:
-        rewrites: Changes that did more than add, oldest first.
-        foreign: Changes by somebody else, oldest first.
+        dropped: File to the last commit of the challenge whose version the newest one does not continue.
         uncommitted: The history of boards as it was before there was any commitment.
-        added: What sealed commits added, file by file.
+        added: What signed commits added, file by file.
+        signed: What the challenge's key has signed in the versions of others, and the commits that added it.
     """
 
-    rewrites: list[Rewrite] = field(default_factory=list)
-    foreign: list[Rewrite] = field(default_factory=list)
+    dropped: dict[str, Step] = field(default_factory=dict)
     uncommitted: bytes = b""
     added: list[Added] = field(default_factory=list)
+    signed: list[tuple[Signed, Step]] = field(default_factory=list)
 
 
 def grew(path: str, earlier: bytes, later: bytes) -> bool:
-    """Return whether a later version of a file begins with an earlier one.
-
-    Raises:
-        ValueError, TypeError, RecursionError: If a version of the list of commitments is not a list.
-    """
+    """Return whether a later version of a file begins with an earlier one."""
     if path != commitments.PATH:
         return later.startswith(earlier)
-    before, after = (list(json.loads(content or b"[]")) for content in (earlier, later))
+    before, after = (list(_documents(path, content)) for content in (earlier, later))
     return after[: len(before)] == before
 
 
-def growth(blobs: Blobs, steps: Sequence[Step], own: Mapping[str, Sealed]) -> Growth:
-    """Check the versions in commits, oldest first.
-
-    A sealed version must continue the sealed one before it. Until the first seal, each version must continue that in every parent of its
-    commit.
+def growth(blobs: Blobs, steps: Sequence[Step], own: Own, newest: Step, below: Collection[str]) -> Growth:
+    """Check the versions in commits.
 
     Args:
         blobs: Reads versions.
-        steps: The commits.
-        own: The commits that the challenge has sealed.
+        steps: The commits, oldest first.
+        own: Those that the challenge has signed.
+        newest: The newest of them.
+        below: Hashes of the newest and of those before it.
     """
     found = Growth(uncommitted=blobs.content(_before_commitment(steps)))
+    keys = blobs.keys(newest.blobs.get(commitments.PATH, ABSENT))
+    signed = [place for place, step in enumerate(steps) if step.commit in own.steps]
+    # Commits in which other signatures count are read separately, because only what is new in a version is looked at.
+    unsigned = defaultdict[tuple[bool, tuple[str, ...]], list[int]](list)
+    for place in sorted(set(range(len(steps))).difference(signed)):
+        commit = steps[place].commit
+        unsigned[commit in below, tuple(key for key in keys if own.may_sign(key, commit))].append(place)
     for path in GROWING:
-        versions = _Versions(path, blobs, found)
-        for place, (step, befores) in enumerate(_changes(steps, path)):
-            versions.look(step, befores, own.get(step.commit), place)
+        final = blobs.content(newest.blobs.get(path, ABSENT))
+        for place, before, content in _versions(blobs, steps, signed, path):
+            if not grew(path, content, final):
+                found.dropped[path] = steps[place]
+            elif grew(path, before, content) and (times := _times(path, before, content)):
+                found.added.append(Added(path=path, step=steps[place], place=place, times=times))
+        known = signed_in(path, final, keys)
+        for (_, valid), places in unsigned.items():
+            for place, before, content in _versions(blobs, steps, places, path):
+                signed_here = signed_in(path, _fresh(path, before, content), valid)
+                found.signed += [(one, steps[place]) for one in signed_here - known]
     return found
 
 
-def _times(path: str, earlier: bytes, later: bytes) -> list[datetime]:
+def _versions(
+    blobs: Blobs, steps: Sequence[Step], places: Sequence[int], path: str
+) -> Iterator[tuple[int, bytes, bytes]]:
+    """Yield those of some commits in which a file changes: position, content in the one before, and content."""
+    last, before = ABSENT, b""
+    for place in places:
+        version = steps[place].blobs.get(path, ABSENT)
+        if version != last:
+            content = blobs.content(version)
+            yield place, before, content
+            last, before = version, content
+
+
+def signed_in(path: str, content: bytes, keys: Collection[str]) -> set[Signed]:
+    """Return what some of the keys have signed in a file."""
+    found = set[Signed]()
+    for document in _documents(path, content):
+        with suppress(*UNREADABLE):
+            signature, kind, body = document.pop("signature"), succession.COMMITMENT, document
+            if path == receipts.PATH:
+                kind, body = receipts.BATCH, document["head"]
+            if any(is_signed(key, kind, body, signature) for key in keys):
+                found.add((path, canonical(body).decode()))
+    return found
+
+
+def _documents(path: str, content: bytes) -> Iterator[Any]:
+    """Yield what can be read in a file: the commitments, or the lines."""
+    for piece in [content] if path == commitments.PATH else content.splitlines():
+        with suppress(*UNREADABLE):
+            document = json.loads(piece)
+            yield from document if path == commitments.PATH else [document]
+
+
+def _fresh(path: str, earlier: bytes, later: bytes) -> bytes:
+    """Return a later version without the whole lines of an earlier one that it begins with."""
+    return later if path == commitments.PATH else later.removeprefix(earlier[: earlier.rfind(b"\n") + 1])
+
+
+def _times(path: str, earlier: bytes, later: bytes) -> tuple[datetime, ...]:
     """Return the times in what a later version adds; unreadable ones are reported elsewhere."""
-    added: list[Any] = []
-    with suppress(ValueError, TypeError, LookupError, RecursionError):
-        if path == commitments.PATH:
-            added = json.loads(later or b"[]")[len(json.loads(earlier or b"[]")) :]
-        else:
-            added = [json.loads(line) for line in later[len(earlier) :].splitlines()]
+    known = len(list(_documents(path, earlier))) if path == commitments.PATH else 0
     times = []
-    for one in added:
-        with suppress(ValueError, TypeError, LookupError):
-            times.append(datetime.fromisoformat(one["made_at"]))
-    return [moment for moment in times if moment.tzinfo is not None]
+    for document in islice(_documents(path, _fresh(path, earlier, later)), known, None):
+        with suppress(*UNREADABLE):
+            times.append(datetime.fromisoformat(document["made_at"]))
+    return tuple(moment for moment in times if moment.tzinfo is not None)
 
 
 def _before_commitment(steps: Sequence[Step]) -> str:
@@ -128,70 +158,3 @@ def _before_commitment(steps: Sequence[Step]) -> str:
             break
         last = step.blobs.get(HISTORY, last)
     return last
-
-
-def _changes(steps: Sequence[Step], path: str) -> Iterator[tuple[Step, list[str]]]:
-    """Yield the commits that change a file, with its versions in their parents, and all sealed commits."""
-    versions: dict[str, str] = {}
-    for step in steps:
-        after = versions[step.commit] = step.blobs.get(path, ABSENT)
-        befores = [versions.get(parent, ABSENT) for parent in step.parents or ("",)]
-        yield step, [before for before in befores if before != after]
-
-
-class _Versions:
-    """Follows the versions of one file."""
-
-    def __init__(self, path: str, blobs: Blobs, found: Growth) -> None:
-        self._path = path
-        self._blobs = blobs
-        self._found = found
-        self._last: tuple[str, bytes] = (ABSENT, b"")  # the version that was last read
-        self._sealed: str | None = None  # the last sealed version
-
-    def look(self, step: Step, befores: Sequence[str], sealed: Sealed | None, place: int) -> None:
-        """Check a commit's version, at the commit's position in the history."""
-        after = step.blobs.get(self._path, ABSENT)
-        if sealed is not None and self._is_sealed(after, sealed):
-            if after != self._sealed:
-                self._compare(step, befores if self._sealed is None else [self._sealed], after, place)
-                self._sealed = after
-        elif self._sealed is None:
-            self._compare(step, befores, after)
-        elif befores and len(befores) >= len(step.parents):
-            # a merge that takes one side's version is not counted
-            rewrite = Rewrite(path=self._path, commit=step.commit, author=step.author)
-            self._found.foreign.append(rewrite)
-
-    def _is_sealed(self, blob: str, sealed: Sealed) -> bool:
-        named = sealed.hashes.get(self._path)
-        return named is None if blob == ABSENT else named == self._blobs.sha256(blob)
-
-    def _compare(self, step: Step, befores: Sequence[str], after: str, place: int | None = None) -> None:
-        for before in befores:
-            earlier, later = self._content(before), self._content(after)
-            try:
-                goes_on = grew(self._path, earlier, later)
-            except (ValueError, TypeError, RecursionError):
-                goes_on = False
-            if not goes_on:
-                rewrite = Rewrite(path=self._path, commit=step.commit, author=step.author)
-                self._found.rewrites.append(rewrite)
-            elif place is not None and (times := _times(self._path, earlier, later)):
-                self._found.added.append(
-                    Added(
-                        path=self._path,
-                        commit=step.commit,
-                        author=step.author,
-                        place=place,
-                        first=min(times),
-                        last=max(times),
-                        number=len(times),
-                    )
-                )
-
-    def _content(self, blob: str) -> bytes:
-        """Return a version's content, and keep it, because the next version begins with it."""
-        if blob != self._last[0]:
-            self._last = (blob, self._blobs.content(blob))
-        return self._last[1]

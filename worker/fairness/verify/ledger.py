@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import chain
 from typing import Any
 
-from scoring.printable import all_of, count_of, name_some
+from scoring.printable import all_of, count_of
 from worker.fairness import receipts
 from worker.fairness.published_format import FORMAT
 from worker.fairness.verify.growth import GROWING
-from worker.fairness.verify.public import SHOWN, History, PublicRepository
+from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase
 from worker.fairness.verify.verdict import (
     Verdict,
@@ -43,52 +43,27 @@ def history(repository: PublicRepository) -> Iterator[Verdict]:
     )
     if not seen.whole:
         yield believed("history", "This clone is shallow: commits from before it begins cannot be checked.")
+    # In a repository without a signed commit, nothing shows who has removed something.
+    signed = [
+        (path, step) for (path, _), step in seen.growth.signed if seen.key and step.commit in seen.commits
+    ]
     for path in GROWING:
-        rewrites = [rewrite for rewrite in seen.growth.rewrites if rewrite.path == path]
-        if rewrites:
-            first = rewrites[0]
+        if (step := seen.growth.dropped.get(path)) is not None:
             yield contradicted(
                 "history",
-                f"{path} was changed after it was published: commit {first.commit[:10]} by {first.author} removed or changed"
-                " part of it.",
+                f"{path} was changed after it was published: what commit {step.commit[:10]} by {step.author} published is no longer"
+                " in it, or was changed.",
+            )
+        elif (step := dict(signed).get(path)) is not None:
+            yield contradicted(
+                "history",
+                f"{path}: commit {step.commit[:10]} by {step.author} published something that the challenge's key has signed, and"
+                " that is no longer in it.",
             )
         else:
             yield consistent(
                 "history", f"{path}: nothing in it was removed or changed after it was published."
             )
-    yield from _foreign(seen)
-
-
-def _foreign(seen: History) -> Iterator[Verdict]:
-    """Report what is not the challenge's, without blaming the organizers for pushes of others."""
-    changed: dict[tuple[str, str], list[str]] = {}
-    for change in seen.growth.foreign:
-        changed.setdefault((change.commit, change.author), []).append(change.path)
-    for (commit, author), paths in list(changed.items())[:SHOWN]:
-        yield believed(
-            "history",
-            (
-                f"Commit {commit[:10]} by {author} changed {_named(paths)} without the challenge's seal. The worker has"
-                " since restored the files."
-            ),
-        )
-    if len(changed) > SHOWN:
-        yield believed("history", f"{count_of(len(changed) - SHOWN, 'other commit')} did the same.")
-    for one in seen.foreign:
-        yield believed(
-            "history",
-            f"Commit {one.hash[:10]} by {one.author} was not made by the challenge's worker: it has no seal. It touched"
-            f" {_named(one.paths)}. The newest sealed commit before it is checked instead.",
-        )
-    if seen.foreign_number > len(seen.foreign):
-        yield believed(
-            "history",
-            f"The same holds for {count_of(seen.foreign_number - len(seen.foreign), 'other commit')} without a seal.",
-        )
-
-
-def _named(paths: Sequence[str]) -> str:
-    return name_some(paths) if paths else "no file"
 
 
 def order(repository: PublicRepository) -> Verdict | None:

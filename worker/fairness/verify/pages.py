@@ -17,7 +17,7 @@ from typing import Any
 from leaderboard import Board, Method, MoveKind, PhaseSite, Rules, Selection, Site, Standing, WaitingTeam
 from leaderboard.rendering import BEGIN, END, markdown, render
 from scoring.printable import name_some
-from worker.fairness import commitments, parts, receipts, seal
+from worker.fairness import commitments, parts, receipts
 from worker.fairness.commitments import reveal_path
 from worker.fairness.verify.growth import HISTORY
 from worker.fairness.verify.public import PublicRepository
@@ -316,7 +316,7 @@ def _around(readme: bytes, title: str) -> str:
 def _strangers(
     repository: PublicRepository, ours: set[str], revealed: Mapping[str, RevealedPhase]
 ) -> list[str]:
-    known = {*ours, commitments.PATH, receipts.PATH, seal.PATH}
+    known = {*ours, commitments.PATH, receipts.PATH}
     known |= {list_path(name) for name in phases(repository)}
     for name, phase in revealed.items():
         folder = reveal_path(name).rpartition("/")[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,13 +14,13 @@ from urllib.parse import urlsplit
 
 import git
 
-from leaderboard.git import LOG_OPTIONS, OtherCommit, read_log
 from scoring.errors import InfrastructureError, OrganizerError
-from worker.fairness import commitments, seal, succession
+from worker.fairness import commitments
 from worker.fairness.disclosure import BRANCH, PART_BYTES
 from worker.fairness.published_format import check_format
+from worker.fairness.verify.commits import Blobs, Step, own_commits, reveals, walk
 from worker.fairness.verify.growth import Growth, growth
-from worker.fairness.verify.own_commits import Blobs, newest_sealed, own_commits, reveals, walk
+from worker.fairness.verify.served import is_own, is_served
 
 _CONFIGURATION = {
     "protocol.ext.allow": "never",
@@ -37,7 +37,7 @@ QUIET = {
     **{f"GIT_CONFIG_KEY_{number}": key for number, key in enumerate(_CONFIGURATION)},
     **{f"GIT_CONFIG_VALUE_{number}": value for number, value in enumerate(_CONFIGURATION.values())},
 }
-SHOWN = 20  # foreign commits to name individually
+SHOWN = 20  # files whose authors are looked up
 LIMIT_BYTES = 512 * 1024 * 1024  # of one file
 KEPT_BYTES = 1024 * 1024  # of a file that is read only once
 
@@ -64,17 +64,19 @@ class History:
     Attributes:
         commits: Hashes of the checked commit and of all before it.
         whole: False for a shallow clone, which lacks the beginning.
+        key: The challenge's key that has signed the checked commit; None if no commit is signed.
         growth: How the files that may only grow have changed.
-        foreign: The newest commits after the checked one, which are not the challenge's, the newest first.
-        foreign_number: Number of all such commits.
+        changed: The files that differ between the checked commit and the tip.
+        changed_by: The commits after the checked one that changed what visitors see, oldest first.
         revealed: Phase to the position of the commit that brought its reveal.
     """
 
     commits: frozenset[str]
     whole: bool
+    key: str | None
     growth: Growth
-    foreign: tuple[OtherCommit, ...] = ()
-    foreign_number: int = 0
+    changed: tuple[str, ...] = ()
+    changed_by: tuple[Step, ...] = ()
     revealed: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -157,10 +159,10 @@ class PublicRepository:
         files: Path to content, as in the commit; usable while the repository is open.
         address: URL or folder, without credentials.
         branch: The branch that was read; None for a plain folder.
-        commit: The commit that was read: the newest one that the challenge has sealed, otherwise the tip. None for a plain folder.
+        commit: The commit that was read: the newest one that the challenge has signed, otherwise the tip. None for a plain folder.
         history: The history; None for a plain folder.
         read: What was read from large documents, by phase.
-        strangers: Files that no seal of the challenge names, which are not read.
+        strangers: Files that a worker does not publish, which are not read.
         contents: The files of the branch `files`; usable while the repository is open.
     """
 
@@ -208,10 +210,7 @@ def read_folder(folder: Path) -> PublicRepository:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and not path.is_symlink() and ".git" not in path.relative_to(folder).parts
     }
-    sealed = seal.read(files.get(seal.PATH))
-    if sealed is None or sealed["key"] not in succession.keys_of(files.get(commitments.PATH))[-1:]:
-        return PublicRepository(files=files, address=str(folder))
-    own = {path: content for path, content in files.items() if path == seal.PATH or path in sealed["files"]}
+    own = {path: content for path, content in files.items() if is_own(path)}
     return PublicRepository(
         files=own, address=str(folder), strangers=tuple(path for path in files if path not in own)
     )
@@ -262,13 +261,13 @@ def _read(repository: git.Repo, address: str, *, complete: bool) -> PublicReposi
     if branch == "HEAD":
         branch = repository.remotes.origin.refs["HEAD"].reference.remote_head
     blobs, steps = Blobs(repository), walk(repository, tip.hexsha)
-    own = own_commits(blobs, steps)
-    sealed = newest_sealed(repository, blobs, steps, own)
-    checked = tip if sealed is None else repository.commit(sealed[0])
-    commits = frozenset(repository.git.rev_list(checked.hexsha).split())
-    foreign, number = _foreign(repository, checked.hexsha, tip.hexsha)
-    before = [step for step in steps if step.commit in commits]
-    files, strangers = _files(checked, None if sealed is None else sealed[1] | {seal.PATH})
+    own = own_commits(repository, blobs, steps)
+    newest = own.newest(steps)
+    checked = tip if newest is None else repository.commit(newest.commit)
+    below = frozenset(repository.git.rev_list(checked.hexsha).split())
+    files, strangers = _files(checked)
+    differing = repository.git.diff_tree("-r", "-z", "--no-renames", "--name-only", checked, tip)
+    changed = tuple(filter(None, differing.split("\0")))
     return PublicRepository(
         files=files,
         address=address,
@@ -279,12 +278,13 @@ def _read(repository: git.Repo, address: str, *, complete: bool) -> PublicReposi
             author=str(checked.author.name),
         ),
         history=History(
-            commits=commits,
+            commits=below,
             whole=repository.git.rev_parse("--is-shallow-repository") == "false",
-            growth=growth(blobs, before, own),
-            revealed=reveals(repository, [step.commit for step in before], own, files),
-            foreign=foreign,
-            foreign_number=number,
+            key=None if newest is None else newest.key,
+            growth=growth(blobs, steps, own, newest or steps[-1], below),
+            revealed={} if newest is None else reveals(blobs, steps, own, newest),
+            changed=changed,
+            changed_by=_changed_by(repository, f"{checked.hexsha}..{tip.hexsha}", changed, steps),
         ),
         strangers=strangers,
         contents=Contents(part=lambda name: _from_commit(beside, name), complete=complete, pushed=True),
@@ -299,20 +299,25 @@ def _from_commit(commit: git.Commit | None, name: str) -> bytes | None:
     return blob.data_stream.read() if readable else b""
 
 
-def _foreign(repository: git.Repo, checked: str, tip: str) -> tuple[tuple[OtherCommit, ...], int]:
-    """Return the newest commits after the checked one, and the number of all."""
-    between = f"{checked}..{tip}"
-    said = repository.git.log(*LOG_OPTIONS, f"--max-count={SHOWN}", between)
-    return read_log(said), int(repository.git.rev_list("--count", between))
+def _changed_by(
+    repository: git.Repo, between: str, changed: Sequence[str], steps: Sequence[Step]
+) -> tuple[Step, ...]:
+    served = list(filter(is_served, changed))
+    if not served:
+        return ()
+    literally = repository.git(literal_pathspecs=True)
+    touched = literally.log("--format=%H", between, "--", *served[:SHOWN]).split()
+    # git lists no files for a merge
+    return tuple(step for step in steps if step.commit in touched) or (steps[-1],)
 
 
-def _files(commit: git.Commit, named: frozenset[str] | None) -> tuple[CommitFiles, tuple[str, ...]]:
-    """Return the named files of a commit, or all, and the paths of the others."""
+def _files(commit: git.Commit) -> tuple[CommitFiles, tuple[str, ...]]:
+    """Return the worker's files in a commit, and the paths of the others."""
     blobs, others = {}, []
     for blob in commit.tree.traverse():
         if not isinstance(blob, git.Blob) or blob.mode == git.Blob.link_mode:
             continue
-        if named is not None and blob.path not in named:
+        if not is_own(str(blob.path)):
             others.append(str(blob.path))
             continue
         if blob.size > LIMIT_BYTES:

@@ -76,6 +76,11 @@ class Report:
         return sum(verdict.worth is Worth.CONTRADICTED for verdict in self.verdicts)
 
     @property
+    def changes(self) -> int:
+        """Number of checks that found that somebody else has changed what visitors see."""
+        return sum(verdict.worth is Worth.CHANGED for verdict in self.verdicts)
+
+    @property
     def entries(self) -> int:
         """Number of submissions that were revealed with their scores."""
         return sum(sums.entries for sums in self.phases.values())
@@ -90,6 +95,11 @@ class Report:
         """The overall result, which never says more than was checked."""
         if self.contradictions:
             return f"Contradicted: {self.contradictions} of {len(self.verdicts)} checks found a contradiction, marked ✗ above."
+        if self.changes:
+            return (
+                "Changed by somebody else: what visitors see now is not what the challenge has signed, see ! above. Nothing that it"
+                " has signed is contradicted."
+            )
         if not self.phases or not all(sums.revealed for sums in self.phases.values()) or self._waits:
             return "Consistent so far: nothing is contradicted, but not everything has been revealed."
         return f"Consistent: nothing is contradicted. {self._recomputed}"
@@ -158,7 +168,7 @@ class Report:
                 for name, sums in self.phases.items()
             },
             "verdicts": [asdict(verdict) for verdict in self.verdicts],
-            "verdict": "contradicted" if self.contradictions else "consistent",
+            "verdict": "contradicted" if self.contradictions else "changed" if self.changes else "consistent",
             "recomputed": self.recomputed,
             "entries": self.entries,
         }

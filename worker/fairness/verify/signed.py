@@ -1,15 +1,13 @@
-"""Checks of signatures: whether commitments, log and repository are the challenge's own."""
+"""Check of signatures: whether commitments and log are the challenge's own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from scoring.printable import name_some
-from worker.fairness import receipts, seal, succession
+from worker.fairness import receipts, succession
 from worker.fairness.signing import is_signed
-from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted
+from worker.fairness.verify.verdict import Verdict, consistent, contradicted
 
 
 def signatures(entries: Sequence[Mapping[str, Any]], chain: Sequence[Mapping[str, Any]]) -> Iterator[Verdict]:
@@ -48,27 +46,3 @@ def _first_unsigned(chain: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> 
         if not left:
             return line
     return None
-
-
-def sealed(repository: PublicRepository, entries: Sequence[Mapping[str, Any]]) -> Iterator[Verdict]:
-    """Check that the files are those that the challenge has sealed."""
-    document = seal.read(repository.files.get(seal.PATH))
-    if document is None or document["key"] not in succession.keys_in(entries)[-1:]:
-        yield contradicted(
-            "seal", "The files do not carry the challenge's seal: somebody else put them there."
-        )
-        return
-    if changed := sorted(seal.differing(document, repository.files)):
-        yield contradicted("seal", f"Changed since the challenge sealed them: {name_some(changed)}.")
-    elif document["head"] != receipts.head(repository.files.get(receipts.PATH)):
-        yield contradicted("seal", "The seal belongs to another public log.")
-    else:
-        yield consistent(
-            "seal",
-            f"All {len(document['files'])} files are unchanged since the challenge sealed them on {document['made_at'][:19]}.",
-        )
-    if others := repository.strangers:
-        yield believed(
-            "seal",
-            f"These files are not in the challenge's seal, and were not read: {name_some(others)}.",
-        )

@@ -23,7 +23,7 @@ SLACK = timedelta(minutes=15)  # a board carries the time at which its making be
 
 
 def times(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) -> Verdict | None:
-    """Check that nothing was backdated against the order of commits; None without a history, or before the first seal."""
+    """Check that nothing was backdated against the order of commits; None without a history or a signed commit."""
     seen = repository.history
     if seen is None or not seen.growth.added:
         return None
@@ -31,7 +31,7 @@ def times(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) -
     if (fault := _dated_back(added)) is not None:
         return contradicted(CHECK, fault)
     for name, phase in revealed.items():
-        before = [one.last for one in added if one.place < seen.revealed.get(name, 0)]
+        before = [max(one.times) for one in added if one.place < seen.revealed.get(name, 0)]
         try:
             if before and max(before) - SLACK > phase.revealed_at:
                 return contradicted(
@@ -41,7 +41,7 @@ def times(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) -
                 )
         except UNREADABLE:
             continue  # which is reported where it is read
-    most = max((one.number for one in added if one.path == receipts.PATH), default=0)
+    most = max((len(one.times) for one in added if one.path == receipts.PATH), default=0)
     if most > CADENCES:
         return believed(
             CHECK,
@@ -57,10 +57,11 @@ def _dated_back(added: Iterable[Added]) -> str | None:
     for _, together in groupby(added, key=attrgetter("place")):
         found = list(together)
         for one in found:
-            if newest is not None and one.first < newest - SLACK:
+            if newest is not None and min(one.times) < newest - SLACK:
                 return (
-                    f"Commit {one.commit[:10]} by {one.author} added something to {one.path} that is dated {one.first.isoformat()[:16]},"
+                    f"Commit {one.step.commit[:10]} by {one.step.author} added something to {one.path} that is dated"
+                    f" {min(one.times).isoformat()[:16]},"
                     f" but {newest.isoformat()[:16]} had already been published: it was backdated."
                 )
-        newest = max([one.last for one in found] + ([] if newest is None else [newest]))
+        newest = max([max(one.times) for one in found] + ([] if newest is None else [newest]))
     return None

@@ -1,6 +1,7 @@
 """A verdict: what one check found, its worth, and a sentence for people without technical knowledge.
 
-Only a contradiction counts against the organizers. What must be trusted, or was not revealed, never counts as checked.
+Only a contradiction counts against the organizers. What somebody else has changed does not, but is not consistent either. What must be
+trusted, or was not revealed, never counts as checked.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ class Worth(StrEnum):
     CONSISTENT = "consistent"  # follows from what was published and committed to
     BELIEVED = "believed"  # nothing that is published could contradict it, so it must be trusted
     NOT_REVEALED = "not revealed"  # can be checked once more is published
+    CHANGED = "changed"  # by somebody else than the challenge
     CONTRADICTED = "contradicted"
 
 
@@ -46,6 +48,11 @@ def consistent(check: str, sentence: str, *, phase: str | None = None) -> Verdic
 def contradicted(check: str, sentence: str, *, phase: str | None = None) -> Verdict:
     """Return the verdict that what was published contradicts itself, or a witness."""
     return Verdict(phase=phase, check=check, worth=Worth.CONTRADICTED, sentence=sentence)
+
+
+def changed(check: str, sentence: str) -> Verdict:
+    """Return the verdict that somebody else has changed what visitors see."""
+    return Verdict(check=check, worth=Worth.CHANGED, sentence=sentence)
 
 
 def believed(check: str, sentence: str, *, phase: str | None = None) -> Verdict:

@@ -1,0 +1,178 @@
+"""The challenge's own commits: signed with its key.
+
+Anyone who may push can add commits, or merge older ones again. None of that is the challenge's, and none of it may count against its
+organizers.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+
+import git
+
+from leaderboard.git import without_signature
+from worker.fairness import commitments, receipts, succession
+from worker.fairness.commit_signatures import signing_key
+
+HISTORY = "leaderboard/history.jsonl"
+GROWING = (commitments.PATH, receipts.PATH, HISTORY)
+ABSENT = ""
+_REVEAL = re.compile(r"reveal/[^/\n]+/reveal\.json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """A commit, and its versions of the files that may only grow, and of the reveals.
+
+    Attributes:
+        commit: Its hash.
+        at: The time that it states, in seconds.
+        author: The author that it names; untrusted text.
+        parents: The hashes of the commits before it.
+        key: The key that has signed it; None if it has no signature of our form.
+        blobs: Path to the object that it has there.
+    """
+
+    commit: str
+    at: int
+    author: str
+    parents: tuple[str, ...]
+    key: str | None
+    blobs: Mapping[str, str]
+
+
+class Blobs:
+    """Reads objects; keeps the keys that they name, and the content that was read last.
+
+    Args:
+        repository: The repository to read.
+
+    Attributes:
+        content: Returns an object's content; nothing if the file is absent.
+        keys: Returns the keys that a list of commitments names.
+    """
+
+    def __init__(self, repository: git.Repo) -> None:
+        self.content = lru_cache(maxsize=1)(lambda blob: b"" if blob == ABSENT else read(repository, blob))
+        self.keys = cache(lambda blob: succession.keys_of(self.content(blob)))
+
+
+def read(repository: git.Repo, name: str) -> bytes:
+    """Return the content of an object."""
+    return bytes(repository.odb.stream(bytes.fromhex(name)).read())
+
+
+def walk(repository: git.Repo, tip: str) -> list[Step]:
+    """Return all commits up to a tip, oldest first."""
+    listed = repository.git.ls_tree("-r", "-z", "--name-only", tip, "reveal/").split("\0")
+    paths = (*GROWING, *(path for path in listed if _REVEAL.fullmatch(path)))
+    log = repository.git.log("--reverse", "--topo-order", "--format=%H%x00%P%x00%ct%x00%an", tip)
+    # An author's name may contain other line breaks.
+    commits = [line.split("\0", 3) for line in log.split("\n") if line.count("\0") >= 3]
+    with tempfile.TemporaryFile() as asked:
+        asked.writelines(f"{commit}:{path}\n".encode() for commit, *_ in commits for path in paths)
+        asked.seek(0)
+        answers = repository.git.cat_file(
+            "--batch-check=%(objecttype) %(objectname)", istream=asked
+        ).splitlines()
+    steps = []
+    for place, (commit, parents, at, author) in enumerate(commits):
+        own = zip(paths, answers[place * len(paths) : (place + 1) * len(paths)], strict=True)
+        steps.append(
+            Step(
+                commit=commit,
+                at=int(at),
+                author=author,
+                parents=tuple(parents.split()),
+                key=signing_key(*without_signature(read(repository, commit))),
+                blobs={path: answer.split(" ")[1] for path, answer in own if answer.startswith("blob ")},
+            )
+        )
+    return steps
+
+
+@dataclass(frozen=True, kw_only=True)
+class Own:
+    """The commits that the challenge has signed.
+
+    Attributes:
+        steps: Hash to commit, oldest first.
+        until: Replaced key to the commits in which it may have signed something: those before the first one with a later key.
+    """
+
+    steps: Mapping[str, Step]
+    until: Mapping[str, Collection[str]]
+
+    def may_sign(self, key: str, commit: str) -> bool:
+        """Return whether a key was not replaced yet in a commit."""
+        return key not in self.until or commit in self.until[key]
+
+    def newest(self, steps: Sequence[Step]) -> Step | None:
+        """Return the newest of them; None if there is none.
+
+        It is the one that all others come before. If somebody has merged a commit that a forced push had removed, it is the later of both.
+
+        Args:
+            steps: All commits, oldest first.
+        """
+        heads, before = list[Step](), set[str]()
+        for step in reversed(steps):
+            if step.commit in self.steps and step.commit not in before:
+                heads.append(step)
+            if step.commit in self.steps or step.commit in before:
+                before.update(step.parents)
+        return max(heads, key=lambda step: step.at, default=None)
+
+
+def own_commits(repository: git.Repo, blobs: Blobs, steps: Sequence[Step]) -> Own:
+    """Return the commits that were signed with the key that the challenge had then.
+
+    The first signed commit defines the challenge's key, and each key signs the next one. A replaced key can sign nothing more.
+
+    Args:
+        repository: The repository to read.
+        blobs: Reads versions.
+        steps: All commits, oldest first.
+    """
+    signed: dict[str, Step] = {}
+    known: tuple[str, ...] = ()
+    for step in steps:
+        keys = blobs.keys(step.blobs.get(commitments.PATH, ABSENT)) if step.key else ()
+        if keys and step.key == keys[-1] and keys[: len(known)] == known:
+            known, signed[step.commit] = keys, step
+    until = {}
+    for number, key in enumerate(known[:-1], 1):
+        first = next(commit for commit, step in signed.items() if step.key in known[number:])
+        until[key] = frozenset(repository.git.rev_list(first).split())
+    own = Own(steps=signed, until=until)
+    allowed = {commit: step for commit, step in signed.items() if own.may_sign(str(step.key), commit)}
+    return Own(steps=allowed, until=until)
+
+
+def reveals(blobs: Blobs, steps: Sequence[Step], own: Own, newest: Step) -> dict[str, int]:
+    """Return for each phase the position of the challenge's first commit whose reveal has the newest one's time.
+
+    A reveal is written again, with its time, when a later commitment is opened in it.
+    """
+    places = {}
+    for path in sorted(newest.blobs.keys() - set(GROWING)):
+        revealed_at = _revealed_at(blobs, newest, path)
+        places[path.split("/")[1]] = next(
+            place
+            for place, step in enumerate(steps)
+            if step.commit in own.steps and _revealed_at(blobs, step, path) == revealed_at
+        )
+    return places
+
+
+def _revealed_at(blobs: Blobs, step: Step, path: str) -> object:
+    """Return the time of a reveal; None if it cannot be read."""
+    try:
+        return json.loads(blobs.content(step.blobs.get(path, ABSENT)))["revealed_at"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None

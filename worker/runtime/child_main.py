@@ -1,6 +1,6 @@
 """The entry point of every child process: lower the priority, end with the parent, and write JSON lines.
 
-Run as ``python -m worker.runtime.child_main MODULE``. The module's ``main(order, say)`` does the work in the folder that the order names.
+Run as ``python -m worker.runtime.child_main MODULE``. The module's ``main(order, say)`` does the work, in the working directory.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import json
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,12 +35,6 @@ def lower_priority() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # the parent died before the request took effect
         os._exit(1)
-
-
-def work_in(folder: str) -> None:
-    """Make a folder the working directory of this process and the place of its temporary files."""
-    os.chdir(folder)
-    os.environ["TMPDIR"] = tempfile.tempdir = folder
 
 
 class Voice:
@@ -73,11 +66,9 @@ def main() -> int:
     message = sys.stdin.buffer.read()
     if not message:  # the daemon ended before it sent an order
         return 0
-    order = json.loads(message)
-    work_in(order["folder"])
     work: Callable[..., dict[str, Any]] = module.main
     try:
-        voice.say(kind="done", **work(order["order"], voice.say))
+        voice.say(kind="done", **work(json.loads(message), voice.say))
     except NeucoError as error:
         voice.report(error)
     except OSError as problem:

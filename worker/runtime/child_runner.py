@@ -22,7 +22,7 @@ from worker.runtime.child_acts import (
     decode_error,
     no_child,
 )
-from worker.runtime.children import Child, launch
+from worker.runtime.children import Child
 from worker.runtime.runner import counted, record, unexpected
 from worker.state import Outcome, Store
 
@@ -91,7 +91,7 @@ class ChildRunner:
         try:
             order = act.order()
             performance.child = Child(
-                launch(act.module),
+                act.module,
                 order,
                 folder=act.folder,
                 wake=self._wake,

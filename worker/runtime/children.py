@@ -32,32 +32,16 @@ KEPT_ENVIRONMENT = (
 )
 """The environment variables that a child may see; none holds a token or a secret."""
 STDERR_KEPT_BYTES = 8192
-WAITS_IN = Path("/")  # until its order names its folder
 LINE_LIMIT_BYTES = 64 * 1024 * 1024  # of one message; a scorecard of 100 tasks x 1,000 folds takes 2 MB
-
-
-def launch(module: str) -> ProcessGroup:
-    """Start a process that waits for its order.
-
-    Args:
-        module: Python module to run, e.g. ``worker.evaluation.evaluate_child``.
-
-    Raises:
-        OSError: If the machine cannot start another process.
-    """
-    environment = {key: os.environ[key] for key in KEPT_ENVIRONMENT if key in os.environ}
-    environment |= {"PYTHONUNBUFFERED": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-P", "-m", "worker.runtime.child_main", module]
-    return ProcessGroup(command, folder=WAITS_IN, environment=environment)
 
 
 class Child:
     """One process with its order.
 
     Args:
-        group: A waiting process from :func:`launch`.
+        module: Python module to run, e.g. ``worker.evaluation.evaluate_child``.
         order: What it is to do, sent as JSON.
-        folder: Its temporary folder; made here, and always removed by :meth:`close`.
+        folder: Its temporary folder, in which it works; made here, and always removed by :meth:`close`.
         wake: Called from a thread when a message has arrived or the child has ended.
         ceiling: The cgroup that limits its memory, if any.
 
@@ -65,27 +49,27 @@ class Child:
         group: The process and all that it starts.
 
     Raises:
-        OSError: If its folder cannot be made; the process is ended then.
+        OSError: If its folder cannot be made, or the machine cannot start another process.
     """
 
     def __init__(
         self,
-        group: ProcessGroup,
+        module: str,
         order: Mapping[str, object],
         *,
         folder: Path,
         wake: Callable[[], None],
         ceiling: Ceiling | None = None,
     ) -> None:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        environment = {key: os.environ[key] for key in KEPT_ENVIRONMENT if key in os.environ}
+        environment |= {"PYTHONUNBUFFERED": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        environment["TMPDIR"] = str(folder)
+        command = [sys.executable, "-P", "-m", "worker.runtime.child_main", module]
         self.folder = folder
-        self.group = group
+        self.group = group = ProcessGroup(command, folder=folder, environment=environment)
         if ceiling is not None:
             group.limit(ceiling)
-        try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError:
-            group.close()
-            raise
         self._stdin, self._stdout, self._stderr = self.group.streams
         self._arrived: deque[dict[str, Any]] = deque()
         self._errors = bytearray()
@@ -98,16 +82,12 @@ class Child:
 
     def _send(self, order: Mapping[str, object]) -> None:
         """Send the order and close stdin; :meth:`ended` notices a dead child."""
-        if self._stdin is not None:
-            with contextlib.suppress(OSError, ValueError):
-                self._stdin.write(json.dumps({"folder": str(self.folder), "order": order}).encode())
-                self._stdin.close()
+        with contextlib.suppress(OSError, ValueError):
+            self._stdin.write(json.dumps(order).encode())
+            self._stdin.close()
 
     def _listen(self) -> None:
-        stdout = self._stdout
-        if stdout is None:
-            return
-        while line := stdout.readline(LINE_LIMIT_BYTES):
+        while line := self._stdout.readline(LINE_LIMIT_BYTES):
             with contextlib.suppress(ValueError):
                 message = json.loads(line)
                 if isinstance(message, dict):
@@ -116,10 +96,7 @@ class Child:
         self._wake()
 
     def _listen_errors(self) -> None:
-        stderr = self._stderr
-        if stderr is None:
-            return
-        while chunk := stderr.read1(4096) if hasattr(stderr, "read1") else stderr.read(4096):
+        while chunk := self._stderr.read1(4096):
             self._errors += chunk
             del self._errors[:-STDERR_KEPT_BYTES]
 

@@ -11,8 +11,9 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from io import BufferedReader, BufferedWriter
 from pathlib import Path
-from typing import IO
+from typing import cast
 
 import psutil
 
@@ -66,9 +67,13 @@ class ProcessGroup:
         return self._leader.pid
 
     @property
-    def streams(self) -> tuple[IO[bytes] | None, IO[bytes] | None, IO[bytes] | None]:
-        """The leader's stdin, stdout and stderr."""
-        return self._leader.stdin, self._leader.stdout, self._leader.stderr
+    def streams(self) -> tuple[BufferedWriter, BufferedReader, BufferedReader]:
+        """The leader's stdin, stdout and stderr, which are pipes."""
+        leader = self._leader
+        return cast(
+            "tuple[BufferedWriter, BufferedReader, BufferedReader]",
+            (leader.stdin, leader.stdout, leader.stderr),
+        )
 
     def exited(self) -> bool:
         """Return whether the leader has ended; this does not reap it."""
@@ -116,8 +121,7 @@ class ProcessGroup:
         """Kill the rest of the group, and close the leader's streams and the cgroup."""
         self.end()
         for stream in self.streams:
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
+            with contextlib.suppress(OSError):
+                stream.close()
         if self._ceiling is not None:
             self._ceiling.remove()

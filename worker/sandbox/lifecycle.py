@@ -102,10 +102,19 @@ def add(
     return submission
 
 
-def send(world: World, submission: Submission, **flags: bool) -> None:
-    """Put a message about a submission into the queue, in which all primary keys are integers."""
-    keys = {"submission_pk": submission["id"], "phase_pk": submission["challenge_phase"]}
-    world.queue.send({**keys, "challenge_pk": world.settings.challenge, **flags})
+def send(world: World, submission: Submission, keys: type[int | str] = int, **flags: bool) -> None:
+    """Put a message about a submission into the queue.
+
+    Args:
+        world: The sandbox's state.
+        submission: The submission.
+        keys: The type of the challenge's and the phase's primary keys.
+        flags: What else is in the message.
+    """
+    challenge, phase = keys(world.settings.challenge), keys(submission["challenge_phase"])
+    world.queue.send(
+        {"challenge_pk": challenge, "phase_pk": phase, "submission_pk": submission["id"], **flags}
+    )
     world.effect("message_sent", submission["id"])
 
 
@@ -118,10 +127,7 @@ def create(world: World, phase: Phase, team: Team, user: User, **file: Any) -> S
         Refusal: If the server does not accept it.
     """
     submission = add(world, phase, team, user, **file)
-    body = {"challenge_pk": str(world.settings.challenge), "phase_pk": str(phase.pk)}
-    flag = {"is_static_dataset_code_upload_submission": False}
-    world.queue.send({**body, **flag, "submission_pk": submission["id"]})
-    world.effect("message_sent", submission["id"])
+    send(world, submission, str, is_static_dataset_code_upload_submission=False)
     return submission
 
 

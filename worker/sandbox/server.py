@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from typing import Any
@@ -35,7 +36,7 @@ class Listener:
             listening = socket.create_server((host, port), backlog=128)
         except OSError as problem:
             raise InfrastructureError(
-                f"The sandbox cannot listen on port {port} of {host}: {problem.strerror}.",
+                f"The sandbox cannot listen on port {port} of {host}: {os.strerror(problem.errno or 0)}.",
                 cure="Choose another port with --port, or 0 for any free port.",
                 code="sandbox.port_taken",
             ) from problem

@@ -26,7 +26,7 @@ from worker.fairness.register import RegisterFold
 from worker.fetching.act import FetchFile
 from worker.runtime.cgroup import Delegation
 from worker.runtime.child_acts import ChildAct, Died, OverLimit
-from worker.runtime.children import Child, launch
+from worker.runtime.children import Child
 from worker.runtime.limits import GIGABYTE
 from worker.state import Attempt, Outcome, State
 
@@ -222,8 +222,8 @@ def test_after_a_killed_child_the_answer_comes(harness: Harness, worker: StepWor
 def test_an_exception_in_a_child_shows_nothing_outside(tmp_path: Path) -> None:
     """A defect ends the child with a status; what it printed stays in its stderr."""
     woken = threading.Event()
-    group = launch("worker.evaluation.evaluate_child")
-    child = Child(group, {"file": "/nowhere"}, folder=tmp_path / "child", wake=woken.set)
+    module = "worker.evaluation.evaluate_child"
+    child = Child(module, {"file": "/nowhere"}, folder=tmp_path / "child", wake=woken.set)
     try:
         ends = time.monotonic() + LIMIT_S
         while child.ended() is None and time.monotonic() < ends:

@@ -37,7 +37,6 @@ from worker.evaluation.evaluate_child import order_for
 from worker.organizer.rescoring import carry_out, make_plan
 from worker.organizer.session import open_session
 from worker.runtime import Job
-from worker.runtime.children import WAITS_IN
 from worker.sandbox import FaultPlan, ManualClock, PhaseSettings, Sandbox, SandboxSettings
 from worker.state import ACTIVE, State, Store, SubmissionRow
 
@@ -498,11 +497,11 @@ class StepWorker:
 
 
 def evaluating(pid: int) -> list[psutil.Process]:
-    """Return the processes below a daemon that work on a submission; a process that is being started has no folder yet."""
+    """Return the processes below a daemon that work on a submission."""
     found = []
     for process in psutil.Process(pid).children(recursive=True):
         with contextlib.suppress(psutil.Error):
-            if "worker.evaluation.evaluate_child" in process.cmdline() and Path(process.cwd()) != WAITS_IN:
+            if "worker.evaluation.evaluate_child" in process.cmdline():
                 found.append(process)
     return found
 

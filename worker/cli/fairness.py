@@ -16,17 +16,9 @@ from worker.cli.options import ConfigOption, JsonOption
 from worker.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from worker.fairness.verify import Report, Verdict
+    from worker.fairness.verify import Verdict
     from worker.fairness.verify.public import PublicRepository
 
-MARKS = {
-    "recomputed": "✓",
-    "consistent": "✓",
-    "believed": "~",
-    "not revealed": "?",
-    "changed": "!",
-    "contradicted": "✗",
-}
 CHANGED = 3  # exit code
 
 
@@ -223,20 +215,27 @@ def verify(
         Literal["default", "pytorch"],
         typer.Option("--with", help="Engine for recomputing: `default`, or `pytorch` for one in PyTorch."),
     ] = "default",
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show every finding, not only the answers.")
+    ] = False,
     json_output: JsonOption = False,
 ) -> None:
     """Check a challenge from its public repository alone. Anyone can do this.
 
-    Prints which repository was checked, then the findings on the challenge and on each phase: recomputed or consistent (✓), taken on trust
-    (~), not revealed yet (?), changed by somebody else (!), contradicted (✗). The scores of all published submission files are recomputed.
-    What is checked is the newest commit that the challenge has signed; then the tip of the branch is compared with it.
+    Prints which repository was checked, and then the answers to five questions: whether it was the same game from the start, whether
+    everybody is on the board who should be, whether the scores are true, whether what you see was computed, and whether anybody else has
+    changed it. Each answer is marked as consistent (✓), not revealed yet (?), changed by somebody else (!) or contradicted (✗). What
+    has to be taken on trust (~) is listed once. With -v, every finding is shown.
+
+    The scores of all published submission files are recomputed. What is checked is the newest commit that the challenge has signed; then
+    the tip of the branch is compared with it.
 
     Exits with 0 if nothing is contradicted, with 3 if somebody else has changed what visitors see, and with 1 if something is
     contradicted. If the check itself fails, it exits with 2, or with 1 if it may succeed later.
 
     Example: `neuco-worker verify https://github.com/organizer/challenge-leaderboard`
     """
-    from worker.fairness.verify import make_report, older_verdicts, verdicts
+    from worker.fairness.verify import Worth, make_report, older_verdicts, verdicts
     from worker.fairness.verify.public import contents_in
     from worker.fairness.verify.public import opened as opened_repository
     from worker.fairness.verify.published import published_verdicts
@@ -259,10 +258,11 @@ def verify(
     if json_output:
         print(json.dumps(report.to_json(), indent=1))
     else:
-        _show(report)
-    if report.contradictions:
+        for line in report.lines(verbose=verbose):
+            print(printable(line))
+    if report.number(Worth.CONTRADICTED):
         raise typer.Exit(1)
-    if report.changes:
+    if report.number(Worth.CHANGED):
         raise typer.Exit(CHANGED)
 
 
@@ -297,25 +297,6 @@ def _brought(
 def _counted(verdict: Verdict, progress: Callable[[int, int | None], None]) -> Verdict:
     progress(1, None)
     return verdict
-
-
-def _show(report: Report) -> None:
-    """Print a report; every line is made printable, because it quotes untrusted text."""
-    for line in report.heading():
-        print(printable(line))
-    for heading, found, sums in (
-        ("The challenge", report.of_challenge(), ""),
-        *((f"Phase {name}", report.of_phase(name), sums.sentence) for name, sums in report.phases.items()),
-        *((name.replace("your", "Your", 1), found, "") for name, found in report.of_yours().items()),
-    ):
-        if found:
-            print(f"\n{printable(heading)}")
-            for verdict in found:
-                of = f"Phase {verdict.phase}: " if verdict.phase and not sums else ""
-                print(f"  {MARKS[verdict.worth.value]} {printable(of + verdict.sentence)}")
-            if sums:
-                print(f"  {sums}")
-    print(f"\n{report.sentence}")
 
 
 def _check_is_leaderboard(public: PublicRepository, place: str) -> None:

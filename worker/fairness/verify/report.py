@@ -1,59 +1,103 @@
-"""The report: what was checked, every verdict, and a summary."""
+"""The report: five questions with a verdict each, what has to be taken on trust, and a summary."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from scoring.printable import all_of
 from worker.fairness import receipts
 from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.revealed import (
-    UNREADABLE,
-    phases,
-    read_phase,
-    revealed_phases,
-)
+from worker.fairness.verify.revealed import UNREADABLE, phases, read_phase, revealed_phases
 from worker.fairness.verify.verdict import Verdict, Worth, believed
 
 YOURS = "your "
 """Prefix of the checks of what a participant brought along."""
-
-
-SHOWN_AS = {Worth.BELIEVED: "taken on trust"}
-"""Names of worths in text, if they differ from the JSON."""
+MARKS = {
+    Worth.CONTRADICTED: "✗",
+    Worth.CHANGED: "!",
+    Worth.NOT_REVEALED: "?",
+    Worth.BELIEVED: "~",
+    Worth.RECOMPUTED: "✓",
+    Worth.CONSISTENT: "✓",
+}
+"""The mark of each worth, the worst first."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class PhaseSums:
-    """A summary of the checks of one phase.
+class Question:
+    """A question of somebody who lost.
 
     Attributes:
-        revealed: Whether anything of the phase was revealed.
-        entries: Number of submissions revealed with their scores.
-        recomputed: Number of them that were recomputed.
-        counts: Number of its checks with each worth.
+        text: The question.
+        yes: The answer if nothing is contradicted.
+        checks: The checks that answer it.
     """
 
-    revealed: bool
-    entries: int
-    recomputed: int
-    counts: Mapping[Worth, int]
+    text: str
+    yes: str
+    checks: frozenset[str]
 
-    @property
-    def sentence(self) -> str:
-        """The summary in one line."""
-        if not self.revealed:
-            return "Nothing of this phase has been revealed."
-        told = [f"scores of {_some(self.recomputed, self.entries)} recomputed"]
-        told += [
-            f"{self.counts[worth]} {SHOWN_AS.get(worth, worth.value)}"
-            for worth in Worth
-            if worth is not Worth.RECOMPUTED and self.counts.get(worth)
-        ]
-        return f"Summary: {', '.join(told)}."
+
+QUESTIONS = (
+    Question(
+        text="Was it the same game from the start?",
+        yes="Tasks, protocol, splits and rules are those that were fixed before the first score, with the decisions that are listed.",
+        checks=frozenset(
+            ("commitment", "order", "signatures", "splits", "labels", "ids", "beacon", "decisions", "times")
+        ),
+    ),
+    Question(
+        text="Is everybody on the board who should be?",
+        yes="Every board follows from the events that were registered, and each of them is in the public log.",
+        checks=frozenset(
+            ("receipts", "register", "private", "unscored", "board", "boards", "names", "evalai", "reveal")
+        ),
+    ),
+    Question(
+        text="Are the scores true?",
+        yes="They are possible, and belong to the submission, team and file that were registered.",
+        checks=frozenset(("scores", "possible", "facts", "files", "recomputed")),
+    ),
+    Question(
+        text="Is what I see what was computed?",
+        yes="The published pages are those that follow from the boards.",
+        checks=frozenset(("page", "groups")),
+    ),
+    Question(
+        text="Has anybody else changed this?",
+        yes="Nothing that the challenge published was changed or removed.",
+        checks=frozenset(("signed", "tip", "history", "clocks", "against")),
+    ),
+)
+TRUST = {
+    "clocks": "The organizers' clocks were right, and this history was published during the challenge. A receipt or a clone from that time"
+    " can contradict it (--receipt, --against).",
+    "evalai": "What only EvalAI knows: who sent each submission and when, whether it was public, and whether one is missing from the"
+    " register.",
+    "private": "Whose the entries are that were opened only in part (private, refused, or trials of the organizers), and what they scored.",
+    "groups": "The tie groups and intervals of all boards but the last.",
+    "recomputed": "The scores of files that are not published.",
+}
+"""What cannot be proved in any challenge, by the check that says so; docs/fairness.md has the same sentences."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """The answer to a question.
+
+    Attributes:
+        question: The question.
+        worth: The worst worth of its checks; consistent if something has to be taken on trust, which is listed elsewhere.
+        sentences: The answer, or what speaks against it.
+        verdicts: All verdicts that answer it.
+    """
+
+    question: Question
+    worth: Worth
+    sentences: tuple[str, ...]
+    verdicts: tuple[Verdict, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,85 +106,80 @@ class Report:
 
     Attributes:
         repository: What was checked: address, branch, commit and its time, time of the public log.
-        phases: Codename to summary.
+        phases: Codename to what was revealed of a phase: whether anything, its entries, and how many of them were recomputed.
         verdicts: All verdicts, those on the challenge first.
     """
 
     repository: Mapping[str, Any]
-    phases: Mapping[str, PhaseSums]
+    phases: Mapping[str, Mapping[str, int]]
     verdicts: tuple[Verdict, ...]
 
-    @property
-    def contradictions(self) -> int:
-        """Number of checks that found a contradiction."""
-        return sum(verdict.worth is Worth.CONTRADICTED for verdict in self.verdicts)
+    def number(self, worth: Worth) -> int:
+        """Return the number of checks with a worth."""
+        return sum(verdict.worth is worth for verdict in self.verdicts)
 
     @property
-    def changes(self) -> int:
-        """Number of checks that found that somebody else has changed what visitors see."""
-        return sum(verdict.worth is Worth.CHANGED for verdict in self.verdicts)
+    def answers(self) -> tuple[Answer, ...]:
+        """The answers to the five questions; what no question asks for belongs to the first one."""
+        asked = frozenset[str]().union(*(question.checks for question in QUESTIONS))
+        ours = [one for one in self.verdicts if not one.check.startswith(YOURS)]
+        return tuple(
+            _answer(
+                question,
+                [one for one in ours if one.check in question.checks or (first and one.check not in asked)],
+            )
+            for first, question in zip((True, False, False, False, False), QUESTIONS, strict=True)
+        )
 
     @property
-    def entries(self) -> int:
-        """Number of submissions that were revealed with their scores."""
-        return sum(sums.entries for sums in self.phases.values())
+    def trust(self) -> list[str]:
+        """What has to be taken on trust, each once."""
+        taken = [
+            one for one in self.verdicts if one.worth is Worth.BELIEVED and not one.check.startswith(YOURS)
+        ]
+        return list(dict.fromkeys(TRUST.get(one.check) or spoken(one) for one in taken))
 
     @property
-    def recomputed(self) -> int:
-        """Number of them that were recomputed."""
-        return sum(sums.recomputed for sums in self.phases.values())
+    def yours(self) -> list[Verdict]:
+        """The verdicts on what a participant brought along."""
+        return [one for one in self.verdicts if one.check.startswith(YOURS)]
 
     @property
     def sentence(self) -> str:
         """The overall result, which never says more than was checked."""
-        if self.contradictions:
-            return f"Contradicted: {self.contradictions} of {len(self.verdicts)} checks found a contradiction, marked ✗ above."
-        if self.changes:
+        if contradicted := self.number(Worth.CONTRADICTED):
+            return f"Contradicted: {contradicted} of {len(self.verdicts)} checks found a contradiction, marked ✗ above."
+        if self.number(Worth.CHANGED):
             return (
                 "Changed by somebody else: what visitors see now is not what the challenge has signed, see ! above. Nothing that it"
                 " has signed is contradicted."
             )
-        if not self.phases or not all(sums.revealed for sums in self.phases.values()) or self._waits:
+        waits = any(
+            one.worth is Worth.NOT_REVEALED and one.phase is not None and not one.check.startswith(YOURS)
+            for one in self.verdicts
+        )
+        if not self.phases or waits or not all(sums["revealed"] for sums in self.phases.values()):
             return "Consistent so far: nothing is contradicted, but not everything has been revealed."
         return f"Consistent: nothing is contradicted. {self._recomputed}"
 
     @property
     def _recomputed(self) -> str:
         """Say how many scores were recomputed, and that the others must be trusted."""
-        rest = self.entries - self.recomputed
+        entries, recomputed = (
+            sum(sums[name] for sums in self.phases.values()) for name in ("entries", "recomputed")
+        )
+        rest = entries - recomputed
+        if not entries:
+            return "No public submission was scored."
         if not rest:
-            return f"The scores of {all_of(self.entries, 'submission')} were recomputed from {_files(self.entries)}."
-        if not self.recomputed:
-            return f"No scores were recomputed: those of {all_of(self.entries, 'submission')} have to be taken on trust."
+            return f"The scores of {all_of(entries, 'submission')} were recomputed from {_files(entries)}."
+        if not recomputed:
+            return f"No scores were recomputed: those of {all_of(entries, 'submission')} have to be taken on trust."
         others = "those of the other one have" if rest == 1 else f"the other {rest} have"
         return (
-            f"The scores of {self.recomputed} of {self.entries} submissions were recomputed from their files; {others} to be"
+            f"The scores of {recomputed} of {entries} submissions were recomputed from their files; {others} to be"
             " taken on trust."
         )
-
-    @property
-    def _waits(self) -> bool:
-        """Whether something of a revealed phase, such as a later board, waits for another reveal."""
-        return any(
-            one.worth is Worth.NOT_REVEALED and one.phase is not None and not one.check.startswith(YOURS)
-            for one in self.verdicts
-        )
-
-    def of_challenge(self) -> list[Verdict]:
-        """Return the verdicts on the challenge as a whole."""
-        return [one for one in self.verdicts if one.phase is None and not one.check.startswith(YOURS)]
-
-    def of_phase(self, name: str) -> list[Verdict]:
-        """Return the verdicts on one phase."""
-        return [one for one in self.verdicts if one.phase == name and not one.check.startswith(YOURS)]
-
-    def of_yours(self) -> dict[str, list[Verdict]]:
-        """Return the verdicts on what a participant brought along, by receipt and file."""
-        found: dict[str, list[Verdict]] = {}
-        for one in self.verdicts:
-            if one.check.startswith(YOURS):
-                found.setdefault(one.check, []).append(one)
-        return found
 
     def heading(self) -> list[str]:
         """Return lines that say what was checked."""
@@ -154,24 +193,75 @@ class Report:
         lines.append(f"Public log: {log}.")
         return lines
 
+    def lines(self, *, verbose: bool) -> Iterator[str]:
+        """Yield the lines of the report; they quote untrusted text, which the caller must make printable.
+
+        Args:
+            verbose: Whether every verdict is shown, not only the answers.
+        """
+        yield from self.heading()
+        for answer in self.answers:
+            yield ""
+            yield answer.question.text
+            yield from (f"  {MARKS[answer.worth]} {sentence}" for sentence in answer.sentences)
+            for verdict in answer.verdicts if verbose else ():
+                yield f"      {MARKS[verdict.worth]} {spoken(verdict)}"
+        if self.trust:
+            yield ""
+            yield "Taken on trust, because nothing that is published could contradict it"
+            yield from (f"  {MARKS[Worth.BELIEVED]} {sentence}" for sentence in self.trust)
+        for check in dict.fromkeys(one.check for one in self.yours):
+            yield ""
+            yield check.replace("your", "Your", 1)
+            yield from (f"  {MARKS[one.worth]} {spoken(one)}" for one in self.yours if one.check == check)
+        yield ""
+        yield self.sentence
+
     def to_json(self) -> dict[str, Any]:
         """Return the JSON-ready document."""
+        changed, contradicted = (self.number(worth) for worth in (Worth.CHANGED, Worth.CONTRADICTED))
         return {
             "repository": dict(self.repository),
-            "phases": {
-                name: {
-                    "revealed": sums.revealed,
-                    "entries": sums.entries,
-                    **{worth.value: sums.counts.get(worth, 0) for worth in Worth},
-                    "recomputed": sums.recomputed,
+            "phases": {name: dict(sums) for name, sums in self.phases.items()},
+            "questions": [
+                {
+                    "question": answer.question.text,
+                    "worth": answer.worth.value,
+                    "answer": list(answer.sentences),
                 }
-                for name, sums in self.phases.items()
-            },
+                for answer in self.answers
+            ],
+            "trust": self.trust,
             "verdicts": [asdict(verdict) for verdict in self.verdicts],
-            "verdict": "contradicted" if self.contradictions else "changed" if self.changes else "consistent",
-            "recomputed": self.recomputed,
-            "entries": self.entries,
+            "verdict": "contradicted" if contradicted else "changed" if changed else "consistent",
         }
+
+
+def spoken(verdict: Verdict) -> str:
+    """Return a verdict's sentence with its phase."""
+    return f"Phase {verdict.phase}: {verdict.sentence}" if verdict.phase else verdict.sentence
+
+
+def _answer(question: Question, verdicts: list[Verdict]) -> Answer:
+    against = [one for one in verdicts if one.worth in (Worth.CONTRADICTED, Worth.CHANGED)]
+    waiting = [one for one in verdicts if one.worth is Worth.NOT_REVEALED]
+    passed = [one for one in verdicts if one.worth in (Worth.CONSISTENT, Worth.RECOMPUTED)]
+    listed = [one for one in passed if one.check == "decisions" or one.worth is Worth.RECOMPUTED]
+    worst = next(
+        worth
+        for worth in MARKS
+        if worth in {one.worth for one in against + waiting + passed[:1]} | {Worth.BELIEVED}
+    )
+    if against or waiting:
+        answer = [spoken(one) for one in against + waiting]
+    else:
+        answer = [question.yes if passed else "This cannot be checked with what is published here."]
+    return Answer(
+        question=question,
+        worth=Worth.CONSISTENT if worst is Worth.BELIEVED and passed else worst,
+        sentences=(*answer, *map(spoken, listed)),
+        verdicts=tuple(verdicts),
+    )
 
 
 def make_report(repository: PublicRepository, found: Iterable[Verdict]) -> Report:
@@ -186,19 +276,12 @@ def make_report(repository: PublicRepository, found: Iterable[Verdict]) -> Repor
             verdicts.append(
                 believed(
                     "recomputed",
-                    (
-                        f"The scores of {_some(entries - recomputed, entries)} were not recomputed from {_files(entries)}: they"
-                        " are taken on trust."
-                    ),
+                    f"The scores of {_some(entries - recomputed, entries)} were not recomputed from {_files(entries)}: they"
+                    " are taken on trust.",
                     phase=name,
                 )
             )
-        sums[name] = PhaseSums(
-            revealed=name in revealed,
-            entries=entries,
-            recomputed=recomputed,
-            counts=Counter(one.worth for one in verdicts if one.phase == name),
-        )
+        sums[name] = {"revealed": name in revealed, "entries": entries, "recomputed": recomputed}
     return Report(repository=_checked(repository), phases=sums, verdicts=tuple(verdicts))
 
 

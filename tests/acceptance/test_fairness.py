@@ -19,9 +19,11 @@ from worker.fairness.verify import Worth, make_report, verdicts
 from worker.fairness.verify.drawn import tries
 from worker.fairness.verify.public import opened, read_folder
 from worker.fairness.verify.recompute import submission_verdicts
+from worker.fairness.verify.report import TRUST
 from worker.fairness.verify.revealed import read_phase
 
 pytestmark = pytest.mark.xdist_group("fairness")
+ROOT = Path(__file__).parents[2]
 
 
 def test_honest_repository_verifies(fair: Fair) -> None:
@@ -100,8 +102,25 @@ def test_command_needs_nothing_but_public_files(fair: Fair, tmp_path: Path) -> N
     )
     assert shown.returncode == 1
     said = json.loads(shown.stdout)
-    assert (said["verdict"], said["recomputed"], said["entries"]) == ("contradicted", 0, 3)
-    assert said["phases"]["dev"]["contradicted"] >= 1
+    assert (said["verdict"], said["phases"]["dev"]["recomputed"]) == ("contradicted", 0)
+    assert next(one["worth"] for one in said["questions"]) == "contradicted"
+
+
+def test_the_report_answers_five_questions_and_says_once_what_is_trusted(fair: Fair) -> None:
+    """Each answer shows what decides it, and the page on fairness has the sentences of what cannot be proved."""
+    with opened(str(fair.harness.board)) as repository:
+        report = make_report(repository, verdicts(repository))
+    assert [answer.worth for answer in report.answers] == [
+        Worth.CONSISTENT,
+        Worth.NOT_REVEALED,
+        Worth.CONSISTENT,
+        Worth.CONSISTENT,
+        Worth.CONSISTENT,
+    ]
+    assert len(list(report.lines(verbose=False))) < 40
+    assert sum(len(answer.verdicts) for answer in report.answers) == len(report.verdicts)
+    page = (ROOT / "docs" / "fairness.md").read_text()
+    assert [sentence for sentence in TRUST.values() if sentence not in page] == []
 
 
 def test_a_repository_in_another_format_is_refused(fair: Fair, tmp_path: Path) -> None:

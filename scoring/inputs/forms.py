@@ -20,12 +20,18 @@ def _plain(text: str) -> str:
 
 
 FORMS: tuple[tuple[str, Callable[[str], str]], ...] = (
+    ("quotation marks, or characters that cannot be seen, differ", _plain),
+    ("a path or a suffix differs", lambda text: FILE_SUFFIX.sub("", re.split(r"[/\\]", text)[-1])),
     ("ids were read as numbers with decimals", lambda text: DECIMALS.sub("", text)),
     ("zeros at the beginning are lost", lambda text: text.lstrip("0")),
-    ("a path or a suffix differs", lambda text: FILE_SUFFIX.sub("", re.split(r"[/\\]", text)[-1])),
     ("upper and lower case differ", str.casefold),
-    ("quotation marks, or characters that cannot be seen, differ", _plain),
 )
+
+
+def _in_all_forms(text: str) -> str:
+    for _, normal in FORMS:
+        text = normal(text)
+    return text
 
 
 def differing_form(written: Sequence[str], expected: Iterable[str]) -> tuple[str, list[str]] | None:
@@ -36,7 +42,7 @@ def differing_form(written: Sequence[str], expected: Iterable[str]) -> tuple[str
         expected: Ids that the file lacks.
     """
     lacking = list(expected)
-    for name, normal in FORMS:
+    for name, normal in (*FORMS, ("paths, suffixes, case or the like differ", _in_all_forms)):
         by_form = {normal(identifier): identifier for identifier in lacking}
         pairs = [
             f"{shown(identifier)} instead of {shown(by_form[normal(identifier)])}"

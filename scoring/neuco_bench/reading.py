@@ -59,8 +59,11 @@ def read_embeddings(
         InfrastructureError: If the file cannot be opened.
     """
     rows = _RowsInOrder(frozenset(wanted) - frozenset(exclude), embedding_dim)
-    read_table(path, rows, max_expanded_bytes=ANY_NUMBER)
-    return rows.embeddings(path.name)
+    try:
+        read_table(path, rows, max_expanded_bytes=ANY_NUMBER)
+        return rows.embeddings()
+    except ParticipantError as error:
+        raise ParticipantError(f"{path.name}: {error.sentence}", cure=error.cure, code=error.code) from None
 
 
 def read_excluded(path: Path) -> frozenset[str]:
@@ -126,11 +129,8 @@ class _RowsInOrder(MatrixBuilder):
             self.matrix.resize((2 * len(self.matrix), self.matrix.shape[1]), refcheck=False)
         return len(self._rows) - 1
 
-    def embeddings(self, name: str) -> LenientEmbeddings:
+    def embeddings(self) -> LenientEmbeddings:
         """Return what was read.
-
-        Args:
-            name: The file's name.
 
         Raises:
             ParticipantError: If its scores would mean nothing.
@@ -142,7 +142,7 @@ class _RowsInOrder(MatrixBuilder):
             form = differing_form(self.stranger_examples, self.ids)
             differs = f": it has {form[1][0]}, so {form[0]}" if form else ""
             raise ParticipantError(
-                f"No id in {name} is in a label file{differs}.",
+                f"No id is in a label file{differs}.",
                 cure="Check the column id. The label files must use the same ids.",
                 code="standalone.no_ids",
             )

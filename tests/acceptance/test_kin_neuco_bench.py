@@ -135,7 +135,7 @@ def test_golden_results_come_out_of_the_command_line(case: str, tmp_path: Path) 
 
 def test_the_flat_form_of_the_paper_means_the_same(small_case: Callable[..., Path], tmp_path: Path) -> None:
     """The form in appendix B.2, with top-level probe parameters and ``false`` for all tasks, gives the same scores."""
-    nested = {"probe_params": {"batch_size": 16, "epochs": 2, "learning_rate": 0.01}, "probe_type": "linear"}
+    nested = {"probe_params": {"batch_size": 16, "epochs": 2, "learning_rate": 0.1}, "probe_type": "linear"}
     flat = small_case(task_filter=False)
     config = tmp_path / "nested.yaml"
     config.write_text(yaml.safe_dump({"k_folds": 2, "enable_plots": False, "task_filter": None, **nested}))

@@ -45,7 +45,7 @@ def test_the_standalone_benchmark_refuses_a_file_in_the_same_words(name: str, tm
     (tmp_path / "file").write_bytes(data)
     with pytest.raises(ParticipantError) as caught:
         read_embeddings(tmp_path / "file", IDS, embedding_dim=DIM)
-    assert (caught.value.code, caught.value.message) == (code, expected.message)
+    assert (caught.value.code, caught.value.message) == (code, f"file: {expected.message}")
 
 
 @pytest.mark.parametrize("name", LABEL_KINDS)
@@ -119,6 +119,7 @@ def test_whole_numbers_are_ids(kind: str, tmp_path: Path) -> None:
         ("{}.0", "{}", "ids were read as numbers with decimals"),
         ("{}", "000{}", "zeros at the beginning are lost"),
         ("images/{}.tif", "{}", "a path or a suffix differs"),
+        ("images/{}T.TIF", "0{}t", "paths, suffixes, case or the like differ"),
         ("Tile-{}", "tile-{}", "upper and lower case differ"),
         ("\u201c{}\u201d", "{}", "quotation marks, or characters that cannot be seen, differ"),
         ("x\u200b{}\u00a0", "x{}", "quotation marks, or characters that cannot be seen, differ"),

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Mapping
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -35,24 +36,18 @@ def make_run_folder(output_dir: Path, *, phase: str, method: str, now: datetime)
                 code="standalone.bad_name",
             )
     stem = f"{method}_{now:%Y%m%d_%H%M%S}"
-    for attempt in range(1, 100):
-        folder = output_dir / phase / (stem if attempt == 1 else f"{stem}_{attempt}")
-        try:
-            folder.mkdir(parents=True)
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise OrganizerError(
-                f"{folder} cannot be made: {error.strerror}.",
-                cure="Choose another --output_dir.",
-                code="standalone.no_folder",
-            ) from error
-        return folder
-    raise OrganizerError(
-        f"{output_dir / phase} already contains 99 runs with this name and time stamp.",
-        cure="Run the command again.",
-        code="standalone.no_folder",
-    )
+    folder, again = output_dir / phase / stem, count(2)
+    while folder.exists():
+        folder = folder.with_name(f"{stem}_{next(again)}")
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise OrganizerError(
+            f"{folder} cannot be made: {error.strerror}.",
+            cure="Choose another --output_dir.",
+            code="standalone.no_folder",
+        ) from error
+    return folder
 
 
 def write_results(folder: Path, report: RunReport, settings: StandaloneSettings, *, experiment: str) -> None:

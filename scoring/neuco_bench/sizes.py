@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from scoring.complexity import FLOAT32_BYTES
 from scoring.neuco_bench.charts import SeriesPoint, draw, sizes
@@ -70,12 +70,10 @@ def _series(documents: Sequence[dict[str, Any]], value: str) -> list[SeriesPoint
 
 
 def _csv(documents: Sequence[dict[str, Any]]) -> str:
-    output = io.StringIO()
-    writer = csv.writer(output, lineterminator="\n")
-    tasks = list(documents[0]["task_q_scores"])
-    plain = ("embedding_dim", "bytes_per_sample", "compression_ratio", "overall_q_score", "overall_acc_score")
-    writer.writerow([*plain, *(f"q::{task}" for task in tasks), *(f"acc::{task}" for task in tasks)])
-    for document in documents:
-        of_tasks = (document[f"task_{value}_scores"][task] for value in ("q", "acc") for task in tasks)
-        writer.writerow([*(document[key] for key in plain), *of_tasks])
-    return output.getvalue()
+    table = pd.DataFrame(documents)
+    tasks = [
+        pd.DataFrame(list(table.pop(f"task_{value}_scores"))).add_prefix(f"{value}::")
+        for value in ("q", "acc")
+    ]
+    csv: str = pd.concat([table.drop(columns="run"), *tasks], axis=1).to_csv(index=False, lineterminator="\n")
+    return csv

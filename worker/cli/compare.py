@@ -66,10 +66,9 @@ def compare(
 
 
 def _show(compared: Compared) -> None:
-    from rich.table import Table
-    from rich.text import Text
+    import pandas as pd
 
-    from worker.cli.terminal import Console
+    from worker.cli.terminal import Console, table_of
 
     console = Console(highlight=False)
     letters = [
@@ -77,28 +76,20 @@ def _show(compared: Compared) -> None:
     ]
     for letter, name in zip(letters, compared.names, strict=True):
         console.print(f"{letter}: {name}", markup=False, soft_wrap=True)
-    table = Table(title=f"Q, and its difference from {letters[0]} [95 % interval]", title_justify="left")
-    table.add_column("Task")
-    table.add_column(letters[0], justify="right")
-    for letter in letters[1:]:
-        table.add_column(letter, justify="right")
-        table.add_column(f"{letter} − {letters[0]}", justify="right", no_wrap=True)
-    for place, task in enumerate(compared.tasks):
-        cells = [f"{compared.q[0][task]:.3f}"]
-        for scores, found in zip(compared.q[1:], compared.comparisons, strict=True):
-            cells += [f"{scores[task]:.3f}", _said(found.tasks[place])]
-        table.add_row(Text(task), *cells)
-    table.add_section()
-    cells = [f"{compared.means[0]:.3f}"]
-    for mean, found in zip(compared.means[1:], compared.comparisons, strict=True):
-        cells += [f"{mean:.3f}", _said(found.overall)]
-    table.add_row(OVERALL, *cells)
-    console.print(table)
+    cells = {"Task": [*compared.tasks, OVERALL]}
+    for place, letter in enumerate(letters):
+        q = [compared.q[place][task] for task in compared.tasks]
+        cells[letter] = [f"{value:.3f}" for value in [*q, compared.means[place]]]
+        if place:
+            found = compared.comparisons[place - 1]
+            cells[f"{letter} − {letters[0]}"] = [_interval(one) for one in [*found.tasks, found.overall]]
+    title = f"Q, and its difference from {letters[0]} [95 % interval]"
+    console.print(table_of(pd.DataFrame(cells), title, total=True))
     for line in _remarks(compared, letters):
         console.print(line, markup=False, soft_wrap=True)
 
 
-def _said(difference: Difference) -> str:
+def _interval(difference: Difference) -> str:
     if difference.interval is None:
         return f"{difference.value:+.3f} (too few folds)"
     low, high = difference.interval

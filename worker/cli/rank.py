@@ -116,27 +116,27 @@ def show_leaderboard(runs: PhaseRuns, path: Path, baselines: tuple[str, ...] = (
 
 
 def _show(scores: pd.DataFrame, ranking: Ranking, baselines: tuple[str, ...]) -> None:
-    from rich.table import Table
-    from rich.text import Text
+    import pandas as pd
 
-    from worker.cli.terminal import Console
+    from worker.cli.terminal import Console, table_of
 
-    standings = Table(title="Standings", title_justify="left")
-    for name in ("Rank", "Entry", "Weighted rank", "Mean"):
-        standings.add_column(name, justify="left" if name == "Entry" else "right")
-    for index in ranking.order:
-        entry = str(scores.index[index])
-        standings.add_row(
-            "–" if entry in baselines else str(ranking.ranks[index]),
-            Text(entry),  # a name is text, not markup
-            f"{ranking.weighted_ranks[index]:.3f}",
-            f"{ranking.means[index]:.3f}",
-        )
-    weights = Table(title="Task weights", title_justify="left")
-    weights.add_column("Task")
-    weights.add_column("Weight", justify="right")
-    for task, weight in sorted(zip(scores.columns, ranking.weights, strict=True), key=lambda pair: -pair[1]):
-        weights.add_row(Text(task), f"{weight:.4f}")
+    names = [str(scores.index[index]) for index in ranking.order]
+    standings = pd.DataFrame(
+        {
+            "Rank": [
+                "–" if name in baselines else str(ranking.ranks[index])
+                for name, index in zip(names, ranking.order, strict=True)
+            ],
+            "Entry": names,
+            "Weighted rank": [f"{ranking.weighted_ranks[index]:.3f}" for index in ranking.order],
+            "Mean": [f"{ranking.means[index]:.3f}" for index in ranking.order],
+        }
+    )
+    weights = pd.Series(ranking.weights, index=scores.columns).sort_values(ascending=False, kind="stable")
     console = Console()
-    console.print(standings)
-    console.print(weights)
+    console.print(table_of(standings, "Standings"))
+    console.print(
+        table_of(
+            pd.DataFrame({"Task": weights.index, "Weight": weights.map("{:.4f}".format)}), "Task weights"
+        )
+    )

@@ -297,23 +297,24 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 
 def _results(report: RunReport, name: str) -> Table:
-    from rich.table import Table
-    from rich.text import Text
+    import pandas as pd
 
-    table = Table(title=Text(name), title_justify="left")
-    for column in ("Task", "Type", "Samples", "Q", "Score", "± std"):
-        table.add_column(column, justify="left" if column in {"Task", "Type"} else "right")
-    for task in report.tasks:
-        table.add_row(
-            Text(task.data.name),
+    from worker.cli.terminal import table_of
+
+    rows = [
+        (
+            task.data.name,
             task.data.kind.value,
             f"{len(task.data.rows):,}",
             f"{task.quality.q:.3f}",
             f"{task.quality.mean:.4f}{'' if task.trained_enough else ' *'}",
             f"{task.quality.std:.4f}",
         )
-    table.add_section()
-    table.add_row("all", "", "", f"{report.overall_q:.3f}", f"{report.overall_score:.4f}", "")
+        for task in report.tasks
+    ]
+    rows.append(("all", "", "", f"{report.overall_q:.3f}", f"{report.overall_score:.4f}", ""))
+    cells = pd.DataFrame(rows, columns=["Task", "Type", "Samples", "Q", "Score", "± std"])
+    table = table_of(cells, name, total=True)
     if not all(task.trained_enough for task in report.tasks):
         table.caption = "* The probe trains for too few steps, so this says little about the embeddings."
         table.caption_justify = "left"
@@ -321,17 +322,18 @@ def _results(report: RunReport, name: str) -> Table:
 
 
 def _comparison(documents: Sequence[dict[str, Any]]) -> Table:
-    from rich.table import Table
+    import pandas as pd
 
-    table = Table(title="Size study", title_justify="left")
-    for name in ("Dimensions", "Bytes per sample", "Compression ratio", "Mean Q", "Mean score"):
-        table.add_column(name, justify="right")
-    for document in documents:
-        table.add_row(
-            f"{document['embedding_dim']:,}",
-            f"{document['bytes_per_sample']:,}",
-            f"{document['compression_ratio']:,.0f}",
-            f"{document['overall_q_score']:.3f}",
-            f"{document['overall_acc_score']:.4f}",
-        )
-    return table
+    from worker.cli.terminal import table_of
+
+    cells = pd.DataFrame(
+        {
+            "Dimensions": f"{document['embedding_dim']:,}",
+            "Bytes per sample": f"{document['bytes_per_sample']:,}",
+            "Compression ratio": f"{document['compression_ratio']:,.0f}",
+            "Mean Q": f"{document['overall_q_score']:.3f}",
+            "Mean score": f"{document['overall_acc_score']:.4f}",
+        }
+        for document in documents
+    )
+    return table_of(cells, "Size study")

@@ -136,9 +136,9 @@ def test_ids_in_another_form_are_recognized(tmp_path: Path) -> None:
 
 
 def test_the_type_of_a_task_follows_from_its_name(tmp_path: Path) -> None:
-    """Types have their short and their long names; an unknown one is refused with the known ones."""
+    """Types have their short and their long names in any case; an unknown one is refused with the known ones."""
     rows = [[identifier, number % 2] for number, identifier in enumerate(IDS)]
-    for kind in ("cls", "classification"):
+    for kind in ("cls", "classification", "CLS"):
         assert (
             read_labels(write_csv(tmp_path / "x.csv", ["id", "label"], rows), "x", kind)[0].kind
             is TaskKind.BINARY

@@ -53,11 +53,7 @@ class Capped:
 
     def peek(self, size: int) -> bytes:
         """Return the first bytes without consuming them."""
-        while len(self._peeked) < size:
-            more = self._read(size - len(self._peeked))
-            if not more:
-                break
-            self._peeked += more
+        self._peeked = self.read(size)
         return self._peeked
 
     def read(self, size: int, /) -> bytes:

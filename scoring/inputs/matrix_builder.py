@@ -84,12 +84,8 @@ class MatrixBuilder:
 
     def assign(self, targets: NDArray[np.intp], first: int, values: NDArray[np.float32]) -> None:
         """Write values into the columns of claimed rows from ``first`` on."""
-        columns = slice(first, first + values.shape[1])
         wanted = targets >= 0
-        if wanted.all():
-            self.matrix[targets, columns] = values
-        else:
-            self.matrix[targets[wanted], columns] = values[wanted]
+        self.matrix[targets[wanted], first : first + values.shape[1]] = values[wanted]
 
     def judge(
         self,

@@ -88,13 +88,9 @@ def sniff(file: BinaryIO, faults: Faults) -> FileKind:
     if head.startswith(b"\x1f\x8b"):
         return FileKind.GZIP
     if head.startswith((b"PK\3\4", b"PK\5\6", b"PK\7\x08")):
-        return _kind_of_zip(file)
+        # numpy.savez writes its arrays one after the other. Other entries are checked later.
+        return FileKind.NPZ if first_member(file).endswith(".npy") else FileKind.ZIP
     return FileKind.TEXT
-
-
-def _kind_of_zip(file: BinaryIO) -> FileKind:
-    # numpy.savez writes its arrays one after the other. Other entries are checked later.
-    return FileKind.NPZ if first_member(file).endswith(".npy") else FileKind.ZIP
 
 
 def first_member(file: BinaryIO) -> str:

@@ -190,26 +190,16 @@ class _BlockReader:
                 self._plain = PlainReader(columns, builder.dim)
 
     def read_all(self, stream: Iterable[Block]) -> Iterator[tuple[Block, Parsed]]:
-        """Read blocks in threads and return what they held, in order.
-
-        Raises:
-            Unreadable: If ``stream`` raises it; what was read before is yielded first, because it may have faults too.
-        """
+        """Read blocks in threads and return what they held, in order."""
         pending: deque[tuple[Block, Future[Parsed]]] = deque()
-        stopped: Unreadable | None = None
         with ThreadPoolExecutor(THREADS) as pool:
-            try:
-                for block in stream:
-                    pending.append((block, pool.submit(self.read, block)))
-                    if len(pending) > THREADS:
-                        earliest, result = pending.popleft()
-                        yield earliest, result.result()
-            except Unreadable as error:
-                stopped = error
+            for block in stream:
+                pending.append((block, pool.submit(self.read, block)))
+                if len(pending) > THREADS:
+                    earliest, result = pending.popleft()
+                    yield earliest, result.result()
             for earliest, result in pending:
                 yield earliest, result.result()
-        if stopped is not None:
-            raise stopped
 
     def read(self, block: Block) -> Parsed:
         """Read all lines of a block."""

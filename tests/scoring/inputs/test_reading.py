@@ -104,9 +104,9 @@ def test_any_table_in_any_accepted_form_reads_back_exactly(
 
 
 def near_the_middle(number: float, offset: int) -> str:
-    """Return a decimal next to the middle between a float32 and the next, where rounding to float64 first matters."""
-    upper = np.nextafter(np.float32(number), np.float32(np.inf))
-    middle = (Decimal(float(number)) + Decimal(float(upper if np.isfinite(upper) else number))) / 2
+    """Return a decimal next to the middle between a float32 and the next to zero, where rounding to float64 first matters."""
+    nearer_to_zero = np.nextafter(np.float32(number), np.float32(0.0))
+    middle = (Decimal(float(number)) + Decimal(float(nearer_to_zero))) / 2
     return f"{middle + Decimal(offset) * abs(middle) * Decimal('1e-18'):.60e}"
 
 

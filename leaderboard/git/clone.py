@@ -93,6 +93,12 @@ class BareClone:
         fetched = self._git.run("rev-parse", "--verify", "--quiet", TIP, clone=self.path).decode().strip()
         raise TipMoved(fetched) if fetched != tip else CloneDamaged(f"{tip} cannot be read")
 
+    def default_branch(self) -> str | None:
+        """Return the branch that a clone of the remote shows; None if the remote has none, or an empty one."""
+        listed = self._remotely("ls-remote", "--symref", "--", self._git.url, "HEAD").decode()
+        named = re.match(r"ref: refs/heads/(\S+)", listed)
+        return named[1] if named else None
+
     def since(self, last: str, tip: str | None, signer: CommitSigner | None) -> Since:
         """Return what others did since our last commit.
 

@@ -197,6 +197,14 @@ class Publisher:
                 code="leaderboard.busy",
             ) from error
 
+    def default_branch(self) -> str | None:
+        """Return the branch that a clone of the repository shows; None if there is none yet.
+
+        Raises:
+            OrganizerError, InfrastructureError: As :meth:`publish`.
+        """
+        return self._remote.default_branch() or self._clone.default_branch()
+
     def for_branch(self, branch: str) -> Publisher:
         """Return a publisher of another branch of the repository, which has its own history; :meth:`stop` stops both."""
         return Publisher(replace(self._settings, branch=branch), clock=self._clock, git=self._git)

@@ -73,8 +73,8 @@ class Remote:
         if not os.path.isdir(repository):  # noqa: PTH112 - False also for a folder that may not be read
             return OrganizerError(
                 f"There is no folder {repository} that this process can see.",
-                cure="Create the repository with `git init --bare`, or correct leaderboard.repository. A service sees home folders only"
-                " if its unit allows it: run `sudo neuco-challenge NAME paths`, then restart the service.",
+                cure="Create the repository with `git init --bare -b main`, or correct leaderboard.repository. A service sees home"
+                " folders only if its unit allows it: run `sudo neuco-challenge NAME paths`, then restart the service.",
                 code="leaderboard.repository_not_found",
             )
         objects = (
@@ -101,6 +101,13 @@ class Remote:
                 cure="Free some space. The worker tries again.",
                 code="leaderboard.disk_full",
             )
+        return None
+
+    def default_branch(self) -> str | None:
+        """Return the branch that a clone of a local repository shows, even if it is empty; None if the repository is remote."""
+        for root in (self.folder, self.folder / ".git") if self.folder is not None else ():
+            if (root / "HEAD").is_file():
+                return (root / "HEAD").read_text().strip().removeprefix("ref: refs/heads/")
         return None
 
     def remove_abandoned_locks(self, branch: str) -> None:

@@ -212,7 +212,7 @@ def _prepare(organizer: Organizer) -> None:
     # The example tasks serve as the organizer's own, so their ids are renamed.
     for file in [*organizer.challenge.glob("ids/*.txt"), *organizer.challenge.glob("tasks/*/*.csv")]:
         file.write_text(file.read_text().replace("img_", "scene_"))
-    subprocess.run(["git", "init", "-q", "--bare", str(organizer.board)], check=True)
+    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(organizer.board)], check=True)
     organizer.edit(
         {
             "fairness": {"beacon": f"{SOURCE}@2099-12-05T19:30+01:00"},
@@ -254,10 +254,10 @@ def _check(organizer: Organizer) -> None:
     # The bundle cannot link to a local repository, and the sandbox does not limit submissions.
     # The digits tasks do not label all samples, and this test uses few folds.
     assert warned == {
-        *("cost.answer_grid", "alerts.webhook", "configuration.bundle"),
+        *("labels.cost", "alerts.webhook", "configuration.bundle"),
         *("evalai.limits", "evalai.rate"),
-        "labels.everywhere",
-        "configuration.folds",
+        "ids.labeled",
+        "configuration.phases",
     }
     (chosen,) = [check for check in document["checks"] if check["id"] == "beacon.chosen"]
     assert f"until {SOURCE} has published its value, on 2099-12-05 at 18:30 UTC" in str(chosen)

@@ -27,15 +27,14 @@ TEST_TEXT = "This is a test: alerts of this challenge arrive here."
 GROUPS = {
     "configuration": "Configuration",
     "secret": "Secret and private files",
-    "ids": "Public ids",
     "labels": "Hidden tasks",
+    "ids": "Public ids",
     "evalai": "EvalAI",
     "board": "Leaderboard repository",
     "alerts": "Alerts",
     "beacon": "Public random value for the splits",
     "machine": "This machine",
     "records": "Recorded phases",
-    "cost": "Cost of a submission, measured here",
 }
 
 
@@ -58,9 +57,9 @@ def doctor(
 ) -> None:
     """Check everything that can be checked before launch, and say how to fix each problem.
 
-    Also shows what a submission to each phase costs on this machine. The command changes nothing: it receives no submission, pushes
-    nothing and posts nothing. Its output names hidden tasks, but never shows a label. Exits with 1 if a check fails or the webhook does
-    not accept the test alert, and with 0 if there are only warnings.
+    Says what it examined, and shows what a submission to each phase costs on this machine. The command changes nothing: it receives no
+    submission, pushes nothing and posts nothing. Its output names hidden tasks, but never shows a label. Exits with 1 if a check fails or
+    the webhook does not accept the test alert, and with 0 if there are only warnings.
 
     Example: `neuco-worker doctor --config challenge.yaml`
     """
@@ -151,15 +150,15 @@ def _costs(costs: Mapping[str, Cost]) -> Table:
     from rich.table import Table
 
     table = Table(title="\nA submission on this machine", title_justify="left")
-    for name in ("Phase", "Seconds", "An hour", "CSV file, MB", "Memory, GB"):
+    for name in ("Phase", "Tasks", "Ids", "Folds", "Seconds", "An hour", "CSV, MB"):
         table.add_column(name, justify="left" if name == "Phase" else "right")
     for codename, cost in costs.items():
         table.add_row(
             codename,
+            *(f"{number:,}" for number in (cost.tasks, cost.rows, cost.folds)),
             f"{cost.seconds:.1f}",
             f"{3600 / cost.seconds:,.0f}",
             f"{cost.csv_bytes / 1e6:.1f}",
-            f"{cost.memory_bytes / 1e9:.2f}",
         )
     return table
 
@@ -209,7 +208,7 @@ def _group(console: Console, heading: str, outcomes: Sequence[CheckOutcome], *, 
     for outcome in outcomes:
         if show_all:
             mark, style = _mark(outcome.level)
-            console.print(Text(f"  {mark} ", style=style).append(outcome.check.title, style="default"))
+            console.print(Text(f"  {mark} ", style=style).append(outcome.check.question, style="default"))
         for finding in outcome.findings:
             if finding.always or (show_all and finding.level in (Level.OK, Level.SKIPPED)):
                 console.print(Text(f"    {finding.sentence}", style="dim"))

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -23,7 +22,6 @@ DROP_IN = "50-paths.conf"
 HOMES = (Path("/home"), Path("/root"), Path("/run/user"))
 # Only compared; no file is made there.
 TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108  # nosec B108
-YES = frozenset({"yes", "true", "on", "1"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,53 +163,17 @@ def check(place: Place) -> None:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class View:
-    """What a unit's lines allow its service to access.
+def not_open(configuration: Configuration, instance: Instance) -> list[Place]:
+    """Return the places that the configuration names, if the drop-in of a unit is not the one that :func:`open_places` would write.
 
-    Attributes:
-        unit: The unit's name.
-        settings: Key to its values in order, after all drop-ins.
+    Raises:
+        OrganizerError: If a place cannot be opened for a service.
     """
-
-    unit: str
-    settings: Mapping[str, tuple[str, ...]]
-
-    def may(self, place: Place) -> bool:
-        """Return whether the service may use a place as the configuration wants."""
-        path, bound = place.path, self._paths("BindPaths")
-        if _within(path, self._hidden()):
-            return _within(path, bound if place.written else (*bound, *self._paths("BindReadOnlyPaths")))
-        if not place.written or self._last("ProtectSystem") != "strict":
-            return True
-        return _within(path, (*bound, *self._paths("ReadWritePaths")))
-
-    def _hidden(self) -> tuple[Path, ...]:
-        homes = HOMES if self._last("ProtectHome") in YES | {"tmpfs"} else ()
-        return (*homes, *(TEMPORARY if self._last("PrivateTmp") in YES else ()))
-
-    def _last(self, key: str) -> str:
-        return (self.settings.get(key) or ("no",))[-1].lower()
-
-    def _paths(self, key: str) -> tuple[Path, ...]:
-        """Return the paths of a list; for `from:to`, the path that the service sees."""
-        words = [word for value in self.settings.get(key, ()) for word in shlex.split(value)]
-        return tuple(Path([*word.split(":"), ""][1] or word.lstrip("-+")) for word in words)
-
-
-def view(template: Path, instance: Instance) -> View:
-    """Read a unit and all its drop-ins for this challenge; an empty value resets the earlier ones."""
-    files = [template]
-    for folder in (template.with_name(template.name + ".d"), instance.drop_ins(template)):
-        files += sorted(folder.glob("*.conf"))
-    settings: dict[str, tuple[str, ...]] = {}
-    for file in files:
-        for line in file.read_text(encoding="utf-8").splitlines():
-            key, sign, value = line.partition("=")
-            if sign and re.fullmatch(r"\w+", key):
-                plain = value.replace("%%", "%").replace("%i", instance.name)
-                settings[key] = (*settings.get(key, ()), plain) if value else ()
-    return View(unit=template.name.replace("@", f"@{instance.name}"), settings=settings)
+    named = places(configuration, instance)
+    text = drop_in(named, instance)
+    files = [instance.drop_ins(template) / DROP_IN for template in instance.units()]
+    is_open = all((file.read_text(encoding="utf-8") if file.is_file() else "") == text for file in files)
+    return [] if is_open else named
 
 
 def open_places(instance: Instance) -> list[Place]:

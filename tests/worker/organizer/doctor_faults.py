@@ -35,8 +35,7 @@ from worker.organizer.bundle import CONFIG_NAME, LEADERBOARD, published
 from worker.organizer.bundle_check import TERMS
 from worker.organizer.demo.data import load as load_digits
 from worker.organizer.demo.data import write_phase
-from worker.organizer.doctor import Level, Report, examine
-from worker.runtime.limits import GIGABYTE
+from worker.organizer.doctor import ALL, Level, Report, examine
 from worker.sandbox import Fault as Spoilt
 from worker.sandbox import FaultPlan, ManualClock, PhaseSettings, Sandbox, SandboxSettings
 from worker.state import Store
@@ -84,7 +83,9 @@ def write_healthy(folder: Path) -> None:
     secret.write_text(hashlib.sha256(b"a healthy secret").hexdigest() + "\n")
     secret.chmod(0o600)
     subprocess.run(
-        ["git", "init", "-q", "--bare", str(folder / "board.git")], check=True, env=clean_environment()
+        ["git", "init", "-q", "--bare", "-b", "main", str(folder / "board.git")],
+        check=True,
+        env=clean_environment(),
     )
 
 
@@ -227,7 +228,7 @@ class FaultyChallenge:
         return examine(
             self.path,
             clock=lambda: datetime.now(UTC) + self.ahead,
-            only=only or None,
+            only=only or ALL,
             offline=offline,
             wait=self.wait,
         )
@@ -282,12 +283,6 @@ def overwriting(name: str, text: str) -> Plant:
 def _leaning(rows: Rows) -> Rows:
     noise = np.random.default_rng(3).normal(size=len(rows))
     return [(name, f"{row / len(rows) + 0.1 * noise[row]:.4f}") for row, (name, _) in enumerate(rows)]
-
-
-def _numbered(rows: Rows) -> Rows:
-    names = [name for name, _ in rows]
-    np.random.default_rng(0).shuffle(names)
-    return [(name, str(number)) for number, name in enumerate(names)]
 
 
 def _commit_everything(challenge: FaultyChallenge) -> None:
@@ -373,17 +368,6 @@ def example_tasks(challenge: FaultyChallenge) -> None:
     write_phase(load_digits()[0], tasks=challenge.folder / "tasks" / "dev", ids=challenge.folder / "dev.txt")
     for name in label_rows("dev"):
         (challenge.folder / "tasks" / "dev" / name).unlink()
-
-
-def _one_task(challenge: FaultyChallenge) -> None:
-    for name in ("beta__cls.csv", "gamma__regr.csv"):
-        (challenge.folder / "tasks" / "dev" / name).unlink()
-
-
-def _nearly_full(challenge: FaultyChallenge) -> None:
-    free = shutil.disk_usage(challenge.folder).free / GIGABYTE
-    # The warning comes below 1.4 GB, a failure below 0.01: others may write or remove 0.7 GB meanwhile.
-    challenge.change({"submission": {"disk_reserve_gigabytes": free - 0.7, "embedding_dim": 8000}})
 
 
 def _state(challenge: FaultyChallenge, *, mode: int = 0o700, database: bytes | None = None) -> None:
@@ -486,141 +470,156 @@ FAULTS: dict[str, Fault] = {
     "configuration.file": failing(changing({"evalai": {"pol_every": 3}})),
     "configuration.placeholders": failing(changing({"evalai": {"queue": "name-of-the-queue"}})),
     "configuration.phases": warning(changing({"phases": {"eval": {"tasks": "./tasks/dev"}}})),
-    "configuration.folds": warning(changing({"phases": {"dev": {"folds": 3}}})),
     "configuration.early_release": warning(changing({"leaderboard": {"publish": ["intervals"]}})),
-    "configuration.baselines": warning(changing({"leaderboard": {"baselines": ["Host_12_Team"]}})),
     "configuration.bundle": warning(lambda challenge: _bundle(challenge, f"<p>{LEADERBOARD}</p>")),
     "beacon.chosen": warning(changing({"fairness": {"beacon": "none"}})),
     "beacon.servers": failing(
         changing({"fairness": {"beacon": "drand", "drand_servers": ["http://127.0.0.1:9"]}})
     ),
     "secret.file": failing(lambda challenge: (challenge.folder / "challenge.secret").unlink()),
-    "secret.random": failing(overwriting("challenge.secret", "5a" * 32)),
     "secret.versioned": failing(_commit_everything),
-    "secret.tasks": warning(_open_tasks),
-    "secret.tokens": failing(lambda challenge: challenge.private("token", "abc", mode=0o644)),
-    "ids.file": failing(overwriting("dev.txt", "\n".join([*public_ids("dev"), public_ids("dev")[3]]))),
+    "secret.readable": warning(_open_tasks),
+    "labels.files": failing(overwriting("dev.txt", "\n".join([*public_ids("dev"), public_ids("dev")[3]]))),
     "ids.sorted": failing(overwriting("dev.txt", "\n".join(public_ids("dev")[::-1]))),
     "ids.neutral": failing(_name_the_task),
-    "ids.labelled": warning(overwriting("dev.txt", "\n".join([*public_ids("dev"), "img_zz"]))),
-    "labels.everywhere": warning(relabeled(lambda rows: rows[:60], "gamma__regr.csv")),
-    "labels.files": failing(overwriting("tasks/dev/notes.txt", "remember")),
+    "ids.labeled": warning(overwriting("dev.txt", "\n".join([*public_ids("dev"), "img_zz"]))),
     "labels.enough": warning(relabeled(lambda rows: rows[:30], "gamma__regr.csv")),
-    "labels.positives": warning(
-        relabeled(lambda rows: [(name, int(row < 2)) for row, (name, _) in enumerate(rows)], "beta__cls.csv")
-    ),
     "labels.distinct": failing(
         lambda challenge: challenge.labels(
             "dev", "delta__regr.csv", [(i, 3 - 2 * float(v)) for i, v in label_rows("dev")["alpha__regr.csv"]]
         )
     ),
-    "labels.fresh": warning(_same_in_both_phases),
     "labels.order": failing(relabeled(lambda rows: [(name, row**2) for row, (name, _) in enumerate(rows)])),
-    "labels.row_number": failing(relabeled(_numbered)),
     "labels.spread": warning(relabeled(lambda rows: [(rows[0][0], "-99999"), *rows[1:]])),
-    "labels.several": warning(_one_task),
     "labels.steps": warning(changing({"scoring": {"epochs": 2}})),
     "evalai.token": failing(changing({"evalai": {"token": "file:nowhere"}})),
-    "evalai.expiry": failing(
-        _attribute("token", lambda evalai: evalai.issue_token("host", lifetime=timedelta(days=-1)))
-    ),
     "evalai.server": failing(
         lambda challenge: challenge.change(
             {"evalai": {"server": f"http://127.0.0.1:{_closed_port(challenge)}"}}
         )
     ),
-    "evalai.challenge": failing(changing({"evalai": {"challenge": 4711}})),
-    "evalai.remote_evaluation": failing(_sandbox(fields={"remote_evaluation": False})),
-    "evalai.docker": failing(_sandbox(fields={"is_docker_based": True})),
-    "evalai.published": warning(_sandbox(fields={"published": False})),
-    "evalai.approved": warning(_sandbox(fields={"approved_by_admin": False})),
-    "evalai.manual_approval": warning(_sandbox(fields={"manual_participant_approval": True})),
-    "evalai.resubmissions": warning(_sandbox(fields={"allow_participants_resubmissions": True})),
-    "evalai.fifo": warning(_sandbox(fields={"use_fifo_sqs": True})),
+    "evalai.challenge": failing(_sandbox(fields={"remote_evaluation": False})),
+    "evalai.launch": warning(_sandbox(fields={"published": False})),
     "evalai.dates": failing(_attribute("prepare", lambda evalai: evalai.end_challenge())),
     "evalai.clock": failing(_attribute("ahead", timedelta(hours=1))),
-    "evalai.files": failing(changing({"evalai": {"media_hosts": []}})),
-    "evalai.budget": warning(changing({"evalai": {"requests_per_minute": 120}})),
+    "evalai.storage": failing(changing({"evalai": {"media_hosts": []}})),
+    "evalai.rate": warning(changing({"evalai": {"requests_per_minute": 120}})),
     "evalai.phases": failing(_sandbox(phases=HEALTHY_PHASES[:1])),
-    "evalai.other_phases": warning(
-        _sandbox(phases=(*HEALTHY_PHASES, PhaseSettings(codename="bonus", fields=LIMITS)))
-    ),
-    "evalai.ended": warning(
-        _attribute(
-            "prepare", lambda evalai: setattr(evalai.world.phase("dev"), "end_date", evalai.world.clock.now())
-        )
-    ),
-    "evalai.public": warning(
-        _sandbox(phases=tuple(replace(phase, fields={"is_public": False}) for phase in HEALTHY_PHASES))
-    ),
-    "evalai.open": warning(_phase(is_submission_paused=True)),
-    "evalai.logs": warning(_phase(disable_logs=True)),
-    "evalai.visibility": warning(_phase(is_submission_public=False)),
-    "evalai.partial": warning(_phase(is_partial_submission_evaluation_enabled=True)),
-    "evalai.file_types": warning(_phase(allowed_submission_file_types=".csv, .zip, .parquet, .npz")),
-    "evalai.one_public": warning(_phase(is_restricted_to_select_one_submission=True)),
-    "evalai.rate": warning(_phase(max_submissions_per_day=100_000, max_submissions_per_month=100_000)),
+    "evalai.phase_settings": warning(_phase(is_submission_paused=True)),
     "evalai.limits": warning(lambda challenge: _bundle_limits(challenge, max_submissions_per_day=5)),
-    "evalai.splits": failing(_dev(split="other_split")),
-    "evalai.metric": failing(_dev(metrics=("q_mean", "accuracy"))),
-    "evalai.leaderboard": warning(_phase(visibility=1)),
-    "evalai.latest": warning(_phase(show_leaderboard_by_latest_submission=True)),
-    "evalai.order": warning(_phase(is_leaderboard_order_descending=False)),
-    "evalai.decimals": warning(changing({"leaderboard": {"decimals": 4}})),
-    "evalai.scores": warning(_phase(show_scores_on_leaderboard=False)),
-    "evalai.execution_time": warning(_phase(show_execution_time=True)),
+    "evalai.leaderboards": warning(_phase(visibility=1)),
     "board.git": failing(_old_git),
     "board.address": failing(changing({"leaderboard": {"token": "env:NEUCO_TEST_NOT_SET"}})),
-    "board.host_keys": warning(changing({"leaderboard": {"repository": "git@127.0.0.1:x/board.git"}})),
     "board.push": failing(lambda challenge: shutil.rmtree(challenge.folder / "board.git")),
     "board.readme": warning(
         lambda challenge: challenge.push("README.md", "# Ours\n\n<!-- neuco-worker:begin -->\n")
     ),
     "board.history": warning(lambda challenge: challenge.push("leaderboard/history.jsonl", "{}\n")),
-    "board.commitments": failing(
-        lambda challenge: challenge.push("commitment.json", json.dumps([{"sequence": 1, "commitment": "a"}]))
-    ),
     "alerts.webhook": warning(changing({"alerts": {"webhook": None}})),
-    "alerts.reachable": failing(
-        lambda challenge: challenge.private(
-            "webhook", f"http://127.0.0.1:{_closed_port(challenge)}/services/hidden"
-        )
-    ),
     "machine.state": failing(lambda challenge: _state(challenge, mode=0o755)),
     "machine.database": failing(lambda challenge: _state(challenge, database=b"no database " * 100)),
     "machine.disk": failing(changing({"submission": {"disk_reserve_gigabytes": 1e7}})),
     "machine.memory": warning(changing({"submission": {"memory_gigabytes": 1e6}})),
     "machine.service": failing(_installed),
-    "machine.threads": warning(changing({"scoring": {"threads": 4096}})),
+    "machine.processors": warning(changing({"scoring": {"threads": 4096}})),
     "machine.cache": warning(
         lambda challenge: challenge.monkeypatch.setenv("NUMBA_CACHE_DIR", "/dev/null/cache")
     ),
     "machine.metrics": failing(changing({"metrics": {"textfile": "./nowhere/neuco.prom"}})),
     "records.same": warning(_edited),
     "records.engine": warning(_two_engines),
-    "records.terms": failing(lambda challenge: _terms(challenge, packed="baselines", configured="top:3")),
-    "cost.seconds": failing(changing({"submission": {"deadline": 1e-6}})),
-    "cost.answer_grid": warning(changing({"submission": {"answer_grid": 0}})),
-    "cost.size": failing(changing({"submission": {"max_megabytes": 0.001}})),
-    "cost.disk": warning(_nearly_full),
-    "cost.memory": failing(changing({"submission": {"memory_gigabytes": 0.26}})),
+    "configuration.terms": failing(
+        lambda challenge: _terms(challenge, packed="baselines", configured="top:3")
+    ),
+    "labels.cost": failing(changing({"submission": {"deadline": 1e-6}})),
+    "board.default_branch": warning(
+        lambda challenge: git(challenge.folder / "board.git", "symbolic-ref", "HEAD", "refs/heads/master")
+    ),
 }
 """Check to the fault that proves it."""
 
 SHADES: list[tuple[str, Fault]] = [
-    ("labels.files", failing(relabeled(lambda rows: [(rows[0][0], "nan"), *rows[1:]]))),
-    ("labels.files", failing(relabeled(lambda rows: [*rows, ("img_nowhere", "1")]))),
-    ("labels.files", failing(relabeled(lambda rows: [*rows, rows[0]]))),
-    ("labels.files", failing(relabeled(lambda rows: [(name, "7.25") for name, _ in rows]))),
-    ("labels.files", failing(relabeled(lambda rows: [(rows[0][0], "2"), *rows[1:]], "beta__cls.csv"))),
-    ("labels.files", failing(relabeled(lambda rows: [(name, "1") for name, _ in rows], "beta__cls.csv"))),
-    ("labels.files", failing(relabeled(lambda rows: rows[:10], "gamma__regr.csv"))),
+    ("configuration.phases", warning(changing({"phases": {"dev": {"folds": 3}}}))),
+    ("secret.file", failing(overwriting("challenge.secret", "5a" * 32))),
+    ("secret.readable", failing(lambda challenge: challenge.private("token", "abc", mode=0o644))),
+    ("ids.labeled", warning(relabeled(lambda rows: rows[:60], "gamma__regr.csv"))),
+    ("labels.files", failing(overwriting("tasks/dev/notes.txt", "remember"))),
+    (
+        "labels.enough",
+        warning(
+            relabeled(
+                lambda rows: [(name, int(row < 2)) for row, (name, _) in enumerate(rows)], "beta__cls.csv"
+            )
+        ),
+    ),
+    ("labels.distinct", warning(_same_in_both_phases)),
+    (
+        "evalai.token",
+        failing(_attribute("token", lambda evalai: evalai.issue_token("host", lifetime=timedelta(days=-1)))),
+    ),
+    ("evalai.server", failing(changing({"evalai": {"challenge": 4711}}))),
+    ("evalai.challenge", failing(_sandbox(fields={"is_docker_based": True}))),
+    ("evalai.launch", warning(_sandbox(fields={"approved_by_admin": False}))),
+    ("evalai.challenge", warning(_sandbox(fields={"manual_participant_approval": True}))),
+    ("evalai.challenge", warning(_sandbox(fields={"allow_participants_resubmissions": True}))),
+    ("evalai.challenge", warning(_sandbox(fields={"use_fifo_sqs": True}))),
+    (
+        "evalai.phases",
+        warning(_sandbox(phases=(*HEALTHY_PHASES, PhaseSettings(codename="bonus", fields=LIMITS)))),
+    ),
+    (
+        "evalai.dates",
+        warning(
+            _attribute(
+                "prepare",
+                lambda evalai: setattr(evalai.world.phase("dev"), "end_date", evalai.world.clock.now()),
+            )
+        ),
+    ),
+    (
+        "evalai.launch",
+        warning(
+            _sandbox(phases=tuple(replace(phase, fields={"is_public": False}) for phase in HEALTHY_PHASES))
+        ),
+    ),
+    ("evalai.phase_settings", warning(_phase(disable_logs=True))),
+    ("evalai.phase_settings", warning(_phase(is_submission_public=False))),
+    ("evalai.phase_settings", warning(_phase(is_partial_submission_evaluation_enabled=True))),
+    ("evalai.phase_settings", warning(_phase(allowed_submission_file_types=".csv, .zip, .parquet, .npz"))),
+    ("evalai.phase_settings", warning(_phase(is_restricted_to_select_one_submission=True))),
+    ("evalai.rate", warning(_phase(max_submissions_per_day=100_000, max_submissions_per_month=100_000))),
+    ("evalai.phases", failing(_dev(split="other_split"))),
+    ("evalai.phases", failing(_dev(metrics=("q_mean", "accuracy")))),
+    ("evalai.leaderboards", warning(_phase(show_leaderboard_by_latest_submission=True))),
+    ("evalai.leaderboards", warning(_phase(is_leaderboard_order_descending=False))),
+    ("evalai.leaderboards", warning(changing({"leaderboard": {"decimals": 4}}))),
+    ("evalai.leaderboards", warning(_phase(show_scores_on_leaderboard=False))),
+    ("evalai.leaderboards", warning(_phase(show_execution_time=True))),
+    ("board.address", warning(changing({"leaderboard": {"repository": "git@127.0.0.1:x/board.git"}}))),
+    (
+        "board.history",
+        failing(
+            lambda challenge: challenge.push(
+                "commitment.json", json.dumps([{"sequence": 1, "commitment": "a"}])
+            )
+        ),
+    ),
+    (
+        "alerts.webhook",
+        failing(
+            lambda challenge: challenge.private(
+                "webhook", f"http://127.0.0.1:{_closed_port(challenge)}/services/hidden"
+            )
+        ),
+    ),
+    ("labels.cost", warning(changing({"submission": {"answer_grid": 0}}))),
+    ("labels.cost", failing(changing({"submission": {"max_megabytes": 0.001}}))),
     ("secret.file", failing(_chmod("challenge.secret", 0o644))),
     ("evalai.server", failing(_attribute("token", lambda evalai: evalai.issue_token("host", kind="access")))),
     ("evalai.server", failing(_attribute("token", lambda evalai: evalai.token("otherhost")))),
     ("evalai.server", failing(changing({"evalai": {"queue": "another-queue"}}))),
     ("configuration.file", failing(changing({"phases": {"dev": {"folds": "many"}}}))),
-    ("configuration.folds", warning(changing({"phases": {"dev": {"selection": "ladder"}}}))),
+    ("configuration.phases", warning(changing({"phases": {"dev": {"selection": "ladder"}}}))),
     ("configuration.placeholders", failing(changing({"leaderboard": {"repository": EXAMPLE_REPOSITORY}}))),
     ("configuration.placeholders", failing(changing({"evalai": {"challenge": 0}}))),
     ("configuration.placeholders", failing(example_tasks)),
@@ -640,7 +639,7 @@ SHADES: list[tuple[str, Fault]] = [
     ("labels.order", warning(relabeled(_leaning))),
     ("ids.neutral", warning(_two_kinds_of_names)),
     (
-        "evalai.expiry",
+        "evalai.token",
         warning(_with_token(lambda evalai: evalai.issue_token("host", lifetime=timedelta(days=9)))),
     ),
     (
@@ -650,7 +649,7 @@ SHADES: list[tuple[str, Fault]] = [
     ("evalai.clock", warning(_attribute("ahead", timedelta(seconds=-40)))),
     ("evalai.server", failing(_attribute("prepare", _replaced_token))),
     ("evalai.server", failing(_with_token(_participants))),
-    ("evalai.leaderboard", warning(_phase(leaderboard_public=False))),
+    ("evalai.leaderboards", warning(_phase(leaderboard_public=False))),
     ("evalai.rate", warning(_phase(max_concurrent_submissions_allowed=16))),
     (
         "evalai.limits",
@@ -663,12 +662,11 @@ SHADES: list[tuple[str, Fault]] = [
     ("alerts.webhook", failing(lambda challenge: challenge.private("webhook", "http://example.org/hidden"))),
     ("machine.state", failing(overwriting("state", "a file"))),
     ("machine.service", failing(_board_in_tmp)),
-    ("machine.memory", failing(changing({"submission": {"memory_gigabytes": 0.1}}))),
+    ("labels.cost", failing(changing({"submission": {"memory_gigabytes": 0.1}}))),
     ("machine.metrics", warning(_taken_port)),
     ("records.same", failing(_other_secret)),
-    ("records.terms", failing(lambda challenge: _terms(challenge, packed="top:12", configured="all"))),
-    ("records.terms", failing(lambda challenge: _bundle(challenge, "<p>Ours.</p>", TERMS))),
-    ("records.terms", warning(_other_rule)),
-    ("cost.answer_grid", warning(changing({"submission": {"answer_grid": 1e-6}}))),
+    ("configuration.terms", failing(lambda challenge: _terms(challenge, packed="top:12", configured="all"))),
+    ("configuration.terms", failing(lambda challenge: _bundle(challenge, "<p>Ours.</p>", TERMS))),
+    ("configuration.terms", warning(_other_rule)),
 ]
 """More of what a check must notice."""

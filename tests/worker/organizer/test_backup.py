@@ -214,8 +214,8 @@ def test_a_commitment_that_a_restored_worker_does_not_know_is_never_overwritten(
     """Nothing is pushed over it: the worker and the doctor tell the organizer, who decides."""
 
     def examined() -> Level:
-        report = examine(harness.path, clock=lambda: datetime.now(UTC), only=["board.commitments"])
-        return next(found.level for found in report.outcomes if found.check.id == "board.commitments")
+        report = examine(harness.path, clock=lambda: datetime.now(UTC), only=["board.history"])
+        return next(found.level for found in report.outcomes if found.check.id == "board.history")
 
     harness.submit("A", embeddings(1))
     worker.drive()

@@ -30,11 +30,10 @@ from tests.worker.organizer.doctor_faults import (
     public_ids,
     write_healthy,
 )
-from worker.challenge.sections import Phase as ConfiguredPhase
 from worker.challenge.web_address import EXAMPLE_REPOSITORY
 from worker.evalai import Challenge, Phase, PhaseSplit
 from worker.evalai.records import read
-from worker.organizer.doctor import CHECKS, Level, evalai, phases
+from worker.organizer.doctor import CHECKS, Level, evalai
 from worker.organizer.scaffold import EXAMPLE_QUEUE
 from worker.organizer.unit import instance_of, open_places
 from worker.sandbox import Fault as Spoilt
@@ -97,37 +96,29 @@ def test_a_check_finds_its_fault(challenge: FaultyChallenge, identifier: str, fa
 def test_what_evalai_does_not_say_is_no_finding() -> None:
     """An older or newer EvalAI may lack keys; only what it says is compared."""
     challenge = read(Challenge, {"id": 7, "remote_evaluation": True}, "challenge")
-    shown = {"is_public": True, "is_submission_public": True}
+    shown = {"is_public": True, "is_submission_public": True, "leaderboard_public": True}
     phase = read(Phase, {"id": 11, "codename": "dev", "challenge": 7, **shown}, "phase")
     keys = {
         "id": 31,
         "challenge_phase": 11,
         "dataset_split": 51,
+        "visibility": 3,
         "leaderboard_schema": {"labels": ["q_mean"]},
     }
-    split = read(PhaseSplit, keys, "phase split")
-    board = phases.Leaderboard(
-        codename="dev",
-        configured=ConfiguredPhase(split="dev_split", tasks="tasks", ids="ids"),
-        decimals=3,
-        phase=phase,
-        split=split,
-    )
-    assert not [flag.id for flag in evalai.FLAGS if flag.wrong(challenge)]
-    assert not [flag.id for flag in phases.FLAGS if flag.wrong(phase)]
-    assert not [flag.id for flag in phases.BOARD_FLAGS if flag.wrong(board)]
+    board = evalai.Leaderboard(phase, read(PhaseSplit, keys, "phase split"), decimals=3)
+    compared = ((challenge, evalai.CHALLENGE), (challenge, evalai.LAUNCH), (phase, evalai.PHASE))
+    for thing, settings in (*compared, (phase, evalai.RATE), (board, evalai.LEADERBOARD)):
+        assert not [setting.sentence for setting in settings if setting.wrong(thing)]
 
 
 def test_a_place_that_the_units_open_is_no_finding(challenge: FaultyChallenge) -> None:
     """Following the cure removes the finding; each finding names key, place and unit."""
     FAULTS["machine.service"].plant(challenge)
     (outcome,) = challenge.examine("machine.service").at(Level.FAIL)
-    (state, board) = outcome.findings
-    assert state.sentence == (
-        "state names /etc/neuco-worker/earth/state, which neuco-worker@earth.service and neuco-worker-once@earth.service may not write to."
-    )
-    assert "leaderboard.repository names /etc/neuco-worker/earth/board.git" in board.sentence
-    assert "sudo neuco-challenge earth paths" in board.cure
+    (finding,) = outcome.findings
+    for place in ("/etc/neuco-worker/earth/state (state)", "earth/board.git (leaderboard.repository)"):
+        assert place in finding.sentence
+    assert "sudo neuco-challenge earth paths" in finding.cure
     instance = instance_of(challenge.path)
     assert instance is not None
     assert {place.key for place in open_places(instance)} == {"state", "leaderboard.repository"}
@@ -170,7 +161,7 @@ def test_what_depends_on_a_failed_check_is_skipped(challenge: FaultyChallenge) -
     challenge.token = lambda evalai: evalai.token("otherhost")
     outcomes = {outcome.check.id: outcome for outcome in challenge.examine().outcomes}
     assert [name for name, outcome in outcomes.items() if outcome.level is Level.FAIL] == ["evalai.server"]
-    for name in ("evalai.challenge", "evalai.public", "evalai.metric"):
+    for name in ("evalai.challenge", "evalai.launch", "evalai.phases"):
         (finding,) = outcomes[name].findings
         assert (finding.level, finding.sentence) == (Level.SKIPPED, "evalai.server failed.")
 
@@ -253,7 +244,7 @@ def test_two_challenges_on_one_queue_are_named_as_such(challenge: FaultyChalleng
 def test_a_later_phase_that_is_not_public_yet_is_a_note(challenge: FaultyChallenge) -> None:
     """Before the approval only hosts may submit to it; participants have the first phase."""
     challenge.spoil_phase("eval", is_public=False)
-    (finding,) = challenge.examine("evalai.public").outcomes[-1].findings
+    (finding,) = challenge.examine("evalai.launch").outcomes[-1].findings
     assert (finding.level, finding.always) == (Level.OK, True)
     assert "Phase eval is not public" in finding.sentence
     assert "on the day on which it begins" in finding.sentence
@@ -263,17 +254,17 @@ def test_a_throttled_examination_waits_as_long_as_evalai_asks(challenge: FaultyC
     """A daemon uses the same account: a refused call is repeated after the wait, which is reported."""
     challenge.hands = ManualClock(datetime.now(UTC))
     challenge.settings = replace(challenge.settings, throttle_per_minute=2)
-    report = challenge.examine("evalai.metric")
+    report = challenge.examine("evalai.phases")
     assert report.level is Level.OK
     assert [seconds for seconds, _ in challenge.waits] == [60]
     assert "waiting 60 s, as EvalAI asks" in challenge.waits[0][1]
 
 
 def test_the_command_shows_failures_first_and_ends_with_1(challenge: FaultyChallenge) -> None:
-    """Faults come first with their cures, each counted; passed checks are one line for each group."""
+    """Faults come first with their cures, each counted; then each group has a line, and what was examined is named."""
     FAULTS["ids.sorted"].plant(challenge)
     (challenge.folder / "eval.txt").write_text("\n".join(public_ids("eval")[::-1]))
-    FAULTS["evalai.published"].plant(challenge)
+    FAULTS["evalai.launch"].plant(challenge)
     challenge.open()
     done = doctor(challenge)
     assert done.returncode == 1
@@ -289,9 +280,20 @@ def test_the_command_shows_failures_first_and_ends_with_1(challenge: FaultyChall
     assert f"✗ Public ids: {count['ids'] - 1} passed, 1 failed" in lines
     assert f"! EvalAI: {count['evalai'] - 1} passed, 1 with warnings" in lines
     table = lines.index("A submission on this machine")
-    assert table == 10 + len(count) + 3  # what the first score waits for, the room on the disk, an empty line
+    examined = lines[10:table]
+    for words in (
+        "“Healthy” with the phases dev, eval",
+        "Phase dev: 80 public ids, 3 tasks.",
+        "Challenge 7",
+        "Branch main of",
+    ):
+        assert any(words in line for line in examined)
+    assert any("a dry run of a push succeeded; nothing has been pushed yet" in line for line in examined)
     assert (
-        len([line for line in lines[table:] if re.match(r"│ (dev|eval) +│ +\d+\.\d │ +[\d,]+ │", line)]) == 2
+        len(
+            [line for line in lines[table:] if re.match(r"│ (dev|eval) +│ +3 │ +80 │ +10 │ +\d+\.\d │", line)]
+        )
+        == 2
     )
     assert lines[-1].startswith(f"{len(CHECKS)} checks: {len(CHECKS) - 2} passed, 1 with warnings, 1 failed.")
     for hidden in (
@@ -314,7 +316,7 @@ def test_all_placeholders_are_one_problem(challenge: FaultyChallenge) -> None:
     problem, finding, cure = done.stdout.splitlines()[:3]
     assert problem == "1 problem to fix"
     assert finding == (
-        "  • What `init` wrote as an example is still in place: 3 label files in tasks/dev, dev.txt, leaderboard.repository,"
+        "  • What `init` wrote as an example is still in place: 4 files of phase dev, leaderboard.repository,"
         " evalai.challenge, evalai.queue."
     )
     for words in ("your own label files", "your own repository", "Upload bundle.zip"):
@@ -353,13 +355,13 @@ def test_the_option_all_lists_every_check(challenge: FaultyChallenge) -> None:
     done = doctor(challenge, "--offline", "--all")
     assert done.returncode == 0
     for check in CHECKS:
-        assert check.title in done.stdout
-    assert "“Healthy” with the phases dev, eval." in done.stdout
+        assert check.question in done.stdout
+    assert "“Healthy” with the phases dev, eval, in" in done.stdout
 
 
 def test_warnings_alone_end_with_0_and_json_is_one_document(challenge: FaultyChallenge) -> None:
     """With --json stdout has only one document, and waits are reported on stderr; a warning does not prevent a launch."""
-    FAULTS["configuration.folds"].plant(challenge)
+    changing({"phases": {"dev": {"folds": 3}}})(challenge)
     challenge.open()
     challenge.evalai.set_faults(FaultPlan(storm_s=0.5))  # Retry-After has whole seconds: 1
     challenge.evalai.faults.force(Spoilt.STORM)
@@ -370,7 +372,7 @@ def test_warnings_alone_end_with_0_and_json_is_one_document(challenge: FaultyCha
     assert document["result"] == "warn"
     assert document["counts"] == {"ok": len(CHECKS) - 1, "skipped": 0, "warn": 1, "fail": 0}
     (warned,) = [check for check in document["checks"] if check["result"] == "warn"]
-    assert warned["id"] == "configuration.folds"
+    assert warned["id"] == "configuration.phases"
     assert warned["findings"][0]["cure"]
 
 

@@ -85,7 +85,7 @@ def test_commits_of_others_are_corrected_and_reported_once(
     worker.wait(40)
     before = show(harness.board, HISTORY)
     commit = spoil(harness.board, VANDALISM[what](harness.board), tmp_path / "clone")
-    found = examine(harness.path, clock=worker.clock.now, only=["board.commitments"])
+    found = examine(harness.path, clock=worker.clock.now, only=["board.history"])
     assert {one.level for one in found.outcomes} <= {Level.OK}
     harness.submit("B", embeddings(2))
     worker.drive(lambda: set(harness.teams()) == {"A", "B"})

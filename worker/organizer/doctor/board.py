@@ -1,128 +1,119 @@
-"""Checks of the leaderboard's repository and of the alerts; nothing is pushed and nothing is posted."""
+"""Checks of the leaderboard's repository, the alerts and the public random value; nothing is pushed and nothing is posted."""
 
 from __future__ import annotations
 
 import re
 import socket
 from collections.abc import Iterator
+from datetime import UTC, timedelta
+from urllib.parse import urlsplit
 
 from leaderboard.rendering import BEGIN, END
 from scoring.loopback import is_loopback
+from scoring.printable import count_of
+from worker.challenge.sections import read_source
 from worker.fairness import commitments
-from worker.organizer.doctor.check import Checks, Finding, fail, note, warn
-from worker.organizer.doctor.examination import Examination
+from worker.fairness.draws import CHOOSE_ONE, DRAND, NONE, WITHOUT, in_words
+from worker.fairness.recording import drand_chain
+from worker.organizer.doctor.check import Finding, fail, note, warn
+from worker.organizer.doctor.subjects import Challenge, Repository, git_version
+from worker.publishing import drand_session, latest_round
 from worker.publishing.last_push import last_commit
 from worker.state import LOG_UNSEEN
 
 CONNECT_S = 5.0
 README, HISTORY = "README.md", "leaderboard/history.jsonl"
-CHECKS = Checks()
 
 
-@CHECKS.add("board.git", "git is installed and new enough")
-def _git(exam: Examination) -> Iterator[Finding]:
-    yield note("git is version {}.{}.".format(*exam.git_version))
+def git(_: Challenge) -> Iterator[Finding]:
+    """Ask git for its version."""
+    yield note("git is version {}.{}.".format(*git_version()))
 
 
-@CHECKS.add("board.address", "The leaderboard repository's address and credentials can be used")
-def _address(exam: Examination) -> Iterator[Finding]:
-    yield note(f"Branch {exam.configuration.leaderboard.branch} of {_shown(exam)}.")
-    exam.publisher  # noqa: B018 - this reads the credentials, and raises an error if they are wrong
-
-
-@CHECKS.add("board.host_keys", "The host keys of an ssh server are pinned")
-def _host_keys(exam: Examination) -> Iterator[Finding]:
-    over_ssh = re.match(r"ssh://|[\w.-]+@[\w.-]+:", exam.repository)
-    if over_ssh and exam.configuration.leaderboard.known_hosts is None:
+def address(challenge: Challenge) -> Iterator[Finding]:
+    """Read address and credentials."""
+    over_ssh = re.match(r"ssh://|[\w.-]+@[\w.-]+:", challenge.repository)
+    challenge.publisher()  # raises an error if they are wrong
+    if over_ssh and challenge.configuration.leaderboard.known_hosts is None:
         yield warn(
             "leaderboard.known_hosts is not set: pushes rely on the known_hosts file of the user that runs the worker.",
             "Write the server's published host keys into a file and name it in leaderboard.known_hosts.",
         )
 
 
-@CHECKS.add(
-    "board.push",
-    "The repository would take a push (tried without sending anything)",
-    remote=True,
-)
-def _push(exam: Examination) -> Iterator[Finding]:
-    exam.published  # noqa: B018 - this raises an error
-    yield from ()
+def examined(repository: Repository) -> Iterator[Finding]:
+    """Say which branch was read, and what a dry run can and cannot find."""
+    configuration = repository.challenge.configuration
+    shown = re.sub(r"(?<=://)[^/@]*@", "", configuration.repository_url)  # without a password
+    with repository.challenge.state() as tx:
+        commit = tx and last_commit(tx, configuration)
+    pushed = (
+        f"the worker's last push, commit {commit[:10]}, succeeded"
+        if commit
+        else "nothing has been pushed yet, and a protected branch or a hook shows only at the first real push"
+        " (`neuco-worker board publish`)"
+    )
+    yield note(
+        f"Branch {configuration.leaderboard.branch} of {shown}: a dry run of a push succeeded; {pushed}.",
+        always=True,
+    )
 
 
-@CHECKS.add("board.readme", "The repository's README has room for the board", remote=True)
-def _readme(exam: Examination) -> Iterator[Finding]:
-    text = exam.published.get(README)
-    if text is None:
-        yield note("There is no README.md yet. The first push creates it.")
-        return
-    lines = [line.strip() for line in text.decode("utf-8", "replace").splitlines()]
+def default_branch(repository: Repository) -> Iterator[Finding]:
+    """Compare the branch that visitors and clones see with the board's."""
+    branch, default = repository.challenge.configuration.leaderboard.branch, repository.default_branch
+    if default != branch and (default or repository.files):
+        yield warn(
+            f"The board is pushed to the branch {branch}, but the repository's default branch is {default or 'one that does not exist'}."
+            " Its page and a clone of it do not show the board.",
+            f"Make {branch} the default branch in the repository's settings (on a server of your own: git symbolic-ref HEAD"
+            f" refs/heads/{branch}), or correct leaderboard.branch.",
+        )
+
+
+def readme(repository: Repository) -> Iterator[Finding]:
+    """Look for the markers between which the board is written."""
+    lines = [
+        line.strip() for line in repository.files.get(README, b"").decode("utf-8", "replace").splitlines()
+    ]
     begins, ends = lines.count(BEGIN), lines.count(END)
-    if (begins, ends) == (0, 0):
-        yield note("README.md has no markers, so the board will be appended to it.")
-    elif (begins, ends) != (1, 1) or lines.index(BEGIN) > lines.index(END):
+    if (begins, ends) not in ((0, 0), (1, 1)) or (begins and lines.index(BEGIN) > lines.index(END)):
         yield warn(
             f"README.md has {begins} opening and {ends} closing markers instead of one pair. The board may be written to the"
-            " wrong place.",
-            f"Keep one pair, each marker on its own line: {BEGIN} and {END}",
+            " wrong place."
         )
 
 
-@CHECKS.add("board.history", "The repository has no earlier challenge", remote=True)
-def _history(exam: Examination) -> Iterator[Finding]:
-    if HISTORY not in exam.published:
-        return
-    with exam.state() as tx:
-        has_boards = tx is not None and any(tx.last_board(name) for name in exam.configuration.phases)
-    if not has_boards:
+def history(repository: Repository) -> Iterator[Finding]:
+    """Look for boards and commitments that this state does not know."""
+    challenge, public = repository.challenge, repository.files.get(commitments.PATH)
+    with challenge.state() as tx:
+        has_boards = tx is not None and any(tx.last_board(name) for name in challenge.configuration.phases)
+        ours = commitments.commitment_file(tx) if tx else None
+        settled = tx is not None and last_commit(tx, challenge.configuration) is not None
+        restored = tx is not None and tx.fact(LOG_UNSEEN) is not None
+    if HISTORY in repository.files and not has_boards:
         yield warn(
-            f"{HISTORY} is in the repository already, but this state has no boards. The board would continue another challenge's history.",
-            "Use another branch or an empty repository, or restore the state that the history belongs to.",
+            f"{HISTORY} is in the repository already, but this state has no boards. The board would continue another challenge's history."
         )
+    commitments.check_growth(public, ours, settled=settled and not restored)
 
 
-@CHECKS.add(
-    "board.commitments",
-    "The repository promises nothing that this state does not know",
-    remote=True,
-)
-def _commitments(exam: Examination) -> Iterator[Finding]:
-    public = exam.published.get(commitments.PATH)
-    if public is not None:
-        with exam.state() as tx:
-            ours = commitments.commitment_file(tx) if tx else None
-            settled = tx is not None and last_commit(tx, exam.configuration) is not None
-            restored = tx is not None and tx.fact(LOG_UNSEEN) is not None
-            commitments.check_growth(public, ours, settled=settled and not restored)
-    yield from ()
-
-
-@CHECKS.add("alerts.webhook", "Alerts are sent to a person")
-def _webhook(exam: Examination) -> Iterator[Finding]:
-    if exam.configuration.alerts.webhook is None:
-        yield warn(
-            "alerts.webhook is not set, so alerts appear only in the log and in `status`.",
-            "Create an incoming webhook (Slack, Mattermost), write its address into webhook.token,"
-            " and set alerts.webhook: file:./webhook.token",
-        )
+def webhook(challenge: Challenge) -> Iterator[Finding]:
+    """Check the address of the alerts, and connect to its server."""
+    reference = challenge.configuration.alerts.webhook
+    if reference is None:
+        yield warn("alerts.webhook is not set, so alerts appear only in the log and in `status`.")
         return
-    address = exam.webhook
+    address = urlsplit(challenge.configuration.secret(reference, "alerts.webhook").get_secret_value())
     if address.scheme != "https" and not is_loopback(address.hostname):
         yield fail(
             "The address of the alert webhook does not begin with https://.", "Copy the whole address."
         )
-
-
-@CHECKS.add(
-    "alerts.reachable",
-    "The alert webhook's server takes connections (nothing is posted)",
-    remote=True,
-)
-def _reachable(exam: Examination) -> Iterator[Finding]:
-    address = exam.webhook
-    port = address.port or (443 if address.scheme == "https" else 80)
+        return
     try:
-        socket.create_connection((address.hostname or "", port), timeout=CONNECT_S).close()
+        place = (address.hostname or "", address.port or (443 if address.scheme == "https" else 80))
+        socket.create_connection(place, timeout=CONNECT_S).close()
     except OSError as error:
         # The address is a secret; its host is not.
         yield fail(
@@ -131,6 +122,52 @@ def _reachable(exam: Examination) -> Iterator[Finding]:
         )
 
 
-def _shown(exam: Examination) -> str:
-    """Return the repository's address without a password."""
-    return re.sub(r"(?<=://)[^/@]*@", "", exam.configuration.repository_url)
+def beacon(challenge: Challenge) -> Iterator[Finding]:
+    """Say who could choose the splits, and how long the first score will wait."""
+    fairness = challenge.configuration.fairness
+    if fairness.beacon == NONE:
+        yield warn(WITHOUT, CHOOSE_ONE)
+        return
+    if fairness.beacon == DRAND:
+        wait = in_words(fairness.beacon_notice)
+        yield note(
+            f"In a new phase, scoring begins at least {wait} after the commitment to the phase. Submissions are downloaded meanwhile.",
+            always=True,
+        )
+        return
+    source, at = read_source(fairness.beacon)
+    moment, left = f"{at.astimezone(UTC):%Y-%m-%d at %H:%M} UTC", at - challenge.exam.clock()
+    if left > timedelta(0):
+        days, hours = divmod(round(left / timedelta(hours=1)), 24)
+        yield note(
+            f"Nothing is scored until {source} has published its value, on {moment} (in {count_of(days, 'day')} and"
+            f" {count_of(hours, 'hour')}), and you have run"
+            " `neuco-worker challenge commit --beacon VALUE`. Submissions are downloaded meanwhile.",
+            always=True,
+        )
+        return
+    with challenge.state() as tx:
+        phases = challenge.configuration.phases
+        new = [name for name in phases if tx is None or tx.phase_record(name) is None]
+    if new:
+        yield fail(
+            f"{source} was due to publish its value on {moment}, but these phases have not begun yet: {', '.join(new)}."
+            " With a known value, the secret could be chosen to favor a team.",
+            "Name a value in fairness.beacon that will be published in the future.",
+        )
+
+
+def drand(challenge: Challenge) -> Iterator[Finding]:
+    """Ask the servers of drand."""
+    fairness = challenge.configuration.fairness
+    if fairness.beacon != DRAND:
+        return
+    chain = drand_chain(challenge.configuration)
+    with drand_session() as session:
+        answering = [server for server in fairness.drand_servers if latest_round(session, server, chain)]
+    if not answering:
+        yield fail(f"No server of {chain.name} answers, so no phase could begin.")
+    else:
+        yield note(
+            f"{len(answering)} of {count_of(len(fairness.drand_servers), 'server')} of {chain.name} can be reached."
+        )

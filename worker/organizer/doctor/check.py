@@ -1,20 +1,16 @@
-"""A check and its possible results."""
+"""A check, what it can find, and the report of all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from worker.organizer.doctor.cost import Cost
-    from worker.organizer.doctor.examination import Examination
 
 T = TypeVar("T")
-Ask = Callable[["Examination"], "Iterable[Finding]"]
-Things = Callable[["Examination"], Iterable[T]]
 
 
 class NotChecked(Exception):
@@ -22,7 +18,7 @@ class NotChecked(Exception):
 
 
 class Level(StrEnum):
-    """The severity of a finding."""
+    """The severity of a finding, the mildest first."""
 
     OK = "ok"  # nothing is wrong
     SKIPPED = "skipped"  # not checked, for a stated reason
@@ -30,12 +26,9 @@ class Level(StrEnum):
     FAIL = "fail"  # the challenge would not run, or would reveal something hidden
 
 
-_ORDER = (Level.OK, Level.SKIPPED, Level.WARN, Level.FAIL)
-
-
 def worst(levels: Iterable[Level]) -> Level:
     """Return the worst of some levels; ok if there are none."""
-    return max(levels, key=_ORDER.index, default=Level.OK)
+    return max(levels, key=list(Level).index, default=Level.OK)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +36,7 @@ class Finding:
     """One sentence of a check, with a cure.
 
     Attributes:
+        cure: What to do; if empty, the check's.
         always: Whether it is shown even if nothing is wrong.
     """
 
@@ -52,12 +46,12 @@ class Finding:
     always: bool = False
 
 
-def fail(sentence: str, cure: str) -> Finding:
+def fail(sentence: str, cure: str = "") -> Finding:
     """Return a finding that must be fixed before the launch."""
     return Finding(level=Level.FAIL, sentence=sentence, cure=cure)
 
 
-def warn(sentence: str, cure: str) -> Finding:
+def warn(sentence: str, cure: str = "") -> Finding:
     """Return a finding that the organizer should know and may want to act on."""
     return Finding(level=Level.WARN, sentence=sentence, cure=cure)
 
@@ -72,22 +66,23 @@ def skipped(sentence: str) -> Finding:
     return Finding(level=Level.SKIPPED, sentence=sentence)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Check:
-    """One check.
+@dataclass(frozen=True)
+class Check(Generic[T]):
+    """One check of a subject.
 
     Attributes:
         id: Stable key, ``group.name``.
-        title: What is true if nothing is wrong.
-        ask: Yields what it found. A :class:`scoring.errors.NeucoError` that it raises counts as a failure, unless an earlier check has
-            raised it already: then this one is skipped.
+        question: What it answers; yes if nothing is wrong.
+        ask: Yields what it finds. A :class:`scoring.errors.NeucoError` that it raises is a finding that must be fixed.
+        cure: What to do about its findings, unless they say it themselves.
         remote: Whether it contacts another machine.
     """
 
     id: str
-    title: str
-    ask: Ask
-    remote: bool
+    question: str
+    ask: Callable[[T], Iterable[Finding]]
+    cure: str = ""
+    remote: bool = False
 
     @property
     def group(self) -> str:
@@ -95,54 +90,11 @@ class Check:
         return self.id.partition(".")[0]
 
 
-@dataclass(frozen=True)
-class Flag(Generic[T]):
-    """A row of a table: a check that compares one value of a thing with what is expected.
-
-    Attributes:
-        id: As :attr:`Check.id`.
-        title: As :attr:`Check.title`.
-        wrong: Returns whether a thing has another value.
-        say: Makes the finding in that case, :func:`fail` or :func:`warn`.
-        sentence: The finding's sentence, a format whose argument is the thing.
-        cure: What to do.
-    """
-
-    id: str
-    title: str
-    wrong: Callable[[T], bool]
-    say: Callable[[str, str], Finding]
-    sentence: str
-    cure: str
-
-    def ask(self, things: Things[T], exam: Examination) -> Iterator[Finding]:
-        """Compare all things; yield a finding for each that is wrong."""
-        return (self.say(self.sentence.format(one), self.cure) for one in things(exam) if self.wrong(one))
-
-
-class Checks(list[Check]):
-    """The checks of a module, in the order in which they run."""
-
-    def add(self, identifier: str, title: str, *, remote: bool = False) -> Callable[[Ask], Ask]:
-        """Return a decorator that adds a function as a check."""
-
-        def take(ask: Ask) -> Ask:
-            self.append(Check(id=identifier, title=title, ask=ask, remote=remote))
-            return ask
-
-        return take
-
-    def add_flags(self, things: Things[T], flags: Iterable[Flag[T]], *, remote: bool) -> None:
-        """Add a table of checks that compare the same things."""
-        for flag in flags:
-            self.add(flag.id, flag.title, remote=remote)(partial(flag.ask, things))
-
-
 @dataclass(frozen=True, kw_only=True)
 class CheckOutcome:
     """The findings of a check."""
 
-    check: Check
+    check: Check[Any]
     findings: tuple[Finding, ...]
 
     @property
@@ -155,7 +107,7 @@ class CheckOutcome:
         return {
             "id": self.check.id,
             "group": self.check.group,
-            "title": self.check.title,
+            "question": self.check.question,
             "result": self.level.value,
             "findings": [
                 {"level": finding.level.value, "sentence": finding.sentence, "cure": finding.cure}
@@ -178,10 +130,7 @@ class Report:
     @property
     def level(self) -> Level:
         """The worst level of all checks except skipped ones."""
-        for level in (Level.FAIL, Level.WARN):
-            if self.at(level):
-                return level
-        return Level.OK
+        return worst(outcome.level for outcome in self.outcomes if outcome.level is not Level.SKIPPED)
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-ready document."""

@@ -1,4 +1,4 @@
-"""Checks of the configuration file and the secret."""
+"""Checks of the configuration, the secret and the bundle."""
 
 from __future__ import annotations
 
@@ -11,53 +11,42 @@ from pathlib import Path
 from zipfile import BadZipFile
 
 from scoring.printable import count_of
-from worker.challenge.web_address import web_address
-from worker.organizer.bundle import LEADERBOARD
-from worker.organizer.bundle_check import pages_to_fill_in
-from worker.organizer.doctor.check import Checks, Finding, fail, note, warn
-from worker.organizer.doctor.examination import Examination
+from worker.challenge.web_address import EXAMPLE_REPOSITORY, web_address
+from worker.fairness import disclosure
+from worker.organizer.bundle import LEADERBOARD, published
+from worker.organizer.bundle_check import TERMS, pages_to_fill_in, stated_rule
+from worker.organizer.doctor.check import Finding, fail, note, warn
+from worker.organizer.doctor.subjects import GIT_S, Challenge
 from worker.organizer.scaffold import EXAMPLE_QUEUE
-from worker.state import is_host_team
 
 FEW_FOLDS = 10
 LADDER_FOLDS = 40  # with which the Ladder was measured, see SECURITY.md
 DISTINCT_BYTES = 16  # of 32; random secrets have about 30 different bytes, and never as few as this
-GIT_S = 20.0
 _GIVES_AWAY = {
     "intervals": "intervals show how much fold scores vary and, with several teams, something of how many tasks there are",
     "stable_views": "stable views (agreement, ranks under other rules) show how much the tasks disagree",
 }
-CHECKS = Checks()
 
 
-@CHECKS.add("configuration.file", "The configuration file can be read and every key is right")
-def _file(exam: Examination) -> Iterator[Finding]:
-    phases = ", ".join(exam.configuration.phases)
-    yield note(f"“{exam.configuration.challenge.title}” with the phases {phases}.")
-
-
-@CHECKS.add("configuration.placeholders", "The examples that `init` wrote are replaced")
-def _placeholders(exam: Examination) -> Iterator[Finding]:
+def placeholders(challenge: Challenge) -> Iterator[Finding]:
     """Name all placeholders at once. What depends on one of them is not checked until it is replaced."""
-    configuration = exam.configuration
+    configuration = challenge.configuration
     values = {
-        "leaderboard.repository": exam.has_example_repository,
+        "leaderboard.repository": configuration.leaderboard.repository == EXAMPLE_REPOSITORY,
         "evalai.challenge": not configuration.evalai.challenge,
         "evalai.queue": configuration.evalai.queue == EXAMPLE_QUEUE,
     }
-    examples = ", ".join([*_example_files(exam), *(key for key, is_example in values.items() if is_example)])
+    examples = [
+        f"{count_of(len(paths), 'file')} of phase {name}" for name, paths in challenge.examples.items()
+    ]
+    examples += [key for key, is_example in values.items() if is_example]
     if examples:
-        yield fail(
-            f"What `init` wrote as an example is still in place: {examples}.",
-            "Replace the files with your own label files and ids, and leaderboard.repository with the address of your own repository."
-            " Upload bundle.zip to EvalAI: evalai.challenge is the number in the address of the challenge's page, and evalai.queue is"
-            " in its Manage tab.",
-        )
+        yield fail(f"What `init` wrote as an example is still in place: {', '.join(examples)}.")
 
 
-@CHECKS.add("configuration.phases", "Every phase has tasks and ids of its own")
-def _phases(exam: Examination) -> Iterator[Finding]:
-    configuration = exam.configuration
+def phases(challenge: Challenge) -> Iterator[Finding]:
+    """Compare the phases with one another, and their folds with what a steady score needs."""
+    configuration = challenge.configuration
     for (first, one), (second, other) in combinations(configuration.phases.items(), 2):
         if configuration.path(one.tasks) == configuration.path(other.tasks):
             yield warn(
@@ -69,11 +58,7 @@ def _phases(exam: Examination) -> Iterator[Finding]:
                 f"{first} and {second} have the same public ids. Teams can tune embeddings for one phase in the other.",
                 "Publish other samples for the last phase.",
             )
-
-
-@CHECKS.add("configuration.folds", "Every phase has enough folds for a steady score")
-def _folds(exam: Examination) -> Iterator[Finding]:
-    for codename, phase in exam.configuration.phases.items():
+    for codename, phase in configuration.phases.items():
         if phase.folds < FEW_FOLDS:
             yield warn(
                 f"Phase {codename} has only {count_of(phase.folds, 'fold')}. With so few, the standard deviation in Q is mostly chance.",
@@ -87,35 +72,20 @@ def _folds(exam: Examination) -> Iterator[Finding]:
             )
 
 
-@CHECKS.add("configuration.early_release", "Nothing about the tasks is released before the reveal")
-def _early_release(exam: Examination) -> Iterator[Finding]:
-    for item in exam.configuration.leaderboard.publish:
-        yield warn(
-            f"leaderboard.publish releases {item} while the challenge runs: {_GIVES_AWAY[item]}.",
-            "Remove it from leaderboard.publish, unless you accept that.",
-        )
+def early_release(challenge: Challenge) -> Iterator[Finding]:
+    """Name what the board gives away before the reveal."""
+    for item in challenge.configuration.leaderboard.publish:
+        yield warn(f"leaderboard.publish releases {item} while the challenge runs: {_GIVES_AWAY[item]}.")
 
 
-@CHECKS.add("configuration.baselines", "Baselines are named by their methods")
-def _baselines(exam: Examination) -> Iterator[Finding]:
-    board = exam.configuration.leaderboard
-    for name in board.baselines:
-        if name in board.hidden_teams or is_host_team(name):
-            yield warn(
-                f"“{name}” in leaderboard.baselines is the name of a team, but baselines are listed by their method names.",
-                "In leaderboard.baselines, write the method name of the hosts' submission. Or mark that submission as a baseline at"
-                " EvalAI.",
-            )
-
-
-@CHECKS.add("configuration.bundle", "The challenge's pages say where the leaderboard is")
-def _bundle(exam: Examination) -> Iterator[Finding]:
-    reachable = web_address(exam.repository) is not None
-    archive = exam.base / "bundle.zip"
+def bundle(challenge: Challenge) -> Iterator[Finding]:
+    """Look for pages of the bundle without the leaderboard's address."""
+    reachable = web_address(challenge.repository) is not None
+    archive = challenge.base / "bundle.zip"
     if not archive.is_file():
         yield note("There is no bundle.zip next to the configuration.")
         return
-    pack = f"neuco-worker bundle {exam.base}"
+    pack = f"neuco-worker bundle {challenge.base}"
     try:
         pages = pages_to_fill_in(archive)
     except (OSError, BadZipFile):
@@ -131,29 +101,47 @@ def _bundle(exam: Examination) -> Iterator[Finding]:
         )
 
 
-@CHECKS.add("secret.file", "The challenge secret is there, and only its owner can read it")
-def _secret(exam: Examination) -> Iterator[Finding]:
-    exam.secret  # noqa: B018 - this raises an error
-    yield from ()
+def terms(challenge: Challenge) -> Iterator[Finding]:
+    """Compare whose embeddings are published: in the configuration, in the commitments, in the terms."""
+    configured = challenge.configuration.fairness.publish_files
+    rules = dict.fromkeys(challenge.configuration.phases, configured)
+    with challenge.state() as tx:
+        entries = [] if tx is None else [public for public, _ in tx.commitments()]
+    for codename in rules:
+        rule = disclosure.rule_of(entries, codename)
+        if rule is not None and rule != configured:
+            yield warn(
+                f"The commitment to phase {codename} promised fairness.publish_files: {rule},"
+                f" but the configuration says {configured}, which has no effect on this phase.",
+                f"Set fairness.publish_files: {rule} again.",
+            )
+        rules[codename] = rule or configured
+    archive = challenge.base / "bundle.zip"
+    stated = stated_rule(archive) if archive.is_file() else None
+    for rule in dict.fromkeys(rules.values()):
+        if stated is not None and stated != rule:
+            codenames = ", ".join(codename for codename in rules if rules[codename] == rule)
+            yield fail(
+                f"bundle.zip: the terms do not match fairness.publish_files, which is {rule} for {codenames}: the terms"
+                f" {f'describe {stated}' if stated else 'contain no sentence about it that `doctor` recognizes'}.",
+                f"Write in bundle/{TERMS}: “the organizers publish the embeddings of {published(rule)}”. Then pack the bundle again:"
+                f" neuco-worker bundle {challenge.base}. If the terms are on EvalAI already, edit them there.",
+            )
 
 
-@CHECKS.add("secret.random", "The challenge secret looks random")
-def _random(exam: Examination) -> Iterator[Finding]:
-    if len(set(exam.secret)) < DISTINCT_BYTES:
+def secret(challenge: Challenge) -> Iterator[Finding]:
+    """Read the secret, as the worker does; a guessable one is refused here."""
+    if len(set(challenge.secret())) < DISTINCT_BYTES:
         yield fail(
-            "The challenge secret is not 32 random bytes. A participant could guess it, and with it every split.",
-            "Create a new one before the first submission: python3 -c 'import secrets; print(secrets.token_hex(32))'",
+            "The challenge secret is not 32 random bytes. A participant could guess it, and with it every split."
         )
 
 
-@CHECKS.add("secret.versioned", "No git repository holds the secret or the tasks")
-def _versioned(exam: Examination) -> Iterator[Finding]:
-    configuration = exam.configuration
-    places = [
-        _secret_path(exam),
-        *(configuration.path(phase.tasks) for phase in configuration.phases.values()),
-    ]
-    for path in dict.fromkeys(places):
+def versioned(challenge: Challenge) -> Iterator[Finding]:
+    """Look for hidden files in a git repository around them."""
+    configuration = challenge.configuration
+    hidden = [configuration.challenge.secret, *(phase.tasks for phase in configuration.phases.values())]
+    for path in dict.fromkeys(configuration.path(place) for place in hidden):
         if _tracked(path):
             yield fail(
                 f"git tracks {path}, so the next push would publish it.",
@@ -161,50 +149,30 @@ def _versioned(exam: Examination) -> Iterator[Finding]:
             )
 
 
-@CHECKS.add("secret.tasks", "Other users of this machine cannot read the hidden tasks")
-def _tasks(exam: Examination) -> Iterator[Finding]:
-    configuration = exam.configuration
+def readable(challenge: Challenge) -> Iterator[Finding]:
+    """Look for hidden files that other users of this machine can read."""
+    configuration = challenge.configuration
     for folder in dict.fromkeys(configuration.path(phase.tasks) for phase in configuration.phases.values()):
-        if folder.is_dir() and _open_to_others(folder, exam.base):
+        if folder.is_dir() and _open_to_others(folder, challenge.base):
             yield warn(
                 f"Every user of this machine can read the label files in {folder}.",
                 f"Run: chmod -R o-rwx {folder}",
             )
-
-
-@CHECKS.add("secret.tokens", "Only their owner can read the files that hold tokens")
-def _tokens(exam: Examination) -> Iterator[Finding]:
-    for key, reference in exam.configuration.references().items():
-        if not reference.startswith("file:"):
-            continue
-        path = exam.base / Path(reference.removeprefix("file:")).expanduser()
-        if path.is_file() and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+    for key, reference in configuration.references().items():
+        path = challenge.base / Path(reference.removeprefix("file:")).expanduser()
+        if (
+            reference.startswith("file:")
+            and path.is_file()
+            and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+        ):
             yield fail(
                 f"{path}, which {key} points to, can be read by other users.", f"Run: chmod 600 {path}"
             )
 
 
-def _example_files(exam: Examination) -> list[str]:
-    """Return which files are examples: the id lists by name, the label files by number."""
-    said = []
-    for codename, paths in exam.examples.items():
-        phase = exam.configuration.phases[codename]
-        ids = exam.configuration.path(phase.ids)
-        labels = len([path for path in paths if path != ids])
-        said += [f"{labels} label file{'s' * (labels > 1)} in {phase.tasks}"] * (labels > 0)
-        said += [str(phase.ids)] * (ids in paths)
-    return said
-
-
-def _secret_path(exam: Examination) -> Path:
-    return exam.configuration.path(exam.configuration.challenge.secret)
-
-
 def _tracked(path: Path) -> bool:
     """Return whether a git repository around a path tracks it, or something in it."""
     folder = path if path.is_dir() else path.parent
-    if not folder.is_dir():
-        return False
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     try:
         listed = subprocess.run(

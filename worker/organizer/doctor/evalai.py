@@ -1,189 +1,369 @@
-"""Checks of the token and of the challenge at EvalAI, with a few calls that only read; no message is received."""
+"""Checks of the challenge at EvalAI, its phases and leaderboards; nothing is written there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
 from datetime import UTC, timedelta
+from typing import Generic, TypeVar
 from urllib.parse import urlsplit
 
 from scoring.errors import OrganizerError
 from scoring.printable import count_of
-from worker.evalai import Challenge
+from worker.evalai import Challenge as RemoteChallenge
+from worker.evalai import Phase, PhaseSplit
 from worker.fetching.download import check_address
-from worker.organizer.doctor.check import Checks, Finding, Flag, fail, note, skipped, warn
-from worker.organizer.doctor.examination import Examination
+from worker.organizer.bundle_check import CONCURRENT, LIMITS, stated_phases
+from worker.organizer.doctor.check import Finding, Level, fail, note, skipped, warn
+from worker.organizer.doctor.subjects import Challenge, EvalAI
 
+T = TypeVar("T")
 SOON = timedelta(days=30)
 ALLOWED_PER_MINUTE = 60
+PER_MINUTE = 15  # submissions: an answer takes about four of the 60 calls that EvalAI allows
 SKEW_WARN_S, SKEW_FAIL_S = 10.0, 120.0
-CHECKS = Checks()
+PUBLIC = 3
+FILE_TYPES = (".csv", ".gz", ".zip", ".parquet", ".npz")
 
 
-@CHECKS.add("evalai.token", "The EvalAI token is there and has the form of one")
-def _token(exam: Examination) -> Iterator[Finding]:
-    kind = (
-        "a JSON web token"
-        if exam.remote.expiry is not None
-        else "40 hexadecimal digits, which expire 365 days after the login"
-    )
-    yield note(f"The token is {kind}.")
+@dataclass(frozen=True)
+class Setting(Generic[T]):
+    """A value at EvalAI that can be wrong.
+
+    Attributes:
+        wrong: Returns whether it is.
+        sentence: What follows, a format whose argument is the thing that has the value.
+        cure: What to do.
+        level: How bad it is.
+    """
+
+    wrong: Callable[[T], bool]
+    sentence: str
+    cure: str
+    level: Level = Level.WARN
 
 
-@CHECKS.add("evalai.expiry", "The EvalAI token outlives the challenge")
-def _expiry(exam: Examination) -> Iterator[Finding]:
-    expiry, now = exam.remote.expiry, exam.clock()
+def _compare(things: Iterable[T], settings: Iterable[Setting[T]]) -> Iterator[Finding]:
+    """Yield a finding for each setting that is wrong."""
+    for thing in things:
+        for setting in settings:
+            if setting.wrong(thing):
+                yield Finding(level=setting.level, sentence=setting.sentence.format(thing), cure=setting.cure)
+
+
+def token(challenge: Challenge) -> Iterator[Finding]:
+    """Read the token, and when it expires."""
+    with closing(challenge.client()) as client:
+        expiry, now = client.expiry, challenge.exam.clock()
     if expiry is None:
-        yield skipped("The token does not say when it expires.")
+        yield note("The token is 40 hexadecimal digits, which expire 365 days after the login.")
     elif expiry <= now:
-        yield fail(
-            f"The EvalAI token expired on {expiry:%Y-%m-%d}.", "Copy a new one from the EvalAI profile page."
-        )
+        yield fail(f"The EvalAI token expired on {expiry:%Y-%m-%d}.")
     elif expiry <= now + SOON:
         yield warn(
-            f"The EvalAI token expires on {expiry:%Y-%m-%d}, in {count_of((expiry - now).days, 'day')}.",
-            "Renew it on the EvalAI profile page before the launch.",
+            f"The EvalAI token expires on {expiry:%Y-%m-%d}, in {count_of((expiry - now).days, 'day')}."
         )
     else:
         yield note(f"The token expires on {expiry:%Y-%m-%d}.")
 
 
-@CHECKS.add("evalai.server", "EvalAI answers, and accepts token and queue", remote=True)
-def _server(exam: Examination) -> Iterator[Finding]:
-    yield note(f"Challenge {exam.challenge.pk}: “{exam.challenge.title}”.")
+def examined(evalai: EvalAI) -> Iterator[Finding]:
+    """Say which challenge was asked for."""
+    server = evalai.configuration.evalai.server
+    yield note(
+        f"Challenge {evalai.challenge.pk}, “{evalai.challenge.title}”, at {server}: phases {', '.join(evalai.phases) or 'none'}.",
+        always=True,
+    )
 
 
-@CHECKS.add("evalai.challenge", "The queue belongs to the configured challenge", remote=True)
-def _challenge(exam: Examination) -> Iterator[Finding]:
-    found, wanted = exam.challenge.pk, exam.configuration.evalai.challenge
-    if found != wanted:
-        yield fail(
-            f"The queue belongs to challenge {found}, not to {wanted}.",
-            "Correct evalai.challenge or evalai.queue.",
-        )
-
-
-FLAGS: tuple[Flag[Challenge], ...] = (
-    Flag(
-        "evalai.remote_evaluation",
-        "EvalAI leaves the evaluation to the worker",
+CHALLENGE: tuple[Setting[RemoteChallenge], ...] = (
+    Setting(
         lambda challenge: not challenge.remote_evaluation,
-        fail,
         "The challenge is not set to remote evaluation, so EvalAI would evaluate submissions itself.",
         "Upload the bundle with remote_evaluation: True, or ask EvalAI's administrators to set it.",
+        Level.FAIL,
     ),
-    Flag(
-        "evalai.docker",
-        "Participants submit files",
+    Setting(
         lambda challenge: challenge.is_docker_based,
-        fail,
         "The challenge is docker-based (is_docker_based). Participants would submit images, which the worker cannot score.",
         "Upload the bundle with is_docker_based: False, or ask EvalAI's administrators to unset it.",
+        Level.FAIL,
     ),
-    Flag(
-        "evalai.published",
-        "Participants can find the challenge",
-        lambda challenge: not challenge.published,
-        warn,
-        "The challenge is not published, so only its hosts can see it.",
-        "Publish it on EvalAI after its approval, on the day on which its first phase begins for participants.",
-    ),
-    Flag(
-        "evalai.approved",
-        "EvalAI's administrators have approved the challenge",
-        lambda challenge: not challenge.approved,
-        warn,
-        "EvalAI's administrators have not approved the challenge (approved_by_admin), so only its hosts can submit.",
-        "Submit a baseline to each phase as a host, and let the worker answer. When each phase has a finished submission, request the"
-        " approval on EvalAI.",
-    ),
-    Flag(
-        "evalai.manual_approval",
-        "Teams can submit as soon as they have joined",
+    Setting(
         lambda challenge: challenge.manual_participant_approval,
-        warn,
         "A team can submit only after a host has approved it (manual_participant_approval).",
         "Approve each team on EvalAI's page of the challenge, or unset it there.",
     ),
-    Flag(
-        "evalai.resubmissions",
-        "Only hosts can run a submission again",
+    Setting(
         lambda challenge: challenge.allow_participants_resubmissions,
-        warn,
         "Participants may run their submissions again (allow_participants_resubmissions). Each run is a new submission to score, and does"
         " not use up the limits of its phase.",
         "Ask EvalAI's administrators to unset it.",
     ),
-    Flag(
-        "evalai.fifo",
-        "The queue gives messages in any order",
+    Setting(
         lambda challenge: challenge.use_fifo,
-        warn,
         "The challenge has a FIFO queue (use_fifo_sqs): each message of a team waits until the team's previous one is deleted, so many"
         " submissions of one team arrive slowly.",
         "No submission is lost, because the worker also reads EvalAI's listing. To avoid the delay, ask EvalAI's administrators"
         " for a standard queue.",
     ),
 )
-CHECKS.add_flags(lambda exam: [exam.challenge], FLAGS, remote=True)
+LAUNCH: tuple[Setting[RemoteChallenge], ...] = (
+    Setting(
+        lambda challenge: not challenge.published,
+        "The challenge is not published, so only its hosts can see it.",
+        "Publish it on EvalAI after its approval, on the day on which its first phase begins for participants.",
+    ),
+    Setting(
+        lambda challenge: not challenge.approved,
+        "EvalAI's administrators have not approved the challenge (approved_by_admin), so only its hosts can submit.",
+        "Submit a baseline to each phase as a host, and let the worker answer. When each phase has a finished submission, request the"
+        " approval on EvalAI.",
+    ),
+)
 
 
-@CHECKS.add("evalai.dates", "The challenge has not ended", remote=True)
-def _dates(exam: Examination) -> Iterator[Finding]:
-    challenge, now = exam.challenge, exam.clock()
-    if challenge.end_date is not None and challenge.end_date <= now:
-        yield fail(
-            f"The challenge ended on {challenge.end_date:%Y-%m-%d %H:%M} UTC; EvalAI takes no submissions.",
-            "Move the end date on EvalAI.",
-        )
-    elif challenge.start_date is not None and challenge.start_date > now:
-        yield note(f"It begins on {challenge.start_date.astimezone(UTC):%Y-%m-%d %H:%M} UTC.")
-    expiry = exam.remote.expiry
-    if expiry is not None and challenge.end_date is not None and now < expiry < challenge.end_date:
+def challenge(evalai: EvalAI) -> Iterator[Finding]:
+    """Compare the challenge's settings with what the worker needs."""
+    return _compare([evalai.challenge], CHALLENGE)
+
+
+def launch(evalai: EvalAI) -> Iterator[Finding]:
+    """Say what is missing until participants can submit."""
+    yield from _compare([evalai.challenge], LAUNCH)
+    now = evalai.local.exam.clock()
+    is_open = any(
+        phase.is_public and (phase.end_date is None or phase.end_date > now) for phase in evalai.configured
+    )
+    for phase in evalai.configured:
+        if not phase.is_public:
+            sentence = f"Phase {phase.codename} is not public (is_public), so EvalAI accepts submissions to it only from hosts."
+            cure = "Make it public on EvalAI on the day on which it begins for participants."
+            yield note(f"{sentence} {cure}", always=True) if is_open else warn(sentence, cure)
+
+
+def dates(evalai: EvalAI) -> Iterator[Finding]:
+    """Look for ends that have passed, and for a token that ends too early."""
+    now, end = evalai.local.exam.clock(), evalai.challenge.end_date
+    if end is not None and end <= now:
+        yield fail(f"The challenge ended on {end:%Y-%m-%d %H:%M} UTC; EvalAI takes no submissions.")
+    elif evalai.challenge.start_date is not None and evalai.challenge.start_date > now:
+        yield note(f"It begins on {evalai.challenge.start_date.astimezone(UTC):%Y-%m-%d %H:%M} UTC.")
+    for phase in evalai.configured:
+        if phase.end_date is not None and phase.end_date <= now:
+            yield warn(
+                f"Phase {phase.codename} ended on {phase.end_date:%Y-%m-%d %H:%M} UTC, so EvalAI accepts no more submissions to it.",
+                "Move its end date on EvalAI, unless it was meant to end then.",
+            )
+    with closing(evalai.local.client()) as client:
+        expiry = client.expiry
+    if expiry is not None and end is not None and now < expiry < end:
         yield warn(
-            f"The EvalAI token expires on {expiry:%Y-%m-%d}, before the challenge ends ({challenge.end_date:%Y-%m-%d}).",
+            f"The EvalAI token expires on {expiry:%Y-%m-%d}, before the challenge ends ({end:%Y-%m-%d}).",
             "Renew it on the EvalAI profile page in time. If evalai.token names a file, reload the worker afterwards;"
             " otherwise restart it.",
         )
 
 
-@CHECKS.add("evalai.clock", "This machine's clock agrees with EvalAI's", remote=True)
-def _clock(exam: Examination) -> Iterator[Finding]:
-    exam.challenge  # noqa: B018 - any answer has the server's time
-    skew_s = exam.remote.skew_s
+def clock(evalai: EvalAI) -> Iterator[Finding]:
+    """Compare this machine's clock with EvalAI's."""
+    skew_s = evalai.skew_s
     if skew_s is None:
         yield skipped("The server does not send its time.")
     elif abs(skew_s) > SKEW_WARN_S:
-        say = fail if abs(skew_s) > SKEW_FAIL_S else warn
-        yield say(
-            f"This machine's clock is {abs(skew_s):.0f} s {'behind' if skew_s > 0 else 'ahead of'} EvalAI's.",
-            "Let it follow a time server: sudo timedatectl set-ntp true",
+        yield (fail if abs(skew_s) > SKEW_FAIL_S else warn)(
+            f"This machine's clock is {abs(skew_s):.0f} s {'behind' if skew_s > 0 else 'ahead of'} EvalAI's."
         )
 
 
-@CHECKS.add("evalai.files", "Files may come from where EvalAI stores them", remote=True)
-def _files(exam: Examination) -> Iterator[Finding]:
-    exam.challenge  # noqa: B018 - this answer has the address
-    url = exam.remote.script_url
-    evalai = exam.configuration.evalai
-    if not url or not urlsplit(url).netloc:
+def storage(evalai: EvalAI) -> Iterator[Finding]:
+    """Check that files may be downloaded from where EvalAI stores them."""
+    host = urlsplit(evalai.stored_at or "").netloc
+    if not evalai.stored_at or not host:
         yield skipped("EvalAI does not say where it stores files.")
         return
+    settings = evalai.configuration.evalai
     try:
-        check_address(url, [urlsplit(evalai.server).netloc, *evalai.media_hosts])
+        check_address(evalai.stored_at, [urlsplit(settings.server).netloc, *settings.media_hosts])
     except OrganizerError:
-        host = urlsplit(url).netloc
         yield fail(
             f"EvalAI stores files on {host}, which the worker may not download from.",
             f"Set evalai.media_hosts: [{host}]",
         )
 
 
-@CHECKS.add("evalai.budget", "The worker stays within EvalAI's rate limit")
-def _budget(exam: Examination) -> Iterator[Finding]:
-    asked = exam.configuration.evalai.requests_per_minute
+def phases(evalai: EvalAI) -> Iterator[Finding]:
+    """Compare codenames, dataset splits and metrics."""
+    configured = evalai.configuration.phases
+    for codename in configured.keys() - evalai.phases.keys():
+        yield fail(
+            f"EvalAI has no phase with the codename {codename}; it has {', '.join(sorted(evalai.phases)) or 'none'}.",
+            "Under `phases`, use the codenames of the challenge bundle.",
+        )
+    for codename in sorted(evalai.phases.keys() - configured.keys()):
+        yield warn(
+            f"EvalAI has a phase {codename} that is not configured. Its submissions would be put on hold.",
+            f"Add phases.{codename} to the configuration, or remove the phase at EvalAI.",
+        )
+    for phase in evalai.configured:
+        name, metric = configured[phase.codename].split, configured[phase.codename].metric
+        split = evalai.splits.get((phase.pk, name))
+        if split is None:
+            existing = sorted(name for pk, name in evalai.splits if pk == phase.pk)
+            yield fail(
+                f"Phase {phase.codename} has no dataset split {name} on EvalAI; it has {', '.join(existing) or 'none'}.",
+                f"Correct phases.{phase.codename}.split.",
+            )
+        elif split.labels != (metric,):
+            yield fail(
+                f"The leaderboard of phase {phase.codename} has the metrics {', '.join(split.labels)}, but the worker posts {metric}.",
+                f"Correct phases.{phase.codename}.metric, or the schema of the bundle: labels: [{metric}].",
+            )
+
+
+def _allows_all(phase: Phase) -> bool:
+    """Return whether EvalAI's page of a phase offers all types of files that the worker reads."""
+    allowed = (phase.allowed_submission_file_types or "").lower().split(",")
+    return {kind.strip() for kind in allowed}.issuperset(FILE_TYPES)
+
+
+def _per_day(phase: Phase) -> int:
+    """Return how many submissions a team may send in one day; 0 if that is unknown."""
+    return min((limit for key in LIMITS if (limit := getattr(phase, key)) is not None), default=0)
+
+
+PHASE: tuple[Setting[Phase], ...] = (
+    Setting(
+        lambda phase: phase.is_submission_paused,
+        "Phase {0.codename} is paused on EvalAI and accepts no submissions.",
+        "Resume it on EvalAI before the launch.",
+    ),
+    Setting(
+        lambda phase: phase.disable_logs,
+        "Phase {0.codename} has disable_logs set, so participants cannot read what is wrong with a file.",
+        "Unset it on EvalAI. Messages about a file do not depend on the hidden tasks, unless scoring.standardize_embeddings is false.",
+    ),
+    Setting(
+        lambda phase: not phase.is_submission_public,
+        "Submissions to phase {0.codename} are private by default, but only public ones count for the board.",
+        "Set is_submission_public on EvalAI, or remind participants to make their submissions public.",
+    ),
+    Setting(
+        lambda phase: phase.partial_evaluation,
+        "Phase {0.codename} has partial evaluation enabled, which the worker does not use.",
+        "Unset is_partial_submission_evaluation_enabled on EvalAI.",
+    ),
+    Setting(
+        lambda phase: bool(phase.allowed_submission_file_types) and not _allows_all(phase),
+        "In phase {0.codename}, EvalAI's page offers only files of the types {0.allowed_submission_file_types}.",
+        f"Set allowed_submission_file_types on EvalAI: {', '.join(FILE_TYPES)}",
+    ),
+    Setting(
+        lambda phase: phase.is_restricted_to_select_one_submission,
+        "Phase {0.codename} restricts teams to one public submission (is_restricted_to_select_one_submission). The rule of the board"
+        " then chooses among this one only.",
+        "Unset it on EvalAI.",
+    ),
+)
+RATE: tuple[Setting[Phase], ...] = (
+    Setting(
+        lambda phase: (
+            _per_day(phase) > PER_MINUTE * 24 * 60
+            or (phase.max_concurrent_submissions_allowed or 0) > PER_MINUTE
+        ),
+        "Phase {0.codename} lets one team send {0.max_submissions_per_day} submissions a day, {0.max_concurrent_submissions_allowed} of"
+        f" them at once. EvalAI's rate limit lets the worker answer about {PER_MINUTE} a minute, so one team could delay all others.",
+        "Lower max_submissions_per_day and max_concurrent_submissions_allowed on EvalAI, for example to 10 and 3.",
+    ),
+)
+
+
+def phase_settings(evalai: EvalAI) -> Iterator[Finding]:
+    """Compare the settings of the phases with what participants need."""
+    return _compare(evalai.configured, PHASE)
+
+
+def rate(evalai: EvalAI) -> Iterator[Finding]:
+    """Compare EvalAI's rate limit with the worker's calls and with what one team may send."""
+    asked = evalai.configuration.evalai.requests_per_minute
     if asked > ALLOWED_PER_MINUTE:
         yield warn(
             f"evalai.requests_per_minute is {asked}; EvalAI allows an account {ALLOWED_PER_MINUTE} and refuses more for the rest"
             " of the minute.",
             "Set it to 50.",
         )
+    yield from _compare(evalai.configured, RATE)
+
+
+def limits(evalai: EvalAI) -> Iterator[Finding]:
+    """Compare the limits of submissions with those that the bundle states."""
+    stated = stated_phases(evalai.local.base / "bundle.zip")
+    for phase in evalai.configured:
+        differing = [
+            f"{key} is {here} instead of {wanted}"
+            for key in (*LIMITS, CONCURRENT)
+            if (wanted := stated.get(phase.codename, {}).get(key)) is not None
+            and (here := getattr(phase, key)) not in (None, wanted)
+        ]
+        if differing:
+            yield warn(
+                f"The limits of phase {phase.codename} on EvalAI differ from bundle.zip: {', '.join(differing)}."
+            )
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """EvalAI's leaderboard of a configured phase, and the decimals of the published board."""
+
+    phase: Phase
+    split: PhaseSplit
+    decimals: int
+
+
+LEADERBOARD: tuple[Setting[Leaderboard], ...] = (
+    Setting(
+        lambda board: board.split.visibility != PUBLIC or not board.phase.leaderboard_public,
+        "EvalAI's leaderboard of phase {0.phase.codename} is not public, so participants see mean Q only in their own submissions.",
+        "Set leaderboard_public and visibility: 3 on EvalAI, unless it is meant not to be public.",
+    ),
+    Setting(
+        lambda board: board.split.by_latest,
+        "EvalAI's leaderboard of phase {0.phase.codename} is in the order in which the answers arrived, the newest first"
+        " (show_leaderboard_by_latest_submission). Its ranks say nothing about quality; only the published board counts.",
+        "As a host, press “Sort by best” on EvalAI's leaderboard of the phase. It then shows each team's best submission by mean Q.",
+    ),
+    Setting(
+        lambda board: not board.split.descending,
+        "EvalAI's leaderboard of phase {0.phase.codename} is in ascending order (is_leaderboard_order_descending), so it shows each team's"
+        " worst submission, and the worst team first.",
+        "Set is_leaderboard_order_descending on EvalAI.",
+    ),
+    Setting(
+        lambda board: board.split.decimals is not None and board.split.decimals < board.decimals,
+        "EvalAI's leaderboard of phase {0.phase.codename} shows {0.split.decimals} decimals (leaderboard_decimal_precision), the published"
+        " board {0.decimals}. Teams that differ there could look equal.",
+        "Set leaderboard_decimal_precision on EvalAI, or lower leaderboard.decimals.",
+    ),
+    Setting(
+        lambda board: not board.split.show_scores,
+        "EvalAI's leaderboard of phase {0.phase.codename} shows no values (show_scores_on_leaderboard).",
+        "Set show_scores_on_leaderboard on EvalAI, unless values are meant to be hidden.",
+    ),
+    Setting(
+        lambda board: board.split.show_execution_time,
+        "EvalAI's leaderboard of phase {0.phase.codename} shows execution times (show_execution_time), which depend on the hidden tasks.",
+        "Ask EvalAI's administrators to unset it, or upload the bundle again with show_execution_time: False.",
+    ),
+)
+
+
+def leaderboards(evalai: EvalAI) -> Iterator[Finding]:
+    """Compare EvalAI's leaderboards with the published board."""
+    configuration = evalai.configuration
+    boards = (
+        Leaderboard(phase, split, configuration.leaderboard.decimals)
+        for phase in evalai.configured
+        if (split := evalai.splits.get((phase.pk, configuration.phases[phase.codename].split)))
+    )
+    return _compare(boards, LEADERBOARD)

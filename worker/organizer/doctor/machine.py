@@ -1,4 +1,4 @@
-"""Checks of this machine: state, disk, memory, processors, monitoring."""
+"""Checks of this machine: state, disk, memory, processors, service, monitoring."""
 
 from __future__ import annotations
 
@@ -11,17 +11,15 @@ from pathlib import Path
 
 from scoring.printable import count_of
 from worker.organizer import unit
-from worker.organizer.doctor.check import Checks, Finding, fail, note, skipped, warn
-from worker.organizer.doctor.examination import Examination
-from worker.runtime.limits import GIGABYTE, check_memory
-
-CHECKS = Checks()
+from worker.organizer.doctor.check import Finding, fail, note, warn
+from worker.organizer.doctor.subjects import Challenge
+from worker.runtime.limits import GIGABYTE
 
 
-@CHECKS.add("machine.state", "The state directory is ours alone and can be written to")
-def _state(exam: Examination) -> Iterator[Finding]:
-    folder = exam.configuration.state_dir
-    there = existing(folder)
+def state(challenge: Challenge) -> Iterator[Finding]:
+    """Check that the state can be kept in its folder, and only its owner can look into it."""
+    folder = challenge.configuration.state_dir
+    there = _existing(folder)
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         yield fail(
             f"The state cannot be kept in {folder}: {there} is not a folder that this user may write to.",
@@ -34,107 +32,87 @@ def _state(exam: Examination) -> Iterator[Finding]:
         )
 
 
-@CHECKS.add("machine.database", "The state's database can be opened")
-def _database(exam: Examination) -> Iterator[Finding]:
-    path = exam.configuration.database_file
-    if path is None:
-        yield skipped(
-            "The database is on a server. The worker checks at its start whether it can be reached."
-        )
-        return
-    if not path.is_file():
+def database(challenge: Challenge) -> Iterator[Finding]:
+    """Open the database, and let SQLite check it."""
+    path = challenge.database()
+    if challenge.configuration.database_file is None:
+        with challenge.state():
+            yield note("The database server answers.")
+    elif path is None:
         yield note("There is no state yet. The first start creates it.")
-        return
-    yield note(f"The database is {exam.database}.")
+    else:
+        yield note(f"The database is {path}.")
 
 
-@CHECKS.add("machine.disk", "There is room on the disk")
-def _disk(exam: Examination) -> Iterator[Finding]:
-    limits = exam.configuration.submission
-    free = shutil.disk_usage(existing(exam.configuration.state_dir)).free / GIGABYTE
+def disk(challenge: Challenge) -> Iterator[Finding]:
+    """Compare the free space with the reserve and one submission."""
+    limits = challenge.configuration.submission
+    free = shutil.disk_usage(_existing(challenge.configuration.state_dir)).free / GIGABYTE
     reserve, largest = limits.disk_reserve_gigabytes, limits.max_megabytes / 1000
     if free < reserve + largest:
         yield fail(
-            f"{free:.1f} GB are free, too little for the reserve of {reserve:g} GB and one submission of {largest:g} GB.",
-            "Use a larger disk, or lower submission.disk_reserve_gigabytes or submission.max_megabytes.",
+            f"{free:.1f} GB are free, too little for the reserve of {reserve:g} GB and one submission of {largest:g} GB."
         )
     else:
         yield note(f"{free:.1f} GB are free.")
 
 
-@CHECKS.add(
-    "machine.memory",
-    "This machine has the memory that evaluations may use",
-)
-def _memory(exam: Examination) -> Iterator[Finding]:
+def memory(challenge: Challenge) -> Iterator[Finding]:
+    """Compare this machine's memory with what evaluations may use."""
     import psutil
 
-    allowed = exam.configuration.submission.memory_gigabytes
-    for codename, ids in exam.ids.items():
-        check_memory(
-            allowed, phase=codename, rows=len(ids), columns=exam.configuration.submission.embedding_dim
-        )
+    configuration = challenge.configuration
     total = psutil.virtual_memory().total / GIGABYTE
-    at_once = exam.configuration.scoring.at_once
-    what = "an evaluation" if at_once == 1 else f"{at_once} evaluations at once"
-    lower = (
-        "submission.memory_gigabytes" if at_once == 1 else "submission.memory_gigabytes or scoring.at_once"
-    )
-    if total < allowed * at_once:
+    at_once = configuration.scoring.at_once
+    allowed = configuration.submission.memory_gigabytes * at_once
+    if total < allowed:
         yield warn(
-            f"This machine has {total:.1f} GB of memory, but {what} may take {allowed * at_once:g} GB.",
-            f"Lower {lower}, or use a machine with more memory.",
+            f"This machine has {total:.1f} GB of memory, but {count_of(at_once, 'evaluation')} at once may take {allowed:g} GB."
         )
     else:
-        yield note(f"{total:.1f} GB of memory, of which {what} may take {allowed * at_once:g} GB.")
-
-
-@CHECKS.add("machine.service", "The service may reach every place that the configuration names")
-def _service(exam: Examination) -> Iterator[Finding]:
-    instance = unit.instance_of(exam.path)
-    views = [unit.view(template, instance) for template in instance.units()] if instance is not None else []
-    if instance is None or not views:
-        yield note("No service of this machine runs this configuration.")
-        return
-    for place in unit.places(exam.configuration, instance):
-        unit.check(place)
-        closed = [view.unit for view in views if not view.may(place)]
-        if closed:
-            yield fail(
-                f"{place.key} names {place.path}, which {' and '.join(closed)} may not {'write to' if place.written else 'see'}.",
-                f"Run: sudo neuco-challenge {instance.name} paths; then restart the service, if it runs.",
-            )
-
-
-@CHECKS.add("machine.threads", "No more threads are asked for than there are processors")
-def _threads(exam: Examination) -> Iterator[Finding]:
-    threads, cores = exam.configuration.scoring.threads, len(os.sched_getaffinity(0))
-    if threads != "auto" and threads > cores:
-        yield warn(
-            f"scoring.threads is {threads}, but this process may use {count_of(cores, 'processor')}.",
-            "Set scoring.threads: auto",
+        yield note(
+            f"{total:.1f} GB of memory, of which {count_of(at_once, 'evaluation')} may take {allowed:g} GB."
         )
+
+
+def service(challenge: Challenge) -> Iterator[Finding]:
+    """Check that the service's units open every place that the configuration names."""
+    instance = unit.instance_of(challenge.exam.path)
+    if instance is None or not instance.units():
+        yield note("No service of this machine runs this configuration.")
+    elif missing := unit.not_open(challenge.configuration, instance):
+        named = ", ".join(f"{place.path} ({place.key})" for place in missing)
+        yield fail(
+            f"The units of the service do not open what the configuration names: {named}.",
+            f"Run: sudo neuco-challenge {instance.name} paths; then restart the service, if it runs.",
+        )
+
+
+def processors(challenge: Challenge) -> Iterator[Finding]:
+    """Compare the threads with the processors."""
+    threads, cores = challenge.configuration.scoring.threads, len(os.sched_getaffinity(0))
+    if threads != "auto" and threads > cores:
+        yield warn(f"scoring.threads is {threads}, but this process may use {count_of(cores, 'processor')}.")
     else:
         yield note(f"{count_of(cores, 'processor')}.")
 
 
-@CHECKS.add("machine.cache", "Compiled code can be kept")
-def _cache(_: Examination) -> Iterator[Finding]:
+def cache(_: Challenge) -> Iterator[Finding]:
+    """Look for a folder for compiled code."""
     from scoring.jit import cache_candidates, cache_directory
 
     if cache_directory() is None:
         tried = ", ".join(map(str, cache_candidates()))
         yield warn(
-            f"No folder for compiled code can be written to (tried: {tried}). Every evaluation has to compile again.",
-            "Set NUMBA_CACHE_DIR to a folder of the user that runs the worker.",
+            f"No folder for compiled code can be written to (tried: {tried}). Every evaluation has to compile again."
         )
 
 
-@CHECKS.add("machine.metrics", "The places for metrics can be used")
-def _metrics(exam: Examination) -> Iterator[Finding]:
-    metrics = exam.configuration.metrics
-    if metrics.listen is not None:
-        host, _, port = metrics.listen.rpartition(":")
+def metrics(challenge: Challenge) -> Iterator[Finding]:
+    """Try the port and the folder for metrics."""
+    settings = challenge.configuration.metrics
+    if settings.listen is not None:
+        host, _, port = settings.listen.rpartition(":")
         family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET
         with socket.socket(family) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -142,11 +120,11 @@ def _metrics(exam: Examination) -> Iterator[Finding]:
                 probe.bind((host.strip("[]"), int(port)))
             except (OSError, OverflowError):
                 yield warn(
-                    f"metrics.listen: {metrics.listen} cannot be opened. Perhaps the worker itself uses it, or it is not a port.",
+                    f"metrics.listen: {settings.listen} cannot be opened. Perhaps the worker itself uses it, or it is not a port.",
                     "If the worker is not running, choose another port.",
                 )
-    if metrics.textfile is not None:
-        folder = exam.configuration.path(metrics.textfile).parent
+    if settings.textfile is not None:
+        folder = challenge.configuration.path(settings.textfile).parent
         if not folder.is_dir() or not os.access(folder, os.W_OK):
             yield fail(
                 f"metrics.textfile is in {folder}, which is not a folder that this user may write to.",
@@ -154,7 +132,7 @@ def _metrics(exam: Examination) -> Iterator[Finding]:
             )
 
 
-def existing(path: Path) -> Path:
+def _existing(path: Path) -> Path:
     """Return the nearest part of a path that exists."""
     while not path.exists() and path != path.parent:
         path = path.parent

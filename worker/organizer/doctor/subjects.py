@@ -1,0 +1,359 @@
+"""What is examined: the challenge as it is configured, its files, EvalAI and the leaderboard's repository, each read once.
+
+Nothing outside a temporary folder is changed. EvalAI's queue is never asked for a message.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+import sqlite3
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import requests
+
+from leaderboard.git import Publisher
+from scoring.errors import NeucoError, OrganizerError
+from scoring.inputs.identifiers import read_ids
+from scoring.tasks import Task, load_task, task_sources
+from worker.challenge.configuration import Configuration, load
+from worker.challenge.files import read_secret
+from worker.challenge.web_address import EXAMPLE_REPOSITORY
+from worker.daemon import make_client
+from worker.evalai import Challenge as RemoteChallenge
+from worker.evalai import Client, NotFound, Phase, PhaseSplit, Throttled, Unreachable
+from worker.organizer.doctor.check import NotChecked
+from worker.organizer.doctor.cost import Cost
+from worker.organizer.scaffold import EXAMPLE_QUEUE, examples_left
+from worker.publishing import publisher_settings
+from worker.state import Store, Transaction
+from worker.state.store import damaged, failure
+
+T = TypeVar("T")
+Wait = Callable[[float, str], None]
+# The first version that can be configured by the environment, where no process list shows a token.
+GIT_NEEDED = (2, 31)
+GIT_S = 30.0  # for one git process
+TIMEOUT_S = (5.0, 20.0)  # for a call to EvalAI
+WAITS = 5  # for one call, each until EvalAI accepts calls again
+
+
+class FilesUnusable(Exception):
+    """Files that the worker cannot load."""
+
+    def __init__(self, errors: list[NeucoError]) -> None:
+        super().__init__()
+        self.errors = errors
+
+
+@dataclass(frozen=True, kw_only=True)
+class Examination:
+    """One examination of one configuration file.
+
+    Attributes:
+        path: The configuration file.
+        clock: Returns the time of this machine.
+        wait: Waits for the given seconds, with the reason.
+        opened: What is closed at its end.
+        costs: The cost of a submission to each phase, as far as it was measured.
+    """
+
+    path: Path
+    clock: Callable[[], datetime]
+    wait: Wait
+    opened: ExitStack
+    costs: dict[str, Cost] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Challenge:
+    """The challenge as it is configured."""
+
+    exam: Examination
+    configuration: Configuration
+
+    @property
+    def base(self) -> Path:
+        """The folder of the configuration file."""
+        return self.exam.path.resolve().parent
+
+    @cached_property
+    def examples(self) -> Mapping[str, list[Path]]:
+        """The example files of `init` that each phase still has; its tasks are not checked until they are replaced."""
+        return examples_left(self.configuration)
+
+    @property
+    def repository(self) -> str:
+        """The address of the leaderboard's repository, unless it is an example."""
+        if self.configuration.leaderboard.repository == EXAMPLE_REPOSITORY:
+            raise NotChecked("leaderboard.repository is still an example.")
+        return self.configuration.leaderboard.repository
+
+    def secret(self) -> bytes:
+        """Read the challenge secret."""
+        return read_secret(self.configuration)
+
+    def client(self, session: requests.Session | None = None) -> Client:
+        """Return a client of EvalAI, without a call."""
+        return make_client(
+            self.configuration,
+            session=session or requests.Session(),
+            timeout_s=TIMEOUT_S,
+            clock=self.exam.clock,
+        )
+
+    def publisher(self) -> Publisher:
+        """Return a publisher with its own clone, so that a running daemon is not disturbed."""
+        settings = publisher_settings(self.configuration)
+        folder = self.exam.opened.enter_context(tempfile.TemporaryDirectory(prefix="neuco-doctor-"))
+        return Publisher(replace(settings, state_dir=Path(folder), timeout_s=GIT_S))
+
+    def database(self) -> Path | None:
+        """Return the SQLite database, undamaged; None if there is none yet, or if a server has it."""
+        path = self.configuration.database_file
+        if path is None or not path.is_file():
+            return None
+        try:
+            with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+                (problem,) = database.execute("PRAGMA quick_check(1)").fetchone()
+        except sqlite3.Error as error:
+            raise failure(error, path, str(error)) from error
+        if problem != "ok":
+            raise damaged(path, " ".join(problem.split()))
+        return path
+
+    @contextmanager
+    def state(self) -> Iterator[Transaction | None]:
+        """Open the existing state; None if there is none, and none is made."""
+        if self.configuration.database_file is not None and self.database() is None:
+            yield None
+            return
+        with closing(Store(self.configuration.database_url)) as store, store.read() as tx:
+            yield tx
+
+
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    """The ids and hidden tasks of each phase that has no examples left."""
+
+    challenge: Challenge
+    ids: Mapping[str, tuple[str, ...]]
+    tasks: Mapping[str, list[Task]]
+
+    @property
+    def configuration(self) -> Configuration:
+        """The configuration that names them."""
+        return self.challenge.configuration
+
+    def each_task(self) -> Iterator[tuple[str, Task]]:
+        """Yield the tasks with the codenames of their phases; those of a folder that serves two phases twice."""
+        return ((codename, task) for codename, tasks in self.tasks.items() for task in tasks)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvalAI:
+    """The challenge at EvalAI.
+
+    Attributes:
+        phases: By codename.
+        splits: By the phase's number and the dataset split's codename.
+        skew_s: How far EvalAI's clock is ahead of this machine's; None if it does not send its time.
+        stored_at: The address of a file in the same storage as submissions; None if EvalAI does not say it.
+    """
+
+    local: Challenge
+    challenge: RemoteChallenge
+    phases: Mapping[str, Phase]
+    splits: Mapping[tuple[int, str], PhaseSplit]
+    skew_s: float | None
+    stored_at: str | None
+
+    @property
+    def configuration(self) -> Configuration:
+        """The configuration that should agree with it."""
+        return self.local.configuration
+
+    @property
+    def configured(self) -> list[Phase]:
+        """The phases of the configuration that EvalAI has."""
+        return [self.phases[codename] for codename in self.configuration.phases if codename in self.phases]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repository:
+    """The leaderboard's repository.
+
+    Attributes:
+        files: Its files on the board's branch.
+        default_branch: The branch that a clone shows; None if there is none.
+    """
+
+    challenge: Challenge
+    files: Mapping[str, bytes]
+    default_branch: str | None
+
+
+def read_challenge(exam: Examination) -> Challenge:
+    """Load the configuration."""
+    return Challenge(exam, load(exam.path))
+
+
+def read_files(challenge: Challenge) -> Files:
+    """Load ids and tasks as the worker does.
+
+    Raises:
+        FilesUnusable: With an error for each file that the worker cannot load.
+    """
+    ids: dict[str, tuple[str, ...]] = {}
+    tasks: dict[str, list[Task]] = {}
+    errors: list[NeucoError] = []
+    for codename, phase in challenge.configuration.phases.items():
+        if codename in challenge.examples:
+            continue
+        tasks[codename] = []
+        try:
+            ids[codename] = read_ids(challenge.configuration.path(phase.ids))
+            sources = task_sources(challenge.configuration.path(phase.tasks))
+        except NeucoError as error:
+            errors.append(error)
+            continue
+        for source in sources:
+            try:
+                tasks[codename].append(load_task(source, frozenset(ids[codename])))
+            except NeucoError as error:
+                errors.append(error)
+    if errors:
+        raise FilesUnusable(errors)
+    if not tasks:
+        raise NotChecked("Every phase still has example tasks or ids.")
+    return Files(challenge=challenge, ids=ids, tasks=tasks)
+
+
+def ask_evalai(challenge: Challenge) -> EvalAI:
+    """Ask EvalAI what can be asked without any effect: a worker's first call, phases, dataset splits.
+
+    Raises:
+        NotChecked: If the configuration still has examples instead.
+        NeucoError: If EvalAI does not answer, or does not accept the token or the queue.
+    """
+    evalai = challenge.configuration.evalai
+    if not evalai.challenge or evalai.queue == EXAMPLE_QUEUE:
+        raise NotChecked("evalai.challenge or evalai.queue is still an example.")
+    seen: dict[str, Any] = {"skew_s": None, "stored_at": None}
+
+    def note_answer(response: requests.Response, *_: Any, **__: Any) -> None:
+        """Note what the client ignores: the server's time (from the newest answer), and where files are stored."""
+        with contextlib.suppress(TypeError, ValueError):  # no date, or an invalid one
+            seen["skew_s"] = (
+                parsedate_to_datetime(response.headers.get("Date")) - challenge.exam.clock()  # type: ignore[arg-type]
+            ).total_seconds()
+        with contextlib.suppress(requests.JSONDecodeError, AttributeError):
+            seen["stored_at"] = response.json().get("evaluation_script") or seen["stored_at"]
+
+    session = requests.Session()
+    session.hooks["response"].append(note_answer)
+    client = challenge.exam.opened.enter_context(closing(challenge.client(session)))
+
+    def ask(call: Callable[..., T], *arguments: object) -> T:
+        return _patiently(lambda: call(*arguments), challenge.exam.wait)
+
+    remote = _behind_queue(ask, client, evalai.queue)
+    if remote.pk != evalai.challenge:
+        raise OrganizerError(
+            f"The queue {evalai.queue} belongs to challenge {remote.pk}, not to {evalai.challenge}.",
+            cure="Correct evalai.challenge or evalai.queue.",
+            code="evalai.queue",
+        )
+    phases = ask(client.phases)
+    splits = ask(client.phase_splits)
+    names = {pk: ask(client.dataset_split, pk).codename for pk in {s.dataset_split_pk for s in splits}}
+    return EvalAI(
+        local=challenge,
+        challenge=remote,
+        phases={phase.codename: phase for phase in phases},
+        splits={(split.phase_pk, names[split.dataset_split_pk]): split for split in splits},
+        **seen,
+    )
+
+
+def _behind_queue(ask: Callable[..., Any], client: Client, queue: str) -> RemoteChallenge:
+    """Return the challenge that has the queue."""
+    try:
+        return ask(client.challenge)  # type: ignore[no-any-return]
+    except NotFound as error:
+        raise OrganizerError(
+            f"EvalAI has no challenge with the queue {queue}.",
+            cure="Copy evalai.queue from the challenge's Manage tab on EvalAI, where it appears after the bundle is uploaded.",
+            code="evalai.queue",
+        ) from error
+    except Unreachable as error:
+        # if calls by the challenge's number succeed, only the queue is at fault
+        try:
+            ask(client.phases)
+        except NeucoError:
+            raise error from None
+        raise OrganizerError(
+            f"{error.sentence} EvalAI answers all other requests, so two challenges probably share the queue {queue}.",
+            cure="Ask EvalAI's administrators for your own queue, and enter its name as evalai.queue.",
+            code="evalai.queue",
+        ) from error
+
+
+def _patiently(call: Callable[[], T], wait: Wait) -> T:
+    """Make a call; if EvalAI throttles it, wait as long as EvalAI asks, and repeat it."""
+    for _ in range(WAITS):
+        try:
+            return call()
+        except Throttled as error:
+            seconds = math.ceil(error.retry_after_s)
+        wait(
+            seconds,
+            "This account's calls to EvalAI are used up for this minute (a running worker shares them):"
+            f" waiting {seconds} s, as EvalAI asks.",
+        )
+    return call()
+
+
+def read_repository(challenge: Challenge) -> Repository:
+    """Read the leaderboard's repository, after a dry run of a push."""
+    challenge.repository  # noqa: B018 - an example is no address
+    git_version()
+    publisher = challenge.publisher()
+    publisher.check()
+    return Repository(
+        challenge=challenge, files=publisher.existing(), default_branch=publisher.default_branch()
+    )
+
+
+def git_version() -> tuple[int, int]:
+    """Return the version of git.
+
+    Raises:
+        OrganizerError: If it is missing or too old.
+    """
+    try:
+        output = subprocess.check_output(["git", "--version"], text=True, timeout=GIT_S)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise OrganizerError(
+            "git is not installed.", cure="Install it: sudo apt-get install git", code="git.missing"
+        ) from error
+    numbers = re.search(r"(\d+)\.(\d+)", output)
+    version = (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
+    if version < GIT_NEEDED:
+        needed = "{}.{}".format(*GIT_NEEDED)
+        raise OrganizerError(
+            f"git is version {version[0]}.{version[1]}; {needed} or newer is needed.",
+            cure=f"Upgrade git to {needed} or newer. If your distribution has no newer version, use git's own package archive.",
+            code="git.old",
+        )
+    return version

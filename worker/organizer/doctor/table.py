@@ -1,0 +1,272 @@
+"""The table of all checks, by what they examine.
+
+The first check of each subject is the attempt to read it. Without it, the subject's other checks are skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from leaderboard.rendering import BEGIN, END
+from worker.organizer.doctor import board, configuration, evalai, machine, records, tasks
+from worker.organizer.doctor.check import Check, note
+from worker.organizer.doctor.subjects import (
+    Challenge,
+    EvalAI,
+    Files,
+    Repository,
+    ask_evalai,
+    read_challenge,
+    read_files,
+    read_repository,
+)
+
+S = TypeVar("S")
+T = TypeVar("T")
+RENAME = "Rename the samples, for example to hashes, before anything is published."
+
+
+@dataclass(frozen=True)
+class Subject(Generic[S, T]):
+    """Something that is examined.
+
+    Attributes:
+        read: Reads it, from the configured challenge or (for that itself) from the examination.
+        checks: The first one says what was read.
+    """
+
+    read: Callable[[S], T]
+    checks: tuple[Check[T], ...]
+
+
+CHALLENGE: tuple[Check[Challenge], ...] = (
+    Check(
+        "configuration.file",
+        "Can the configuration file be read, and is every key right?",
+        lambda challenge: [
+            note(
+                f"“{challenge.configuration.challenge.title}” with the phases {', '.join(challenge.configuration.phases)},"
+                f" in {challenge.exam.path}.",
+                always=True,
+            )
+        ],
+    ),
+    Check(
+        "configuration.placeholders",
+        "Have the examples that `init` wrote been replaced?",
+        configuration.placeholders,
+        "Replace the files with your own label files and ids, and leaderboard.repository with the address of your own repository."
+        " Upload bundle.zip to EvalAI: evalai.challenge is the number in the address of the challenge's page, and evalai.queue is"
+        " in its Manage tab.",
+    ),
+    Check(
+        "configuration.phases",
+        "Does every phase have tasks and ids of its own, and enough folds?",
+        configuration.phases,
+    ),
+    Check(
+        "configuration.early_release",
+        "Is nothing about the tasks released before the reveal?",
+        configuration.early_release,
+        "Remove it from leaderboard.publish, unless you accept that.",
+    ),
+    Check(
+        "configuration.bundle",
+        "Do the challenge's pages say where the leaderboard is?",
+        configuration.bundle,
+    ),
+    Check("configuration.terms", "Do the terms say whose embeddings are published?", configuration.terms),
+    Check(
+        "secret.file",
+        "Is the challenge secret there, random, and readable only by its owner?",
+        configuration.secret,
+        "Create a new one before the first submission: python3 -c 'import secrets; print(secrets.token_hex(32))'",
+    ),
+    Check("secret.versioned", "Are secret and tasks outside any git repository?", configuration.versioned),
+    Check(
+        "secret.readable",
+        "Are hidden tasks and tokens hidden from other users of this machine?",
+        configuration.readable,
+    ),
+    Check(
+        "evalai.token",
+        "Is the EvalAI token there, and valid for a while?",
+        evalai.token,
+        "Copy a new one from the EvalAI profile page.",
+    ),
+    Check("board.git", "Is git installed and new enough?", board.git),
+    Check("board.address", "Can the repository's address and credentials be used?", board.address),
+    Check(
+        "alerts.webhook",
+        "Do alerts reach a person's server (nothing is posted)?",
+        board.webhook,
+        "Create an incoming webhook (Slack, Mattermost), write its address into webhook.token,"
+        " and set alerts.webhook: file:./webhook.token",
+        remote=True,
+    ),
+    Check("beacon.chosen", "Can nobody choose the splits?", board.beacon),
+    Check(
+        "beacon.servers",
+        "Does a server of drand answer?",
+        board.drand,
+        "Open the firewall to one of fairness.drand_servers, name others there (every answer is checked, so any mirror is safe),"
+        " or set fairness.beacon: SOURCE@TIME.",
+        remote=True,
+    ),
+    Check("machine.state", "Is the state directory ours alone, and writable?", machine.state),
+    Check("machine.database", "Can the state's database be opened?", machine.database),
+    Check(
+        "machine.disk",
+        "Is there room on the disk?",
+        machine.disk,
+        "Use a larger disk, or lower submission.disk_reserve_gigabytes or submission.max_megabytes.",
+    ),
+    Check(
+        "machine.memory",
+        "Does this machine have the memory that evaluations may use?",
+        machine.memory,
+        "Lower submission.memory_gigabytes or scoring.at_once, or use a machine with more memory.",
+    ),
+    Check(
+        "machine.service", "May the service reach every place that the configuration names?", machine.service
+    ),
+    Check(
+        "machine.processors",
+        "Are there as many processors as threads?",
+        machine.processors,
+        "Set scoring.threads: auto",
+    ),
+    Check(
+        "machine.cache",
+        "Can compiled code be kept?",
+        machine.cache,
+        "Set NUMBA_CACHE_DIR to a folder of the user that runs the worker.",
+    ),
+    Check("machine.metrics", "Can the places for metrics be used?", machine.metrics),
+    Check(
+        "records.same",
+        "Are phases scored as their files and the configuration describe them?",
+        records.same,
+    ),
+    Check("records.engine", "Is each phase scored by one engine?", records.engine),
+)
+FILES: tuple[Check[Files], ...] = (
+    Check("labels.files", "Can the worker load every list of ids and every hidden task?", tasks.examined),
+    Check("ids.sorted", "Are the id lists sorted, so that their order tells nothing?", tasks.in_order),
+    Check("ids.neutral", "Do the ids name no task, and look alike for all tasks?", tasks.neutral, RENAME),
+    Check("ids.labeled", "Does every task label every public id?", tasks.labeled),
+    Check(
+        "labels.enough",
+        "Does every task have enough samples to test on?",
+        tasks.enough,
+        "Label more samples, or raise scoring.test_size.",
+    ),
+    Check("labels.distinct", "Are all tasks different?", tasks.distinct),
+    Check("labels.order", "Do the labels have nothing to do with the order of the ids?", tasks.order, RENAME),
+    Check(
+        "labels.spread",
+        "Are the labels of regressions without extreme outliers?",
+        tasks.spread,
+        "Look for a missing-value code such as -9999, clip the labels, or take their logarithm.",
+    ),
+    Check("labels.steps", "Does every probe train enough steps to learn?", tasks.steps),
+    Check("labels.cost", "Does a submission fit its limits, and the grid of answers?", tasks.cost),
+)
+EVALAI: tuple[Check[EvalAI], ...] = (
+    Check(
+        "evalai.server",
+        "Does EvalAI know the configured challenge, and accept token and queue?",
+        evalai.examined,
+        remote=True,
+    ),
+    Check(
+        "evalai.challenge",
+        "Has the challenge the settings that the worker needs?",
+        evalai.challenge,
+        remote=True,
+    ),
+    Check("evalai.launch", "Can participants find it and submit to it?", evalai.launch, remote=True),
+    Check(
+        "evalai.dates",
+        "Do challenge, phases and token last long enough?",
+        evalai.dates,
+        "Move the end date on EvalAI.",
+        remote=True,
+    ),
+    Check(
+        "evalai.clock",
+        "Does this machine's clock agree with EvalAI's?",
+        evalai.clock,
+        "Let it follow a time server: sudo timedatectl set-ntp true",
+        remote=True,
+    ),
+    Check(
+        "evalai.storage",
+        "May files be downloaded from where EvalAI stores them?",
+        evalai.storage,
+        remote=True,
+    ),
+    Check(
+        "evalai.phases",
+        "Does EvalAI have exactly the configured phases, dataset splits and metrics?",
+        evalai.phases,
+        remote=True,
+    ),
+    Check(
+        "evalai.phase_settings",
+        "Do the phases' settings suit participants and the board?",
+        evalai.phase_settings,
+        remote=True,
+    ),
+    Check(
+        "evalai.rate",
+        "Is EvalAI's rate limit enough for what one team may send?",
+        evalai.rate,
+        remote=True,
+    ),
+    Check(
+        "evalai.limits",
+        "Does EvalAI have the limits of submissions that the bundle states?",
+        evalai.limits,
+        "Set them on EvalAI, or correct the bundle's pages, which state them.",
+        remote=True,
+    ),
+    Check(
+        "evalai.leaderboards",
+        "Do EvalAI's own leaderboards show mean Q, and nothing that is hidden?",
+        evalai.leaderboards,
+        remote=True,
+    ),
+)
+REPOSITORY: tuple[Check[Repository], ...] = (
+    Check("board.push", "Does a dry run of a push to the repository succeed?", board.examined, remote=True),
+    Check(
+        "board.default_branch",
+        "Is the board's branch the one that visitors see?",
+        board.default_branch,
+        remote=True,
+    ),
+    Check(
+        "board.readme",
+        "Does the repository's README have room for the board?",
+        board.readme,
+        f"Keep one pair, each marker on its own line: {BEGIN} and {END}",
+        remote=True,
+    ),
+    Check(
+        "board.history",
+        "Is there no board and no commitment that this state does not know?",
+        board.history,
+        "Use another branch or an empty repository, or restore the state that the history belongs to.",
+        remote=True,
+    ),
+)
+SUBJECTS: tuple[Subject[Any, Any], ...] = (
+    Subject(read_challenge, CHALLENGE),
+    Subject(read_files, FILES),
+    Subject(ask_evalai, EVALAI),
+    Subject(read_repository, REPOSITORY),
+)
+CHECKS: tuple[Check[Any], ...] = tuple(check for subject in SUBJECTS for check in subject.checks)

@@ -1,21 +1,21 @@
 """The configuration: one YAML file per challenge, which is read once and checked as a whole.
 
-Every key has a default except those that the organizer must decide. Unknown keys are errors that name the nearest known key. Relative
-paths are relative to the file. Secrets are references (see :mod:`worker.challenge.secrets`) and are resolved only where they are used.
+Every key has a default except those that the organizer must decide. Unknown keys are errors. Relative paths are relative to the file.
+Secrets are references (see :mod:`worker.challenge.secrets`) and are resolved only where they are used.
 """
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import Field, PrivateAttr, SecretStr, ValidationError, model_validator
+from pydantic import Field, PrivateAttr, SecretStr, ValidationError, field_validator, model_validator
 
 from scoring.errors import OrganizerError
 from scoring.inputs.documents import read_yaml
 from worker.challenge import secrets
+from worker.challenge.faults import fault_lines
 from worker.challenge.sections import (
     Alerts,
     Challenge,
@@ -60,12 +60,17 @@ class Configuration(Section):
         if not isinstance(phases, dict):
             return document
         whole = {
-            name: Phase.named_after(name) | (phase or {})
-            if isinstance(name, str) and isinstance(phase, dict | None)
-            else phase
+            name: Phase.named_after(str(name)) | (phase or {}) if isinstance(phase, dict | None) else phase
             for name, phase in phases.items()
         }
         return document | {"phases": whole}
+
+    @field_validator("state")
+    @classmethod
+    def _state(cls, value: str) -> str:
+        if not value.startswith((SQLITE, SERVER)):
+            raise ValueError(f"must begin with {SQLITE} or {SERVER}")
+        return value
 
     @model_validator(mode="after")
     def _phases_exist(self) -> Configuration:
@@ -73,8 +78,10 @@ class Configuration(Section):
             other = phase.eligible_if_scored_in
             if other is not None and (other not in self.phases or other == name):
                 raise ValueError(
-                    f"phases.{name}.eligible_if_scored_in names {other!r}, which is not another phase"
+                    f"phases.{name}.eligible_if_scored_in is `{other}`, which is not another phase; the phases are {', '.join(self.phases)}"
                 )
+            if any(name != key and name.casefold() == key.casefold() for key in self.phases):
+                raise ValueError(f"phases.{name} differs from another phase only in case")
             finest = 10.0**-self.leaderboard.decimals
             if phase.selection == "ladder" and phase.ladder_step < finest:
                 raise ValueError(
@@ -164,9 +171,11 @@ def load(path: Path) -> Configuration:
         document = read_yaml(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
+        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        # only our own reader raises this class, and not one derived from it
+        problem = error.problem if type(error) is yaml.MarkedYAMLError else "this is not valid YAML"
         raise OrganizerError(
-            f"{path} is not valid YAML{place}.",
+            f"{path}{place}: {problem}.",
             cure="Check indentation, colons and quotes there.",
             code="config.yaml",
         ) from None
@@ -177,43 +186,11 @@ def load(path: Path) -> Configuration:
     try:
         configuration = Configuration.model_validate(document)
     except ValidationError as error:
-        faults = _sentences(error)
+        lines = fault_lines(error, text, Configuration)
         raise OrganizerError(
-            f"{path}: {' '.join(faults)}",
+            f"{path}: {lines[0]}" if len(lines) == 1 else "\n  ".join([f"{path}:", *lines]),
             cure="docs/configuration.md describes every key.",
             code="config.invalid",
         ) from None
-    if not configuration.state.startswith((SQLITE, SERVER)):
-        raise OrganizerError(
-            f"{path}: this version can keep the state only in {SQLITE} or {SERVER}.",
-            cure="Remove the key `state`, or set it to an address of one of these kinds.",
-            code="config.unsupported",
-        )
     configuration._base = path.resolve().parent
     return configuration
-
-
-def _sentences(error: ValidationError) -> list[str]:
-    sentences = []
-    for fault in error.errors():
-        location = [str(part) for part in fault["loc"] if not str(part).endswith("[key]")]
-        key = ".".join(location)
-        if fault["type"] == "extra_forbidden":
-            nearest = difflib.get_close_matches(location[-1], _known_keys(location[:-1]), n=1, cutoff=0.0)
-            hint = f"; did you mean {nearest[0]}?" if nearest else "."
-            sentences.append(f"unknown key {key}{hint}")
-        elif fault["type"] == "missing":
-            sentences.append(f"{key} is missing.")
-        else:
-            reason = fault["msg"].removeprefix("Value error, ")
-            told = f"{key}: {reason[:1].lower()}{reason[1:]}" if key else reason
-            sentences.append(told if told.endswith("?") else f"{told}.")
-    return sentences
-
-
-def _known_keys(section: list[str]) -> list[str]:
-    """Return the keys of a section; all phases have the same."""
-    if not section:
-        return list(Configuration.model_fields)
-    model: Any = Phase if section[0] == "phases" else Configuration.model_fields[section[0]].annotation
-    return list(model.model_fields)

@@ -87,6 +87,9 @@ class EvalAI(Section):
 class Phase(Section):
     """One phase of the challenge: its hidden tasks and its rules. `<codename>` is the codename of the phase at EvalAI."""
 
+    # an editor need not ask for keys whose default is named after the phase
+    model_config = ConfigDict(json_schema_extra=lambda schema: schema.__delitem__("required"))
+
     @classmethod
     def named_after(cls, codename: str) -> dict[str, str]:
         """Return the defaults that contain the phase's codename, by key."""
@@ -258,7 +261,10 @@ class Leaderboard(Section):
 
     repository: str = Field(min_length=1, description="Git URL, or path of a local bare repository.")
     branch: str = Field(
-        "main", pattern=r"^[A-Za-z0-9][A-Za-z0-9_./-]*$", description="Branch that the board is pushed to."
+        "main",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_./-]*$",
+        examples=["main"],
+        description="Branch that the board is pushed to.",
     )
     token: str | None = Field(
         None, description="For `https` URLs: `env:NAME`, `file:PATH` or `credential:NAME`."
@@ -328,6 +334,7 @@ class Fairness(Section):
     publish_files: str = Field(
         "baselines",
         pattern=r"^(baselines|top:[1-9][0-9]*|all)$",
+        examples=["baselines", "top:3", "all"],
         description="Whose submitted files the reveal publishes, so that anyone can recompute their scores. `baselines`: those of the "
         "baselines; `top:N`: also those of the first N rows of the final board, not counting baselines; `all`: those of all rows. "
         "A phase's first commitment (the hash that fixes its tasks, published before its first score) also fixes this value.",
@@ -379,6 +386,7 @@ class Metrics(Section):
     listen: str | None = Field(
         None,
         pattern=r"^(127\.0\.0\.1|localhost|\[::1\]):\d{1,5}$",
+        examples=["127.0.0.1:9464"],
         description="Address for Prometheus, `host:port` on loopback, such as `127.0.0.1:9464`.",
     )
     textfile: Path | None = Field(None, description="File that `once` writes, in Prometheus' text format.")

@@ -15,7 +15,7 @@ import typer
 
 from scoring.errors import OrganizerError
 from scoring.printable import printable
-from worker.cli.options import ConfigOption, JsonOption
+from worker.cli.options import ConfigOption, JsonOption, configuration_file
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,6 +39,10 @@ GROUPS = {
 
 
 def doctor(
+    challenge: Annotated[
+        Path | None,
+        typer.Argument(help="Folder or configuration file of the challenge; the same as --config."),
+    ] = None,
     *,
     config: ConfigOption,
     offline: Annotated[
@@ -65,6 +69,7 @@ def doctor(
     """
     from worker.organizer.doctor import Level, examine
 
+    config = config if challenge is None else configuration_file(challenge)
     if alert:
         _send_alert(config)
         return

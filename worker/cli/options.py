@@ -7,15 +7,24 @@ from typing import Annotated
 
 import typer
 
+CONFIGURATION = "challenge.yaml"
+
+
+def configuration_file(path: Path) -> Path:
+    """Return the configuration file that a path names: itself, or the one in this folder."""
+    return path / CONFIGURATION if path.is_dir() else path
+
+
 ConfigOption = Annotated[
     Path,
     typer.Option(
         "--config",
         "-c",
-        help="The challenge's configuration file.",
-        default_factory=lambda: Path("challenge.yaml"),
+        help="The challenge's configuration file, or the folder with it.",
+        callback=configuration_file,
+        default_factory=lambda: Path(CONFIGURATION),
         envvar="NEUCO_CHALLENGE",
-        show_default="challenge.yaml",
+        show_default=CONFIGURATION,
         metavar="FILE",
     ),
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
@@ -83,18 +84,23 @@ class HealthServer:
         self._metrics = make_wsgi_app(registry)
         self._health = health
         place = urlsplit(f"//{listen}")
+        host = place.hostname or "127.0.0.1"
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
-            # One connection at a time: monitoring must not use up the file descriptors that scoring needs.
-            self._server = make_server(
-                place.hostname or "127.0.0.1", place.port or 0, self._answer, request_handler=_Quiet
-            )
-        except (OSError, SystemExit):
+            listening = socket.create_server((host, place.port or 0), family=family)
+        except OSError:
             raise InfrastructureError(
                 f"The worker cannot listen on {listen}. The port is in use or not allowed.",
                 cure="Set metrics.listen to another port.",
                 code="metrics.listen",
             ) from None
-        self.port: int = self._server.server_port
+        # One connection at a time: monitoring must not use up the file descriptors that scoring needs. The server duplicates
+        # the socket; if it had to open one itself, it would report a failure in words of its own.
+        with listening:
+            self._server = make_server(
+                host, place.port or 0, self._answer, request_handler=_Quiet, fd=listening.fileno()
+            )
+        self.port: int = self._server.port
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True, name="health")
         self._thread.start()
 

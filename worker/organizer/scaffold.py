@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
@@ -20,7 +21,8 @@ from worker.organizer.configuration_text import scalar
 from worker.organizer.resources import shipped
 
 EXAMPLE_QUEUE = "name-of-the-queue"
-WRITTEN = ("challenge.yaml", "challenge.secret", ".gitignore", "tasks", "ids", "bundle", "bundle.zip")
+SCHEMA = "challenge.schema.json"
+WRITTEN = ("challenge.yaml", SCHEMA, "challenge.secret", ".gitignore", "tasks", "ids", "bundle", "bundle.zip")
 CODENAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 GITIGNORE = """# Never publish these: with them anyone knows the hidden tasks and every split.
 challenge.secret
@@ -68,9 +70,11 @@ def with_folds(phases: Sequence[str], folds: Sequence[int]) -> dict[str, int]:
             cure="Use letters, digits, '_', '-' and '.', beginning with a letter or digit.",
             code="init.phases",
         )
-    if len(set(phases)) < len(phases):
+    if len({name.casefold() for name in phases}) < len(phases):
         raise OrganizerError(
-            "A phase is named twice.", cure="Use a different codename for each phase.", code="init.phases"
+            "Two phases have the same codename, or codenames that differ only in case.",
+            cure="Use a different codename for each phase.",
+            code="init.phases",
         )
     numbers = folds if len(folds) == len(phases) else [folds[0]] * len(phases)
     return dict(zip(phases, numbers, strict=True))
@@ -96,6 +100,8 @@ def create(directory: Path, new: NewChallenge, *, now: datetime) -> list[Path]:
     except OrganizerError:
         path.unlink()
         raise
+    schema = json.dumps(Configuration.model_json_schema(), indent=1, ensure_ascii=False)
+    (directory / SCHEMA).write_text(schema + "\n", encoding="utf-8")  # for editors
     _write_secret(directory / "challenge.secret")
     (directory / ".gitignore").write_text(GITIGNORE, encoding="utf-8")
     (directory / "tasks").mkdir(mode=0o700)  # no other user of this machine may see hidden tasks
@@ -184,7 +190,7 @@ def new_configuration(new: NewChallenge) -> str:
         shipped("config/new-challenge.yaml.j2").read_text(encoding="utf-8")
     ).render(
         new=new,
-        example=shipped("config/challenge.yaml"),
+        schema=SCHEMA,
         queue=EXAMPLE_QUEUE,
         repository=new.repository or EXAMPLE_REPOSITORY,
     )

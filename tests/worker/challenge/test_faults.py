@@ -1,0 +1,81 @@
+"""Faults of a configuration file are reported with line, key, value and what is allowed, and in our words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from scoring.errors import OrganizerError
+from worker.challenge.configuration import Configuration, load
+from worker.challenge.faults import FORMS
+from worker.challenge.sections import Phase
+
+VALID = """\
+challenge:
+  title: Practice
+evalai:
+  challenge: 0
+  queue: q
+phases:
+  dev:
+    folds: 3
+leaderboard:
+  repository: ./board.git
+"""
+WRONG: tuple[Any, ...] = ("?", "", -1, 0.5, 10**400, True, None, [None], {"x": 1}, float("nan"))
+
+
+def refused(folder: Path, text: str) -> str:
+    """Return what the error says about a file."""
+    path = folder / "challenge.yaml"
+    path.write_text(text)
+    with pytest.raises(OrganizerError) as error:
+        load(path)
+    return error.value.sentence.replace(str(path), "FILE")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("folds: 3", "folds: 20\n    folds: 3", "FILE, line 9, column 5: the key `folds` is already in line 8."),
+        ("leaderboard:", "phases:\n  x:\nleaderboard:", "FILE, line 9, column 1: the key `phases` is already in line 6."),
+        ("folds: 3", "folds: many", "FILE: line 8: phases.dev.folds is `many`; it must be a whole number."),
+        ("folds: 3", "selection: lst", "FILE: line 8: phases.dev.selection is `lst`; it must be 'last', 'best', 'chosen' or 'ladder'."),
+        ("  title", "  titles: x\n  title", "FILE: line 2: challenge.titles is not a key; did you mean title?"),
+        ("  title", "  color: x\n  title", "FILE: line 2: challenge.color is not a key here; the keys are: title, secret."),
+        ("  queue: q\n", "", "FILE: line 3: evalai.queue is missing."),
+        ("challenge: 0", "challenge: 0\n  server: http://x", "FILE: line 5: evalai.server is `http://x`; it must begin with https://"),
+        ("folds: 3", "eligible_if_scored_in: ev", "FILE: line 8: phases.dev.eligible_if_scored_in is `ev`, which is not another phase"),
+        ("  dev:\n    folds: 3", "  dev:\n  Dev:", "phases.dev differs from another phase only in case."),
+        ("  dev:", "  my phase:", "FILE: line 7: phases.my phase is not a codename"),
+        ("leaderboard:", "scoring: {threads: lots}\nleaderboard:", "scoring.threads is `lots`; it must be 'auto' or a whole number."),
+        ("leaderboard:", "metrics: {listen: 0.0.0.0:1}\nleaderboard:", "`0.0.0.0:1`; it must be written like 127.0.0.1:9464."),
+    ],
+)  # fmt: skip
+def test_a_fault_has_its_line_value_and_what_is_allowed(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    """The file without the fault is accepted."""
+    (tmp_path / "valid.yaml").write_text(VALID)
+    load(tmp_path / "valid.yaml")
+    assert message in refused(tmp_path, VALID.replace(old, new, 1))
+
+
+def test_every_fault_of_a_value_is_in_our_words() -> None:
+    """No wrong value of any key causes an error of pydantic for which there are no words."""
+    kinds = set()
+    for name, field in Configuration.model_fields.items():
+        keys = getattr(field.annotation, "model_fields", {})
+        for value in WRONG:
+            wrong: list[Any] = [value, *({key: value} for key in keys)]
+            if name == "phases":
+                wrong += [{"dev": value}, *({"dev": {key: value}} for key in Phase.model_fields)]
+            for part in wrong:
+                try:
+                    Configuration.model_validate({name: part})
+                except ValidationError as error:
+                    kinds |= {fault["type"] for fault in error.errors()}
+    assert kinds - {"missing", "extra_forbidden", "value_error"} <= FORMS.keys()

@@ -373,13 +373,17 @@ def test_anybody_can_check_the_revealed_demo(demo: Demo, tmp_path: Path) -> None
         document: dict[str, Any] = json.loads(done.stdout)
         return document
 
+    def number(document: dict[str, Any], name: str) -> int:
+        return sum(phase[name] for phase in document["phases"].values())
+
     alone = verdict()
-    assert (alone["verdict"], alone["recomputed"], alone["entries"] >= 10) == ("consistent", 6, True)
+    assert (alone["verdict"], number(alone, "recomputed")) == ("consistent", 6)
+    assert number(alone, "entries") >= 10
     for phase in PHASES:
-        (number,) = [row["submission"] for row in demo.published(phase) if row["team"] == "Pixel Pushers"]
-        submitted, receipt = files / phase / f"{number}-embeddings.csv", files / phase / f"{number}.stdout"
+        (pk,) = [row["submission"] for row in demo.published(phase) if row["team"] == "Pixel Pushers"]
+        submitted, receipt = files / phase / f"{pk}-embeddings.csv", files / phase / f"{pk}.stdout"
         said = verdict("--submission", str(submitted), "--receipt", str(receipt))
-        assert (said["verdict"], said["recomputed"] >= 6) == ("consistent", True)
+        assert (said["verdict"], number(said, "recomputed") >= 6) == ("consistent", True)
         sentences = [one["sentence"] for one in said["verdicts"] if one["phase"] == phase]
         tasks = {"dev": 3, "eval": 6}[phase]
         assert any(f"All {tasks} x {FOLDS} fold scores" in sentence for sentence in sentences)

@@ -256,10 +256,6 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "same id": (lambda d: _phase(d).update(id=2), "every id must be unique"),
     "order by": (lambda d: d["leaderboard"][0]["schema"].update(default_order_by="x"), "default_order_by"),
     "no labels": (lambda d: d["leaderboard"][0]["schema"].update(labels=[]), "schema must have labels"),
-    "metadata": (
-        lambda d: d["leaderboard"][0]["schema"].update(metadata={"x": {}}),
-        "metadata must be about",
-    ),
     "phase page": (lambda d: _phase(d).update(description="lost.html"), "phase dev: description"),
     "no annotation": (
         lambda d: _phase(d).update(test_annotation_file="x.txt"),

@@ -51,8 +51,7 @@ def fair(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> I
         harness.submit("B", embeddings(2, noise=1.0))
         assert harness.once().returncode == 0
         harness.configure({"fairness": {"publish_files": "all"}})  # too late: the first commitment decides
-        assert harness.command("challenge", "commit").returncode == 0
-        assert harness.command("board", "freeze", "--phase", "dev", "--now").returncode == 0
+        assert harness.command("board", "freeze", "--phase", "dev", "--now", "--yes").returncode == 0
         done = harness.command("challenge", "reveal", "--yes")
         assert done.returncode == 0, done.stderr
         assert "not published" not in done.stdout
@@ -236,7 +235,7 @@ def test_a_stored_file_that_is_gone_does_not_keep_a_phase_hidden(
             (lost,) = [row for row in tx.submissions() if row.method == BASELINE]
         place = harness.state / "files" / str(lost.file_hash)[:2] / str(lost.file_hash)
         aside = place.rename(tmp_path / "aside")
-        assert harness.command("board", "freeze", "--phase", "dev", "--now").returncode == 0
+        assert harness.command("board", "freeze", "--phase", "dev", "--now", "--yes").returncode == 0
         done = harness.command("challenge", "reveal", "--yes")
         assert done.returncode == 0, done.stderr
         assert f"submission {lost.pk} in phase dev is not published: its stored file is gone" in done.stdout
@@ -257,7 +256,7 @@ def test_a_leading_worker_pushes_the_contents(tmp_path: Path, fork_server: ForkS
         assert harness.once().returncode == 0
         process = harness.run()
         harness.until(lambda: "run.start" in harness.log)
-        assert harness.command("board", "freeze", "--phase", "dev", "--now").returncode == 0
+        assert harness.command("board", "freeze", "--phase", "dev", "--now", "--yes").returncode == 0
         done = harness.command("challenge", "reveal", "--yes")
         assert done.returncode == 0, done.stderr
         process.terminate()
@@ -274,7 +273,7 @@ def test_contents_too_large_for_the_repository_are_published_elsewhere(
     with Harness(tmp_path, changes={"evalai": {"poll_every": 1}}, fork_server=fork_server) as harness:
         submit_baseline(harness)
         assert harness.once().returncode == 0
-        assert harness.command("board", "freeze", "--phase", "dev", "--now").returncode == 0
+        assert harness.command("board", "freeze", "--phase", "dev", "--now", "--yes").returncode == 0
         monkeypatch.setattr(disclosure, "LIMIT_BYTES", 0)
         told: list[str] = []
         with open_session(harness.path) as session:

@@ -191,7 +191,7 @@ def gets_another_phase(challenge: Challenge) -> None:
     harness.configure({"phases": {"eval": {"eligible_if_scored_in": "dev"}}})
     challenge.work()
     correct(harness.folder / "tasks" / "eval" / "alpha__regr.csv")
-    challenge.command("challenge", "commit", "--reason", "a label was wrong")
+    challenge.command("challenge", "apply", "--yes", "--reason", "a label was wrong")
     for name, team in (("eval A", "A"), ("eval D", "D"), ("eval E", "E")):
         challenge.submit(name, team, embeddings(len(team) % 2), phase="eval")
     challenge.work()
@@ -202,10 +202,10 @@ def rescores(challenge: Challenge) -> None:
     path = challenge.harness.folder / "tasks" / "dev" / "gamma__regr.csv"
     before = path.read_text()
     correct(path)
-    challenge.command("challenge", "rescore", "--yes", "--phase", "dev", "--reason", "a wrong label")
+    challenge.command("challenge", "apply", "--yes", "--phase", "dev", "--reason", "a wrong label")
     challenge.work()
     path.write_text(before)
-    challenge.command("challenge", "rescore", "--yes", "--phase", "dev")
+    challenge.command("challenge", "apply", "--yes", "--phase", "dev", "--reason", "restored")
     challenge.work()
 
 
@@ -230,7 +230,7 @@ def disqualifies(challenge: Challenge) -> None:
 def chooses(challenge: Challenge) -> None:
     """The rules are changed, and the organizers choose which submission counts."""
     challenge.harness.configure({"phases": {"dev": {"selection": "chosen"}}, "leaderboard": {"decimals": 2}})
-    challenge.command("challenge", "rules", "--reason", "announced on 1 June")
+    challenge.command("challenge", "apply", "--yes", "--reason", "announced on 1 June")
     challenge.work()
     challenge.command("challenge", "choose", str(challenge.pks["A1 again"]), "--reason", "asked by the team")
     challenge.work()
@@ -279,7 +279,7 @@ def is_taken_over(challenge: Challenge) -> None:
 
 def gets_another_key(challenge: Challenge) -> None:
     """The signing key is replaced."""
-    challenge.command("challenge", "commit", "--new-key", "--reason", "an administrator left")
+    challenge.command("challenge", "apply", "--new-key", "--reason", "an administrator left")
     challenge.another_line()
 
 
@@ -302,7 +302,7 @@ def is_pushed_over(challenge: Challenge) -> None:
 
 def ends(challenge: Challenge) -> None:
     """A phase is closed and revealed, and a team submits to it afterwards."""
-    challenge.command("board", "freeze", "--phase", "dev", "--now", "--reason", "as announced")
+    challenge.command("board", "freeze", "--phase", "dev", "--now", "--yes", "--reason", "as announced")
     challenge.command("challenge", "reveal", "--yes")
     challenge.submit("late", "A", embeddings(3))
     challenge.work()
@@ -314,10 +314,10 @@ def corrects_itself(challenge: Challenge) -> None:
     challenge.command("challenge", "disqualify", str(challenge.pks["G1"]), "--reason", "withdrawn")
     challenge.removed.add(challenge.pks["G1"])
     challenge.work()
-    challenge.command("board", "freeze", "--phase", "dev", "--now")
+    challenge.command("board", "freeze", "--phase", "dev", "--now", "--yes")
     challenge.submit("too late", "A", embeddings(2))
     correct(challenge.harness.folder / "tasks" / "eval" / "beta__cls.csv", "1")
-    challenge.command("challenge", "rescore", "--yes", "--phase", "eval")
+    challenge.command("challenge", "apply", "--yes", "--phase", "eval", "--reason", "restored")
     challenge.work()
     with opened(str(challenge.harness.board)) as repository:
         (opens,) = [one for one in verdicts(repository) if (one.phase, one.check) == ("dev", "commitment")]
@@ -326,7 +326,7 @@ def corrects_itself(challenge: Challenge) -> None:
 
 def ends_everywhere(challenge: Challenge) -> None:
     """The other phase is closed and revealed."""
-    challenge.command("board", "freeze", "--phase", "eval", "--now")
+    challenge.command("board", "freeze", "--phase", "eval", "--now", "--yes")
     challenge.command("challenge", "reveal", "--yes", "--phase", "eval")
 
 
@@ -414,7 +414,7 @@ def test_a_phase_that_requires_another_one_waits_for_its_reveal(
             challenge.submit(team, team, embeddings(0), phase="eval")
         challenge.work()
         for phase in ("eval", "dev"):
-            challenge.command("board", "freeze", "--phase", phase, "--now")
+            challenge.command("board", "freeze", "--phase", phase, "--now", "--yes")
             challenge.command("challenge", "reveal", "--yes", "--phase", phase)
             assert challenge.contradictions() == [], phase
         worths = []

@@ -25,10 +25,10 @@ def cells_of(harness: Harness) -> dict[tuple[str, str, str], CellRow]:
 def test_a_version_bump_makes_new_cells_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Turning a label file into a package needs no rescoring; its next version adds scores for that task only and keeps old cells."""
 
-    def typed(*arguments: str) -> str:
+    def typed(*arguments: str, expect: int = 0) -> str:
         """Run a command with the challenge's configuration and return what it prints."""
         capsys.readouterr()
-        assert guarded([*arguments, "--phase", "dev", "--config", str(harness.path)]) == 0
+        assert guarded([*arguments, "--phase", "dev", "--config", str(harness.path)]) == expect
         return capsys.readouterr().out
 
     with Harness(tmp_path, clock=ManualClock()) as harness:
@@ -40,16 +40,16 @@ def test_a_version_bump_makes_new_cells_only(tmp_path: Path, capsys: pytest.Capt
         plain = tasks / "alpha__regr.csv"
         assert guarded(["task", "new", str(tasks / "alpha"), "--labels", str(plain)]) == 0
         plain.unlink()
-        assert "nothing to do; the scores of 2 submitted files are complete" in typed("challenge", "rescore")
+        assert "dev: nothing to do" in typed("challenge", "apply")
 
         package = tasks / "alpha" / "task.yaml"
         text = package.read_text().replace("version: 1 ", "version: 2 ")
         text = text.replace("ceiling: null", "ceiling: 0.8").replace('parent: ""', "parent: land")
         package.write_text(text)
-        planned = typed("challenge", "rescore")
+        planned = typed("challenge", "apply", expect=1)
         assert "new or changed tasks: 1; dropped tasks: 0; scores to compute: 2, for 2 submissions" in planned
         assert cells_of(harness) == before
-        typed("challenge", "rescore", "--yes")
+        typed("challenge", "apply", "--yes", "--reason", "a test")
         after = cells_of(harness)
         assert {key: after[key] for key in before} == before
         new = after.keys() - before.keys()

@@ -27,7 +27,7 @@ ANYWHERE = (
     "rank table.csv",
     "demo --dir played --folds 2",
 )
-BEFORE = ("doctor", "rehearse --folds 2", "challenge commit")
+BEFORE = ("doctor", "rehearse --folds 2", "challenge apply --reason begins --yes")
 AFTER = (
     "once",
     "status",
@@ -38,23 +38,21 @@ AFTER = (
     "board report --phase dev --out report",
     "challenge choose {pk} --reason asked",
     "challenge disqualify {pk} --reason asked",
-    "challenge rescore --yes",
-    "challenge rules --reason asked",
+    "challenge apply --reason asked --yes",
     "challenge pause",
-    "challenge drain",
-    "challenge resume",
+    "challenge pause --finish",
+    "challenge pause --undo",
     "challenge backup saved.tar.gz",
-    "board freeze --phase dev --now",
-    "board freeze --phase eval --now",
+    "board freeze --phase dev --now --yes",
+    "board freeze --phase eval --now --yes",
     "board show --awards",
-    "challenge rename-team --team A --as Anonymous --reason asked",
+    "challenge rename-team --team A --as Anonymous --reason asked --yes",
     "challenge reveal --yes",
 )
 SAVED = ("challenge restore saved.tar.gz elsewhere", "verify board.git --with pytorch")
 RESEARCHERS = tuple(" ".join(words[1:]) for words in KIN if words[0] == "neuco-worker")
 LASTING = ("sandbox --port 0 --json", "run")
 OTHERS = {
-    "challenge mark-restored": "for a database server, which needs an extra",
     "challenge retry": "for a submission that waits",
     "sandbox submit": "for a sandbox that listens",
 }

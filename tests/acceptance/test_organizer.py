@@ -273,12 +273,12 @@ def _draw(organizer: Organizer, moment: datetime) -> None:
     """The worker announces the source, and no submission is judged until the organizer enters the published value."""
     organizer.wait(lambda: "refs/heads/main" in organizer.git("for-each-ref"), "nothing was committed to")
     waited = organizer.submit("Cy", "eval", "id,0\nnobody,1\n")
-    organizer.type("challenge", "commit", "--beacon", VALUE, expect=2)
+    organizer.type("challenge", "apply", "--beacon", VALUE, expect=2)
     organizer.wait(lambda: datetime.now(UTC) > moment, "the moment did not come")
     assert organizer.seen(waited)["status"] == "submitted"
     (phase, _) = json.loads(organizer.type("status", "--json"))["awaited"]
     assert (phase["source"], phase["round"]) == (SOURCE, None)
-    organizer.type("challenge", "commit", "--beacon", VALUE)
+    organizer.type("challenge", "apply", "--beacon", VALUE)
     organizer.wait(lambda: organizer.seen(waited)["status"] == "failed", "nothing was judged")
 
 
@@ -316,7 +316,7 @@ def _take_submissions(organizer: Organizer) -> dict[tuple[str, str], int]:
 
 
 def _rescore(organizer: Organizer, answered: dict[tuple[str, str], int]) -> None:
-    """A hidden task is added while the daemon runs; `rescore` shows its plan, then carries it out, and answers and board are updated."""
+    """A hidden task is added while the daemon runs; `apply` shows its plan, then carries it out, and answers and board are updated."""
     before = organizer.public("dev")
     names = (organizer.challenge / "ids" / "dev.txt").read_text().split()
     rng = np.random.default_rng(5)
@@ -324,11 +324,11 @@ def _rescore(organizer: Organizer, answered: dict[tuple[str, str], int]) -> None
         f"{name},{value:.4f}\n" for name, value in zip(names, rng.normal(size=len(names)), strict=True)
     )
     (organizer.challenge / "tasks" / "dev" / f"{ADDED}__regr.csv").write_text("id,label\n" + rows)
-    planned = organizer.type("challenge", "rescore", "--phase", "dev")
+    planned = organizer.type("challenge", "apply", "--phase", "dev", expect=1)
     assert "new or changed tasks: 1;" in planned
     assert "Nothing has been done" in planned
     assert organizer.public("dev") == before
-    organizer.type("challenge", "rescore", "--phase", "dev", "--yes")
+    organizer.type("challenge", "apply", "--phase", "dev", "--yes", "--reason", "a task more")
 
     def followed() -> bool:
         after = organizer.public("dev")
@@ -344,14 +344,14 @@ def _rescore(organizer: Organizer, answered: dict[tuple[str, str], int]) -> None
 def _freeze(organizer: Organizer, answered: dict[tuple[str, str], int]) -> None:
     """A submission after a freeze is answered but does not change the board, and freezing the other phase shows its withheld values."""
     before = organizer.git("show", "main:leaderboard/dev.csv")
-    organizer.type("board", "freeze", "--phase", "dev", "--now")
+    organizer.type("board", "freeze", "--phase", "dev", "--now", "--yes")
     late = organizer.submit("Cy", "dev", organizer.embeddings("dev", "Ada"))
     organizer.wait(
         lambda: organizer.seen(late)["status"] == "finished", "the late submission was not answered"
     )
     organizer.type("board", "publish")
     assert organizer.git("show", "main:leaderboard/dev.csv") == before
-    organizer.type("board", "freeze", "--phase", "eval", "--now")
+    organizer.type("board", "freeze", "--phase", "eval", "--now", "--yes")
 
     def shown() -> bool:
         values = organizer.public("eval")
@@ -390,7 +390,7 @@ def _nothing_hidden_is_public(organizer: Organizer, answered: dict[tuple[str, st
 
 def _verify(organizer: Organizer) -> None:
     """After the reveal, `verify` finds the repository consistent and names the announced value for both phases."""
-    organizer.type("board", "freeze", "--phase", "eval", "--now")
+    organizer.type("board", "freeze", "--phase", "eval", "--now", "--yes")
     organizer.type("challenge", "reveal", "--yes")
     report = json.loads(
         organizer.type("verify", str(organizer.board), "--json", "--no-recompute", config=False)

@@ -246,7 +246,7 @@ def test_a_state_restored_from_a_dump_looks_for_what_it_lacks(shared: Harness) -
         first.drive()
         with first.store.read() as tx:
             known_until = tx.fact("reconciled_at")
-    assert shared.command("challenge", "mark-restored").returncode == 0
+    assert shared.command("challenge", "restore", "--dump").returncode == 0
     lost = shared.submit("B", embeddings(1))
     shared.evalai.edit(lost, status="finished")
     with shared.worker() as second:

@@ -70,7 +70,7 @@ def test_disagreeing_clocks_cause_no_contradiction(harness: Harness, worker: Ste
 def test_commitments_are_in_the_order_of_their_times(harness: Harness, worker: StepWorker) -> None:
     """A commitment made with a clock that is behind still gets a later time."""
     worker.drive()
-    assert harness.command("challenge", "commit", "--reason", "once more").returncode == 0
+    assert harness.command("challenge", "apply", "--new-key", "--reason", "once more").returncode == 0
     configuration = load(harness.path)
     early = datetime.now(UTC) - timedelta(hours=1)
     with worker.store.write() as tx:
@@ -135,7 +135,7 @@ def test_rules_may_change_during_a_phase(
         harness.rescore("dev")
         harness.rescore("eval")
     else:
-        done = harness.command("challenge", "rules", "--reason", "announced")
+        done = harness.command("challenge", "apply", "--yes", "--reason", "announced")
         assert done.returncode == 0, done.stderr
         assert all(name in done.stdout for name in change["leaderboard"])
     worker.drive()
@@ -161,7 +161,7 @@ def test_only_closed_phases_are_revealed(harness: Harness, worker: StepWorker) -
     assert (status, revealed) == (2, set())
     assert "Still open: dev, eval." in said
     assert "--open" in said
-    assert harness.command("board", "freeze", "--phase", "dev", "--now").returncode == 0
+    assert harness.command("board", "freeze", "--phase", "dev", "--now", "--yes").returncode == 0
     status, said, revealed = reveal_them("--phase", "dev", "--phase", "eval")
     assert (status, revealed) == (2, set())
     assert "Still open: eval." in said

@@ -18,8 +18,7 @@ from worker.challenge.setups import has_scores, read_record
 from worker.state import Transaction
 
 DOCTOR = "neuco-worker doctor"
-RESCORE = "neuco-worker challenge rescore"
-RULES = "neuco-worker challenge rules --reason TEXT"
+APPLY = "neuco-worker challenge apply --reason TEXT"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,9 +54,9 @@ def differences(
     scored = has_scores(tx, codename)
     parts = [
         _files(tx, configuration, record, secret),
-        (_named(_settings(tx, configuration, record, secret)), RESCORE),
+        (_named(_settings(tx, configuration, record, secret)), APPLY),
     ]
-    parts.append((_named(_rules(configuration, record)), RULES))
+    parts.append((_named(_rules(configuration, record)), APPLY))
     return tuple(
         Difference(
             phase=codename,
@@ -79,7 +78,7 @@ def _files(
     """Say how the files differ, and which command helps; they are parsed only if their bytes differ from those that were recorded."""
     recorded_files = tx.record_files(record.hash)
     if recorded_files is not None and fingerprint(configuration, record.codename) == recorded_files:
-        return None, RESCORE
+        return None, APPLY
     try:
         fresh = read_phase(configuration, record.codename, secret).record
     except OrganizerError as error:
@@ -89,7 +88,7 @@ def _files(
         differing.append("its id list")
     if fresh.versions != record.versions:
         differing.append("its tasks or their labels")
-    return (f"{' and '.join(differing)} changed" if differing else None), RESCORE
+    return (f"{' and '.join(differing)} changed" if differing else None), APPLY
 
 
 def _settings(

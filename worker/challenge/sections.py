@@ -343,7 +343,7 @@ class Fairness(Section):
         "none",
         description="The public random value that determines the splits together with the secret, so that nobody can choose them. `drand`: "
         "the worker reads it from the League of Entropy, some minutes after the commitment. `SOURCE@TIME`: SOURCE publishes it at TIME, "
-        f"such as `{EXAMPLE_SOURCE}`, and you enter it with `challenge commit --beacon`. `none`: the splits depend on the secret alone. "
+        f"such as `{EXAMPLE_SOURCE}`, and you enter it with `challenge apply --beacon`. `none`: the splits depend on the secret alone. "
         "A phase is not scored before its value is known.",
     )
     beacon_notice: float = Field(

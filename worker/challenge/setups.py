@@ -129,7 +129,7 @@ def open_phase(tx: Transaction, codename: str, secret: bytes) -> PhaseSetup:
     if secret_commitment(key) != record.protocol.secret_commitment:
         raise OrganizerError(
             f"The challenge's secret is not the one that phase {codename} was recorded with.",
-            cure="Restore the old secret. If it is lost, `neuco-worker challenge rescore` scores everything again with the new one.",
+            cure="Restore the old secret. If it is lost, `neuco-worker challenge apply` scores everything again with the new one.",
             code="secret.changed",
         )
     return PhaseSetup(record=record, key=key)

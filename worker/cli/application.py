@@ -17,7 +17,7 @@ from worker.cli.compile import compile_code
 from worker.cli.demo import demo
 from worker.cli.doctor import doctor
 from worker.cli.exchange import export_results, import_results
-from worker.cli.fairness import commit, reveal, verify
+from worker.cli.fairness import reveal, verify
 from worker.cli.init import init
 from worker.cli.rank import rank
 from worker.cli.rehearse import rehearse
@@ -81,8 +81,7 @@ for heading, commands in SECTIONS.items():
         else:
             app.command(name, rich_help_panel=heading)(command)
 app.command("compile", hidden=True)(compile_code)
-for step in (commit, reveal):
-    challenge.command(rich_help_panel="What anyone can check")(step)
+challenge.command(rich_help_panel="What anyone can check")(reveal)
 
 
 def _say_version(asked: bool) -> None:

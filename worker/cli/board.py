@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from worker.cli.confirming import YesOption, confirm
 from worker.cli.options import ConfigOption, JsonOption
 from worker.cli.progress import progress_bar
 
@@ -168,6 +169,7 @@ def freeze(
     reason: Annotated[
         str, typer.Option("--reason", help="The reason, which the reveal publishes.", show_default=False)
     ] = "",
+    yes: YesOption = False,
 ) -> None:
     """Close a phase: its board keeps what has been answered so far. Later submissions, and later changes at EvalAI, no longer count.
 
@@ -175,19 +177,28 @@ def freeze(
 
     With `shown: at_end`, the command first waits until all submissions so far are answered. Then the values and ranks are shown.
 
-    Example: `neuco-worker board freeze --phase dev --reason "the phase has ended" --config challenge.yaml`
+    Example: `neuco-worker board freeze --phase dev --reason "the phase has ended" --yes --config challenge.yaml`
     """
     from worker.organizer import board_by_hand
+    from worker.organizer.decisions import is_frozen
     from worker.organizer.session import open_session
 
     with open_session(config) as session:
-        if not undo and not now:
-            board_by_hand.check_ended(session, phase)
-            board_by_hand.wait_for_answers(session, phase, tell=print)
+        session.check_phase(phase)
+        if is_frozen(session, phase) is not undo:
+            print(f"The board of {phase} is {'open' if undo else 'closed'} already; nothing was done.")
+            return
         if undo:
             board_by_hand.thaw(session, phase, reason)
             print(f"The board of {phase} is open again; the worker publishes it with its next push.")
             return
+        if not now:
+            board_by_hand.check_ended(session, phase)
+        at_end = session.check_phase(phase).shown == "at_end"
+        shown = " Withheld values are posted to EvalAI and shown, which cannot be undone." if at_end else ""
+        confirm(f"The board of {phase} is closed: what is scored later does not count.{shown}", yes=yes)
+        if not now:
+            board_by_hand.wait_for_answers(session, phase, tell=print)
         values = board_by_hand.freeze(session, phase, reason)
     posts = ", and then posts the withheld values to EvalAI" if values else ""
     print(f"The board of {phase} is closed; the worker publishes it with its next push{posts}.")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scoring.errors import OrganizerError
 from scoring.printable import count_of
+from worker.cli.confirming import YesOption, confirm
 from worker.cli.options import ConfigOption
 from worker.cli.progress import progress_bar
 
 if TYPE_CHECKING:
+    from worker.organizer.applying import Change
     from worker.organizer.session import OrganizerSession
 
 
@@ -28,94 +31,121 @@ Pk = Annotated[int, typer.Argument(help="EvalAI's submission number.", show_defa
 
 
 @challenge.command(rich_help_panel=SCORES)
-def rescore(
+def apply(
     *,
     config: ConfigOption,
     phase: Annotated[str | None, typer.Option(help="Only this phase.")] = None,
     reason: Annotated[
-        str,
-        typer.Option(
-            "--reason", help="The reason, which is published with the new commitment.", show_default=False
-        ),
+        str, typer.Option("--reason", help="The reason, which is published.", show_default=False)
     ] = "",
-    yes: Annotated[bool, typer.Option("--yes", help="Do it. Without --yes, only the plan is shown.")] = False,
+    beacon: Annotated[
+        str | None,
+        typer.Option(
+            help="Only enter the value that the source in fairness.beacon (SOURCE@TIME) has published."
+        ),
+    ] = None,
+    new_key: Annotated[
+        bool, typer.Option("--new-key", help="Only replace the key that signs what is published.")
+    ] = False,
+    yes: YesOption = False,
 ) -> None:
-    """Rescore all scored submissions, after a change of the tasks or the protocol.
+    """Apply what you changed in label files, id lists or the configuration: show what differs and what follows, then do it.
 
-    Without --yes, it only shows what would be done and how long it would take. If it is interrupted, run it again: it continues where it
-    stopped. Files that are no longer stored are downloaded from EvalAI again, and used only if their content has not changed.
+    A phase without scores is recorded again, with a new commitment; the next start would do that, too. In a phase with scores, changed
+    rules of the board apply from the next board on, and changed tasks or a changed protocol need a rescore of all scored submissions. If
+    a rescore is interrupted, run the command again: it continues where it stopped. Files that are no longer stored are downloaded from
+    EvalAI again, and used only if their content has not changed. A closed board does not change.
 
-    Example: `neuco-worker challenge rescore --reason "a label was wrong" --config challenge.yaml --yes`
+    The key signs everything that the challenge publishes. Replace it if others may have it, for example because a backup was lost. The old
+    key signs the new one, and is not used after that.
+
+    Without --yes, the command asks at a terminal, and otherwise only shows what it would do.
+
+    Example: `neuco-worker challenge apply --reason "a label was wrong" --config challenge.yaml`
+
+    Example: `neuco-worker challenge apply --beacon "3 14 15 26 35 49" --config challenge.yaml`
+
+    Example: `neuco-worker challenge apply --new-key --reason "a laptop with a backup was stolen" --config challenge.yaml`
     """
-    from worker.organizer.rescoring import carry_out, estimate, make_plan
+    from worker.organizer import applying, committing
     from worker.organizer.session import open_session
 
+    reason = reason.strip()
+    _check_apply(reason=reason, beacon=beacon, new_key=new_key)
     with open_session(config) as session:
-        setups = [session.phase(phase)] if phase else list(session.phases().values())
-        for setup in setups:
-            plan = make_plan(session, setup)
-            cells = sum(len(row.tasks) for row in plan.missing)
-            if plan.recorded and not cells:
-                print(
-                    f"{setup.codename}: nothing to do; the scores of {count_of(plan.rows, 'submitted file')} are complete."
-                )
-                continue
-            with session.store.read() as tx:
-                revealed = setup.codename in tx.reveals()
-            cost = "this takes an unknown time"
-            if (seconds := estimate(session, plan)) is not None:
-                scoring_s, posting_s = seconds
-                cost = f"this takes about {scoring_s:.0f} s"
-                cost += f", and posting the answers about {posting_s:.0f} s" if posting_s else ""
+        if beacon is not None:
+            public = committing.enter_value(session, beacon.strip())
+            print(f"Commitment {public['commitment']} was made; a running worker publishes it.")
+            return
+        if new_key:
+            public = committing.renew_key(session, reason=reason)
+            print(f"Commitment {public['commitment']} was made; a running worker publishes it.")
+            print(f"Key {public['key'][:16]}… signs from now on; the old key has signed it.")
             print(
-                f"{setup.codename}: new or changed tasks: {len(plan.added)}; dropped tasks: {len(plan.dropped)};"
-                f" scores to compute: {cells}, for {count_of(len(plan.missing), 'submission')} ({cost})."
+                "Make a backup now: earlier ones do not have the new key, and the challenge cannot continue without it."
             )
-            if gone := sum(row.file_hash is None for row in plan.missing):
-                print(
-                    f"  The files of {count_of(gone, 'submission')} are no longer stored here; they are first fetched from EvalAI again."
-                )
-            if revealed and plan.changed:
-                print(
-                    f"  {setup.codename} has been revealed: its next board will show the new tasks to everyone."
-                )
-            if not yes:
-                print("  Nothing has been done yet: add --yes to do it.")
-                continue
-            with progress_bar(f"Rescoring {setup.codename}", "submissions") as progress:
-                changed = carry_out(session, plan, reason=reason, progress=progress, tell=print)
-            follows = _closed(session, setup.codename) or " The worker publishes the board."
-            print(f"  Done: {count_of(changed, 'answer')} changed; the worker posts what changed.{follows}")
+            return
+        changes = [
+            applying.read_change(session, name)
+            for name in ([phase] if phase else list(session.configuration.phases))
+        ]
+        for change in changes:
+            if not change.due:
+                print(f"{change.phase}: nothing to do.{_closed(session, change.phase)}")
+        if due := [change for change in changes if change.due]:
+            sentences = [text for change in due for text in applying.consequences(session, change)]
+            confirm("\n".join(sentences), yes=yes)
+            if not reason:
+                raise _no_reason()
+            if commitment := applying.commit_to_changes(session, due, reason=reason):
+                print(f"Commitment {commitment} was made; a running worker publishes it.")
+            for change in due:
+                _apply(session, change, reason)
 
 
-@challenge.command(rich_help_panel=SCORES)
-def rules(
-    *,
-    config: ConfigOption,
-    reason: Reason,
-    phase: Annotated[str | None, typer.Option(help="Only this phase.")] = None,
-) -> None:
-    """Apply board rules that you changed in the configuration. Until then, a phase keeps the rules that it was recorded with.
+def _apply(session: OrganizerSession, change: Change, reason: str) -> None:
+    """Apply new rules and rescore in one phase, and say what was done."""
+    from worker.organizer.applying import apply_rules
+    from worker.organizer.rescoring import carry_out
 
-    The rules are selection, ladder_step, shown, visibility, eligible_if_scored_in, baselines, baselines_weigh, ghost_task, decimals and
-    hidden_teams. The next board uses the new rules. Boards of closed phases do not change; posted answers change only if you switch
-    `selection: ladder` or `shown: at_end` on or off.
+    closed = _closed(session, change.phase)
+    if change.rules:
+        apply_rules(session, change, reason=reason)
+        print(f"{change.phase}: now uses the new {', '.join(change.rules)}.{closed}")
+    if change.plan is not None:
+        with progress_bar(f"Rescoring {change.phase}", "submissions") as progress:
+            changed = carry_out(session, change.plan, reason=reason, progress=progress, tell=print)
+        print(
+            f"{change.phase}: {count_of(changed, 'answer')} changed; the worker posts what changed.{closed}"
+        )
 
-    Example: `neuco-worker challenge rules --reason "announced on 1 June" --config challenge.yaml`
+
+def _check_apply(*, reason: str, beacon: str | None, new_key: bool) -> None:
+    """Check that the options of `challenge apply` go together.
+
+    Raises:
+        OrganizerError: If they do not.
     """
-    from worker.fairness.recording import record_rules
-    from worker.organizer.session import open_session
+    if beacon is not None and not beacon.strip():
+        raise OrganizerError(
+            "The beacon is empty.", cure="Write the public value that was announced.", code="apply.beacon"
+        )
+    if beacon is not None and (new_key or reason):
+        raise OrganizerError(
+            "--beacon cannot be combined with --new-key or --reason, because the value makes its own commitment, with its own reason.",
+            cure="Remove --reason. For a new key, run the command twice: once with --beacon, once with --new-key.",
+            code="apply.twice",
+        )
+    if new_key and not reason:
+        raise _no_reason()
 
-    with open_session(config) as session:
-        for codename in [phase] if phase else list(session.configuration.phases):
-            session.check_phase(codename)
-            with session.store.write() as tx:
-                changed = record_rules(
-                    tx, session.configuration, codename, actor=session.actor, reason=reason, now=session.now
-                )
-            closed = _closed(session, codename)
-            told = f"now uses the new {', '.join(changed)}." if changed else "nothing to do."
-            print(f"{codename}: {told}{closed}")
+
+def _no_reason() -> OrganizerError:
+    return OrganizerError(
+        "This needs a reason, which is published.",
+        cure='Add --reason "TEXT"; `verify` shows it to everyone.',
+        code="apply.reason",
+    )
 
 
 @challenge.command(rich_help_panel=SCORES)
@@ -152,7 +182,7 @@ def disqualify(
         if undo:
             phase, complete = decisions.reinstate(session, pk, reason)
             if not complete:
-                hint = " It has no scores on the tasks that were added meanwhile: run `neuco-worker challenge rescore`."
+                hint = " It has no scores on the tasks that were added meanwhile: run `neuco-worker challenge apply --reason TEXT`."
         else:
             phase = decisions.disqualify(session, pk, reason)
         closed = _closed(session, phase)
@@ -173,6 +203,7 @@ def rename_team(
         str,
         typer.Option(help="The reason, which is published; it must not name the team.", show_default=False),
     ],
+    yes: YesOption = False,
 ) -> None:
     """Replace a team's name with a pseudonym in everything that is published from now on, when the team asks for it.
 
@@ -183,6 +214,11 @@ def rename_team(
     from worker.organizer.renaming import rename
     from worker.organizer.session import open_session
 
+    confirm(
+        f"The name {team!r} is replaced with {pseudonym.strip()!r} in everything that is published from now on, and this with its reason."
+        " This cannot be undone.",
+        yes=yes,
+    )
     with open_session(config) as session:
         number = rename(session, team, pseudonym.strip(), reason.strip())
     print(f"Team {number} is called {pseudonym.strip()} from now on; a running worker publishes that.")
@@ -225,53 +261,39 @@ def _closed(session: OrganizerSession, phase: str | None) -> str:
     return f" The board of {phase} is closed, so it does not change (`board freeze --undo` reopens it)."
 
 
-def _mode(config: Path, mode: Literal["pause", "drain"] | None, action: str, sentence: str) -> None:
-    from worker.organizer.decisions import set_mode
-    from worker.organizer.session import open_session
-
-    with open_session(config) as session:
-        set_mode(session, mode, action)
-    print(sentence)
-
-
 @challenge.command(rich_help_panel=WORKER)
-def pause(*, config: ConfigOption) -> None:
+def pause(
+    *,
+    config: ConfigOption,
+    finish: Annotated[
+        bool,
+        typer.Option(
+            "--finish",
+            help="Receive no more submissions, but finish those that were received: before an upgrade or a move to another machine.",
+        ),
+    ] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="End the pause.")] = False,
+) -> None:
     """Stop scoring. Submissions are still received, and finished answers are still sent.
 
     Example: `neuco-worker challenge pause --config challenge.yaml`
+
+    Example: `neuco-worker challenge pause --undo --config challenge.yaml`
     """
-    _mode(
-        config,
-        "pause",
-        "paused",
-        "Paused: nothing is scored until you run `neuco-worker challenge resume`.",
-    )
+    from worker.organizer.decisions import set_mode
+    from worker.organizer.session import open_session
 
-
-@challenge.command(rich_help_panel=WORKER)
-def drain(*, config: ConfigOption) -> None:
-    """Finish the submissions that were received, and receive no more, before an upgrade or a move to another machine.
-
-    Example: `neuco-worker challenge drain --config challenge.yaml`
-    """
-    _mode(
-        config,
-        "drain",
-        "draining",
-        (
-            "Draining: submissions already received are finished; no more are received until you run `neuco-worker"
-            " challenge resume`."
-        ),
-    )
-
-
-@challenge.command(rich_help_panel=WORKER)
-def resume(*, config: ConfigOption) -> None:
-    """End a pause or a drain.
-
-    Example: `neuco-worker challenge resume --config challenge.yaml`
-    """
-    _mode(config, None, "resumed", "Resumed: submissions are received and scored again.")
+    until = "until you run `neuco-worker challenge pause --undo`"
+    with open_session(config) as session:
+        if undo:
+            set_mode(session, None, "resumed")
+            print("Submissions are received and scored again.")
+        elif finish:
+            set_mode(session, "drain", "draining")
+            print(f"Submissions already received are finished; no more are received {until}.")
+        else:
+            set_mode(session, "pause", "paused")
+            print(f"Paused: nothing is scored {until}.")
 
 
 @challenge.command(rich_help_panel=COPIES)
@@ -310,17 +332,49 @@ def backup(
 @challenge.command(rich_help_panel=COPIES)
 def restore(
     archive: Annotated[
-        Path, typer.Argument(help="An archive that `challenge backup` wrote.", show_default=False)
-    ],
-    directory: Annotated[Path, typer.Argument(help="An empty or new folder.", show_default=False)],
+        Path | None, typer.Argument(help="An archive that `challenge backup` wrote.", show_default=False)
+    ] = None,
+    directory: Annotated[
+        Path | None, typer.Argument(help="An empty or new folder.", show_default=False)
+    ] = None,
+    *,
+    config: ConfigOption,
+    dump: Annotated[
+        bool,
+        typer.Option(
+            "--dump",
+            help="Instead of unpacking an archive, record that the PostgreSQL state of --config was restored from a dump. Run this before"
+            " you start a worker on it.",
+        ),
+    ] = False,
 ) -> None:
     """Unpack a backup into a new folder, and say which tokens and keys you still have to add.
 
+    When the worker starts on a restored state, an alert names the submissions that were answered after the backup, and the public log of
+    receipts continues correctly.
+
     Example: `neuco-worker challenge restore /backup/challenge.tar.gz ./challenge`
+
+    Example: `neuco-worker challenge restore --dump --config challenge.yaml`
     """
     from worker.challenge.configuration import load
-    from worker.organizer.archiving import missing_secrets, read_backup
+    from worker.organizer.archiving import mark_restored, missing_secrets, read_backup
+    from worker.organizer.session import open_session
 
+    if dump:
+        with open_session(config) as session, session.store.write() as tx:
+            mark_restored(tx, session.now.isoformat())
+            tx.log("restored", actor=session.actor, now=session.now)
+        print(
+            "Recorded. Start the worker now; an alert will name the submissions that were answered after the dump."
+        )
+        return
+    if archive is None or directory is None:
+        raise OrganizerError(
+            "Restoring needs an archive and a folder.",
+            cure="Write: neuco-worker challenge restore ARCHIVE DIRECTORY",
+            code="restore.arguments",
+        )
     place = read_backup(archive, directory)
     print(f"Restored into {directory}.")
     if missing := missing_secrets(load(place)):
@@ -328,23 +382,3 @@ def restore(
         for one in missing:
             print(f"  {one}")
     print(f"Next: neuco-worker doctor --config {place}")
-
-
-@challenge.command(rich_help_panel=COPIES)
-def mark_restored(*, config: ConfigOption) -> None:
-    """Record that a PostgreSQL state was restored from a dump. Run this before you start a worker on it.
-
-    An alert will then name the submissions that were answered after the dump, and the public log of receipts continues correctly. After
-    `challenge restore`, this is not needed.
-
-    Example: `neuco-worker challenge mark-restored --config challenge.yaml`
-    """
-    from worker.organizer.archiving import mark_restored as mark
-    from worker.organizer.session import open_session
-
-    with open_session(config) as session, session.store.write() as tx:
-        mark(tx, session.now.isoformat())
-        tx.log("restored", actor=session.actor, now=session.now)
-    print(
-        "Recorded. Start the worker now; an alert will name the submissions that were answered after the dump."
-    )

@@ -1,4 +1,4 @@
-"""``neuco-worker challenge commit`` and ``reveal``, and ``neuco-worker verify``: how anybody can check a challenge."""
+"""``neuco-worker challenge reveal`` and ``neuco-worker verify``: how anybody can check a challenge."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import typer
 
 from scoring.errors import OrganizerError
 from scoring.printable import printable
+from worker.cli.confirming import YesOption, confirm
 from worker.cli.options import ConfigOption, JsonOption
 from worker.cli.progress import progress_bar
 
@@ -20,88 +21,6 @@ if TYPE_CHECKING:
     from worker.fairness.verify.public import PublicRepository
 
 CHANGED = 3  # exit code
-
-
-def commit(
-    *,
-    config: ConfigOption,
-    reason: Annotated[
-        str | None,
-        typer.Option(
-            help="The reason, which is published; not with --beacon.",
-            show_default="committed by the organizer",
-        ),
-    ] = None,
-    beacon: Annotated[
-        str | None,
-        typer.Option(help="The value that the source in fairness.beacon (SOURCE@TIME) has published."),
-    ] = None,
-    new_key: Annotated[
-        bool,
-        typer.Option("--new-key", help="Replace the key that signs what is published; needs --reason."),
-    ] = False,
-) -> None:
-    """Commit to the secret and the tasks now, enter a public random value, or replace the signing key.
-
-    Usually you do not need this: the first `run` makes the commitment, and the worker reads the values of drand itself. Use --beacon to
-    enter a value from another source, such as lottery numbers, after it was published and before anything is scored.
-
-    The key signs everything that the challenge publishes. Replace it if others may have it, for example because a backup was lost. The old
-    key signs the new one, and is not used after that.
-
-    Example: `neuco-worker challenge commit --beacon "3 14 15 26 35 49" --config challenge.yaml`
-
-    Example: `neuco-worker challenge commit --new-key --reason "a laptop with a backup was stolen" --config challenge.yaml`
-    """
-    from worker.organizer.committing import commit as make_commitment
-    from worker.organizer.committing import renew_key
-    from worker.organizer.session import open_session
-
-    reason = None if reason is None else reason.strip()
-    beacon = None if beacon is None else beacon.strip()
-    _check_commit(reason=reason, beacon=beacon, new_key=new_key)
-    with open_session(config) as session:
-        if new_key:
-            public = renew_key(session, reason=reason or "")
-        else:
-            reason = reason or "committed by the organizer"
-            public = make_commitment(session, reason=reason, beacon=beacon)
-    print(f"Commitment {public['commitment']} was made; a running worker publishes it.")
-    if new_key:
-        print(f"Key {public['key'][:16]}… signs from now on; the old key has signed it.")
-        print(
-            "Make a backup now: earlier ones do not have the new key, and the challenge cannot continue without it."
-        )
-
-
-def _check_commit(*, reason: str | None, beacon: str | None, new_key: bool) -> None:
-    """Check that the options of `challenge commit` go together.
-
-    Raises:
-        OrganizerError: If they do not.
-    """
-    if beacon == "":
-        raise OrganizerError(
-            "The beacon is empty.", cure="Write the public value that was announced.", code="commit.beacon"
-        )
-    if new_key and beacon is not None:
-        raise OrganizerError(
-            "--beacon and --new-key cannot be combined, because each makes its own commitment.",
-            cure="Run the command twice: once with --beacon, once with --new-key.",
-            code="commit.twice",
-        )
-    if beacon is not None and reason is not None:
-        raise OrganizerError(
-            "--reason cannot be combined with --beacon, because the command then gives the reason itself.",
-            cure="Remove --reason.",
-            code="commit.reason",
-        )
-    if new_key and not reason:
-        raise OrganizerError(
-            "A new key needs a reason, which is published.",
-            cure='Add --reason "TEXT"; `verify` shows it to everyone.',
-            code="commit.reason",
-        )
 
 
 def reveal(
@@ -127,7 +46,7 @@ def reveal(
             metavar="URL",
         ),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it. This cannot be undone.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Publish what was hidden, at the end of a phase: tasks, labels, scores, weights, history, and the key of its splits.
 
@@ -146,13 +65,11 @@ def reveal(
         names, left_out = choose(session, phase, open_too=open_too)
         if left_out:
             print(f"Not revealed, because still open: {', '.join(left_out)}.")
-        if not yes:
-            shown = "labels" if labels else "hashes of the labels"
-            print(
-                f"This would publish the tasks, {shown} and all scores of: {', '.join(names)}. Nothing has been done yet:"
-                " add --yes to do it."
-            )
-            return
+        shown = "labels" if labels else "hashes of the labels"
+        confirm(
+            f"The tasks, {shown} and all scores of {', '.join(names)} are published. This cannot be undone.",
+            yes=yes,
+        )
         publish_now(session, tell=print)  # the revealed history must include the last board
         contents = disclose(session, names, files_at=files_at, tell=print)
         fresh = reveal_phases(session, names, labels=labels, contents=contents)

@@ -153,7 +153,7 @@ def reasons(worker: Worker, left: Waiting) -> Iterator[str]:
     if left.stuck:
         yield f"Waiting after failures: {count_of(left.stuck, 'submission')}; see `neuco-worker status`."
     if left.paused:
-        yield f"Waiting for `challenge resume`, because scoring is paused: {count_of(left.paused, 'submission')}."
+        yield f"Waiting for `challenge pause --undo`, because scoring is paused: {count_of(left.paused, 'submission')}."
     if left.owed:
         yield f"Not sent to EvalAI yet (an answer, or the deletion of a message): {count_of(left.owed, 'call')}."
     if left.board:

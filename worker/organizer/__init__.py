@@ -4,6 +4,7 @@ Nothing is imported here, because some of its modules run as root in scripts tha
 """
 
 __all__ = [
+    "applying",
     "archiving",
     "board_by_hand",
     "bundle",

@@ -77,7 +77,7 @@ def write_backup(
         raise OrganizerError(
             "The state is on a database server, which this command cannot copy.",
             cure="Back it up with pg_dump, and copy the configuration, the secret, the label files, the id lists and the folder"
-            f" files/ in {configuration.state_dir} yourself. After pg_restore, run `neuco-worker challenge mark-restored`.",
+            f" files/ in {configuration.state_dir} yourself. After pg_restore, run `neuco-worker challenge restore --dump`.",
             code="backup.server",
         )
     temporary = archive.with_name(archive.name + ".part")

@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from scoring.errors import OrganizerError
 from worker.challenge.files import read_secret
 from worker.fairness import commitments, draws
 from worker.fairness.hashing import digest
-from worker.fairness.recording import has_begun, name_draw
+from worker.fairness.recording import name_draw
 from worker.organizer.session import OrganizerSession
 from worker.state import Transaction
 
 
-def commit(session: OrganizerSession, *, reason: str, beacon: str | None) -> dict[str, Any]:
-    """Commit and have the commitment published; return its public part.
-
-    Args:
-        session: The challenge.
-        reason: Why, in public.
-        beacon: The public value that was named for phases, to mix it into their splits; it is then given as the reason.
+def commit(session: OrganizerSession, phases: Sequence[str], *, reason: str) -> dict[str, Any]:
+    """Record phases without scores as their files are, commit to them and have that published; return the commitment's public part.
 
     Raises:
-        OrganizerError: If there is a beacon that no phase waits for, or whose moment has not come yet.
+        OrganizerError: If their files cannot be read, or the configured public value may be known already.
     """
-    public = _commit_again(session, reason) if beacon is None else _mix_in(session, beacon)
+    secret = read_secret(session.configuration)
+    read, rule = [session.phase(name) for name in phases], session.configuration.fairness.publish_files
+    draw = name_draw(session.configuration, session.now)
+    with session.store.write() as tx:
+        public = commitments.commit_again(
+            tx, secret, read, reason=reason, now=session.now, draw=draw, publish_files=rule
+        )
+        _publish(tx, session, "committed", public)
+    return public
+
+
+def enter_value(session: OrganizerSession, value: str) -> dict[str, Any]:
+    """Mix the value that was named for phases into their splits, and have that published; return the commitment's public part.
+
+    Raises:
+        OrganizerError: If no phase waits for a value, or its moment has not come yet.
+    """
+    public = _mix_in(session, value)
     with session.store.write() as tx:
         _publish(tx, session, "committed", public)
     return public
@@ -67,18 +80,6 @@ def _publish(tx: Transaction, session: OrganizerSession, action: str, public: di
     told = {"commitment": public["commitment"], "reason": public["reason"], "key": public["key"]}
     tx.log(action, actor=session.actor, now=session.now, **told)
     tx.request_publish()
-
-
-def _commit_again(session: OrganizerSession, reason: str) -> dict[str, Any]:
-    secret = read_secret(session.configuration)
-    with session.store.read() as tx:
-        open_ones = [name for name in session.configuration.phases if not has_begun(tx, name)]
-    read, rule = [session.phase(name) for name in open_ones], session.configuration.fairness.publish_files
-    draw = name_draw(session.configuration, session.now)
-    with session.store.write() as tx:
-        return commitments.commit_again(
-            tx, secret, read, reason=reason, now=session.now, draw=draw, publish_files=rule
-        )
 
 
 def _mix_in(session: OrganizerSession, value: str) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def choose(session: OrganizerSession, pk: int, reason: str) -> str:
         if record.rules.selection != "chosen":
             raise OrganizerError(
                 f"Phase {row.phase} has selection: {record.rules.selection}, so no submission can be chosen by hand.",
-                cure=f"Set phases.{row.phase}.selection: chosen and run `neuco-worker challenge rules --reason TEXT` first.",
+                cure=f"Set phases.{row.phase}.selection: chosen and run `neuco-worker challenge apply --reason TEXT` first.",
                 code="choose.selection",
             )
         register(tx, session.clock())  # first, so that earlier changes do not get this reason
@@ -102,7 +102,7 @@ def retry(session: OrganizerSession, pk: int) -> SubmissionRow:
         if row.state not in ACTIVE:
             raise OrganizerError(
                 f"Submission {pk} is {row.state}, so it does not need to be scored.",
-                cure="To score it again, re-run it at EvalAI as a host. To score changed tasks, run `neuco-worker challenge rescore`.",
+                cure="To score it again, re-run it at EvalAI as a host. To score changed tasks, run `neuco-worker challenge apply`.",
                 code="submission.nothing_owed",
             )
         tx.release(pk)

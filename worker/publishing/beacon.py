@@ -132,7 +132,7 @@ class BeaconFetcher:
         """Ask the organizer for the value, which is due."""
         error = OrganizerError(
             f"Phase {draw.phase} is waiting for the value of {draw.source}, which was due on {draw.at:%Y-%m-%d at %H:%M} UTC.",
-            cure="Run `neuco-worker challenge commit --beacon VALUE`. Until then, nothing is scored in the phase.",
+            cure="Run `neuco-worker challenge apply --beacon VALUE`. Until then, nothing is scored in the phase.",
             code=draws.AWAITED,
         )
         self._context.raise_alert(draws.alert_key(draw.phase), error, now=now)

@@ -47,7 +47,7 @@ def recorded(worker: StepWorker, phase: str = "dev") -> PhaseRecord:
 
 def rules(harness: Harness) -> str:
     """Apply the rules of the configuration, as an organizer does; return the output."""
-    done = harness.command("challenge", "rules", "--reason", "announced on 1 June")
+    done = harness.command("challenge", "apply", "--yes", "--reason", "announced on 1 June")
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -96,7 +96,7 @@ def test_rules_change_by_a_command_with_a_reason(harness: Harness, worker: StepW
     assert harness.stdout(late)["q_mean"] != round(harness.stdout(late)["q_mean"])
     told = harness.command("status").stdout
     assert "leaderboard.decimals, leaderboard.hidden_teams changed" in told
-    assert "challenge rules" in told
+    assert "challenge apply" in told
     assert "dev: now uses the new decimals, hidden_teams." in rules(harness)
     assert "dev: nothing to do." in rules(harness)
     worker.drive()
@@ -113,7 +113,7 @@ def test_rules_change_by_a_command_with_a_reason(harness: Harness, worker: StepW
 
 
 def test_a_rescore_leaves_the_rules_as_they_are(harness: Harness, worker: StepWorker) -> None:
-    """Each change has its own command and its own reason."""
+    """Filling the cells of changed tasks does not apply changed rules."""
     harness.submit("A", embeddings(1))
     worker.drive()
     harness.configure({"leaderboard": {"decimals": 2}})
@@ -161,7 +161,7 @@ def test_a_scored_phase_is_backed_up_and_committed_to_without_its_files(
     harness.submit("A", embeddings(1))
     worker.drive()
     shutil.rmtree(harness.folder / "tasks" / "dev")
-    assert harness.command("challenge", "commit").returncode == 0
+    assert harness.command("challenge", "apply", "--phase", "eval").returncode == 0
     archive = harness.folder / "backup.tar.gz"
     with open_session(harness.path) as session:
         write_backup(session, harness.path, archive)

@@ -199,9 +199,9 @@ def test_long_work_shows_its_progress(harness: Harness, worker: StepWorker, tmp_
     assert piped.returncode == 0
     assert piped.stderr == ""
     harness.add_task("late__regr", seed=2)
-    told = shown("challenge", "rescore", "--yes", *config, NO_COLOR="1")
+    told = shown("challenge", "apply", "--yes", "--reason", "a test", *config, NO_COLOR="1")
     assert re.search(r"Rescoring dev.* 2 of 2 submissions 0:00:\d\d < ", told), told
-    assert "Done: 2 answers changed" in told
+    assert "dev: 2 answers changed" in told
 
 
 def test_a_wrong_path_is_no_contradiction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

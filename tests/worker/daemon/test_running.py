@@ -89,7 +89,7 @@ def test_once_names_what_a_pause_leaves_undone(live: Harness) -> None:
     assert live.command("challenge", "pause").returncode == 0
     result = live.once()
     assert result.returncode == 1
-    assert "Waiting for `challenge resume`, because scoring is paused: 1 submission." in result.stderr
+    assert "Waiting for `challenge pause --undo`, because scoring is paused: 1 submission." in result.stderr
     assert live.states() == {pk: "fetched"}
 
 
@@ -144,7 +144,7 @@ def test_once_reports_why_something_is_left(harness: Harness) -> None:
 
 def test_once_is_done_when_a_drain_has_nothing_left(live: Harness) -> None:
     """A drained worker reads neither the queue nor the listing, so it must not wait until they are empty."""
-    assert live.command("challenge", "drain").returncode == 0
+    assert live.command("challenge", "pause", "--finish").returncode == 0
     pk = live.submit("A", embeddings(1))
     result = live.once()
     assert result.returncode == 0, result.stderr

@@ -113,7 +113,7 @@ def test_a_rescore_computes_the_ladder_again_and_verify_confirms_it(
     worker.drive()
     assert [told(harness, pk)[1] for pk in (first_again, 1003)] == [True, False]
     worker.stop()
-    assert harness.command("board", "freeze", "--phase", "dev", "--now").returncode == 0
+    assert harness.command("board", "freeze", "--phase", "dev", "--now", "--yes").returncode == 0
     done = harness.command("challenge", "reveal", "--yes")
     assert done.returncode == 0, done.stderr
     with opened(str(harness.board)) as public:

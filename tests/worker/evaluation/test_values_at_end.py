@@ -47,7 +47,7 @@ def test_values_are_withheld_until_the_phase_is_closed(harness: Harness, worker:
 
     too_early = harness.command("challenge", "reveal", "--phase", "dev", "--open", "--yes")
     assert (too_early.returncode, "Close a phase before you reveal it" in too_early.stderr) == (2, True)
-    closed = harness.command("board", "freeze", "--phase", "dev", "--now")
+    closed = harness.command("board", "freeze", "--phase", "dev", "--now", "--yes")
     assert (closed.returncode, "posts the withheld values to EvalAI" in closed.stdout) == (0, True)
     worker.drive()
     rows = {row["submission"]: row["q_mean"] for row in harness.boards()}
@@ -92,7 +92,7 @@ def test_a_phase_that_takes_submissions_is_not_closed_by_accident(
     """While EvalAI takes submissions to it, the close wants --now; once the phase has ended there, it does not."""
     harness.submit("A", embeddings(1))
     worker.drive()
-    refused = harness.command("board", "freeze", "--phase", "dev")
+    refused = harness.command("board", "freeze", "--phase", "dev", "--yes")
     assert (refused.returncode, "still takes submissions" in refused.stderr) == (2, True)
     harness.evalai.world.phase("dev").end_date = harness.evalai.world.clock.now()
     with open_session(harness.path) as session:
@@ -111,14 +111,14 @@ def test_closing_waits_for_earlier_submissions(harness: Harness, worker: StepWor
         pytest.raises(InfrastructureError, match="No worker is running"),
     ):
         wait_for_answers(session, "dev", tell=print)
-    refused = harness.command("board", "freeze", "--phase", "dev")
+    refused = harness.command("board", "freeze", "--phase", "dev", "--yes")
     assert refused.returncode == 1
     assert "--now" in refused.stderr
 
 
 def test_a_phase_that_shows_its_values_after_all_posts_them(harness: Harness, worker: StepWorker) -> None:
     """The rule applies to earlier answers. A phase without scores is not closed, because later values would be shown at once."""
-    refused = harness.command("board", "freeze", "--phase", "dev", "--now")
+    refused = harness.command("board", "freeze", "--phase", "dev", "--now", "--yes")
     assert (refused.returncode, "has been scored yet" in refused.stderr) == (2, True)
     pk = harness.submit("A", embeddings(1))
     worker.drive()
@@ -126,7 +126,7 @@ def test_a_phase_that_shows_its_values_after_all_posts_them(harness: Harness, wo
     preview = harness.command("board", "publish", "--preview", str(harness.path.parent / "page"))
     assert preview.returncode == 0, preview.stderr
     harness.configure({"phases": {"dev": {"shown": "at_once"}}})
-    assert harness.command("challenge", "rules", "--reason", "a test").returncode == 0
+    assert harness.command("challenge", "apply", "--yes", "--reason", "a test").returncode == 0
     worker.drive()
     assert [row["q_mean"] for row in harness.boards()] == [harness.stdout(pk)["q_mean"]]
 
@@ -137,14 +137,14 @@ def test_values_that_were_shown_are_never_withheld_again(harness: Harness, worke
     pk = harness.submit("A", embeddings(1))
     worker.drive()
     for undo in ([], ["--undo"]):
-        assert harness.command("board", "freeze", "--phase", "dev", "--now", *undo).returncode == 0
+        assert harness.command("board", "freeze", "--phase", "dev", "--now", "--yes", *undo).returncode == 0
     worker.drive()
     second = harness.submit("A", embeddings(2))
     worker.drive()
     assert "q_mean" in harness.stdout(pk)
     assert [row["q_mean"] for row in harness.boards()] == [harness.stdout(second)["q_mean"]]
     harness.configure({"phases": {"eval": {"shown": "at_end"}}})
-    late = harness.command("challenge", "rules", "--reason", "a test")
+    late = harness.command("challenge", "apply", "--yes", "--reason", "a test")
     assert late.returncode == 2
     assert "were already shown" in late.stderr
     with pytest.raises(OrganizerError), open_session(harness.path) as session:

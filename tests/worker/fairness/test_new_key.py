@@ -1,4 +1,4 @@
-"""`challenge commit --new-key`: the old key signs the new one, and nothing after that."""
+"""`challenge apply --new-key`: the old key signs the new one, and nothing after that."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from worker.sandbox import ManualClock
 from worker.state import Store
 
 REASON = "a laptop with a backup was stolen"
-NEW_KEY = ("challenge", "commit", "--new-key")
+NEW_KEY = ("challenge", "apply", "--new-key")
 THIEF = Signer(b"3" * 32)
 
 
@@ -136,7 +136,7 @@ def test_a_worker_from_an_older_backup_cannot_use_the_replaced_key(
     [
         (["--new-key"], "Add --reason"),
         (["--new-key", "--reason", "  "], "Add --reason"),
-        (["--new-key", "--reason", REASON, "--beacon", "drand 1"], "Run the command twice"),
+        (["--new-key", "--reason", REASON, "--beacon", "drand 1"], "run the command twice"),
         (["--beacon", "drand 1", "--reason", REASON], "Remove --reason"),
         (["--new-key", "--reason", REASON], "It creates the first key"),
     ],
@@ -152,7 +152,7 @@ def test_options_that_do_not_go_together_are_refused(
     harness: Harness, capsys: pytest.CaptureFixture[str], options: list[str], cure: str
 ) -> None:
     """The error has a sentence and a cure, and nothing is committed."""
-    assert guarded(["challenge", "commit", *options, "--config", str(harness.path)]) == 2
+    assert guarded(["challenge", "apply", *options, "--config", str(harness.path)]) == 2
     assert cure in capsys.readouterr().err
     with closing(harness.store()) as store, store.read() as tx:
         assert tx.commitments() == []

@@ -44,7 +44,7 @@ def test_every_board_follows_from_the_register(harness: Harness, worker: StepWor
     assert harness.command("challenge", "disqualify", str(first), "--reason", "a test").returncode == 0
     worker.drive()
     harness.configure({"leaderboard": {"hidden_teams": ["B"]}})
-    assert harness.command("challenge", "rules", "--reason", "asked to leave").returncode == 0
+    assert harness.command("challenge", "apply", "--yes", "--reason", "asked to leave").returncode == 0
     worker.drive()
     harness.submit("D", embeddings(5), phase="eval")
     harness.evalai.edit(first, is_flagged=True)

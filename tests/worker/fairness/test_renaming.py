@@ -41,7 +41,9 @@ def harness(tmp_path: Path, cells: Path, fork_server: ForkServer) -> Iterator[Ha
 
 def rename(harness: Harness, team: str = NAME, pseudonym: str = PSEUDONYM) -> None:
     """Run the organizer's command."""
-    done = harness.command("challenge", "rename-team", "--team", team, "--as", pseudonym, "--reason", REASON)
+    done = harness.command(
+        "challenge", "rename-team", "--yes", "--team", team, "--as", pseudonym, "--reason", REASON
+    )
     assert done.returncode == 0, done.stderr
     assert f"is called {pseudonym} from now on" in done.stdout
 
@@ -89,7 +91,7 @@ def test_a_name_is_removed_and_everything_can_still_be_checked(
     harness.submit(NAME, embeddings(0), phase="eval")
     worker.drive()
     told = harness.stdout(1001)
-    assert harness.command("board", "freeze", "--phase", "eval", "--now").returncode == 0
+    assert harness.command("board", "freeze", "--phase", "eval", "--now", "--yes").returncode == 0
     before = git("rev-parse", "main", at=harness.board)
     rename(harness)
     worker.drive()
@@ -299,7 +301,7 @@ def refused(harness: Harness, capsys: pytest.CaptureFixture[str], options: dict[
     with closing(harness.store()) as store:
         with store.read() as tx:
             before = tx.events(), tx.boards("dev"), pseudonyms(tx)
-        assert guarded(["challenge", "rename-team", *words, "--config", str(harness.path)]) == 2
+        assert guarded(["challenge", "rename-team", "--yes", *words, "--config", str(harness.path)]) == 2
         with store.read() as tx:
             assert (tx.events(), tx.boards("dev"), pseudonyms(tx)) == before
     assert cure in capsys.readouterr().err
@@ -334,5 +336,5 @@ def test_names_in_rules_names_of_baselines_and_pseudonyms_stay(
     harness.submit("C", embeddings(3))
     worker.drive()
     harness.configure({"leaderboard": {"hidden_teams": ["C"]}})
-    assert harness.command("challenge", "rules", "--reason", "asked to leave").returncode == 0
+    assert harness.command("challenge", "apply", "--yes", "--reason", "asked to leave").returncode == 0
     refused(harness, capsys, {**again, "--team": "C"}, "the name cannot be removed")

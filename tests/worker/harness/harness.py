@@ -273,7 +273,7 @@ class Harness:
         _write_task(self.folder / "tasks" / phase / f"{name}.csv", values, ROWS)
 
     def rescore(self, phase: str = "dev") -> int:
-        """Do what ``challenge rescore --yes`` does while a worker runs; return how many answers changed."""
+        """Do what ``challenge apply --yes`` does while a worker runs; return how many answers changed."""
         with open_session(self.path) as session:
             return carry_out(session, make_plan(session, session.phase(phase)))
 

@@ -209,7 +209,7 @@ def test_a_phase_that_is_taken_out_when_its_scoring_is_to_begin_is_held(
     with worker.store.write() as tx:
         tx.move(pk, State.FETCHED, State.SCORING, running_at=worker.clock.now())
         tx.note(pk, remote_status="running", read_at=worker.clock.now())
-    assert harness.command("challenge", "resume").returncode == 0
+    assert harness.command("challenge", "pause", "--undo").returncode == 0
     worker.drive(lambda: worker.row(pk).hold is not None)
     assert worker.row(pk).hold == "facts.phase_unconfigured"
     assert worker.outcomes(pk) == []
@@ -349,7 +349,7 @@ def test_visibility_at_submission_counts_unless_told_otherwise(harness: Harness,
     worker.drive()
     assert harness.teams() == []
     harness.configure({"phases": {"dev": {"visibility": "current"}}})
-    assert harness.command("challenge", "rules", "--reason", "a test").returncode == 0
+    assert harness.command("challenge", "apply", "--yes", "--reason", "a test").returncode == 0
     worker.drive()
     assert harness.teams() == ["A"]
     harness.evalai.edit(pk, is_public=False)

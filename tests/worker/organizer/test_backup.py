@@ -219,7 +219,7 @@ def test_a_commitment_that_a_restored_worker_does_not_know_is_never_overwritten(
 
     harness.submit("A", embeddings(1))
     worker.drive()
-    assert harness.command("challenge", "commit", "--reason", "once more").returncode == 0
+    assert harness.command("challenge", "apply", "--new-key", "--reason", "once more").returncode == 0
     worker.drive()
     public = git(harness.board, "show", "main:commitment.json")
     assert examined() is Level.OK

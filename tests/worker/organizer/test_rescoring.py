@@ -107,7 +107,7 @@ def test_an_edited_phase_keeps_its_record(harness: Harness, worker: StepWorker) 
     [told] = json.loads(harness.command("status", "--json").stdout)["differences"]
     assert told["phase"] == "dev"
     assert "its tasks or their labels changed" in told["sentence"]
-    assert "challenge rescore" in told["cure"]
+    assert "challenge apply" in told["cure"]
     assert "early" not in json.dumps(told)
     harness.rescore()
     assert json.loads(harness.command("status", "--json").stdout)["differences"] == []
@@ -313,7 +313,7 @@ def test_a_rerun_that_waits_keeps_its_original_on_the_board(harness: Harness, wo
     assert [row["team"] for row in harness.boards()] == ["A"]
     assert worker.state(old) is State.PUBLISHED
     assert len(harness.posts(old)) == 1
-    assert harness.command("challenge", "resume").returncode == 0
+    assert harness.command("challenge", "pause", "--undo").returncode == 0
     worker.drive()
     assert harness.stdout(new)["q_mean"] == harness.boards()[0]["q_mean"]
     assert worker.state(old) is State.SUPERSEDED
@@ -378,7 +378,7 @@ def test_a_rescore_commits_to_its_phase_alone(harness: Harness, worker: StepWork
     harness.add_task("edited__regr", seed=1, phase="eval")
     harness.add_task("late__regr", seed=2)
     harness.rescore("dev")
-    assert harness.command("challenge", "commit").returncode == 0
+    assert harness.command("challenge", "apply", "--new-key", "--reason", "a test").returncode == 0
     with worker.store.read() as tx:
         after = [private["manifests"] for _, private in tx.commitments()[-2:]]
     assert all(manifests["eval"] == before["eval"] for manifests in after)
@@ -391,7 +391,7 @@ def test_a_running_worker_takes_up_what_nothing_was_scored_on(tmp_path: Path) ->
     with Harness(tmp_path, clock=ManualClock()) as harness, harness.worker() as worker:
         worker.drive()
         harness.add_task("late__regr", seed=1)
-        assert harness.command("challenge", "commit", "--reason", "a task more").returncode == 0
+        assert harness.command("challenge", "apply", "--yes", "--reason", "a task more").returncode == 0
         pk = harness.submit("A", embeddings(0))
         worker.drive()
         with worker.store.read() as tx:

@@ -172,7 +172,7 @@ def test_what_a_person_decides_during_a_push_is_pushed_next(harness: Harness, wh
             assert harness.command("challenge", "disqualify", str(pk), "--reason", "a test").returncode == 0
         else:
             harness.configure({"leaderboard": {"hidden_teams": ["A"]}})
-            assert harness.command("challenge", "rules", "--reason", "a test").returncode == 0
+            assert harness.command("challenge", "apply", "--yes", "--reason", "a test").returncode == 0
         gate.open()
         worker.drive()
         assert worker.state(pk) is State.PUBLISHED
@@ -190,7 +190,7 @@ def test_a_phase_closes_with_everything_that_was_answered(harness: Harness) -> N
         second = harness.submit("B", embeddings(2))
         worker.drive(lambda: worker.states().get(second) == "posted")
         assert harness.teams() == ["A"]
-        assert harness.command("board", "freeze", "--phase", "dev", "--now").returncode == 0
+        assert harness.command("board", "freeze", "--phase", "dev", "--now", "--yes").returncode == 0
         third = harness.submit("C", embeddings(3))
         worker.drive(lambda: worker.states().get(third) == "posted")
         for pk in (second, third):

@@ -127,8 +127,10 @@ def test_the_organizer_enters_a_value_by_command(tmp_path: Path) -> None:
     soon = datetime.now(UTC) + timedelta(hours=1)
     harness = Harness(tmp_path, changes={"fairness": {"beacon": f"Lotto 6 aus 49@{soon.isoformat()}"}})
     with harness:
-        assert harness.command("challenge", "commit", "--reason", "the challenge begins").returncode == 0
-        early = harness.command("challenge", "commit", "--beacon", "3 14 15 92 65 35")
+        assert (
+            harness.command("challenge", "apply", "--yes", "--reason", "the challenge begins").returncode == 0
+        )
+        early = harness.command("challenge", "apply", "--beacon", "3 14 15 92 65 35")
         assert early.returncode == 2
         assert "Lotto 6 aus 49 publishes its value on" in early.stderr
         with closing(harness.store()) as store, store.read() as tx:

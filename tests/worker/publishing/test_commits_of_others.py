@@ -189,8 +189,8 @@ def test_events_after_the_last_reveal_are_no_contradiction(harness: Harness) -> 
         harness.submit("A", embeddings(1))
         worker.drive()
     for arguments in (
-        ("board", "freeze", "--phase", "dev", "--now"),
-        ("board", "freeze", "--phase", "eval", "--now"),
+        ("board", "freeze", "--phase", "dev", "--now", "--yes"),
+        ("board", "freeze", "--phase", "eval", "--now", "--yes"),
     ):
         assert harness.command(*arguments).returncode == 0
     done = harness.command("challenge", "reveal", "--yes")

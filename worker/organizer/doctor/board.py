@@ -142,7 +142,7 @@ def beacon(challenge: Challenge) -> Iterator[Finding]:
         yield note(
             f"Nothing is scored until {source} has published its value, on {moment} (in {count_of(days, 'day')} and"
             f" {count_of(hours, 'hour')}), and you have run"
-            " `neuco-worker challenge commit --beacon VALUE`. Submissions are downloaded meanwhile.",
+            " `neuco-worker challenge apply --beacon VALUE`. Submissions are downloaded meanwhile.",
             always=True,
         )
         return

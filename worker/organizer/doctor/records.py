@@ -45,7 +45,7 @@ def engine(challenge: Challenge) -> Iterator[Finding]:
                 )
                 cure = (
                     f"To have all further scores made by {engines[0]}, set scoring.engine: {engines[0]} and run"
-                    " `neuco-worker challenge rescore`."
+                    " `neuco-worker challenge apply --reason TEXT`."
                 )
                 yield note(sentence) if _kernel(record.engine) == engines[0] else warn(sentence, cure)
 

@@ -14,7 +14,7 @@ from worker.challenge.sections import Fairness, read_source
 from worker.fairness import draws
 from worker.fairness.commitments import PATH
 from worker.fairness.draws import DRAND, NONE
-from worker.organizer.committing import commit
+from worker.organizer.committing import enter_value
 from worker.organizer.rehearsal.folder import RehearsalFolder
 from worker.organizer.rehearsal.practice_chain import practice_chain, served
 from worker.organizer.session import open_session
@@ -73,11 +73,11 @@ class PracticeValue:
         if self._entered or not due:
             return
         self._tell(
-            f"The value of {due[0].source} is due. In the real challenge, you now run `neuco-worker challenge commit --beacon"
+            f"The value of {due[0].source} is due. In the real challenge, you now run `neuco-worker challenge apply --beacon"
             f" VALUE` with the published value; here, “{PRACTICE_VALUE}” is used."
         )
         with open_session(self._folder.configuration) as session:
-            commit(session, reason="", beacon=PRACTICE_VALUE)
+            enter_value(session, PRACTICE_VALUE)
         self._entered = True
 
 
@@ -97,5 +97,5 @@ def real_wait(fairness: Fairness) -> str:
     source, moment = read_source(fairness.beacon)
     return (
         f"scoring starts when {source} has published its value ({moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC) and"
-        " you have run `neuco-worker challenge commit --beacon VALUE`"
+        " you have run `neuco-worker challenge apply --beacon VALUE`"
     )

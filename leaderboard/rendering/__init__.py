@@ -6,7 +6,7 @@ from leaderboard.rendering.files import render
 from leaderboard.rendering.history import unrecorded, update_history
 from leaderboard.rendering.names import csv_cell, csv_text, display_name, markdown
 from leaderboard.rendering.readme import BEGIN, END, team_cell
-from leaderboard.rendering.rows import Row, public_rows
+from leaderboard.rendering.rows import Row, public_rows, rounded
 from leaderboard.rendering.shown import file_stems
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "plain",
     "public_rows",
     "render",
+    "rounded",
     "team_cell",
     "templates",
     "unrecorded",

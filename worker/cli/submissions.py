@@ -44,7 +44,6 @@ def submissions(
 
     with open_session(config) as session:
         rows = listing.submissions(session, phase=phase, team=team, state=state)
-        decimals = session.configuration.leaderboard.decimals
     if json_output:
         print(json.dumps({"submissions": [row.to_json() for row in rows]}, indent=2))
         return
@@ -55,32 +54,32 @@ def submissions(
         asked = phase or team or state
         console.print("No submission matches." if asked else "There are no submissions yet.", markup=False)
         return
-    console.print(_table(rows, decimals))
+    console.print(_table(rows))
     console.print(f"{len(rows)} submission{'s' * (len(rows) != 1)}", style="dim", markup=False)
 
 
-def _table(rows: Sequence[ListedSubmission], decimals: int) -> Table:
-    """Return a table with a row for each submission, and mean Q to the given number of decimals."""
+def _table(rows: Sequence[ListedSubmission]) -> Table:
+    """Return a table with a row for each submission that fits a terminal of 80 columns."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for name in ("Number", "Phase", "Team", "Method", "Submitted (UTC)", "State", "Mean Q", "Notes"):
+    for name in ("Number", "Phase", "Submitted (UTC)", "State", "Mean Q", "Team, method, notes"):
+        right = name in {"Number", "Mean Q"}
+        long = name.startswith("Team")
         table.add_column(
             name,
-            justify="right" if name in {"Number", "Mean Q"} else "left",
-            overflow="fold" if name in {"Team", "Method", "Notes"} else "ellipsis",
-            no_wrap=name not in {"Team", "Method", "Notes"},
+            justify="right" if right else "left",
+            overflow="fold" if long else "ellipsis",
+            no_wrap=not long,
         )
     for row in rows:
         table.add_row(
             str(row.number),
             Text(row.phase or "–"),
-            Text(row.team or "–"),
-            Text(row.method or ""),
             "–" if row.submitted_at is None else f"{row.submitted_at:%Y-%m-%d %H:%M}",
             row.state,
-            "" if row.q_mean is None else f"{row.q_mean:.{decimals}f}{' *' if row.counts else '  '}",
-            Text("; ".join(row.notes)),
+            f"{row.shown}{' *' if row.counts else '  '}",
+            Text("\n".join(text for text in (row.team or "–", row.method, *row.notes) if text)),
         )
     return table

@@ -9,10 +9,13 @@ from typing import Any
 
 from leaderboard import Rules
 from leaderboard.ranking import from_json
-from leaderboard.rendering import public_rows
+from leaderboard.rendering import public_rows, rounded
 from leaderboard.report import awards
 from scoring.errors import OrganizerError
 from scoring.printable import count_of
+from scoring.quality import shown as shown_value
+from worker.challenge.records import PhaseRecord
+from worker.challenge.setups import read_record
 from worker.organizer.session import OrganizerSession
 from worker.state import State, SubmissionRow, Transaction
 
@@ -34,6 +37,7 @@ class ListedSubmission:
         at_evalai: The status that EvalAI last showed.
         public: Whether EvalAI shows it to everybody now.
         q_mean: Its value; None before it is scored.
+        shown: Its value with the decimals, and in the steps, that boards and answers have; empty before it is scored.
         counts: Whether the last board shows it.
         own: Whether the organizers submitted it themselves.
         baseline: Whether EvalAI marks it as a baseline.
@@ -55,6 +59,7 @@ class ListedSubmission:
     at_evalai: str | None
     public: bool | None
     q_mean: float | None
+    shown: str
     counts: bool
     own: bool
     baseline: bool
@@ -114,10 +119,11 @@ def submissions(
         session.check_phase(phase)
     states = _states(state)
     with session.store.read() as tx:
-        shown = _on_boards(tx, session)
+        counted = _on_boards(tx, session)
+        records = {name: read_record(tx, name) for name in session.configuration.phases}
         rows = tx.submissions(states, phase=phase)
         return [
-            _listed(row, shown)
+            _listed(row, records.get(row.phase or ""), counted)
             for row in rows
             if (state != HELD or row.hold is not None) and (team is None or _is_of(row, team))
         ]
@@ -197,7 +203,11 @@ def _is_of(row: SubmissionRow, team: str) -> bool:
     return team.casefold() in (row.team or "").casefold() or team == str(row.team_key)
 
 
-def _listed(row: SubmissionRow, shown: frozenset[int]) -> ListedSubmission:
+def _listed(row: SubmissionRow, record: PhaseRecord | None, counted: frozenset[int]) -> ListedSubmission:
+    shown = ""
+    if row.q_mean is not None and record is not None:
+        rules = record.rules
+        shown = rounded(shown_value(row.q_mean, rules.decimals, rules.ladder_step), rules.decimals)
     return ListedSubmission(
         number=row.pk,
         phase=row.phase,
@@ -209,7 +219,8 @@ def _listed(row: SubmissionRow, shown: frozenset[int]) -> ListedSubmission:
         at_evalai=row.remote_status,
         public=row.public_now,
         q_mean=row.q_mean,
-        counts=row.pk in shown,
+        shown=shown,
+        counts=row.pk in counted,
         own=row.own,
         baseline=row.baseline,
         hold=row.hold,

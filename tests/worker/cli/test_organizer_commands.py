@@ -65,6 +65,7 @@ def test_submissions_and_boards(
 
     (board,) = json.loads(said(harness, capsys, "board", "show", "--phase", "dev", "--json"))["boards"]
     assert [(row["team"], row["submission"]) for row in board["entries"]] == [("A", last)]
+    assert [row["q_mean"] for row in board["entries"]] == [rows[last]["shown"]]
     assert [float(row["q_mean"]) for row in board["entries"]] == [
         row["q_mean"] for row in harness.boards("dev")
     ]

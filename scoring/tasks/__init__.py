@@ -14,6 +14,7 @@ from scoring.tasks.tasks import (
     load_tasks,
     make_task,
     task_sources,
+    task_version,
 )
 
 __all__ = [
@@ -31,4 +32,5 @@ __all__ = [
     "make_task",
     "packages",
     "task_sources",
+    "task_version",
 ]

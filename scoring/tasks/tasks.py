@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -43,8 +43,9 @@ class Task:
         type: Regression or binary classification.
         ids: Labeled ids, sorted by their UTF-8 bytes.
         labels: float64, one per id; 0 and 1 for classification.
-        version: SHA-256 (hex) of the type and the parsed (id, label) rows, so the file's formatting does not matter.
+        version: SHA-256 (hex), see :func:`task_version`.
         row_set: :func:`scoring.protocol.ids_hash` of the ids; tasks with equal row sets share splits.
+        package: Version number of its package; 1 for a label file.
     """
 
     name: str
@@ -53,6 +54,12 @@ class Task:
     labels: NDArray[np.float64] = field(repr=False)
     version: str
     row_set: str
+    package: int = 1
+
+    def of_package(self, number: int) -> Task:
+        """Return the task as that of a package with a version number."""
+        version = task_version(self.type, self.ids, self.labels, number)
+        return replace(self, version=version, package=number)
 
 
 def load_tasks(folder: Path, public_ids: Collection[str]) -> tuple[Task, ...]:
@@ -122,14 +129,7 @@ def _load_package(folder: Path, public_ids: frozenset[str]) -> Task:
         public_ids,
         source=str(package.labels),
     )
-    return replace(task, version=_versioned(task.version, package.version))
-
-
-def _versioned(labels_version: str, version: int) -> str:
-    """Return the key of a package's version, made from the hash of its labels and the version number."""
-    if version == 1:
-        return labels_version
-    return hashlib.sha256(f"neuco-worker package 1\0{version}\0{labels_version}".encode()).hexdigest()
+    return task.of_package(package.version)
 
 
 def make_task(
@@ -164,7 +164,7 @@ def make_task(
         type=kind,
         ids=ids,
         labels=labels,
-        version=_version(kind, ids, labels),
+        version=task_version(kind, ids, labels),
         row_set=ids_hash(ids),
     )
 
@@ -281,10 +281,17 @@ def _binary(
     return np.where(labels == 1.0, 1.0, 0.0)
 
 
-def _version(kind: TaskType, ids: tuple[str, ...], labels: NDArray[np.float64]) -> str:
+def task_version(kind: TaskType, ids: Sequence[str], labels: NDArray[np.float64], package: int = 1) -> str:
+    """Hash a task's type and its (id, label) rows, sorted by id, and the version number of its package if that is not 1.
+
+    The formatting of the file does not matter.
+    """
     digest = hashlib.sha256(HASH_DOMAIN + kind.value.encode() + b"\0")
     for identifier in ids:
         encoded = identifier.encode()
         digest.update(len(encoded).to_bytes(8, "big") + encoded)
     digest.update(labels.astype(">f8").tobytes())
-    return digest.hexdigest()
+    rows = digest.hexdigest()
+    if package == 1:
+        return rows
+    return hashlib.sha256(f"neuco-worker package 1\0{package}\0{rows}".encode()).hexdigest()

@@ -107,7 +107,8 @@ def revealed(repository: PublicRepository, path: str = REVEAL) -> dict[str, Any]
     folder = path.rpartition("/")[0]
     document: dict[str, Any] = repository.json(path)
     for name, listed in document.pop("parts").items():
-        document[name] = [one for part in listed for one in repository.lines(f"{folder}/{part['name']}")]
+        texts = [repository.files[f"{folder}/{part['name']}"] for part in listed]
+        document[name] = [json.loads(line) for text in texts for line in text.splitlines()]
     return document
 
 
@@ -118,13 +119,13 @@ def with_reveal(
     folder = path.rpartition("/")[0]
     named = {
         name: parts.written(name, (json.dumps(one) for one in document[name]))
-        for name in parts.LISTS
+        for name in ("register", "boards")
         if isinstance(document.get(name), list)
     }
     rest = {key: value for key, value in document.items() if key not in named}
-    rest["parts"] = {name: [part for part, _ in listed] for name, listed in named.items()}
+    rest["parts"] = {name: [part.to_json() for part, _ in listed] for name, listed in named.items()}
     files = {file: content for file, content in repository.files.items() if not _is_part(file, folder)}
-    files |= {f"{folder}/{part['name']}": text.encode() for listed in named.values() for part, text in listed}
+    files |= {f"{folder}/{part.name}": text.encode() for listed in named.values() for part, text in listed}
     files[path] = json.dumps(rest).encode()
     return PublicRepository(files=files, contents=repository.contents)
 
@@ -189,7 +190,7 @@ def forged(fair: Fair, repository: PublicRepository, kind: str, change: Change) 
                 "previous": previous,
             }
             del line["head"], line["signature"]
-            head = receipts.chained(previous, line)
+            head = receipts.chained(line)
             line |= {"head": head, "signature": signer.sign(receipts.BATCH, head)}
             previous = head
         return lines

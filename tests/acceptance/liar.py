@@ -30,6 +30,7 @@ from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings
 from worker.fairness import commitments, events, receipts, succession
 from worker.fairness.fold import ChallengeFold
+from worker.fairness.manifests import Manifest, Opening, commitment_of, phase_commitment
 from worker.fairness.published_format import FORMAT
 from worker.fairness.signing import Signer
 from worker.fairness.verify.public import Contents, PublicRepository, opened
@@ -100,7 +101,6 @@ class Story:
         revealed: The phases that are revealed.
         revealed_at: The claimed time of the reveal.
         log: The times of the lines of the log.
-        rules_told: Rules that the reveal and the page state instead of the registered ones.
         closed_told: The closing time of all phases that the page states instead of the registered ones.
         on_boards: Changes the boards of a phase after they were made.
         on_files: Changes the files before they are committed.
@@ -118,7 +118,6 @@ class Story:
     revealed: tuple[str, ...] = PHASES
     revealed_at: datetime = BEGUN
     log: list[datetime] = field(default_factory=list)
-    rules_told: dict[str, Any] = field(default_factory=dict)
     closed_told: datetime | None = None
     on_boards: Callable[[list[Board]], list[Board]] = list
     on_files: Callable[[dict[str, bytes]], dict[str, bytes]] = dict
@@ -149,6 +148,28 @@ class Story:
         self.events = sorted([*self.events, told], key=lambda one: one.at)
         return told
 
+    def recommit(self, change: Callable[[dict[str, Any]], object], *, first: int = 0) -> None:
+        """Change the manifests of commitments from a place on, and make hashes and signatures fit."""
+        for place, entry in enumerate(self.entries[first:], first):
+            for phase in PHASES:
+                revealed_ = self.reveals[phase]["commitments"][place]
+                change(revealed_["manifest"])
+                manifest = Manifest.model_validate(revealed_["manifest"])
+                revealed_["manifest"]["protocol_hash"] = manifest.protocol.protocol.hash
+                manifest = Manifest.model_validate(revealed_["manifest"])
+                entry["phases"][phase] = manifest.protocol.announced.to_json()
+                for other in PHASES:
+                    opened_ = self.reveals[other]["commitments"][place]["opening"]
+                    opened_["phases"][phase] = phase_commitment(manifest)
+                    entry["commitment"] = commitment_of(Opening.model_validate(opened_))
+        self.sign_entries()
+
+    def sign_entries(self) -> None:
+        """Sign the commitments as they are."""
+        for entry in self.entries:
+            entry.pop("signature", None)
+            entry["signature"] = self.signer.sign(succession.COMMITMENT, entry)
+
     def lines(self, until: datetime | None = None) -> list[dict[str, Any]]:
         """Return the public log, chained and signed."""
         made: list[dict[str, Any]] = []
@@ -168,13 +189,12 @@ class Story:
                     "format": FORMAT,
                     "sequence": number,
                     "made_at": made_at.isoformat(timespec="seconds"),
-                    "every": EVERY.total_seconds(),
                     "restored": None,
                     "previous": previous,
                     "entries": sorted([*listed, *filling]),
                 }
             )
-            previous = receipts.chained(previous, body)
+            previous = receipts.chained(body)
             made.append({**body, "head": previous, "signature": self.signer.sign(receipts.BATCH, previous)})
         return made
 
@@ -208,7 +228,7 @@ class Story:
         fold = self.fold(until).phase(phase)
         snapshot = fold.snapshot(fold.end)
         assert snapshot is not None
-        return replace(snapshot.rules, **self.rules_told), fold.frozen_at
+        return snapshot.rules, fold.frozen_at
 
     def publish(self, until: datetime | None = None) -> PublicRepository:
         """Return everything that is public at a moment; by default at the end, with the reveals."""
@@ -240,40 +260,20 @@ class Story:
             )
             if name in shown:
                 repository = with_reveal(
-                    repository, self._reveal(name, history, rules), f"reveal/{name}/reveal.json"
+                    repository, self._reveal(name, history), f"reveal/{name}/reveal.json"
                 )
                 repository = replace(repository, files={**repository.files, **self.hidden[name]})
         rendered = render(replace(self.site, phases=tuple(sites)), readme=self.readme)
         files = self.on_files({**repository.files, **rendered})
         return replace(repository, files=files, read={})
 
-    def _reveal(self, phase: str, history: list[Board], rules: Any) -> dict[str, Any]:
-        said = {
-            name: getattr(rules, name)
-            for name in (
-                "selection",
-                "epsilon",
-                "baselines_weigh",
-                "ghost_task",
-                "decimals",
-                "visibility",
-                "ladder_step",
-                "shown",
-            )
-        }
+    def _reveal(self, phase: str, history: list[Board]) -> dict[str, Any]:
         opened_ = [
             told for told in self.events if told.fields["phase"] in (phase, None) and not told.left_out
         ]
         return {
             **self.reveals[phase],
             "revealed_at": self.revealed_at.isoformat(timespec="seconds"),
-            "rules": {
-                **self.reveals[phase]["rules"],
-                **said,
-                "hidden_teams": sorted(rules.hidden_teams),
-                "chosen": {str(team): submission for team, submission in rules.chosen.items()},
-                "eligible_if_scored_in": rules.eligible_if_scored_in,
-            },
             "fillers": {str(number): filler_key(number).hex() for number in range(1, len(self.log) + 1)}
             if self.revealed == PHASES
             else None,
@@ -356,7 +356,7 @@ def honest(fair: Fair, begun: datetime = BEGUN) -> Story:
 
 def _begun(entry: Mapping[str, Any], signer: Signer, begun: datetime) -> dict[str, Any]:
     body = {name: value for name, value in entry.items() if name != "signature"}
-    body["made_at"] = begun.isoformat(timespec="seconds")
+    body |= {"made_at": begun.isoformat(timespec="seconds"), "receipts_every": EVERY.total_seconds()}
     return {**body, "signature": signer.sign(succession.COMMITMENT, body)}
 
 

@@ -21,7 +21,7 @@ from scoring.quality import shown
 from scoring.randomness import phase_key, secret_commitment
 from scoring.scorecard import folds_to_json
 from scoring.tasks import load_tasks
-from tests.acceptance.liar import PHASES, Story
+from tests.acceptance.liar import EVERY, PHASES, Story
 from tests.acceptance.lies import score
 from worker.challenge.keys import public_value, split_key
 from worker.challenge.records import PhaseRecord
@@ -111,7 +111,11 @@ class Organizers:
         """
         with closing(self._state()) as store, store.write() as tx:
             before = [entry for entry, _ in tx.commitments()]
-            values = {} if drawn is None else dict.fromkeys(PHASES, drawn)
+            values = (
+                {}
+                if drawn is None
+                else {name: {"round": None, "signature": None, **drawn} for name in PHASES}
+            )
             setups = [self._setup(name, public_value([*before, {"drawn": values}], name)) for name in PHASES]
             for setup in setups:
                 put_on_record(tx, setup.record, files=None, now=at)
@@ -124,6 +128,7 @@ class Organizers:
                 draws=None if draw is None else dict.fromkeys(PHASES, draw),
                 drawn=values,
                 publish_files="baselines",
+                receipts_every=EVERY.total_seconds(),
             )
 
     def change_label(self) -> None:

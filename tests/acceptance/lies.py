@@ -5,13 +5,14 @@ Each lie changes a story of the liar's kit, and the kit then makes everything el
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from leaderboard import Board, Selection
+from leaderboard import Board
 from scoring.quality import mean_quality, quality, shown
 from scoring.scorecard import folds_from_json
 from tests.acceptance.fair_challenge import REVEAL
@@ -278,14 +279,10 @@ CAUGHT: dict[str, tuple[Tell, str]] = {
     "a team left out of the reveal": (_leave_out("C"), "register"),
     "lines of another format, which nobody opens": (_in_another_format, "receipts"),
     "a restore of lines long ago": (lambda story: _restored(story, later=2), "dev: register"),
-    "a reveal without its register": (_without_register, "dev: register"),
+    "a reveal without its register": (_without_register, "dev: reveal"),
     "all in the last line": (_all_in_the_last_line, "dev: register"),
     "an event in a line before it": (_before_its_line, "dev: register"),
     "lines whose times run back": (_line_runs_back, "receipts"),
-    "other rules on the page than registered": (
-        lambda story: story.rules_told.update(selection=Selection.BEST),
-        "dev: decisions",
-    ),
     "names swapped on an early board": (_on_early_board(_swapped_rows), "dev: boards"),
     "a team out of competition on an early board": (
         _on_early_board(
@@ -306,6 +303,93 @@ CAUGHT: dict[str, tuple[Tell, str]] = {
         _on_early_board(lambda one, _: replace(one, sequence=77)),
         "dev: boards",
     ),
+}
+
+
+def _other_versions(story: Story) -> None:
+    """Name a version of a task that is not the hash of its labels, wherever it is named."""
+    other: dict[str, str] = {}
+
+    def change(manifest: dict[str, Any]) -> None:
+        task = manifest["tasks"][0]
+        task["version"] = other.setdefault(task["version"], "ab" * 32)
+
+    story.recommit(change)
+    for told in story.of(events.PHASE):
+        told.fields["tasks"] = {name: other.get(one, one) for name, one in told.fields["tasks"].items()}
+    for told in story.of(events.SCORE):
+        for cell in told.fields["cells"].values():
+            cell["version"] = other.get(cell["version"], cell["version"])
+
+
+def _epochs_in_a_last_commitment(story: Story) -> None:
+    entry = copy.deepcopy(story.entries[-1])
+    after = max(told.at for told in story.of(events.SCORE)) + timedelta(minutes=1)
+    entry |= {"sequence": len(story.entries) + 1, "made_at": after.isoformat(timespec="seconds")}
+    story.entries.append(entry)
+    for reveal in story.reveals.values():
+        opened = copy.deepcopy(reveal["commitments"][-1])
+        reveal["commitments"].append({**opened, "sequence": entry["sequence"]})
+    story.recommit(
+        lambda manifest: manifest["protocol"]["recipe"].update(epochs=30), first=len(story.entries) - 1
+    )
+
+
+def _entry(change: Callable[[dict[str, Any]], object]) -> Tell:
+    def tell(story: Story) -> None:
+        change(story.entries[0])
+        story.sign_entries()
+
+    return tell
+
+
+def _line(**keys: Any) -> Tell:
+    return lambda story: setattr(story, "on_lines", lambda body: {**body, **keys})
+
+
+def _key_twice(story: Story) -> None:
+    def files(before: dict[str, bytes]) -> dict[str, bytes]:
+        listed = before["commitment.json"].replace(b'"reason"', b'"reason": "none", "reason"', 1)
+        return {**before, "commitment.json": listed}
+
+    story.on_files = files
+
+
+def _reveal_with(**keys: Any) -> Tell:
+    return lambda story: story.reveals["dev"].update(keys)
+
+
+MALFORMED: dict[str, tuple[Tell, str, str]] = {
+    "versions that the labels do not have": (
+        _other_versions,
+        "dev: labels",
+        "The version of task alpha in commitment 1 is not the hash of its labels",
+    ),
+    "other epochs in a last commitment": (
+        _epochs_in_a_last_commitment,
+        "dev: fixed",
+        "the protocol of commitment 2 were never registered as a decision",
+    ),
+    "no rule for published files": (
+        _entry(lambda entry: entry.pop("publish_files")),
+        "commitment",
+        "commitment.json, entry 1: publish_files: is missing",
+    ),
+    "a protocol without epochs": (
+        _entry(lambda entry: entry["phases"]["dev"]["recipe"].pop("epochs")),
+        "commitment",
+        "commitment.json, entry 1: phases.dev.recipe.epochs: is missing",
+    ),
+    "a commitment from the future": (
+        _entry(lambda entry: entry.update(made_at="2999-01-01T00:00:00+00:00")),
+        "commitment",
+        "dated in the future",
+    ),
+    "a key twice": (_key_twice, "commitment", "a key occurs twice"),
+    "a line with its own cadence": (_line(every=315360000), "receipts", "line 1: every: is unknown"),
+    "a line with too few entries": (_line(entries=[]), "receipts", "receipts.jsonl, line 1: entries: "),
+    "another key in a reveal": (_reveal_with(rules={}), "dev: reveal", "reveal.json: rules: is unknown"),
+    "a reveal of another phase": (_reveal_with(phase="eval"), "dev: reveal", "phase: is eval"),
 }
 
 

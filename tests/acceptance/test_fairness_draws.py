@@ -36,7 +36,7 @@ from worker.organizer.rehearsal.practice_chain import practice_chain, sign
 
 pytestmark = pytest.mark.xdist_group("fairness_liar")
 Tell = Callable[[Organizers], object]
-LOTTO = {"source": "Lotto", "at": AT.isoformat()}
+LOTTO = {"source": "Lotto", "at": AT.isoformat(), "round": None, "chain": None}
 OURS = practice_chain(genesis=QUICKNET.genesis, period_s=QUICKNET.period_s).to_json()
 
 
@@ -154,7 +154,7 @@ def _twice_for_one_name(organizers: Organizers) -> None:
 CAUGHT: dict[str, tuple[Tell, str]] = {
     "a value that is made up": (_mixes(value="66" * 32), "is not the one of round"),
     "a signature of our own": (_mixes(signature=sign(ROUND)), "is not the one of round"),
-    "a round without its signature": (_without_signature, "cannot be read"),
+    "a round without its signature": (_without_signature, "is not the one of round"),
     "another round's signature": (_mixes(signature=SIGNATURES[EARLIER]), "is not the one of round"),
     "another round": (_mixes(number=EARLIER), f"round {EARLIER} was mixed into its splits"),
     "a chain of our own by drand's name": (

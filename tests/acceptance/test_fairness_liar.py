@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.fair_challenge import Fair, lies
+from tests.acceptance.fair_challenge import Fair, lies, named
 from tests.acceptance.ladder_lies import BROKEN, with_ladder
 from tests.acceptance.liar import BEGUN, EVERY, FILES, HOSTS, PHASES, Git, Story, honest
-from tests.acceptance.lies import CAUGHT, NAMED, raise_score, score, take_off
+from tests.acceptance.lies import CAUGHT, MALFORMED, NAMED, raise_score, score, take_off
 from worker.fairness import disclosure, events, succession
 from worker.fairness.verify import Worth, make_report, older_verdicts, receipt_verdicts, verdicts
 from worker.fairness.verify.public import opened
@@ -60,6 +60,19 @@ def test_lies_that_the_repository_alone_contradicts(story: Story, lie: str) -> N
         "page",
         "dev: page",
     }
+
+
+@pytest.mark.parametrize("lie", MALFORMED)
+def test_documents_leave_nothing_open(story: Story, lie: str) -> None:
+    """What a document lacks, adds or claims against the others is contradicted, with the place."""
+    tell, check, words = MALFORMED[lie]
+    tell(story)
+    sentences = [
+        one.sentence
+        for one in verdicts(story.publish())
+        if one.worth is Worth.CONTRADICTED and named(one) == check
+    ]
+    assert any(words in sentence for sentence in sentences), sentences
 
 
 @pytest.mark.parametrize("lie", NAMED)
@@ -126,13 +139,8 @@ def test_an_invented_baseline_is_found_by_its_file(story: Story) -> None:
         Worth.BELIEVED,
         True,
     )
-    for entry in story.entries:
-        del entry["publish_files"], entry["signature"]
-        entry["signature"] = story.signer.sign(succession.COMMITMENT, entry)
-    for files in story.hidden.values():
-        files.pop(disclosure.path("dev"), None)
-    silent = story.publish()
-    assert Worth.CONTRADICTED in {one.worth for one in published_verdicts(silent)}
+    del story.hidden["dev"][disclosure.path("dev")]
+    assert Worth.CONTRADICTED in {one.worth for one in published_verdicts(story.publish())}
 
 
 def test_a_raised_score_is_found_with_the_file(story: Story, tmp_path: Path) -> None:
@@ -145,12 +153,12 @@ def test_a_raised_score_is_found_with_the_file(story: Story, tmp_path: Path) -> 
 
 
 def test_a_log_that_never_begins_is_overdue(story: Story) -> None:
-    """The first batch is due as well: a receipt without any published batch is a contradiction after three days."""
+    """The first batch is due as well: a receipt without any published batch is a contradiction after three intervals."""
     story.log, story.revealed = [], ()
     receipt = story.receipt(story.sent_by("A")[0])
     repository = story.publish(story.revealed_at)
-    for days, worth in ((1, Worth.NOT_REVEALED), (4, Worth.CONTRADICTED)):
-        said = list(receipt_verdicts(repository, receipt, now=BEGUN + timedelta(days=days)))
+    for hours, worth in ((1, Worth.NOT_REVEALED), (4, Worth.CONTRADICTED)):
+        said = list(receipt_verdicts(repository, receipt, now=BEGUN + timedelta(hours=hours)))
         assert said[1].worth is worth, said
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -91,7 +92,7 @@ LIES: dict[str, tuple[str, Change, str]] = {
         "dev: commitment",
     ),
     "another key, so other seeds": (REVEAL, to("key", value="22" * 32), "dev: splits"),
-    "another number of folds": (REVEAL, to(*MANIFEST, "protocol", "folds", value=5), "dev: splits"),
+    "another number of folds": (REVEAL, to(*MANIFEST, "protocol", "folds", value=5), "dev: commitment"),
     "another protocol announced": (
         "commitment.json",
         to(0, "phases", "dev", "folds", value=200),
@@ -105,7 +106,7 @@ LIES: dict[str, tuple[str, Change, str]] = {
     ),
     "another label": (
         "reveal/dev/labels/alpha__regr.csv",
-        lambda text: text.replace("img_003,", "img_003,1"),
+        lambda text: re.sub("img_003,.*", "img_003,0.125", text),
         "dev: labels",
     ),
     "another score": (
@@ -220,7 +221,7 @@ LIES: dict[str, tuple[str, Change, str]] = {
 MADE_TO_FIT: dict[str, tuple[Change, str]] = {
     "a score": (to("cells", "alpha", "folds", 0, value=lambda fold: fold - 0.25), "dev: boards"),
     "a task that nobody committed to": (
-        to("cells", "zeta", value={"version": "00", "folds": [0.5]}),
+        to("cells", "zeta", value={"version": "00" * 32, "row_set": "00" * 32, "folds": [0.5]}),
         "dev: scores",
     ),
     "another version of a task": (to("cells", "alpha", "version", value="00" * 32), "dev: scores"),
@@ -261,7 +262,7 @@ def test_missing_files_are_found(fair: Fair) -> None:
     repository = read_folder(fair.public)
     for path, check in (
         ("reveal/dev/labels/alpha__regr.csv", "dev: labels"),
-        ("reveal/dev/ids.txt", "dev: ids"),
+        ("reveal/dev/ids.txt", "dev: reveal"),
         ("leaderboard/dev.json", "page"),
         ("leaderboard/dev.csv", "dev: page"),
         ("README.md", "page"),

@@ -106,7 +106,7 @@ def chained_line(clone: Clone) -> bytes:
     last = json.loads(log.splitlines()[-1])
     body = {**last, "sequence": last["sequence"] + 1, "previous": last["head"]}
     del body["head"], body["signature"]
-    line = {**body, "head": receipts.chained(last["head"], body), "signature": "00" * 64}
+    line = {**body, "head": receipts.chained(body), "signature": "00" * 64}
     return log + json.dumps(line).encode() + b"\n"
 
 

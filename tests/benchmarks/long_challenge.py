@@ -38,6 +38,7 @@ from worker.fairness import (
 from worker.fairness.commit_signatures import CommitSigner
 from worker.fairness.fold import ChallengeFold
 from worker.fairness.published_format import FORMAT
+from worker.fairness.reveals import reveal_path
 from worker.fairness.signing import Signer
 from worker.fairness.verify.growth import HISTORY
 
@@ -91,7 +92,8 @@ def make_repository(folder: Path, size: Size) -> Path:
         "draws": {},
         "drawn": {},
         "publish_files": "baselines",
-        "phases": {PHASE: manifests.announced_protocol(manifest["protocol"])},
+        "receipts_every": 3600.0,
+        "phases": {PHASE: manifest.protocol.announced.to_json()},
         "software": f"neuco-worker {version('neuco-worker')}",
         "key": SIGNER.public,
         "succession": None,
@@ -109,8 +111,7 @@ def make_repository(folder: Path, size: Size) -> Path:
         "format": FORMAT,
         "phase": PHASE,
         "revealed_at": (history[-1].made_at + timedelta(minutes=30)).isoformat(timespec="seconds"),
-        "commitments": [{"sequence": 1, "opening": opened, "manifest": manifest}],
-        "rules": asdict(rules) | {"hidden_teams": []},
+        "commitments": [{"sequence": 1, "opening": opened.to_json(), "manifest": manifest.to_json()}],
         "key": phase_key(SECRET, PHASE).hex(),
         "labels": "published",
         "fillers": story.fillers,
@@ -321,12 +322,11 @@ def _publish(
         "format": FORMAT,
         "sequence": len(story.lines) + 1,
         "made_at": made_at.isoformat(timespec="seconds"),
-        "every": 3600,
         "restored": None,
         "previous": previous,
         "entries": sorted([*entries, *filling]),
     }
-    head = receipts.chained(previous, body)
+    head = receipts.chained(body)
     signature = SIGNER.sign(receipts.BATCH, head)
     story.lines.append((json.dumps({**body, "head": head, "signature": signature}) + "\n").encode())
     story.fillers[len(story.lines)] = key.hex()
@@ -336,13 +336,13 @@ def _revealed(record: PhaseRecord, reveal: Mapping[str, Any], story: Story) -> d
     folder = f"reveal/{PHASE}"
     lists = {"register": story.openings, "boards": story.texts}
     written = {name: parts.written(name, lines) for name, lines in lists.items()}
-    named = {name: [part for part, _ in found] for name, found in written.items()}
+    named = {name: [part.to_json() for part, _ in found] for name, found in written.items()}
     files = {
         disclosure.path(PHASE): disclosure.text((), {}).encode(),
-        commitments.reveal_path(PHASE): commitments.reveal_text({**reveal, "parts": named}).encode(),
+        reveal_path(PHASE): json.dumps({**reveal, "parts": named}).encode(),
         f"{folder}/ids.txt": "".join(f"{name}\n" for name in record.ids).encode(),
     }
-    files |= {f"{folder}/{part['name']}": text.encode() for found in written.values() for part, text in found}
+    files |= {f"{folder}/{part.name}": text.encode() for found in written.values() for part, text in found}
     for task in record.tasks:
         rows = "".join(
             f"{name},{float(label)!r}\n" for name, label in zip(task.ids, task.labels, strict=True)

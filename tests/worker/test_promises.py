@@ -89,7 +89,7 @@ def test_a_beacon_cannot_be_undone(tmp_path: Path) -> None:
         worker.drive()
         configuration = load(harness.path)
         secret, before = read_secret(configuration), read_phases(configuration)
-        values = {name: {"value": "3 14 15 26 35 49"} for name in before}
+        values = {name: {"value": "3 14 15 26 35 49", "round": None, "signature": None} for name in before}
         worker.clock.advance(40)
         with worker.store.write() as tx:
             commitments.mix_in(tx, secret, values, reason="drawn", now=worker.clock.now())

@@ -121,6 +121,7 @@ class PhaseRecord:
                     {
                         "name": task.name,
                         "type": task.type.value,
+                        "package": task.package,
                         "version": task.version,
                         "row_set": task.row_set,
                         "labels": task.labels.tolist(),
@@ -193,6 +194,7 @@ def _parse(document: Mapping[str, Any]) -> PhaseRecord:
                 labels=np.array(task["labels"], dtype=np.float64),
                 version=task["version"],
                 row_set=task["row_set"],
+                package=task["package"],
             )
             for task in document["tasks"]
         ),

@@ -275,7 +275,10 @@ class Leaderboard(Section):
         60, ge=0, description="Minimum seconds between two pushes. `once` always pushes before it exits."
     )
     receipts_every: float = Field(
-        3600, gt=0, le=86400, description="Seconds between two lines of `receipts.jsonl`, the public log."
+        3600,
+        gt=0,
+        le=86400,
+        description="Seconds between two lines of `receipts.jsonl`, the public log. The first commitment fixes it for the whole challenge.",
     )
     publish: list[Literal["intervals", "stable_views"]] = Field(
         [],

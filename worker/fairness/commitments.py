@@ -7,21 +7,114 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from importlib.metadata import version
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from scoring.errors import InfrastructureError, OrganizerError
 from scoring.randomness import secret_commitment
 from worker.challenge.keys import public_value, split_key
 from worker.challenge.setups import PhaseSetup, has_scores, open_phase, put_on_record
+from worker.fairness.documents import Count, Document, Malformed, Signature, read
 from worker.fairness.draws import alert_key
-from worker.fairness.manifests import announced_protocol, commitment_of, covers, opening, phase_manifest
+from worker.fairness.events import Hash, Moment, Number
+from worker.fairness.manifests import (
+    AnnouncedProtocol,
+    Manifest,
+    Opening,
+    commitment_of,
+    covers,
+    opening,
+    phase_manifest,
+)
 from worker.fairness.published_format import FORMAT
-from worker.fairness.signing import renew, signer
+from worker.fairness.reveals import OpenedCommitment, Reveal, reveal_path
+from worker.fairness.signing import Signer, renew, signer
 from worker.fairness.succession import COMMITMENT, SUCCESSION, key_of, keys_of
 from worker.state import Transaction
 
 PATH = "commitment.json"
 UNKNOWN = "leaderboard.commitment_unknown"
+LONGEST_CADENCE_S = 86400.0
+
+
+class DrandChain(Document):
+    """A chain of drand; :class:`worker.fairness.drand.Chain` describes the fields."""
+
+    name: str
+    hash: Hash
+    public_key: Annotated[str, Field(pattern="^[0-9a-f]{192}$")]
+    genesis: Number
+    period_s: Count
+
+
+class AnnouncedValue(Document):
+    """The name of a public value that will be mixed into a phase's splits; :class:`worker.fairness.draws.Draw` describes the fields."""
+
+    source: str
+    at: Moment
+    round: Count | None
+    chain: DrandChain | None
+
+
+class MixedValue(Document):
+    """A public value that is mixed into a phase's splits, with drand's round and signature if it has them."""
+
+    value: Annotated[str, Field(min_length=1)]
+    round: Count | None
+    signature: Annotated[str, Field(pattern="^[0-9a-f]{96}$")] | None
+
+
+class CommitmentBody(Document):
+    """A public entry of the list of commitments, as it is signed.
+
+    Attributes:
+        format: The format of everything that the challenge publishes.
+        sequence: Its number.
+        made_at: When it was made.
+        reason: Why.
+        commitment: The one hash that binds secret, tasks and protocols.
+        draws: Phase to the value that is announced for it here.
+        drawn: Phase to the value that is mixed in from here on.
+        publish_files: Whose files are published of phases that are new here.
+        receipts_every: Seconds between two lines of the log. The first entry's counts.
+        phases: Phase to its protocol.
+        software: The program that made it.
+        key: The challenge's key from here on.
+        succession: The signature of that key by the one before it, if it is new.
+    """
+
+    format: Literal[1]
+    sequence: Count
+    made_at: Moment
+    reason: str
+    commitment: Hash
+    draws: dict[str, AnnouncedValue]
+    drawn: dict[str, MixedValue]
+    publish_files: Annotated[str, Field(pattern=r"^(baselines|top:[1-9][0-9]*|all)$")]
+    receipts_every: Annotated[float, Field(gt=0, le=LONGEST_CADENCE_S)]
+    phases: dict[str, AnnouncedProtocol]
+    software: str
+    key: Hash
+    succession: Signature | None
+
+
+class Commitment(CommitmentBody):
+    """A public entry of the list of commitments."""
+
+    signature: Signature
+
+
+def read_commitments(content: bytes) -> list[dict[str, Any]]:
+    """Return the entries of a public list of commitments.
+
+    Raises:
+        Malformed: If it is not exactly such a list.
+    """
+    entries = [entry.to_json() for entry in read(list[Commitment], content, PATH)]
+    if not entries:
+        raise Malformed(f"{PATH}: it is empty")
+    return entries
 
 
 def commit(
@@ -35,6 +128,7 @@ def commit(
     drawn: Mapping[str, Mapping[str, Any]] | None = None,
     new_key: bool = False,
     publish_files: str | None = None,
+    receipts_every: float | None = None,
 ) -> dict[str, Any]:
     """Store a commitment and return its public entry; what opens it stays in the database until the reveal.
 
@@ -48,6 +142,7 @@ def commit(
         drawn: Phase to the value that was named for it and is mixed in from now on.
         new_key: Whether a new key signs from now on. The old key signs it as its last signature.
         publish_files: Whose files are published, for phases that are new here; None to keep the earlier commitment's rule.
+        receipts_every: Seconds between two lines of the log; only the first commitment's counts.
 
     Raises:
         OrganizerError: If the phases were read without a beacon that was mixed in meanwhile, or with another secret.
@@ -65,63 +160,67 @@ def commit(
         manifests[setup.codename] = phase_manifest(setup.record)
     opened = opening(secret, manifests)
     sequence = len(entries) + 1
-    public = {
-        "format": FORMAT,
-        "sequence": sequence,
-        "made_at": tx.attestation_time(now).isoformat(timespec="seconds"),
-        "reason": reason,
-        "commitment": commitment_of(opened),
-        "draws": dict(draws or {}),
-        "drawn": dict(drawn or {}),
-        "publish_files": publish_files or entries[-1][0]["publish_files"],
-        "phases": {name: announced_protocol(manifest["protocol"]) for name, manifest in manifests.items()},
-        "software": f"neuco-worker {version('neuco-worker')}",
-    }
-    _sign(tx, public, new_key=new_key)
+    key, signed = _key(tx, new_key=new_key)
+    body = CommitmentBody.model_validate(
+        {
+            "format": FORMAT,
+            "sequence": sequence,
+            "made_at": tx.attestation_time(now).replace(microsecond=0),
+            "reason": reason,
+            "commitment": commitment_of(opened),
+            "draws": dict(draws or {}),
+            "drawn": dict(drawn or {}),
+            "publish_files": publish_files or entries[-1][0]["publish_files"],
+            "receipts_every": entries[0][0]["receipts_every"] if entries else receipts_every,
+            "phases": {name: manifest.protocol.announced for name, manifest in manifests.items()},
+            "software": f"neuco-worker {version('neuco-worker')}",
+            "key": key.public,
+            "succession": signed,
+        }
+    ).to_json()
+    public = {**body, "signature": key.sign(COMMITMENT, body)}
     for codename in {**(draws or {}), **(drawn or {})}:
         tx.resolve_alert(alert_key(codename), now=now)  # now another value is awaited, or none
-    tx.add_commitment(sequence, json.dumps(public), json.dumps({"opening": opened, "manifests": manifests}))
+    private = {
+        "opening": opened.to_json(),
+        "manifests": {name: manifest.to_json() for name, manifest in manifests.items()},
+    }
+    tx.add_commitment(sequence, json.dumps(public), json.dumps(private))
     for phase, files in tx.reveals().items():
         tx.add_reveal(phase, _opened_too(files, phase, sequence, opened, manifests.get(phase)))
     return public
 
 
-def _sign(tx: Transaction, public: dict[str, Any], *, new_key: bool) -> None:
-    """Sign an entry, if necessary with a new key that the old key signs."""
+def _key(tx: Transaction, *, new_key: bool) -> tuple[Signer, str | None]:
+    """Return the key that signs an entry, and the old key's signature of it if it is new."""
     before = signer(tx)
-    key = renew(tx) if new_key else before
-    public["key"] = key.public
-    public["succession"] = before.sign(SUCCESSION, key.public) if new_key else None
-    public["signature"] = key.sign(COMMITMENT, public)
+    if not new_key:
+        return before, None
+    key = renew(tx)
+    return key, before.sign(SUCCESSION, key.public)
 
 
 def _opened_too(
     files: Mapping[str, str],
     phase: str,
     sequence: int,
-    opened: Mapping[str, Any],
-    manifest: Mapping[str, Any] | None,
+    opened: Opening,
+    manifest: Manifest | None,
 ) -> dict[str, str]:
     """Open a later commitment in a phase's reveal, if the commitment says the same about that phase as the reveal.
 
     Otherwise a verifier would find a commitment that nothing opens, only because another phase was changed. A phase that was itself changed
     after its reveal must be revealed again.
     """
-    document = json.loads(files[reveal_path(phase)])
-    if manifest != document["commitments"][-1]["manifest"]:
+    path = reveal_path(phase)
+    document = read(Reveal, files[path], path)
+    if manifest != document.commitments[-1].manifest:
         return dict(files)
-    document["commitments"].append({"sequence": sequence, "opening": opened, "manifest": manifest})
-    return {**files, reveal_path(phase): reveal_text(document)}
-
-
-def reveal_path(phase: str) -> str:
-    """Return the path of a revealed phase's document."""
-    return f"reveal/{phase}/reveal.json"
-
-
-def reveal_text(document: Mapping[str, Any]) -> str:
-    """Write the document of a revealed phase."""
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    added = OpenedCommitment(sequence=sequence, opening=opened, manifest=manifest)
+    return {
+        **files,
+        path: document.model_copy(update={"commitments": [*document.commitments, added]}).text(),
+    }
 
 
 def begin(
@@ -132,6 +231,7 @@ def begin(
     now: datetime,
     draw: Mapping[str, Any] | None = None,
     publish_files: str | None = None,
+    receipts_every: float | None = None,
 ) -> None:
     """Record phases as read from their files, and commit to those without a commitment; ``draw`` decides their splits."""
     before = _manifests(tx)
@@ -139,7 +239,16 @@ def begin(
     if fresh:
         reason = _reason(fresh, before) if before else "the challenge begins"
         draws = _draws(tx, fresh, draw, now)
-        commit(tx, secret, fresh, reason=reason, now=now, draws=draws, publish_files=publish_files)
+        commit(
+            tx,
+            secret,
+            fresh,
+            reason=reason,
+            now=now,
+            draws=draws,
+            publish_files=publish_files,
+            receipts_every=receipts_every,
+        )
 
 
 def commit_again(
@@ -151,11 +260,21 @@ def commit_again(
     now: datetime,
     draw: Mapping[str, Any] | None = None,
     publish_files: str | None = None,
+    receipts_every: float | None = None,
 ) -> dict[str, Any]:
     """Record phases as read from their files, and make a new commitment even if nothing has changed."""
     fresh = _record(tx, read, now=now)
     draws = _draws(tx, fresh, draw, now)
-    return commit(tx, secret, fresh, reason=reason, now=now, draws=draws, publish_files=publish_files)
+    return commit(
+        tx,
+        secret,
+        fresh,
+        reason=reason,
+        now=now,
+        draws=draws,
+        publish_files=publish_files,
+        receipts_every=receipts_every,
+    )
 
 
 def mix_in(
@@ -228,10 +347,11 @@ def _record(tx: Transaction, read: Iterable[PhaseSetup], *, now: datetime) -> li
     return [setup for setup in recorded if not covers(manifests.get(setup.codename), setup.record)]
 
 
-def _manifests(tx: Transaction) -> dict[str, dict[str, Any]]:
+def _manifests(tx: Transaction) -> dict[str, Manifest]:
     """Return the manifests that the last commitment covers: phase to manifest."""
     entries = tx.commitments()
-    return dict(entries[-1][1]["manifests"]) if entries else {}
+    manifests = entries[-1][1]["manifests"] if entries else {}
+    return {name: Manifest.model_validate(manifest) for name, manifest in manifests.items()}
 
 
 def _reason(fresh: Iterable[PhaseSetup], before: Mapping[str, Any]) -> str:

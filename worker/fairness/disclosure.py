@@ -10,15 +10,60 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from pydantic import Field
+
+from worker.fairness.documents import Document, read
+from worker.fairness.events import Hash, Number
 from worker.fairness.published_format import FORMAT
 
-BRANCH = "files"
+BRANCH: Literal["files"] = "files"
 BASELINES, TOP, ALL = "baselines", "top:", "all"
 PART_BYTES = 45_000_000
 LIMIT_BYTES = 1_000_000_000  # for all contents together; git servers recommend no larger repositories
-AT = "at"  # in the list: the address of a content that is too large for the branch
+
+
+class Part(Document):
+    """A part of something that is too large for one file."""
+
+    name: Annotated[str, Field(pattern=r"^[0-9a-z][0-9a-z.-]*$")]
+    bytes: Number
+    sha256: Hash
+
+
+class PublishedFile(Document):
+    """A published content.
+
+    Attributes:
+        submission: EvalAI's number.
+        content: The content's hash.
+        bytes: Its size.
+        parts: Its parts.
+        at: The address of a content that is too large for the branch; None if it is there.
+    """
+
+    submission: Number
+    content: Hash
+    bytes: Number
+    parts: Annotated[list[Part], Field(min_length=1)]
+    at: str | None
+
+
+class LeftOut(Document):
+    """A content that is not published although the rule requires it, and why."""
+
+    submission: Number
+    reason: str
+
+
+class Files(Document):
+    """The list of a phase's published contents."""
+
+    format: Literal[1]
+    branch: Literal["files"]
+    files: list[PublishedFile]
+    left_out: list[LeftOut]
 
 
 def path(phase: str) -> str:
@@ -26,17 +71,16 @@ def path(phase: str) -> str:
     return f"reveal/{phase}/files.json"
 
 
-def text(files: Sequence[Mapping[str, Any]], left_out: Mapping[int, str]) -> str:
+def text(files: Sequence[PublishedFile], left_out: Mapping[int, str]) -> str:
     """Write this list.
 
     Args:
-        files: What is published: submission, content hash, bytes, and the parts with their names, bytes and SHA-256; with an address, if
-            they are not on the branch.
+        files: What is published.
         left_out: Submission to why its content is not published, although the rule requires it.
     """
-    explained = [{"submission": pk, "reason": reason} for pk, reason in sorted(left_out.items())]
-    document = {"format": FORMAT, "branch": BRANCH, "files": list(files), "left_out": explained}
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    explained = [LeftOut(submission=pk, reason=reason) for pk, reason in sorted(left_out.items())]
+    document = Files(format=FORMAT, branch=BRANCH, files=list(files), left_out=explained)
+    return json.dumps(document.to_json(), indent=1, ensure_ascii=False) + "\n"
 
 
 def rule_of(entries: Iterable[Mapping[str, Any]], phase: str) -> str | None:
@@ -73,10 +117,10 @@ def may_be_due(rule: str | None, *, baseline: bool, public: bool) -> bool:
 
 def explained(document: str, submissions: Collection[int], reason: str) -> str:
     """Record the given submissions that a list does not mention as left out, with a reason; return the new list."""
-    known = json.loads(document)
-    left_out = {one["submission"]: one["reason"] for one in known["left_out"]}
-    named = {one["submission"] for one in known["files"]} | left_out.keys()
-    return text(known["files"], left_out | {pk: reason for pk in submissions if pk not in named})
+    listed = read(Files, document, "files.json")
+    left_out = {file.submission: file.reason for file in listed.left_out}
+    named = {file.submission for file in listed.files} | left_out.keys()
+    return text(listed.files, left_out | {pk: reason for pk in submissions if pk not in named})
 
 
 def write_parts(

@@ -71,25 +71,21 @@ def name(rule: str, chain: Chain, now: datetime, *, notice: timedelta = NOTICE) 
         at = chain.made_at(number).isoformat()
         return {"source": chain.name, "at": at, "round": number, "chain": chain.to_json()}
     source, moment = sections.read_source(rule)
-    return {"source": source, "at": moment.isoformat()}
+    return {"source": source, "at": moment.isoformat(), "round": None, "chain": None}
 
 
 def named(entry: Entry, phase: str) -> Draw | None:
-    """Return the value that an entry names for a phase.
-
-    Raises:
-        LookupError, ValueError, TypeError, AttributeError: If the entry has another form.
-    """
+    """Return the value that an entry names for a phase."""
     found = entry["draws"].get(phase)
     if found is None:
         return None
     return Draw(
         phase=phase,
-        sequence=int(entry["sequence"]),
-        source=str(found["source"]),
+        sequence=entry["sequence"],
+        source=found["source"],
         at=datetime.fromisoformat(found["at"]),
-        round=int(found["round"]) if "round" in found else None,
-        chain=Chain(**found["chain"]) if "chain" in found else None,
+        round=found["round"],
+        chain=None if found["chain"] is None else Chain(**found["chain"]),
     )
 
 

@@ -9,34 +9,135 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Literal
 
+from pydantic import Field
+
+from scoring.protocol import Protocol, Recipe
 from worker.challenge.canonical import canonical
 from worker.challenge.records import PhaseRecord
+from worker.fairness.documents import Count, Document
+from worker.fairness.events import Hash, Number
 from worker.fairness.hashing import NONCE_BYTES, digest
 
 
-def phase_manifest(record: PhaseRecord) -> dict[str, Any]:
+class AnnouncedRecipe(Document):
+    """How probes are trained and scored; :class:`scoring.protocol.Recipe` describes the fields."""
+
+    probe: Literal["linear"]
+    epochs: Count
+    batch_size: Count
+    learning_rate: Annotated[float, Field(gt=0)]
+    test_size: Annotated[float, Field(gt=0, lt=1)]
+    standardize_embeddings: bool
+    normalize_labels: bool
+    epsilon: Annotated[float, Field(gt=0)]
+    max_failed_folds: Number
+
+
+class AnnouncedProtocol(Document):
+    """The part of a phase's protocol that is public from the start; :class:`scoring.protocol.Protocol` describes the fields."""
+
+    phase: str
+    folds: Count
+    embedding_dim: Count
+    ids_hash: Hash
+    recipe: AnnouncedRecipe
+    derivation: Count
+
+
+class CommittedProtocol(AnnouncedProtocol):
+    """A phase's whole protocol."""
+
+    secret_commitment: Hash
+
+    @property
+    def announced(self) -> AnnouncedProtocol:
+        """The part that is public from the start."""
+        return AnnouncedProtocol.model_validate(self.model_dump(exclude={"secret_commitment"}))
+
+    @property
+    def protocol(self) -> Protocol:
+        """The protocol by which scores are computed."""
+        return Protocol(**{**dict(self), "recipe": Recipe(**dict(self.recipe))})
+
+
+class CommittedTask(Document):
+    """A hidden task.
+
+    Attributes:
+        identifier: Its name.
+        type: Regression or binary classification; challenges score no other types.
+        package: The version number of its package; 1 for a label file.
+        version: The hash of its rows and of that number, which is a key of its scores.
+        salt: Makes the hash of its labels unguessable.
+        labels: That hash.
+    """
+
+    identifier: str
+    type: Literal["regr", "cls"]
+    package: Count
+    version: Hash
+    salt: Hash
+    labels: Hash
+
+    @property
+    def file(self) -> str:
+        """The name of its published label file."""
+        return f"{self.identifier}__{self.type}.csv"
+
+
+class Manifest(Document):
+    """The tasks and the protocol of a phase."""
+
+    phase: str
+    nonce: Hash
+    protocol: CommittedProtocol
+    protocol_hash: Hash
+    tasks: list[CommittedTask]
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Task to version."""
+        return {task.identifier: task.version for task in self.tasks}
+
+
+class Opening(Document):
+    """What opens a commitment.
+
+    Attributes:
+        nonce: Makes it unguessable.
+        secret: The hash of the challenge's secret.
+        phases: Phase to the hash of its manifest.
+    """
+
+    nonce: Hash
+    secret: Hash
+    phases: dict[str, Hash]
+
+
+def phase_manifest(record: PhaseRecord) -> Manifest:
     """Describe one phase completely, with new random salts for its labels."""
     tasks = []
     for task in record.tasks:
         salt = secrets.token_bytes(NONCE_BYTES)
         tasks.append(
-            {
-                "identifier": task.name,
-                "type": task.type.value,
-                "version": task.version,
-                "salt": salt.hex(),
-                "labels": labels_hash(zip(task.ids, task.labels, strict=True), salt),
-            }
+            CommittedTask(
+                identifier=task.name,
+                type=task.type.value,
+                package=task.package,
+                version=task.version,
+                salt=salt.hex(),
+                labels=labels_hash(zip(task.ids, task.labels, strict=True), salt),
+            )
         )
-    return {
-        "phase": record.codename,
-        "nonce": secrets.token_hex(NONCE_BYTES),
-        "protocol": asdict(record.protocol),
-        "protocol_hash": record.protocol.hash,
-        "tasks": tasks,
-    }
+    return Manifest(
+        phase=record.codename,
+        nonce=secrets.token_hex(NONCE_BYTES),
+        protocol=CommittedProtocol.model_validate(asdict(record.protocol)),
+        protocol_hash=record.protocol.hash,
+        tasks=tasks,
+    )
 
 
 def labels_hash(rows: Iterable[tuple[str, float]], salt: bytes) -> str:
@@ -45,35 +146,29 @@ def labels_hash(rows: Iterable[tuple[str, float]], salt: bytes) -> str:
     return digest("labels", salt, canonical(parsed))
 
 
-def phase_commitment(manifest: Mapping[str, Any]) -> str:
+def phase_commitment(manifest: Manifest) -> str:
     """Hash one phase's manifest with its nonce."""
-    body = {key: value for key, value in manifest.items() if key != "nonce"}
-    return digest("phase", bytes.fromhex(manifest["nonce"]), canonical(body))
+    body = manifest.model_dump(mode="json", exclude={"nonce"})
+    return digest("phase", bytes.fromhex(manifest.nonce), canonical(body))
 
 
-def opening(secret: bytes, manifests: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def opening(secret: bytes, manifests: Mapping[str, Manifest]) -> Opening:
     """Return what opens a commitment: nonce, the secret's hash, one hash per phase."""
-    return {
-        "nonce": secrets.token_hex(NONCE_BYTES),
-        "secret": digest("secret", secret),
-        "phases": {name: phase_commitment(manifest) for name, manifest in manifests.items()},
-    }
+    return Opening(
+        nonce=secrets.token_hex(NONCE_BYTES),
+        secret=digest("secret", secret),
+        phases={name: phase_commitment(manifest) for name, manifest in manifests.items()},
+    )
 
 
-def commitment_of(opened: Mapping[str, Any]) -> str:
+def commitment_of(opened: Opening) -> str:
     """Return the one public hash."""
-    body = {"secret": opened["secret"], "phases": opened["phases"]}
-    return digest("commitment", bytes.fromhex(opened["nonce"]), canonical(body))
+    body = {"secret": opened.secret, "phases": opened.phases}
+    return digest("commitment", bytes.fromhex(opened.nonce), canonical(body))
 
 
-def announced_protocol(protocol: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a phase's protocol that is public from the start."""
-    return {key: value for key, value in protocol.items() if key != "secret_commitment"}
-
-
-def covers(manifest: Mapping[str, Any] | None, record: PhaseRecord) -> bool:
+def covers(manifest: Manifest | None, record: PhaseRecord) -> bool:
     """Return whether a manifest describes a phase's record."""
     if manifest is None:
         return False
-    versions = {task["identifier"]: task["version"] for task in manifest["tasks"]}
-    return record.scores_as(manifest["protocol_hash"], versions)
+    return record.scores_as(manifest.protocol_hash, manifest.versions)

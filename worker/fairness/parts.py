@@ -9,17 +9,11 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
-from worker.fairness.disclosure import PART_BYTES
-
-LISTS = ("register", "boards")
-"""The long lists: the events of a phase, and all boards."""
+from worker.fairness.disclosure import PART_BYTES, Part
 
 
-def written(
-    name: str, lines: Iterable[str], *, at_most: int = PART_BYTES
-) -> list[tuple[dict[str, Any], str]]:
+def written(name: str, lines: Iterable[str], *, at_most: int = PART_BYTES) -> list[tuple[Part, str]]:
     """Divide a list into parts; return for each its description in the document, and its text.
 
     Args:
@@ -27,7 +21,7 @@ def written(
         lines: Its elements, each as one line of JSON.
         at_most: Largest size in bytes of a part with more than one element.
     """
-    found: list[tuple[dict[str, Any], str]] = []
+    found: list[tuple[Part, str]] = []
     part, size = io.StringIO(), 0
     for line in lines:
         length = len(line.encode()) + 1
@@ -39,13 +33,13 @@ def written(
     return [*found, _part(name, len(found) + 1, part.getvalue())] if size else found
 
 
-def _part(name: str, number: int, text: str) -> tuple[dict[str, Any], str]:
+def _part(name: str, number: int, text: str) -> tuple[Part, str]:
     content = text.encode()
     sha256 = hashlib.sha256(content).hexdigest()
-    return {"name": f"{name}-{number}.jsonl", "bytes": len(content), "sha256": sha256}, text
+    return Part(name=f"{name}-{number}.jsonl", bytes=len(content), sha256=sha256), text
 
 
-def path_of(files: Mapping[str, bytes], folder: str, part: Mapping[str, Any]) -> str:
+def path_of(files: Mapping[str, bytes], folder: str, part: Part) -> str:
     """Return the path of a part, after checking that its content is the described one.
 
     Args:
@@ -57,9 +51,9 @@ def path_of(files: Mapping[str, bytes], folder: str, part: Mapping[str, Any]) ->
         LookupError: If it is missing.
         ValueError: If its content differs.
     """
-    path = f"{folder}/{part['name']}"
+    path = f"{folder}/{part.name}"
     content = files[path]
-    if (len(content), hashlib.sha256(content).hexdigest()) != (part["bytes"], part["sha256"]):
+    if (len(content), hashlib.sha256(content).hexdigest()) != (part.bytes, part.sha256):
         raise ValueError(f"{path} is not the part that the reveal names")
     return path
 

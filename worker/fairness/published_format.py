@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import Literal
 
 from scoring.errors import OrganizerError
 
-FORMAT = 1
+FORMAT: Literal[1] = 1
 
 
 def check_format(commitments: bytes | None) -> None:

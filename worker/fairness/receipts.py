@@ -7,15 +7,18 @@ when something happened nor how often.
 from __future__ import annotations
 
 import json
-import math
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from scoring.errors import InfrastructureError
 from worker.challenge.canonical import canonical
 from worker.fairness import events
+from worker.fairness.documents import Count, Document, Malformed, Signature, read
+from worker.fairness.events import Hash, Moment, Number
 from worker.fairness.hashing import NONCE_BYTES, digest
 from worker.fairness.ladder import ShownValue
 from worker.fairness.published_format import FORMAT
@@ -25,10 +28,75 @@ from worker.state import LOG_UNSEEN, Transaction
 
 PATH = "receipts.jsonl"
 SMALLEST_BATCH = 32
-LONGEST_CADENCE_S = 86400.0
 BATCH, RECEIPT = "batch", "receipt"  # kinds of signed documents
 GENESIS = "0" * 64
 _GAP = "restored_lines"  # what the next line says about lines that a restored state lacks
+
+
+class Gap(Document):
+    """The lines that a restored state lacks; none if the last one is before the first."""
+
+    first: Count
+    last: Number
+
+
+class LineBody(Document):
+    """A batch of the log, as it is chained.
+
+    Attributes:
+        format: The format of everything that the challenge publishes.
+        sequence: Its number.
+        made_at: When it was made.
+        restored: What is lost if the state was restored from a backup before it was made.
+        previous: The hash of the chain before it.
+        entries: Commitments to events, and filler entries, sorted.
+    """
+
+    format: Literal[1]
+    sequence: Count
+    made_at: Moment
+    restored: Gap | None
+    previous: Hash
+    entries: Annotated[list[Hash], Field(min_length=SMALLEST_BATCH)]
+
+
+class Line(LineBody):
+    """A signed line of the log; ``head`` is the hash of the chain after it."""
+
+    head: Hash
+    signature: Signature
+
+    @property
+    def is_chained(self) -> bool:
+        """Whether its hash is the one of its content."""
+        return self.head == chained(self.model_dump(mode="json", exclude={"head", "signature"}))
+
+
+class ReceiptBody(Document):
+    """What a participant holds, as it is signed; :func:`issue` describes the fields."""
+
+    format: Literal[1]
+    submission: Number
+    q_mean: float | None
+    counts: bool | None
+    nonce: Hash
+    commitment: Hash
+    challenge: Hash
+    batch: Number
+    chain: Hash
+    key: Hash
+
+
+class Receipt(ReceiptBody):
+    """A signed receipt."""
+
+    signature: Signature
+
+    @property
+    def is_genuine(self) -> bool:
+        """Whether its signature belongs to the key that it names."""
+        body = self.model_dump(mode="json", exclude={"signature"})
+        return is_signed(self.key, RECEIPT, body, self.signature)
 
 
 def issue(
@@ -47,44 +115,57 @@ def issue(
     """
     entries, (number, line) = tx.public_commitments(), tx.last_batch()
     key = signer(tx)
-    receipt = {
-        "format": FORMAT,
-        "submission": submission,
-        "q_mean": score.value,
-        "counts": score.counts,
-        "nonce": nonce,
-        "commitment": commitment,
-        "challenge": entries[-1]["commitment"],
-        "batch": number,
-        "chain": head_of(line),
-        "key": key.public,
-    }
+    receipt = ReceiptBody(
+        format=FORMAT,
+        submission=submission,
+        q_mean=score.value,
+        counts=score.counts,
+        nonce=nonce,
+        commitment=commitment,
+        challenge=entries[-1]["commitment"],
+        batch=number,
+        chain=head_of(line),
+        key=key.public,
+    ).to_json()
     return {**receipt, "signature": key.sign(RECEIPT, receipt)}
 
 
-def is_genuine(receipt: Mapping[str, Any]) -> bool:
-    """Return whether a receipt's signature belongs to the key that it names."""
-    body = {name: value for name, value in receipt.items() if name != "signature"}
-    return is_signed(str(receipt.get("key")), RECEIPT, body, receipt.get("signature"))
-
-
-def due_at(begun_at: datetime, last_at: datetime | None, every_s: float) -> datetime:
+def due_at(entries: Sequence[Mapping[str, Any]], last: str | None) -> datetime:
     """Return when the next batch is due: at the first multiple of the interval after the last batch, counted from the first commitment.
 
-    So after a pause, or with another interval, no missed batches need to be made: the next one contains all open receipts.
+    So after a pause, no missed batches need to be made: the next one contains all open receipts.
+
+    Args:
+        entries: The commitments.
+        last: The last line of the log, if there is one.
     """
-    passed_s = 0.0 if last_at is None else (last_at - begun_at).total_seconds()
-    return begun_at + timedelta(seconds=every_s * (max(0, math.floor(passed_s / every_s)) + 1))
+    begun_at, every = made_at(entries[0]), cadence(entries)
+    passed = timedelta() if last is None else read(Line, last, PATH).made_at - begun_at
+    return begun_at + every * (max(0, passed // every) + 1)
 
 
-def chained(previous: str, body: Mapping[str, Any]) -> str:
+def chained(body: Mapping[str, Any]) -> str:
     """Return the hash of the chain after a batch."""
-    return digest("chain", bytes.fromhex(previous), canonical(body))
+    return digest("chain", bytes.fromhex(body["previous"]), canonical(body))
 
 
-def made_at(document: Mapping[str, Any]) -> datetime:
-    """Return the time on a line of the log, a commitment or a board."""
-    return datetime.fromisoformat(document["made_at"])
+def made_at(entry: Mapping[str, Any]) -> datetime:
+    """Return the time of a commitment."""
+    return datetime.fromisoformat(entry["made_at"])
+
+
+def cadence(entries: Sequence[Mapping[str, Any]]) -> timedelta:
+    """Return the interval between two lines of the log, which the first commitment announces."""
+    return timedelta(seconds=entries[0]["receipts_every"])
+
+
+def read_log(content: bytes) -> list[Line]:
+    """Return the lines of a log.
+
+    Raises:
+        Malformed: If one of them is not exactly a line.
+    """
+    return [read(Line, line, f"{PATH}, line {number}") for number, line in enumerate(content.splitlines(), 1)]
 
 
 def head_of(line: str | None) -> str:
@@ -98,48 +179,21 @@ def head(log: bytes | None) -> str:
     return head_of(lines[-1] if lines else None)
 
 
-def cadence(line: Mapping[str, Any]) -> float:
-    """Return the seconds after which a line says that the next one is due; at most a day."""
-    return min(LONGEST_CADENCE_S, float(line["every"]))
-
-
 def filler(key: bytes, number: int) -> str:
     """Return one of a line's filler entries; only the line's key can distinguish them from commitments."""
     return digest("filler", key, number.to_bytes(8, "big"))
 
 
-def lost_lines(chain: Iterable[Mapping[str, Any]]) -> frozenset[int]:
+def lost_lines(chain: Sequence[Line]) -> frozenset[int]:
     """Return the log lines that a restored state did not know, whose entries may be impossible to open."""
-    lines = list(chain)
-    said = (line["restored"] for line in lines if line["restored"] is not None)
-    return frozenset(
-        number
-        for one in said
-        for number in range(max(1, int(one["first"])), min(len(lines), int(one["last"])) + 1)
-    )
+    gaps = (line.restored for line in chain if line.restored is not None)
+    return frozenset(number for gap in gaps for number in range(gap.first, min(len(chain), gap.last) + 1))
 
 
-def seconds_to_next(last: str | None, configured_s: float) -> float:
-    """Return after how many seconds the next batch follows the last line: as that line has announced, or sooner.
-
-    So a batch is not overdue only because the configuration has changed.
-
-    Args:
-        last: The last line of the log, if there is one.
-        configured_s: The configured interval, which the next line announces.
-    """
-    return configured_s if last is None else min(configured_s, cadence(json.loads(last)))
-
-
-def close_batch(tx: Transaction, *, made_at: datetime, every_s: float) -> None:
-    """Put everything that was registered into one batch, padded and sorted so that it reveals little.
-
-    Args:
-        tx: The transaction.
-        made_at: The time, in public.
-        every_s: The interval to the next batch, in seconds.
-    """
-    commitments, restored = tx.open_events(), json.loads(tx.fact(_GAP) or "null")
+def close_batch(tx: Transaction, *, made_at: datetime) -> None:
+    """Put everything that was registered into one batch, padded and sorted so that it reveals little; its time is public."""
+    commitments, gap = tx.open_events(), tx.fact(_GAP)
+    restored = None if gap is None else read(Gap, gap, _GAP)
     tx.set_fact(_GAP, None)
     number, last = tx.last_batch()
     size = SMALLEST_BATCH
@@ -147,16 +201,15 @@ def close_batch(tx: Transaction, *, made_at: datetime, every_s: float) -> None:
         size *= 2
     key = secrets.token_bytes(NONCE_BYTES)
     filling = [filler(key, number) for number in range(size - len(commitments))]
-    body = {
-        "format": FORMAT,
-        "sequence": number + 1,
-        "made_at": made_at.isoformat(timespec="seconds"),
-        "every": every_s,
-        "restored": restored,
-        "previous": head_of(last),
-        "entries": sorted([*commitments, *filling]),
-    }
-    reached = chained(str(body["previous"]), body)
+    body = LineBody(
+        format=FORMAT,
+        sequence=number + 1,
+        made_at=made_at.replace(microsecond=0),
+        restored=restored,
+        previous=head_of(last),
+        entries=sorted([*commitments, *filling]),
+    ).to_json()
+    reached = chained(body)
     line = {**body, "head": reached, "signature": signer(tx).sign(BATCH, reached)}
     tx.add_batch(number + 1, json.dumps(line), commitments, fillers=key.hex())
 
@@ -204,14 +257,13 @@ def _going_on(lines: Sequence[str], known: Sequence[str], keys: Sequence[str]) -
     reached = head_of(known[-1] if known else None)
     for number, line in enumerate(lines[len(known) :], len(known) + 1):
         try:
-            body = json.loads(line)
-            said, signature = body.pop("head"), body.pop("signature")
-            whole = body["sequence"] == number and body["entries"] and body["previous"] == reached
-            if not whole or said != chained(reached, body) or not is_signed(keys[-1], BATCH, said, signature):
-                return
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            following = read(Line, line, PATH)
+        except Malformed:
             return
-        reached = said
+        follows = (following.sequence, following.previous) == (number, reached) and following.is_chained
+        if not follows or not is_signed(keys[-1], BATCH, following.head, following.signature):
+            return
+        reached = following.head
         yield line
 
 

@@ -46,7 +46,15 @@ def record_phases(store: Store, configuration: Configuration, *, now: datetime) 
     read = [read_phase(configuration, name, secret, public_value(entries, name)) for name in due]
     draw, rule = name_draw(configuration, now), configuration.fairness.publish_files
     with store.write() as tx:
-        commitments.begin(tx, secret, read, now=now, draw=draw, publish_files=rule)
+        commitments.begin(
+            tx,
+            secret,
+            read,
+            now=now,
+            draw=draw,
+            publish_files=rule,
+            receipts_every=configuration.leaderboard.receipts_every,
+        )
         _check(tx, configuration, secret, now=now)
         register(tx, now)  # registers the rules before anything is scored by them
         tx.request_publish()  # the contents of boards may have changed

@@ -25,7 +25,14 @@ def commit(session: OrganizerSession, phases: Sequence[str], *, reason: str) -> 
     draw = name_draw(session.configuration, session.now)
     with session.store.write() as tx:
         public = commitments.commit_again(
-            tx, secret, read, reason=reason, now=session.now, draw=draw, publish_files=rule
+            tx,
+            secret,
+            read,
+            reason=reason,
+            now=session.now,
+            draw=draw,
+            publish_files=rule,
+            receipts_every=session.configuration.leaderboard.receipts_every,
         )
         _publish(tx, session, "committed", public)
     return public
@@ -100,7 +107,7 @@ def _mix_in(session: OrganizerSession, value: str) -> dict[str, Any]:
             cure="Wait until then.",
             code="commit.too_early",
         )
-    drawn = {draw.phase: {"value": value} for draw in named}
+    drawn = {draw.phase: {"value": value, "round": None, "signature": None} for draw in named}
     reason = f"the value of {named[0].source} was mixed in"
     with session.store.write() as tx:
         secret = read_secret(session.configuration)

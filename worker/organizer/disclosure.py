@@ -5,11 +5,9 @@ A failure never keeps a phase from being revealed. What cannot be published is l
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from leaderboard.ranking import from_json
 from scoring.errors import NeucoError, ParticipantError
@@ -18,6 +16,8 @@ from worker.challenge.files import read_secret
 from worker.challenge.setups import PhaseSetup, open_phase
 from worker.evaluation.stored import KeepContent
 from worker.fairness import disclosure
+from worker.fairness.disclosure import Files, Part, PublishedFile
+from worker.fairness.documents import read
 from worker.organizer.board_by_hand import publish_now
 from worker.organizer.rescoring import perform
 from worker.organizer.session import OrganizerSession
@@ -30,7 +30,7 @@ from worker.state import SubmissionRow, Transaction
 class _Listed:
     """What is published of one phase, and what is left out."""
 
-    files: list[dict[str, Any]] = field(default_factory=list)
+    files: list[PublishedFile] = field(default_factory=list)
     left_out: dict[int, str] = field(default_factory=dict)
 
 
@@ -79,17 +79,18 @@ def due(tx: Transaction, phase: str) -> list[int]:
     return disclosure.due(rule, ((standing.submission, standing.baseline) for standing in standings))
 
 
-def _published(tx: Transaction) -> dict[str, dict[str, Any]]:
+def _published(tx: Transaction) -> dict[str, PublishedFile]:
     """Return what earlier reveals have published: content hash to its place."""
-    lists = (files[disclosure.path(phase)] for phase, files in tx.reveals().items())
-    return {file["content"]: file for text in lists for file in json.loads(text)["files"]}
+    places = {disclosure.path(phase): files for phase, files in tx.reveals().items()}
+    lists = (read(Files, files[path], path) for path, files in places.items())
+    return {file.content: file for listed in lists for file in listed.files}
 
 
 def _lay_out(
     session: OrganizerSession,
     setup: PhaseSetup,
     row: SubmissionRow,
-    published: dict[str, dict[str, Any]],
+    published: dict[str, PublishedFile],
     listed: _Listed,
     *,
     files_at: str | None,
@@ -97,11 +98,11 @@ def _lay_out(
     """Prepare one content to be pushed or uploaded elsewhere, unless it is published already or cannot be."""
     content, known = str(row.content_hash), published.get(str(row.content_hash))
     if known is not None:
-        listed.files.append({**known, "submission": row.pk})
+        listed.files.append(known.model_copy(update={"submission": row.pk}))
         return
     size = canonical_bytes(setup.ids, setup.protocol.embedding_dim)
     stored = session.files.find(row.file_hash or "")
-    pushed = sum(int(file["bytes"]) for file in published.values() if disclosure.AT not in file)
+    pushed = sum(file.bytes for file in published.values() if file.at is None)
     too_much = pushed + size > disclosure.LIMIT_BYTES
     if too_much and files_at is None:
         listed.left_out[row.pk] = "with it, the published files would take more than 1 GB"
@@ -123,9 +124,13 @@ def _lay_out(
         return
     if act.error is not None:
         raise act.error
-    published[content] = {"submission": row.pk, "content": content, "bytes": size, "parts": act.parts}
-    if too_much:
-        published[content][disclosure.AT] = files_at
+    published[content] = PublishedFile(
+        submission=row.pk,
+        content=content,
+        bytes=size,
+        parts=[Part.model_validate(part) for part in act.parts],
+        at=files_at if too_much else None,
+    )
     listed.files.append(published[content])
 
 
@@ -135,21 +140,21 @@ def _tell_elsewhere(
     """Say which files the organizers have to upload to which address."""
     folder = elsewhere(session.configuration)
     for address, files in _by_address(listed).items():
-        here = [file for file in files if (folder / file["content"]).is_dir()]
+        here = [file for file in files if (folder / file.content).is_dir()]
         if here:
-            size = sum(int(file["bytes"]) for file in here) / 1e9
+            size = sum(file.bytes for file in here) / 1e9
             tell(
                 f"Upload all files in the folders of {folder} to {address}, so that anyone can recompute the scores of {len(here)}"
                 f" submissions ({size:.1f} GB). Until then, these scores have to be taken on trust."
             )
 
 
-def _by_address(listed: Collection[_Listed]) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
+def _by_address(listed: Collection[_Listed]) -> dict[str, list[PublishedFile]]:
+    found: dict[str, list[PublishedFile]] = {}
     for one in listed:
         for file in one.files:
-            if disclosure.AT in file:
-                found.setdefault(str(file[disclosure.AT]), []).append(file)
+            if file.at is not None:
+                found.setdefault(file.at, []).append(file)
     return found
 
 
@@ -169,8 +174,8 @@ def _push(session: OrganizerSession, tell: Callable[[str], object], listed: Coll
     for folder in left:
         shutil.rmtree(folder, ignore_errors=True)
     for one in listed:
-        one.left_out |= {file["submission"]: reason for file in one.files if file["content"] in missing}
-        one.files = [file for file in one.files if file["content"] not in missing]
+        one.left_out |= {file.submission: reason for file in one.files if file.content in missing}
+        one.files = [file for file in one.files if file.content not in missing]
 
 
 def with_latecomers(tx: Transaction, phase: str, contents: Mapping[str, str]) -> str:

@@ -6,9 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
 
 from leaderboard.ranking import from_json
 from scoring.errors import OrganizerError
@@ -18,16 +16,18 @@ from worker.challenge.files import read_secret
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import open_phase
 from worker.fairness import disclosure, events, id_lists, parts
-from worker.fairness.commitments import reveal_path, reveal_text
+from worker.fairness.documents import read
 from worker.fairness.pseudonyms import opened, pseudonyms
 from worker.fairness.published_format import FORMAT
 from worker.fairness.receipts import close_batch
 from worker.fairness.register import register, withholds
+from worker.fairness.reveals import OpenedCommitment, Reveal, reveal_path
 from worker.organizer.disclosure import with_latecomers
 from worker.organizer.session import OrganizerSession
 from worker.state import REVEALED, Event, Transaction
 
 FOLDER = "reveal"
+LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 def choose(
@@ -110,9 +110,9 @@ def reveal(
 
 def _is_unchanged(tx: Transaction, phase: str, files: Mapping[str, str]) -> bool:
     """Return whether a phase still has the tasks and the protocol that were revealed, so that revealing it again exposes nothing."""
-    told = json.loads(files[reveal_path(phase)])["commitments"]
+    revealed = json.loads(files[reveal_path(phase)])["commitments"]
     newest = [private["manifests"].get(phase) for _, private in tx.commitments()][-1]
-    return bool(told[-1]["manifest"] == newest)
+    return bool(revealed[-1]["manifest"] == newest)
 
 
 def reveal_again(session: OrganizerSession, tx: Transaction) -> list[str]:
@@ -130,9 +130,7 @@ def reveal_again(session: OrganizerSession, tx: Transaction) -> list[str]:
 
 def _as_told(known: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, bool], dict[str, str]]:
     """Return for each reveal whether the label rows were published, and the list of contents."""
-    labels = {
-        name: json.loads(files[reveal_path(name)])["labels"] == "published" for name, files in known.items()
-    }
+    labels = {name: _revealed(files, name).labels == "published" for name, files in known.items()}
     return labels, {name: files[disclosure.path(name)] for name, files in known.items()}
 
 
@@ -147,36 +145,39 @@ def _reveal(
     now = register(tx, session.clock())
     for name, with_labels in labels.items():
         record = open_phase(tx, name, secret).record
-        document, hidden = _document(tx, record, now=now)
-        document["key"] = phase_key(secret, name).hex()
-        document["labels"] = "published" if with_labels else "hashes"
+        document, hidden = _document(tx, name, phase_key(secret, name), labels=with_labels, now=now)
         hidden |= _hidden_files(record, labels=with_labels)
         hidden[disclosure.path(name)] = with_latecomers(tx, name, contents)
-        if name not in known or _timeless(document, hidden) != _told(known[name], name):
+        if name not in known or _timeless(document, hidden) != _timeless(
+            _revealed(known[name], name), _others(known[name], name)
+        ):
             fresh[name] = document, hidden
     if not fresh:
         return []
     tx.set_fact(REVEALED, now.isoformat())
-    close_batch(tx, made_at=now, every_s=session.configuration.leaderboard.receipts_every)
+    close_batch(tx, made_at=now)
     nothing_left = set(tx.phases()) <= labels.keys()
     for name, (document, hidden) in fresh.items():
-        document["fillers"] = tx.fillers() if nothing_left else None
-        tx.add_reveal(name, {reveal_path(name): reveal_text(document), **hidden})
+        fillers = {str(line): key for line, key in tx.fillers().items()} if nothing_left else None
+        complete = document.model_copy(update={"fillers": fillers})
+        tx.add_reveal(name, {reveal_path(name): complete.text(), **hidden})
         tx.log("revealed", actor=session.actor, now=now, phase=name, labels=labels[name])
     tx.request_publish()
     return list(fresh)
 
 
-def _told(files: Mapping[str, str], phase: str) -> dict[str, Any]:
-    """Return what the files of a reveal contain, without its time."""
-    hidden = {path: text for path, text in files.items() if path != reveal_path(phase)}
-    return _timeless(json.loads(files[reveal_path(phase)]), hidden)
+def _revealed(files: Mapping[str, str], phase: str) -> Reveal:
+    """Return the document among the files of a reveal."""
+    return read(Reveal, files[reveal_path(phase)], reveal_path(phase))
 
 
-def _timeless(document: Mapping[str, Any], hidden: Mapping[str, str]) -> dict[str, Any]:
+def _others(files: Mapping[str, str], phase: str) -> dict[str, str]:
+    return {path: text for path, text in files.items() if path != reveal_path(phase)}
+
+
+def _timeless(document: Reveal, hidden: Mapping[str, str]) -> tuple[Reveal, dict[str, str]]:
     """Return what is revealed, without its time and what keeps growing with the log."""
-    body = json.loads(json.dumps({**document, "revealed_at": None, "fillers": None}))
-    return {**hidden, "": body}
+    return document.model_copy(update={"revealed_at": LONG_AGO, "fillers": None}), dict(hidden)
 
 
 def _hidden_files(record: PhaseRecord, *, labels: bool) -> dict[str, str]:
@@ -200,32 +201,33 @@ def label_csv(task: Task) -> str:
 
 
 def _document(
-    tx: Transaction, record: PhaseRecord, *, now: datetime
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the document's contents, and the parts with its long lists: path to text."""
-    phase = record.codename
+    tx: Transaction, phase: str, key: bytes, *, labels: bool, now: datetime
+) -> tuple[Reveal, dict[str, str]]:
+    """Return the document, and the parts with its long lists: path to text."""
     boards = tx.boards(phase)
     stood = {row.submission for text in boards for row in from_json(text).standings}
-    lists = {
-        "register": parts.written("register", _register(tx, phase, stood)),
-        "boards": parts.written("boards", boards),
-    }
-    document = {
-        "format": FORMAT,
-        "phase": phase,
-        "revealed_at": now.isoformat(timespec="seconds"),
-        "commitments": [
-            {
-                "sequence": public["sequence"],
-                "opening": private["opening"],
-                "manifest": private["manifests"].get(phase),
-            }
+    register_ = parts.written("register", _register(tx, phase, stood))
+    boards_ = parts.written("boards", boards)
+    document = Reveal(
+        format=FORMAT,
+        phase=phase,
+        revealed_at=now.replace(microsecond=0),
+        commitments=[
+            OpenedCommitment.model_validate(
+                {
+                    "sequence": public["sequence"],
+                    "opening": private["opening"],
+                    "manifest": private["manifests"].get(phase),
+                }
+            )
             for public, private in tx.commitments()
         ],
-        "rules": _rules(tx, record),
-        "parts": {name: [part for part, _ in listed] for name, listed in lists.items()},
-    }
-    texts = {f"{FOLDER}/{phase}/{part['name']}": text for listed in lists.values() for part, text in listed}
+        parts={"register": [part for part, _ in register_], "boards": [part for part, _ in boards_]},
+        key=key.hex(),
+        labels="published" if labels else "hashes",
+        fillers=None,
+    )
+    texts = {f"{FOLDER}/{phase}/{part.name}": text for part, text in [*register_, *boards_]}
     return document, texts
 
 
@@ -279,12 +281,3 @@ def _is_shown(fields: events.Fields, stood: Collection[int], *, answered: bool) 
     public = answered and (fields["public_now"] or fields["public_at_first"])
     trial = fields["own"] and not fields["baseline"]
     return fields["submission"] in stood or bool(public and not trial)
-
-
-def _rules(tx: Transaction, record: PhaseRecord) -> dict[str, Any]:
-    chosen = tx.choices(record.codename)
-    rules = asdict(record.rules.for_board(epsilon=record.protocol.recipe.epsilon, chosen=chosen))
-    return rules | {
-        "hidden_teams": sorted(rules["hidden_teams"]),
-        "chosen": {str(team): submission for team, submission in rules["chosen"].items()},
-    }

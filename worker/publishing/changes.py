@@ -13,6 +13,7 @@ from leaderboard import Site
 from leaderboard.git import Files
 from leaderboard.rendering import commit_message, file_stems, plain, unrecorded
 from worker.fairness import commitments, receipts
+from worker.fairness.reveals import reveal_path
 
 HISTORY = "leaderboard/history.jsonl"
 
@@ -35,7 +36,7 @@ def message(site: Site, before: Files, after: Files) -> str:
 
 def _revealed(site: Site, before: Files, after: Files) -> Iterator[str]:
     for phase in site.phases:
-        path = commitments.reveal_path(phase.codename)
+        path = reveal_path(phase.codename)
         if before.get(path) != after.get(path):
             yield f"{'Extend the reveal of' if path in before else 'Reveal'} phase {plain(phase.codename)}"
 

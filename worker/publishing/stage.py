@@ -7,7 +7,6 @@ delays scoring.
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from typing import Any
 
@@ -141,23 +140,20 @@ class Publishing:
         """
         if self._closes_at is not None and now < self._closes_at:
             return
-        every_s = self._context.configuration.leaderboard.receipts_every
         with self._context.store.read() as tx:
             if not self._may_begin(tx, now):
                 return
-            entries, unseen = tx.commitments(), tx.fact(LOG_UNSEEN)
+            entries, unseen = tx.public_commitments(), tx.fact(LOG_UNSEEN)
             number, last = tx.last_batch()
         if not entries or unseen:  # a batch that does not follow the public log would fork it
             return
-        begun_at = receipts.made_at(entries[0][0])
-        last_at = None if last is None else receipts.made_at(json.loads(last))
-        due = receipts.due_at(begun_at, last_at, receipts.seconds_to_next(last, every_s))
+        due = receipts.due_at(entries, last)
         if due > now:
             self._closes_at = due
             return
         with self._context.store.write() as tx:
             if tx.last_batch()[0] == number:  # otherwise a reveal has just published them
-                receipts.close_batch(tx, made_at=register(tx, now), every_s=every_s)
+                receipts.close_batch(tx, made_at=register(tx, now))
             tx.request_publish()
 
     def _failed(self, error: NeucoError, now: datetime) -> None:

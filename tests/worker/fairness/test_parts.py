@@ -21,7 +21,7 @@ def test_parts_hold_what_was_written(values: list[object], at_most: int, ascii_o
     """The order is kept, no part is too large unless it has one element, and each matches its description."""
     lines = [json.dumps(value, ensure_ascii=ascii_only) for value in values]
     written = parts.written("boards", lines, at_most=at_most)
-    files = {f"reveal/dev/{part['name']}": text.encode() for part, text in written}
+    files = {f"reveal/dev/{part.name}": text.encode() for part, text in written}
     assert len(files) == len(written)
     read: list[object] = []
     for number, (part, _) in enumerate(written, 1):

@@ -178,10 +178,10 @@ LIES: dict[str, tuple[str, Callable[[PublicRepository], PublicRepository]]] = {
         "boards",
         lambda public: boards(public, "submission", 1002),
     ),
-    "a score is hidden with the name": ("register", lambda public: events_changed(public, _hide_the_score)),
-    "a removal is hidden with the name": ("register", lambda public: events_changed(public, _hide_a_removal)),
-    "another team's name is hidden too": ("register", lambda public: events_changed(public, _hide_another)),
-    "the note is gone": ("register", lambda public: events_changed(public, _drop_the_note)),
+    "a score is hidden with the name": ("reveal", lambda public: events_changed(public, _hide_the_score)),
+    "a removal is hidden with the name": ("reveal", lambda public: events_changed(public, _hide_a_removal)),
+    "another team's name is hidden too": ("reveal", lambda public: events_changed(public, _hide_another)),
+    "the note is gone": ("reveal", lambda public: events_changed(public, _drop_the_note)),
 }
 
 

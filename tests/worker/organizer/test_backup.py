@@ -251,11 +251,11 @@ def test_only_a_log_that_continues_ours_is_taken_over(harness: Harness, public: 
     with closing(harness.store()) as store:
         with store.write() as tx:
             for day in (1, 2, 3):
-                receipts.close_batch(tx, made_at=datetime(2026, 1, day, tzinfo=UTC), every_s=86400)
+                receipts.close_batch(tx, made_at=datetime(2026, 1, day, tzinfo=UTC))
             lines = dict(zip((b"one", b"two", b"three"), map(str.encode, tx.batches()), strict=True))
         body = {"previous": json.loads(lines[b"two"])["head"]}
         now = datetime(2026, 1, 4, tzinfo=UTC)
-        lines[b"bare"] = json.dumps(body | {"head": receipts.chained(body["previous"], body)}).encode()
+        lines[b"bare"] = json.dumps(body | {"head": receipts.chained(body)}).encode()
         with store.write() as tx:
             tx._connection.execute(schema.batches.delete().where(schema.batches.c.sequence == 3))
             ours, keys = receipts.receipts_file(tx), [signer(tx).public]

@@ -135,7 +135,8 @@ def test_the_organizer_enters_a_value_by_command(tmp_path: Path) -> None:
         assert "Lotto 6 aus 49 publishes its value on" in early.stderr
         with closing(harness.store()) as store, store.read() as tx:
             [entry] = tx.public_commitments()
-        assert entry["draws"]["eval"] == {"source": "Lotto 6 aus 49", "at": soon.isoformat()}
+        draw = entry["draws"]["eval"]
+        assert draw == {"source": "Lotto 6 aus 49", "at": soon.isoformat(), "round": None, "chain": None}
 
 
 def test_the_organizer_is_asked_for_the_value(tmp_path: Path) -> None:
@@ -177,7 +178,7 @@ def test_the_worker_mixes_nothing_in_under_another_secret(tmp_path: Path) -> Non
     with worker(harness) as steps:
         steps.drive(lambda: AWAITED in codes(steps))
         secret = bytes.fromhex(SECRET)
-        found = {"dev": {"value": "3 14 15 92 65 35"}}
+        found = {"dev": {"value": "3 14 15 92 65 35", "round": None, "signature": None}}
         with steps.store.write() as tx, pytest.raises(OrganizerError) as refused:
             commitments.mix_in(tx, bytes(reversed(secret + b"x"))[:32], found, reason="", now=clock.now())
         assert refused.value.code == "secret.changed"

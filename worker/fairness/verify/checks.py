@@ -6,12 +6,13 @@ because its publisher has the software that writes it correctly.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 
 from scoring.printable import count_of
-from worker.fairness import receipts
+from worker.fairness import commitments, receipts
+from worker.fairness.documents import Malformed
+from worker.fairness.receipts import Line
 from worker.fairness.verify import (
     facts,
     ledger,
@@ -32,8 +33,9 @@ from worker.fairness.verify.revealed import (
     UNREADABLE,
     RevealedPhase,
     phases,
-    public_commitments,
+    public_log,
     read_phase,
+    readable_phases,
     revealed_phases,
 )
 from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
@@ -41,6 +43,7 @@ from worker.fairness.verify.verdict import Verdict, believed, consistent, contra
 _CHECKS: Mapping[str, Callable[[RevealedPhase], Verdict | None]] = {
     "commitment": opening.commitment,
     "splits": opening.splits,
+    "fixed": opening.fixed,
     "labels": opening.labels,
     "ids": opening.ids,
     "scores": ledger.scores,
@@ -57,22 +60,27 @@ _CHECKS: Mapping[str, Callable[[RevealedPhase], Verdict | None]] = {
 """The checks of a revealed phase, in the order of what was promised."""
 
 
-def verdicts(repository: PublicRepository) -> Iterator[Verdict]:
+def verdicts(repository: PublicRepository, now: datetime | None = None) -> Iterator[Verdict]:
     """Yield everything that can be checked with the repository alone: the challenge first, then each phase."""
+    now = now or datetime.now(UTC)
     yield tip.signature(repository)
     yield from tip.tip(repository)
     yield from ledger.history(repository)
-    entries = public_commitments(repository)
-    if not entries:
+    try:
+        entries = commitments.read_commitments(repository.files[commitments.PATH])
+    except KeyError:
         yield contradicted("commitment", "There is no commitment.json: the organizers committed to nothing.")
         return
-    yield opening.sequence(entries)
+    except Malformed as fault:
+        yield contradicted("commitment", f"{fault}.")
+        return
+    yield opening.sequence(entries, now)
     if (order := ledger.order(repository)) is not None:
         yield order
-    chain = list(repository.lines(receipts.PATH))
-    yield ledger.log(chain)
+    chain = public_log(repository)
+    yield ledger.log(repository, chain, now)
     yield from signed.signatures(entries, chain)
-    revealed = {name: read_phase(repository, name) for name in revealed_phases(repository)}
+    revealed = {phase.name: phase for phase in readable_phases(repository)}
     if (found := timeline.times(repository, revealed)) is not None:
         yield found
     if revealed:
@@ -83,10 +91,19 @@ def verdicts(repository: PublicRepository) -> Iterator[Verdict]:
         if name in revealed:
             yield from _of_phase(revealed[name])
         else:
-            yield not_revealed(
-                "reveal", "Not revealed: tasks, splits, scores and ranks cannot be checked.", phase=name
-            )
-    yield from page_verdicts(repository, revealed)
+            yield _unread(repository, name)
+    if len(revealed) == len(revealed_phases(repository)):
+        yield from page_verdicts(repository, revealed)
+
+
+def _unread(repository: PublicRepository, name: str) -> Verdict:
+    """Return the verdict on a phase that is not revealed, or whose documents have another form than they must have."""
+    if name in revealed_phases(repository):
+        phase = read_phase(repository, name)
+        return phase.contradicted("reveal", phase.malformed or "")
+    return not_revealed(
+        "reveal", "Not revealed: tasks, splits, scores and ranks cannot be checked.", phase=name
+    )
 
 
 def _of_phase(phase: RevealedPhase) -> Iterator[Verdict]:
@@ -99,8 +116,7 @@ def _of_phase(phase: RevealedPhase) -> Iterator[Verdict]:
             )
         if found is not None:
             yield found
-    with suppress(*UNREADABLE):  # which was reported already
-        yield from _beliefs(phase)
+    yield from _beliefs(phase)
 
 
 def _beliefs(phase: RevealedPhase) -> Iterator[Verdict]:
@@ -123,18 +139,14 @@ def _beliefs(phase: RevealedPhase) -> Iterator[Verdict]:
 
 
 def _nothing_left_out(
-    chain: list[dict[str, Any]], revealed: Mapping[str, RevealedPhase], names: list[str]
+    chain: Sequence[Line], revealed: Mapping[str, RevealedPhase], names: list[str]
 ) -> Iterator[Verdict]:
     """Check that the whole log was opened, once every phase is revealed."""
-    try:
-        left = registered.unopened(chain, revealed.values())
-        lost = sorted(receipts.lost_lines(chain))
-        ended = max(phase.revealed_at for phase in revealed.values())
-        waiting = sorted(phase.name for phase in revealed.values() if phase.waits)
-        later = {number for number in left if receipts.made_at(chain[number - 1]) > ended}
-    except UNREADABLE as error:
-        yield contradicted("register", f"The register cannot be read ({type(error).__name__}).")
-        return
+    left = registered.unopened(chain, revealed.values())
+    lost = sorted(receipts.lost_lines(chain))
+    ended = max(phase.revealed_at for phase in revealed.values())
+    waiting = sorted(phase.name for phase in revealed.values() if phase.waits)
+    later = {number for number in left if chain[number - 1].made_at > ended}
     if lost:
         yield believed(
             "register",

@@ -123,9 +123,9 @@ def _no_round(draw: Draw, chain: Chain, number: int, value: Mapping[str, Any]) -
         )
     if draw.source == QUICKNET.name and chain != QUICKNET:
         return f"commitment {draw.sequence} names {draw.source}, but gives the key of another chain"
-    if int(value["round"]) != number:
-        return f"round {int(value['round'])} was mixed into its splits, but round {number} had been announced"
-    signature = str(value["signature"])
+    if value["round"] != number:
+        return f"round {value['round']} was mixed into its splits, but round {number} had been announced"
+    signature = value["signature"] or ""
     if not is_signed(chain, number, signature) or value["value"] != value_of(signature):
         return f"the value that was mixed into its splits is not the one of round {number} of {draw.source}"
     return None
@@ -133,7 +133,7 @@ def _no_round(draw: Draw, chain: Chain, number: int, value: Mapping[str, Any]) -
 
 def _judged(phase: RevealedPhase, told: Told, *, times: int) -> Verdict:
     """Return the verdict on a draw that nothing contradicts."""
-    draw, shown = told.draw, str(told.value["value"])
+    draw, shown = told.draw, told.value["value"]
     if draw.chain is None:
         said = (
             f"the value “{shown}” of {draw.source} was mixed into its splits, as commitment {draw.sequence} had announced for"
@@ -187,11 +187,11 @@ def _same_tasks(phase: RevealedPhase, earlier: Promise, later: Promise) -> bool:
     """Return whether two commitments bind the same tasks: by their labels if these are published, otherwise by their versions."""
     if earlier.tasks.keys() != later.tasks.keys():
         return False
-    published = phase.label_files if phase.with_labels else {}
+    published = phase.labels if phase.with_labels else {}
     for (name, kind), task in earlier.tasks.items():
-        other, content = later.tasks[name, kind], published.get(f"{name}__{kind}.csv")
+        other, content = later.tasks[name, kind], published.get(task.file)
         if content is None:
-            if task["version"] != other["version"]:
+            if task.version != other.version:
                 return False
         elif same_labels(content, task) != same_labels(content, other):
             return False

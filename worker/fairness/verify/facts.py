@@ -12,7 +12,7 @@ from scoring.protocol import ids_hash
 from worker.fairness import membership
 from worker.fairness.events import ChallengeEvent
 from worker.fairness.verify.decisions import minute
-from worker.fairness.verify.revealed import RevealedPhase, label_rows
+from worker.fairness.verify.revealed import RevealedPhase
 from worker.fairness.verify.verdict import Verdict
 
 CHECK = "facts"
@@ -107,16 +107,15 @@ def _bases(phase: RevealedPhase) -> Iterator[str]:
 def _rows(phase: RevealedPhase) -> Iterator[str]:
     """Find cells whose rows are not those of the task; they decide which tasks are resampled together."""
     known: dict[tuple[str, str], str] = {}
-    versions = {task["identifier"]: str(task["version"]) for task in phase.manifest["tasks"]}
-    for name, content in phase.label_files.items():
-        task = name.rpartition("__")[0]
-        if task in versions:
-            known[task, versions[task]] = ids_hash(tuple(identifier for identifier, _ in label_rows(content)))
+    for task in phase.manifest.tasks:
+        if task.file in phase.labels:
+            rows = ids_hash(tuple(identifier for identifier, _ in phase.labels[task.file]))
+            known[task.identifier, task.version] = rows
     for history in phase.fold.scores.values():
         for score in history.events:
-            for task, cell in score.cells.items():
-                if known.setdefault((task, cell.version), cell.row_set) != cell.row_set:
-                    yield f"submission {score.submission} was scored on other rows than those of task {task}"
+            for name, cell in score.cells.items():
+                if known.setdefault((name, cell.version), cell.row_set) != cell.row_set:
+                    yield f"submission {score.submission} was scored on other rows than those of task {name}"
 
 
 _LOOKS: tuple[Callable[[RevealedPhase], Iterator[str]], ...] = (

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import chain
-from typing import Any
 
 from scoring.printable import all_of, count_of
 from worker.fairness import receipts
-from worker.fairness.published_format import FORMAT
+from worker.fairness.documents import Malformed
+from worker.fairness.receipts import Line
 from worker.fairness.verify.growth import GROWING
 from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase
+from worker.fairness.verify.revealed import RevealedPhase
 from worker.fairness.verify.verdict import (
     Verdict,
     believed,
@@ -78,50 +78,45 @@ def order(repository: PublicRepository) -> Verdict | None:
     return consistent("order", "The first commitment was pushed before any board, or with the first one.")
 
 
-def log(lines: list[dict[str, Any]]) -> Verdict:
-    """Check that the log of receipts is unbroken, and that its times never go back."""
-    previous = receipts.GENESIS
-    last: datetime | None = None
+def log(repository: PublicRepository, lines: list[Line], now: datetime) -> Verdict:
+    """Check that the log of receipts is unbroken, and that its times never go back or lie in the future."""
+    if not lines and repository.files.get(receipts.PATH):
+        return contradicted("receipts", f"{_malformed_line(repository.files[receipts.PATH])}.")
+    previous, last = receipts.GENESIS, datetime.min.replace(tzinfo=UTC)
     for number, line in enumerate(lines, start=1):
-        body = {key: value for key, value in line.items() if key not in ("head", "signature")}
-        try:
-            intact = (
-                line["sequence"] == number
-                and line["previous"] == previous
-                and line["head"] == receipts.chained(previous, body)
-                and line["format"] == FORMAT
-            )
-            made_at = receipts.made_at(line)
-            runs_back, last = last is not None and made_at < last - CLOCK_SLACK, made_at
-            restored = line["restored"] is None or line["restored"]["last"] == number - 1
-        except UNREADABLE:
-            intact, runs_back, restored = False, False, True
-        if not intact:
+        if line.sequence != number or line.previous != previous or not line.is_chained:
             return contradicted(
                 "receipts",
                 f"The public log is broken at line {number}: something was changed, dropped or reordered.",
             )
-        if not restored:
+        if line.restored is not None and line.restored.last != number - 1:
             return contradicted(
                 "receipts",
                 f"Line {number} of the public log reports lines as lost that are not those right before it.",
             )
-        if runs_back:
+        if number > 1 and line.made_at < last - CLOCK_SLACK:
             return contradicted(
                 "receipts", f"Line {number} of the public log is dated earlier than the line before it."
             )
-        previous = line["head"]
+        previous, last = line.head, line.made_at
     if not lines:
         return not_revealed("receipts", "No receipts have been published yet.")
-    told = "".join(
-        (
-            f" According to line {line['sequence']}, the state was restored from a backup: what was registered after"
-            " that backup is lost."
-        )
+    if last > now + CLOCK_SLACK:
+        return contradicted("receipts", f"Line {len(lines)} of the public log is dated in the future.")
+    restored = "".join(
+        f" According to line {line.sequence}, the state was restored from a backup: what was registered after that backup is lost."
         for line in lines
-        if line["restored"] is not None
+        if line.restored is not None
     )
-    return consistent("receipts", f"The public log is unbroken (batches: {len(lines)}).{told}")
+    return consistent("receipts", f"The public log is unbroken (batches: {len(lines)}).{restored}")
+
+
+def _malformed_line(content: bytes) -> str:
+    try:
+        receipts.read_log(content)
+    except Malformed as fault:
+        return str(fault)
+    return "It has no line"
 
 
 def scores(phase: RevealedPhase) -> Verdict:
@@ -132,8 +127,8 @@ def scores(phase: RevealedPhase) -> Verdict:
             promise.made_at
             for promise in phase.promises
             if promise.manifest is not None
-            and promise.manifest["protocol_hash"] == record.protocol
-            and {task["identifier"]: task["version"] for task in promise.manifest["tasks"]} == record.versions
+            and (promise.manifest.protocol_hash, promise.manifest.versions)
+            == (record.protocol, record.versions)
         ]
         if not moments:
             return phase.contradicted(
@@ -145,6 +140,8 @@ def scores(phase: RevealedPhase) -> Verdict:
                 "scores",
                 f"submission {submission} was scored before there was a commitment to its tasks",
             )
+    if not phase.records:
+        return phase.consistent("scores", "no score is open")
     return phase.consistent(
         "scores",
         f"the scores of {all_of(len(phase.records), 'entry', 'entries')} were made after a commitment to their tasks",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,8 +16,8 @@ from typing import Any
 from leaderboard import Board, Method, MoveKind, PhaseSite, Rules, Selection, Site, Standing, WaitingTeam
 from leaderboard.rendering import BEGIN, END, markdown, render
 from scoring.printable import name_some
-from worker.fairness import commitments, parts, receipts
-from worker.fairness.commitments import reveal_path
+from worker.fairness import commitments, receipts
+from worker.fairness.reveals import reveal_path
 from worker.fairness.verify.growth import HISTORY
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase, phases
@@ -322,6 +321,5 @@ def _strangers(
         folder = reveal_path(name).rpartition("/")[0]
         known |= {reveal_path(name), f"{folder}/ids.txt", f"{folder}/files.json"}
         known |= {f"{folder}/labels/{file}" for file in phase.label_files}
-        with suppress(*UNREADABLE):  # which is reported where it is read
-            known |= {path for listed in parts.LISTS for path in phase.parts(listed)}
+        known |= {path for listed in phase.document.parts.values() for path in phase.parts(listed)}
     return sorted(repository.files.keys() - known)

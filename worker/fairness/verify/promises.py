@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from scoring.protocol import Protocol, Recipe
 from scoring.randomness import secret_commitment
 from worker.challenge.keys import mixed_key, public_value
+from worker.fairness.manifests import AnnouncedProtocol, CommittedTask, Manifest, Opening
+from worker.fairness.reveals import OpenedCommitment
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,8 +25,8 @@ class Promise:
     """
 
     public: Mapping[str, Any]
-    opening: Mapping[str, Any] | None
-    manifest: Mapping[str, Any] | None
+    opening: Opening | None
+    manifest: Manifest | None
     beacon: str | None
 
     @property
@@ -34,20 +35,24 @@ class Promise:
         return int(self.public["sequence"])
 
     @property
+    def reason(self) -> str:
+        """Why it was made, according to its organizers."""
+        return str(self.public["reason"])
+
+    @property
     def made_at(self) -> datetime:
         """When it was published, according to its organizers."""
         return datetime.fromisoformat(self.public["made_at"])
 
     @property
-    def tasks(self) -> Mapping[tuple[str, str], Mapping[str, Any]]:
+    def tasks(self) -> Mapping[tuple[str, str], CommittedTask]:
         """The tasks that were committed to: name and type to what binds their labels."""
-        return {(task["identifier"], task["type"]): task for task in (self.manifest or {})["tasks"]}
+        return {(task.identifier, task.type): task for task in self.manifest.tasks} if self.manifest else {}
 
     @property
-    def rules_of_scores(self) -> Mapping[str, Any]:
+    def rules_of_scores(self) -> AnnouncedProtocol | None:
         """The committed protocol, without what binds the key of the splits."""
-        protocol: Mapping[str, Any] = (self.manifest or {})["protocol"]
-        return {name: value for name, value in protocol.items() if name != "secret_commitment"}
+        return None if self.manifest is None else self.manifest.protocol.announced
 
     def splits_key(self, key: bytes) -> bytes:
         """Return the key of the seeds under this commitment: the revealed one, mixed with the beacon if there was one."""
@@ -55,12 +60,12 @@ class Promise:
 
     def is_opened_by(self, key: bytes) -> bool:
         """Return whether a revealed key is the one that was committed to."""
-        promised = (self.manifest or {})["protocol"]["secret_commitment"]
-        return bool(secret_commitment(self.splits_key(key)) == promised)
+        promised = None if self.manifest is None else self.manifest.protocol.secret_commitment
+        return secret_commitment(self.splits_key(key)) == promised
 
 
 def read_promises(
-    entries: Sequence[Mapping[str, Any]], opened: Sequence[Mapping[str, Any]], phase: str
+    entries: Sequence[Mapping[str, Any]], opened: Sequence[OpenedCommitment], phase: str
 ) -> Iterator[Promise]:
     """Yield all commitments, oldest first, with what was revealed of them.
 
@@ -69,18 +74,12 @@ def read_promises(
         opened: What the reveal of the phase contains about them.
         phase: Codename.
     """
-    revealed = {item["sequence"]: item for item in opened}
+    revealed = {item.sequence: item for item in opened}
     for number, entry in enumerate(entries, start=1):
-        item = revealed.get(entry["sequence"], {})
+        item = revealed.get(entry["sequence"])
         yield Promise(
             public=entry,
-            opening=item.get("opening"),
-            manifest=item.get("manifest"),
+            opening=None if item is None else item.opening,
+            manifest=None if item is None else item.manifest,
             beacon=public_value(entries[:number], phase),
         )
-
-
-def protocol_of(manifest: Mapping[str, Any]) -> Protocol:
-    """Return the protocol that a manifest commits to."""
-    fields = dict(manifest["protocol"])
-    return Protocol(**{**fields, "recipe": Recipe(**fields["recipe"])})

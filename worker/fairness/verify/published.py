@@ -6,9 +6,8 @@ Every content is recomputed, one at a time on all cores, so that only one is in 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from scoring.engines import TOLERANCE
 from scoring.errors import NeucoError, ParticipantError
@@ -16,9 +15,11 @@ from scoring.inputs.embeddings import Embeddings, canonical_bytes
 from scoring.printable import count_of
 from scoring.tasks import Task
 from worker.fairness import disclosure
+from worker.fairness.disclosure import Files, PublishedFile
+from worker.fairness.documents import Malformed, read
 from worker.fairness.verify.public import Contents, PublicRepository
 from worker.fairness.verify.recompute import published_tasks, recomputed
-from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase, read_phase, revealed_phases
+from worker.fairness.verify.revealed import RevealedPhase, readable_phases
 from worker.fairness.verify.verdict import Verdict, Worth
 
 CHECK = "files"
@@ -31,7 +32,7 @@ class _Plan:
 
     phase: RevealedPhase
     verdicts: list[Verdict] = field(default_factory=list)
-    files: list[Mapping[str, Any]] = field(default_factory=list)
+    files: list[PublishedFile] = field(default_factory=list)
     tasks: tuple[Task, ...] = ()
 
     @property
@@ -66,7 +67,7 @@ def published_verdicts(
         recompute: False to check only that everything promised is there.
         progress: Called with the number of folds done since the last call, and the total.
     """
-    plans = [_plan(read_phase(repository, name), recompute=recompute) for name in revealed_phases(repository)]
+    plans = [_plan(phase, recompute=recompute) for phase in readable_phases(repository)]
     of = sum(plan.folds for plan in plans)
     for plan in plans:
         yield from plan.verdicts
@@ -93,9 +94,8 @@ def _plan(phase: RevealedPhase, *, recompute: bool) -> _Plan:
         plan.verdicts.append(phase.believed(CHECK, told))
     except NeucoError:
         plan.verdicts.append(phase.contradicted(CHECK, "the published labels cannot be read"))
-    except UNREADABLE as error:
-        told = f"the list of published files cannot be read ({type(error).__name__})"
-        plan.verdicts.append(phase.contradicted(CHECK, told))
+    except Malformed as fault:
+        plan.verdicts.append(phase.contradicted(CHECK, str(fault)))
     plan.files = []
     return plan
 
@@ -104,9 +104,9 @@ def _promised(plan: _Plan) -> None:
     """Compare the list of published contents with the committed rule and with the register."""
     phase, path = plan.phase, disclosure.path(plan.phase.name)
     rule = disclosure.rule_of(phase.public, phase.name)
-    listed = phase.repository.json(path)
-    files = {int(file["submission"]): file for file in listed["files"]}
-    left_out = {int(one["submission"]): str(one["reason"]) for one in listed["left_out"]}
+    listed = read(Files, phase.repository.files.get(path, b""), path)
+    files = {file.submission: file for file in listed.files}
+    left_out = {file.submission: file.reason for file in listed.left_out}
     rows = [(row.submission, row.baseline) for row in phase.boards[-1].standings] if phase.boards else []
     baselines = {submission for submission, is_baseline in rows if is_baseline}
     for submission in disclosure.due(rule, rows):
@@ -120,7 +120,7 @@ def _promised(plan: _Plan) -> None:
             told = f"the file of {who}, should have been published ({rule}), but is missing"
             plan.verdicts.append(phase.contradicted(CHECK, told))
     for submission, file in files.items():
-        if file["content"] in {record.content for record in phase.records.get(submission, [])}:
+        if file.content in {record.content for record in phase.records.get(submission, [])}:
             plan.files.append(file)
         else:
             told = f"the file published for submission {submission} is not the one in the register"
@@ -132,7 +132,7 @@ def _computed(
 ) -> Iterator[Verdict]:
     phase, good, worst = plan.phase, set[int](), 0.0
     for file in plan.files:
-        told = f"submission {file['submission']}"
+        told = f"submission {file.submission}"
         try:
             embeddings = _embeddings(phase, file, contents)
             ours, off = recomputed(phase, embeddings, plan.tasks, engine=engine, progress=progress)
@@ -144,7 +144,7 @@ def _computed(
             say = phase.contradicted if error.is_lie else phase.believed
             yield say(CHECK, f"{told}: {error}")
             continue
-        except (ParticipantError, *UNREADABLE) as error:
+        except (ParticipantError, ValueError) as error:
             yield phase.contradicted(CHECK, f"{told}: its file cannot be scored ({type(error).__name__})")
             continue
         if off > TOLERANCE:
@@ -165,18 +165,18 @@ def _computed(
         )
 
 
-def _embeddings(phase: RevealedPhase, file: Mapping[str, Any], contents: Contents) -> Embeddings:
+def _embeddings(phase: RevealedPhase, file: PublishedFile, contents: Contents) -> Embeddings:
     """Join a content from its parts, and read it."""
     pieces: list[bytes] = []
     size = canonical_bytes(phase.ids, phase.protocol.embedding_dim)
-    for part in file["parts"]:
-        piece = contents.part(str(part["name"]))
-        if piece is None and disclosure.AT in file:
-            told = f"its file is at {file[disclosure.AT]}; without it, its scores are taken on trust (--files DIR)"
+    for part in file.parts:
+        piece = contents.part(part.name)
+        if piece is None and file.at is not None:
+            told = f"its file is at {file.at}; without it, its scores are taken on trust (--files DIR)"
             raise _Unusable(told, is_lie=False)
         if piece is None:
             raise _Unusable(
-                f"part {part['name']} of its file is not in the repository's branch {disclosure.BRANCH}"
+                f"part {part.name} of its file is not in the repository's branch {disclosure.BRANCH}"
                 if contents.complete
                 else (
                     f"its file is not in this copy, so its scores are taken on trust; the branch {disclosure.BRANCH} has it"
@@ -184,12 +184,12 @@ def _embeddings(phase: RevealedPhase, file: Mapping[str, Any], contents: Content
                 ),
                 is_lie=contents.complete,
             )
-        if hashlib.sha256(piece).hexdigest() != part["sha256"]:
-            raise _Unusable(f"part {part['name']} of its file has another hash", is_lie=contents.pushed)
+        if hashlib.sha256(piece).hexdigest() != part.sha256:
+            raise _Unusable(f"part {part.name} of its file has another hash", is_lie=contents.pushed)
         pieces.append(piece)
         if sum(map(len, pieces)) > size:
             raise _Unusable("its published file is too large", is_lie=True)
     content = b"".join(pieces)
-    if hashlib.sha256(content).hexdigest() != file["content"]:
+    if hashlib.sha256(content).hexdigest() != file.content:
         raise _Unusable("its published file is not the one in the register", is_lie=True)
     return Embeddings.from_canonical(content, phase.ids, phase.protocol.embedding_dim)

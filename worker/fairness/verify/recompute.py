@@ -15,7 +15,7 @@ from scoring.tasks import Task, load_tasks
 from worker.fairness.events import ScoreEvent
 from worker.fairness.verify.plausible import largest_difference
 from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase, read_phase, revealed_phases
+from worker.fairness.verify.revealed import RevealedPhase, readable_phases
 from worker.fairness.verify.verdict import Verdict, Worth, believed
 from worker.fairness.verify.witness import Scored
 
@@ -50,31 +50,32 @@ def submission_verdicts(
         ParticipantError: If the file cannot be read in any revealed phase.
     """
     refused: list[ParticipantError] = []
-    found, phases = 0, revealed_phases(repository)
-    for name in phases:
-        phase = read_phase(repository, name)
+    found, valid, phases = 0, list[RevealedPhase](), readable_phases(repository)
+    for phase in phases:
         try:
             embeddings = read_submission(
                 file, phase.ids, phase.protocol.embedding_dim, max_expanded_bytes=EXPANDED_BYTES
             )
             records = phase.records_of(embeddings.content_hash)
-            if other := _other_entry(embeddings, records, [one for one in scored if one.phase == name]):
+            if other := _other_entry(embeddings, records, [one for one in scored if one.phase == phase.name]):
                 yield phase.believed(check, other)
             if records:
                 found += 1
                 yield _recomputed(phase, embeddings, engine=engine, progress=progress, check=check)
+            else:
+                valid.append(phase)
         except ParticipantError as error:
             refused.append(error)
-        except UNREADABLE as error:
-            found += 1
-            yield phase.contradicted(check, f"what was revealed cannot be read ({type(error).__name__})")
     if refused and len(refused) == len(phases):
         raise refused[0]
-    if not found:
-        yield believed(
+    for phase in valid if not found else ():
+        yield phase.believed(
             check,
-            "No published entry has the content of this file; only entries that counted at some time are published.",
+            "the file is valid, but no open entry of the register has its content: either the submission is private, or nothing about it"
+            " was registered. If EvalAI lists it as public and finished, show that to the organizers",
         )
+    if not phases:
+        yield believed(check, "No phase has been revealed yet, so the file cannot be judged.")
 
 
 def _other_entry(
@@ -168,7 +169,7 @@ def recomputed(
 
 
 def published_tasks(phase: RevealedPhase) -> tuple[Task, ...]:
-    """Read the tasks from the published labels.
+    """Read the tasks from the published labels, with the version numbers of their packages.
 
     Raises:
         NeucoError: If they are not valid tasks.
@@ -176,4 +177,6 @@ def published_tasks(phase: RevealedPhase) -> tuple[Task, ...]:
     with tempfile.TemporaryDirectory() as temporary:
         for name, content in phase.label_files.items():
             (Path(temporary) / Path(name).name).write_bytes(content)
-        return tuple(load_tasks(Path(temporary), phase.ids))
+        tasks = load_tasks(Path(temporary), phase.ids)
+    packages = {task.identifier: task.package for task in phase.manifest.tasks}
+    return tuple(task.of_package(packages[task.name]) for task in tasks)

@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from scoring.printable import all_of
-from worker.fairness import receipts
 from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.revealed import UNREADABLE, phases, read_phase, revealed_phases
+from worker.fairness.verify.revealed import UNREADABLE, phases, public_log, read_phase, revealed_phases
 from worker.fairness.verify.verdict import Verdict, Worth, believed
 
 YOURS = "your "
@@ -45,7 +44,18 @@ QUESTIONS = (
         text="Was it the same game from the start?",
         yes="Tasks, protocol, splits and rules are those that were fixed before the first score, with the decisions that are listed.",
         checks=frozenset(
-            ("commitment", "order", "signatures", "splits", "labels", "ids", "beacon", "decisions", "times")
+            (
+                "commitment",
+                "order",
+                "signatures",
+                "splits",
+                "fixed",
+                "labels",
+                "ids",
+                "beacon",
+                "decisions",
+                "times",
+            )
         ),
     ),
     Question(
@@ -246,7 +256,7 @@ def _answer(question: Question, verdicts: list[Verdict]) -> Answer:
     against = [one for one in verdicts if one.worth in (Worth.CONTRADICTED, Worth.CHANGED)]
     waiting = [one for one in verdicts if one.worth is Worth.NOT_REVEALED]
     passed = [one for one in verdicts if one.worth in (Worth.CONSISTENT, Worth.RECOMPUTED)]
-    listed = [one for one in passed if one.check == "decisions" or one.worth is Worth.RECOMPUTED]
+    listed = [one for one in passed if one.check in ("decisions", "fixed") or one.worth is Worth.RECOMPUTED]
     worst = next(
         worth
         for worth in MARKS
@@ -295,13 +305,13 @@ def _files(entries: int) -> str:
 
 def _checked(repository: PublicRepository) -> dict[str, Any]:
     commit = repository.commit
-    lines = list(repository.lines(receipts.PATH))
+    lines = public_log(repository)
     return {
         "address": repository.address,
         "branch": repository.branch,
         "commit": None if commit is None else commit.hash,
         "committed_at": None if commit is None else commit.at.isoformat(),
-        "log_at": lines[-1].get("made_at") if lines else None,
+        "log_at": lines[-1].made_at.isoformat() if lines else None,
     }
 
 

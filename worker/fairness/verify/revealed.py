@@ -1,26 +1,32 @@
 """A revealed phase: what its organizers published of it, read from the public files.
 
-Nothing here is trusted. A document without the promised form raises one of ``UNREADABLE``, which counts as a contradiction.
+Nothing here is trusted. :attr:`RevealedPhase.malformed` says whether a document has another form than promised, which is a contradiction.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from leaderboard import Board, Rules, Selection
+from leaderboard import Board, Rules
 from leaderboard.ranking import append_board, from_json
+from scoring.printable import printable
 from scoring.protocol import Protocol
 from scoring.tasks import TaskType
 from worker.fairness import commitments, events, id_lists, parts, pseudonyms, receipts
+from worker.fairness.disclosure import Part
+from worker.fairness.documents import Malformed, parsed, read
 from worker.fairness.events import PhaseEvent, ScoreEvent
 from worker.fairness.fold import PhaseFold
-from worker.fairness.verify.promises import Promise, protocol_of, read_promises
+from worker.fairness.manifests import Manifest
+from worker.fairness.receipts import Line
+from worker.fairness.reveals import Reveal, reveal_path
+from worker.fairness.verify.promises import Promise, read_promises
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
 
@@ -43,7 +49,7 @@ class RevealedPhase:
         repository: PublicRepository,
         name: str,
         entries: list[dict[str, Any]],
-        chain: list[dict[str, Any]],
+        chain: list[Line],
     ) -> None:
         self.repository = repository
         self.name = name
@@ -52,30 +58,43 @@ class RevealedPhase:
         self._folds = _Folds(repository)
 
     @cached_property
-    def document(self) -> Mapping[str, Any]:
+    def malformed(self) -> str | None:
+        """Return where one of its documents has another form than it must have, and which; None if none has."""
+        try:
+            if self.document.phase != self.name:
+                return f"{reveal_path(self.name)}: phase: is {self.document.phase}"
+            if not any(promise.manifest for promise in self.promises):
+                return f"{reveal_path(self.name)}: commitments: there is no commitment to its tasks"
+            _ = self.rules, self.boards, self.ids, self.labels
+        except UNREADABLE as error:
+            return str(error)
+        return None
+
+    @cached_property
+    def document(self) -> Reveal:
         """The content of ``reveal.json``."""
-        found: Mapping[str, Any] = self.repository.json(commitments.reveal_path(self.name))
-        return found
+        path = reveal_path(self.name)
+        return read(Reveal, self.repository.files[path], path)
 
-    def parts(self, name: str) -> list[str]:
+    def parts(self, listed: Sequence[Part]) -> list[str]:
         """Return the paths of the parts of a long list."""
-        folder = f"reveal/{self.name}"
-        return [parts.path_of(self.repository.files, folder, part) for part in self.document["parts"][name]]
+        return [parts.path_of(self.repository.files, f"reveal/{self.name}", part) for part in listed]
 
-    def _each(self, name: str) -> Iterator[str]:
-        """Yield the text of each element of a long list; together, parsed, they would take twenty times the memory of the files."""
-        for path in self.parts(name):
-            yield from parts.lines_of(self.repository.files[path])
+    def _each(self, listed: Sequence[Part]) -> Iterator[tuple[str, str]]:
+        """Yield place and text of each element of a long list; together, parsed, they would take twenty times the memory of the files."""
+        for path in self.parts(listed):
+            for number, line in enumerate(parts.lines_of(self.repository.files[path]), 1):
+                yield f"{path}, line {number}", line
 
     @property
     def revealed_at(self) -> datetime:
         """When it was revealed, according to its organizers."""
-        return datetime.fromisoformat(self.document["revealed_at"])
+        return self.document.revealed_at
 
     @cached_property
     def promises(self) -> list[Promise]:
         """All commitments, oldest first, with what was revealed of them."""
-        return list(read_promises(self.public, self.document["commitments"], self.name))
+        return list(read_promises(self.public, self.document.commitments, self.name))
 
     @property
     def waits(self) -> bool:
@@ -90,20 +109,24 @@ class RevealedPhase:
         return [promise for promise in self.promises if promise.manifest][-1]
 
     @property
-    def manifest(self) -> Mapping[str, Any]:
+    def manifests(self) -> list[Manifest]:
+        """Its manifests, oldest first."""
+        return [promise.manifest for promise in self.promises if promise.manifest is not None]
+
+    @property
+    def manifest(self) -> Manifest:
         """The phase's latest manifest."""
-        return self.latest.manifest or {}
+        return self.manifests[-1]
 
     @property
     def protocol(self) -> Protocol:
         """The protocol of the latest manifest."""
-        return protocol_of(self.manifest)
+        return self.manifest.protocol.protocol
 
     @cached_property
-    def _manifests(self) -> Mapping[str, Mapping[str, Any]]:
+    def _manifests(self) -> Mapping[str, Manifest]:
         """Hash of a protocol to the latest manifest that commits to it."""
-        promised = (promise.manifest for promise in self.promises)
-        return {manifest["protocol_hash"]: manifest for manifest in promised if manifest}
+        return {manifest.protocol_hash: manifest for manifest in self.manifests}
 
     def protocol_of(self, record: ScoreEvent | PhaseEvent) -> Protocol:
         """Return the protocol of a record's scores.
@@ -111,22 +134,21 @@ class RevealedPhase:
         Raises:
             LookupError: If no commitment has it.
         """
-        return protocol_of(self._manifests[record.protocol])
+        return self._manifests[record.protocol].protocol.protocol
 
     def types_of(self, record: ScoreEvent) -> Mapping[str, TaskType]:
         """Return the types of the tasks that were committed to with a record's protocol; of equal names, the latest counts."""
-        promised = (promise.manifest for promise in self.promises)
         return {
-            task["identifier"]: TaskType(task["type"])
-            for manifest in promised
-            if manifest and manifest["protocol_hash"] == record.protocol
-            for task in manifest["tasks"]
+            task.identifier: TaskType(task.type)
+            for manifest in self.manifests
+            if manifest.protocol_hash == record.protocol
+            for task in manifest.tasks
         }
 
     @property
     def key(self) -> bytes:
         """The revealed key of its splits, without a beacon."""
-        return bytes.fromhex(self.document["key"])
+        return bytes.fromhex(self.document.key)
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -136,7 +158,7 @@ class RevealedPhase:
     @property
     def with_labels(self) -> bool:
         """Whether label rows were published, and not only their hashes."""
-        return bool(self.document["labels"] == "published")
+        return self.document.labels == "published"
 
     @property
     def label_files(self) -> dict[str, bytes]:
@@ -148,19 +170,32 @@ class RevealedPhase:
             if path.startswith(folder)
         }
 
-    def each_opening(self) -> Iterator[Mapping[str, Any]]:
-        """Yield the opening of each event of its register, in their order."""
-        for text in self._each("register"):
-            yield json.loads(text)
+    @cached_property
+    def labels(self) -> Mapping[str, list[tuple[str, float]]]:
+        """The rows of the published label files: name of the file to id and label."""
+        return {
+            name: _label_rows(content, f"reveal/{self.name}/labels/{name}")
+            for name, content in self.label_files.items()
+        }
+
+    def each_opening(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield place and opening of each event of its register, in their order."""
+        for place, text in self._each(self.document.parts["register"]):
+            yield place, parsed(text, place)
 
     @cached_property
     def events(self) -> list[tuple[str, events.Event]]:
         """The events of its register with their commitments."""
         opened = []
-        for opening in self.each_opening():
-            commitment, fields = events.read_opening(opening)
-            opened.append((commitment, fields, pseudonyms.hidden(opening, fields)))
-        return [(commitment, events.parse(fields)) for commitment, fields in pseudonyms.filled(opened)]
+        for place, opening in self.each_opening():
+            with _where(place):
+                commitment, shown = events.read_opening(opening)
+                opened.append((commitment, shown, pseudonyms.hidden(opening, shown)))
+        parsed = []
+        for number, (commitment, fields) in enumerate(pseudonyms.filled(opened), 1):
+            with _where(f"register of {self.name}, event {number}"):
+                parsed.append((commitment, events.parse(fields)))
+        return parsed
 
     @cached_property
     def fold(self) -> PhaseFold:
@@ -170,25 +205,30 @@ class RevealedPhase:
             fold.take(event)
         return fold
 
-    @cached_property
+    @property
     def rules(self) -> Rules:
-        """The rules of boards, with Q by the last committed protocol, whatever is said about it later."""
-        document = dict(self.document["rules"])
-        document["selection"] = Selection(document["selection"])
-        document["hidden_teams"] = frozenset(document["hidden_teams"])
-        document["chosen"] = {int(team): submission for team, submission in document["chosen"].items()}
-        return Rules(**{**document, "epsilon": self.protocol.recipe.epsilon})
+        """The last registered rules of boards.
+
+        Raises:
+            LookupError: If no rules are registered.
+        """
+        snapshot = self.fold.snapshot(self.fold.end)
+        if snapshot is None:
+            raise LookupError("no rules are registered")
+        return snapshot.rules
 
     def each_board(self) -> Iterator[str]:
         """Yield every board that was ever published, oldest first, as JSON with everything that is known of it."""
-        yield from self._each("boards")
+        for _, text in self._each(self.document.parts["boards"]):
+            yield text
 
     @cached_property
     def boards(self) -> tuple[Board, ...]:
         """Every board that was ever published, oldest first, with figures only for the last one."""
         boards: list[Board] = []
-        for board in self.each_board():
-            append_board(boards, from_json(board))
+        for place, text in self._each(self.document.parts["boards"]):
+            with _where(place):
+                append_board(boards, from_json(text))
         return tuple(boards)
 
     @property
@@ -235,10 +275,22 @@ class _Folds(Mapping[str, PhaseFold]):
         return len(revealed_phases(self._repository))
 
 
-def label_rows(content: bytes) -> list[tuple[str, float]]:
+def _label_rows(content: bytes, path: str) -> list[tuple[str, float]]:
     """Return the rows of a published label file: id and label."""
-    rows = list(csv.reader(io.StringIO(content.decode(), newline="")))[1:]
-    return [(identifier, float(label)) for identifier, label in rows]
+    with _where(path):
+        rows = list(csv.reader(io.StringIO(content.decode(), newline="")))[1:]
+        return [(identifier, float(label)) for identifier, label in rows]
+
+
+@contextmanager
+def _where(place: str) -> Iterator[None]:
+    """Name the place of anything that cannot be read."""
+    try:
+        yield
+    except Malformed:
+        raise
+    except UNREADABLE as error:
+        raise Malformed(f"{place}: {printable(str(error).splitlines()[0])}") from None
 
 
 def revealed_phases(repository: PublicRepository) -> list[str]:
@@ -254,25 +306,37 @@ def read_phase(repository: PublicRepository, name: str) -> RevealedPhase:
     """Read one revealed phase with the public promises, once only, because its documents are large."""
     if name not in repository.read:
         repository.read[name] = RevealedPhase(
-            repository, name, public_commitments(repository), list(repository.lines(receipts.PATH))
+            repository, name, public_commitments(repository), public_log(repository)
         )
     phase: RevealedPhase = repository.read[name]
     return phase
 
 
+def readable_phases(repository: PublicRepository) -> list[RevealedPhase]:
+    """Return the revealed phases whose documents have the promised form; the others are contradicted."""
+    phases_ = (read_phase(repository, name) for name in revealed_phases(repository))
+    return [phase for phase in phases_ if phase.malformed is None]
+
+
 def public_commitments(repository: PublicRepository) -> list[dict[str, Any]]:
-    """Return the public list of commitments; an empty one if the file is no list."""
+    """Return the public list of commitments; an empty one if it is malformed."""
     try:
-        entries = repository.json(commitments.PATH)
-    except UNREADABLE:
+        return commitments.read_commitments(repository.files.get(commitments.PATH, b""))
+    except Malformed:
         return []
-    return entries if isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries) else []
+
+
+def public_log(repository: PublicRepository) -> list[Line]:
+    """Return the lines of the public log; none if one is malformed."""
+    try:
+        return receipts.read_log(repository.files.get(receipts.PATH, b""))
+    except Malformed:
+        return []
 
 
 def phases(repository: PublicRepository) -> list[str]:
     """Return every phase that was ever committed to or revealed."""
     found = dict.fromkeys(revealed_phases(repository))
     for entry in public_commitments(repository):
-        announced = entry.get("phases")
-        found |= dict.fromkeys(map(str, announced) if isinstance(announced, dict) else ())
+        found |= dict.fromkeys(entry["phases"])
     return list(found)

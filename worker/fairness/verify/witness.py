@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from worker.fairness import events, receipts, succession
+from worker.fairness.documents import Malformed, read
 from worker.fairness.events import ScoreEvent
 from worker.fairness.ladder import AFTER_THE_CLOSE
+from worker.fairness.receipts import Line, Receipt
 from worker.fairness.signing import is_signed
 from worker.fairness.verify.counting import counting
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.registered import CADENCES
 from worker.fairness.verify.revealed import (
-    UNREADABLE,
     RevealedPhase,
     phases,
     public_commitments,
-    read_phase,
-    revealed_phases,
+    public_log,
+    readable_phases,
 )
 from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
 
@@ -38,13 +40,10 @@ class Scored:
 
 def entry_of(repository: PublicRepository, receipt: Mapping[str, Any]) -> Scored | None:
     """Return the revealed entry to which a receipt belongs; None if there is none, or it cannot be read."""
-    for name in revealed_phases(repository):
-        try:
-            for commitment, event in read_phase(repository, name).events:
-                if commitment == receipt.get("commitment") and isinstance(event, ScoreEvent):
-                    return Scored(phase=name, submission=event.submission, content_hash=event.content)
-        except UNREADABLE:
-            continue
+    for phase in readable_phases(repository):
+        for commitment, event in phase.events:
+            if commitment == receipt.get("commitment") and isinstance(event, ScoreEvent):
+                return Scored(phase=phase.name, submission=event.submission, content_hash=event.content)
     return None
 
 
@@ -65,27 +64,27 @@ def receipt_verdicts(
         check: Name of the verdicts.
         now: The time, after which a batch may be overdue.
     """
-    if not receipts.is_genuine(receipt) or (told is not None and told != receipt["q_mean"]):
+    try:
+        genuine = read(Receipt, json.dumps(receipt), check)
+    except (Malformed, TypeError, RecursionError):
+        genuine = None
+    if genuine is None or not genuine.is_genuine or (told is not None and told != genuine.q_mean):
         yield believed(check, "This receipt was changed after it was signed: it proves nothing.")
         return
-    try:
-        yield from _claims(repository, receipt, check=check, now=now or datetime.now(UTC))
-    except UNREADABLE as error:
-        yield contradicted(
-            check, f"What the receipt has to be compared with cannot be read ({type(error).__name__})."
-        )
+    yield from _claims(repository, genuine, check=check, now=now or datetime.now(UTC))
 
 
 def _claims(
-    repository: PublicRepository, receipt: Mapping[str, Any], *, check: str, now: datetime
+    repository: PublicRepository, receipt: Receipt, *, check: str, now: datetime
 ) -> Iterator[Verdict]:
     entries = public_commitments(repository)
-    lines = list(repository.lines(receipts.PATH))
-    waits = len(lines) <= int(receipt["batch"]) and not _is_overdue(
-        lines, begun_at=receipts.made_at(entries[0]), now=now
-    )
-    named = receipt["challenge"] in {entry.get("commitment") for entry in entries}
-    if str(receipt["key"]) not in succession.keys_in(entries):
+    if not entries:
+        yield contradicted(check, "There are no commitments with which the receipt could be compared.")
+        return
+    lines = public_log(repository)
+    waits = len(lines) <= receipt.batch and not _is_overdue(lines, entries, now=now)
+    named = receipt.challenge in {entry["commitment"] for entry in entries}
+    if receipt.key not in succession.keys_in(entries):
         yield (
             not_revealed(
                 check,
@@ -117,7 +116,7 @@ def _claims(
                 check, "The commitment in your receipt is not in the repository: history was rewritten."
             )
         )
-    revealed = [read_phase(repository, name) for name in revealed_phases(repository)]
+    revealed = readable_phases(repository)
     yield _in_the_log(receipt, lines, check, waits=waits)
     hidden = set(phases(repository)) - {phase.name for phase in revealed}
     opened = list(_on_the_board(receipt, revealed, check))
@@ -125,25 +124,24 @@ def _claims(
 
 
 def _is_of_a_replaced_key(
-    receipt: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], chain: Sequence[Mapping[str, Any]]
+    receipt: Receipt, entries: Sequence[Mapping[str, Any]], chain: Sequence[Line]
 ) -> bool:
     """Return whether a receipt names a commitment or line signed by a later key than its own: then somebody else made the receipt.
 
     Any other receipt remains evidence, whatever is said about its key. Otherwise the organizers could use a new key to discredit receipts.
     """
     keys = succession.keys_in(entries)
-    later = keys[keys.index(str(receipt["key"])) + 1 :]
-    named = next((entry for entry in entries if entry.get("commitment") == receipt["challenge"]), {})
+    later = keys[keys.index(receipt.key) + 1 :]
+    named = next((entry for entry in entries if entry["commitment"] == receipt.challenge), {})
     if named.get("key") in later:
         return True
-    place = int(receipt["batch"])
-    line = chain[place - 1] if 0 < place <= len(chain) else {}
-    return any(is_signed(key, receipts.BATCH, line.get("head"), line.get("signature")) for key in later)
+    signed = chain[receipt.batch - 1 : receipt.batch] if receipt.batch else ()
+    return any(is_signed(key, receipts.BATCH, line.head, line.signature) for line in signed for key in later)
 
 
 def _in_the_log(
-    receipt: Mapping[str, Any],
-    chain: Sequence[Mapping[str, Any]],
+    receipt: Receipt,
+    chain: Sequence[Line],
     check: str,
     *,
     waits: bool,
@@ -156,20 +154,20 @@ def _in_the_log(
         check: Name of the verdict.
         waits: Whether its line is not published yet, but not overdue either.
     """
-    place = int(receipt["batch"])
+    place = receipt.batch
     if waits and place > len(chain):  # the worker answers before it has pushed the closed batch
         return not_revealed(
             check, f"Your receipt names line {place} of the public log, which is not public yet."
         )
-    reached = str(chain[place - 1]["head"]) if 0 < place <= len(chain) else receipts.GENESIS
-    if place > len(chain) or reached != receipt["chain"]:
+    reached = chain[place - 1].head if 0 < place <= len(chain) else receipts.GENESIS
+    if place > len(chain) or reached != receipt.chain:
         if _is_restored(chain, place):
             told = "according to the log, the state was restored from a backup then"
             return believed(check, f"Line {place}, which your receipt names, was lost: {told}.")
         return contradicted(check, "The public log was changed after you were answered.")
-    found = [line for line in chain if receipt["commitment"] in line["entries"]]
-    if found and (found[0]["sequence"] == place + 1 or place + 1 in receipts.lost_lines(chain)):
-        return consistent(check, f"Line {found[0]['sequence']} of the public log commits to your score.")
+    found = [line for line in chain if receipt.commitment in line.entries]
+    if found and (found[0].sequence == place + 1 or place + 1 in receipts.lost_lines(chain)):
+        return consistent(check, f"Line {found[0].sequence} of the public log commits to your score.")
     if _may_be_lost(receipt, chain):
         return believed(
             check,
@@ -189,40 +187,37 @@ def _in_the_log(
     )
 
 
-def _is_overdue(chain: Sequence[Mapping[str, Any]], *, begun_at: datetime, now: datetime) -> bool:
+def _is_overdue(chain: Sequence[Line], entries: Sequence[Mapping[str, Any]], *, now: datetime) -> bool:
     """Return whether the line after the last one is overdue; the first line follows the beginning of the challenge."""
-    since = receipts.made_at(chain[-1]) if chain else begun_at
-    every_s = receipts.cadence(chain[-1]) if chain else receipts.LONGEST_CADENCE_S
-    return now > since + CADENCES * timedelta(seconds=every_s)
+    since = chain[-1].made_at if chain else receipts.made_at(entries[0])
+    return now > since + CADENCES * receipts.cadence(entries)
 
 
-def _may_be_lost(receipt: Mapping[str, Any], chain: Sequence[Mapping[str, Any]]) -> bool:
+def _may_be_lost(receipt: Receipt, chain: Sequence[Line]) -> bool:
     """Return whether what opens a score may be lost because the state was restored from a backup."""
-    place = int(receipt["batch"])
+    place = receipt.batch
     return (
         place + 1 in receipts.lost_lines(chain)
         or _is_restored(chain, place + 1)
-        or (_is_restored(chain, place) and chain[place - 1]["head"] != receipt["chain"])
+        or (_is_restored(chain, place) and chain[place - 1].head != receipt.chain)
     )
 
 
-def _is_restored(chain: Sequence[Mapping[str, Any]], number: int) -> bool:
+def _is_restored(chain: Sequence[Line], number: int) -> bool:
     """Return whether a line says that the state was restored from a backup before it was made."""
-    return 0 < number <= len(chain) and chain[number - 1]["restored"] is not None
+    return 0 < number <= len(chain) and chain[number - 1].restored is not None
 
 
-def _nowhere(
-    receipt: Mapping[str, Any], chain: Sequence[Mapping[str, Any]], check: str, *, hidden: Collection[str]
-) -> Verdict:
+def _nowhere(receipt: Receipt, chain: Sequence[Line], check: str, *, hidden: Collection[str]) -> Verdict:
     """Return the verdict on a receipt without a revealed entry."""
     if _may_be_lost(receipt, chain):
         return believed(
             check,
             "The key that opens your score in the log was lost when the state was restored from a backup. Your receipt"
-            f" proves that submission {receipt['submission']} was {_scored(receipt)}. If no later submission of your"
+            f" proves that submission {receipt.submission} was {_scored(receipt)}. If no later submission of your"
             " team counts instead, show it to the organizers.",
         )
-    if (receipt["q_mean"], receipt["counts"]) == (AFTER_THE_CLOSE.value, AFTER_THE_CLOSE.counts):
+    if (receipt.q_mean, receipt.counts) == (AFTER_THE_CLOSE.value, AFTER_THE_CLOSE.counts):
         return believed(
             check,
             "Your answer says that the phase was closed before your file was scored, so your submission does not count. It was registered"
@@ -233,30 +228,27 @@ def _nowhere(
     return contradicted(check, "Every phase has been revealed, but your score is in none of them.")
 
 
-def _scored(receipt: Mapping[str, Any]) -> str:
-    return "scored" if receipt["q_mean"] is None else f"scored {receipt['q_mean']}"
+def _scored(receipt: Receipt) -> str:
+    return "scored" if receipt.q_mean is None else f"scored {receipt.q_mean}"
 
 
-def _on_the_board(
-    receipt: Mapping[str, Any], revealed: Sequence[RevealedPhase], check: str
-) -> Iterator[Verdict]:
+def _on_the_board(receipt: Receipt, revealed: Sequence[RevealedPhase], check: str) -> Iterator[Verdict]:
     for phase in revealed:
-        for opening, (commitment, event) in zip(phase.each_opening(), phase.events, strict=True):
-            if commitment != receipt["commitment"]:
+        for (_, opening), (commitment, event) in zip(phase.each_opening(), phase.events, strict=True):
+            if commitment != receipt.commitment:
                 continue
             if not isinstance(event, ScoreEvent):
-                yield _closed(phase, opening, bytes.fromhex(receipt["nonce"]), check)
-            elif (event.submission, event.q_mean, event.counts) != _told(receipt):
+                yield _closed(phase, opening, bytes.fromhex(receipt.nonce), check)
+            elif (event.submission, event.q_mean, event.counts) != (
+                receipt.submission,
+                receipt.q_mean,
+                receipt.counts,
+            ):
                 told = "the score that was revealed for you is not the one in your receipt"
                 yield phase.contradicted(check, told)
             else:
                 yield counting(phase, event.entry, check)
             return
-
-
-def _told(document: Mapping[str, Any]) -> tuple[Any, Any, Any]:
-    """Return what a receipt says: the submission, the value and, if the Ladder selects, whether it counts."""
-    return document["submission"], document["q_mean"], document["counts"]
 
 
 def _closed(phase: RevealedPhase, opening: Mapping[str, Any], nonce: bytes, check: str) -> Verdict:

@@ -1,0 +1,78 @@
+"""Published documents: strict models with which they are both written and read, so that writer and reader cannot differ.
+
+A missing, unknown or repeated key and an impossible value are errors. Nothing has a default, and an absent value is written as null.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+Count = Annotated[int, Field(ge=1)]
+Signature = Annotated[str, Field(pattern="^[0-9a-f]{128}$")]
+
+T = TypeVar("T")
+
+
+class Document(BaseModel):
+    """A published document, or a part of one."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as it is published, hashed and signed."""
+        return self.model_dump(mode="json")
+
+
+class Malformed(ValueError):
+    """A document is not what it must be; the message says where and why."""
+
+
+def read(form: type[T], content: bytes | str, where: str) -> T:
+    """Read a document.
+
+    Args:
+        form: Its model, or a list of models.
+        content: The JSON.
+        where: Its path, for the message.
+
+    Raises:
+        Malformed: If it is not exactly such a document.
+    """
+    parsed(content, where)
+    try:
+        return TypeAdapter(form).validate_json(content)
+    except ValidationError as error:
+        raise Malformed(_message(error, where)) from None
+
+
+def parsed(content: bytes | str, where: str) -> Any:
+    """Return a JSON value.
+
+    Raises:
+        Malformed: If it is not JSON, or a key in it occurs twice.
+    """
+    try:
+        return json.loads(content, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise Malformed(f"{where}: it is not valid JSON ({error})") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object whose keys are all different; JSON readers would otherwise use the last of equal keys."""
+    values = dict(pairs)
+    if len(values) != len(pairs):
+        raise ValueError("a key occurs twice")
+    return values
+
+
+def _message(error: ValidationError, where: str) -> str:
+    """Return where the first fault is and what it is, such as ``commitment.json, entry 2: made_at: is missing``."""
+    fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = list(fault["loc"])
+    if place and isinstance(place[0], int):
+        where, place = f"{where}, entry {place[0] + 1}", place[1:]
+    what = {"missing": "is missing", "extra_forbidden": "is unknown"}.get(fault["type"], fault["msg"])
+    return ": ".join([where, *([".".join(map(str, place))] if place else []), what])

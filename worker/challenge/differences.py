@@ -51,44 +51,43 @@ def differences(
     record = read_record(tx, codename)
     if record is None:
         return ()
-    scored = has_scores(tx, codename)
-    parts = [
-        _files(tx, configuration, record, secret),
-        (_named(_settings(tx, configuration, record, secret)), APPLY),
-    ]
-    parts.append((_named(_rules(configuration, record)), APPLY))
+    applied = f"To apply the change, run: {APPLY}"
+    cure = applied if has_scores(tx, codename) else "The next start or reload applies the change."
+    found = []
+    try:
+        changed = _files(tx, configuration, record, secret)
+    except OrganizerError as error:
+        changed = []
+        unreadable = f"its files have become unreadable ({error.code})"
+        found.append((unreadable, f"Restore or correct the files; `{DOCTOR}` says what is wrong."))
+    changed += [*_settings(tx, configuration, record, secret), *_rules(configuration, record)]
+    if changed:
+        found.append((f"{', '.join(changed)} changed", cure))
     return tuple(
         Difference(
             phase=codename,
             sentence=f"Phase {codename} is scored as it was recorded. Since then, {sentence}.",
-            cure=f"Restore or correct the files; `{DOCTOR}` says what is wrong."
-            if command == DOCTOR
-            else f"To apply the change, run: {command}"
-            if scored
-            else "The next start or reload applies the change.",
+            cure=cure,
         )
-        for sentence, command in parts
-        if sentence is not None
+        for sentence, cure in found
     )
 
 
-def _files(
-    tx: Transaction, configuration: Configuration, record: PhaseRecord, secret: bytes
-) -> tuple[str | None, str]:
-    """Say how the files differ, and which command helps; they are parsed only if their bytes differ from those that were recorded."""
+def _files(tx: Transaction, configuration: Configuration, record: PhaseRecord, secret: bytes) -> list[str]:
+    """Return which files differ; they are parsed only if their bytes differ from those that were recorded.
+
+    Raises:
+        OrganizerError: If they cannot be read.
+    """
     recorded_files = tx.record_files(record.hash)
     if recorded_files is not None and fingerprint(configuration, record.codename) == recorded_files:
-        return None, APPLY
-    try:
-        fresh = read_phase(configuration, record.codename, secret).record
-    except OrganizerError as error:
-        return f"its files have become unreadable ({error.code})", DOCTOR
-    differing = []
-    if fresh.protocol.ids_hash != record.protocol.ids_hash:
-        differing.append("its id list")
-    if fresh.versions != record.versions:
-        differing.append("its tasks or their labels")
-    return (f"{' and '.join(differing)} changed" if differing else None), APPLY
+        return []
+    fresh = read_phase(configuration, record.codename, secret).record
+    differing = {
+        "its id list": fresh.protocol.ids_hash != record.protocol.ids_hash,
+        "its tasks or their labels": fresh.versions != record.versions,
+    }
+    return [name for name, differs in differing.items() if differs]
 
 
 def _settings(
@@ -115,8 +114,3 @@ def _rules(configuration: Configuration, record: PhaseRecord) -> Iterator[str]:
     of_phase = type(configuration.phases[record.codename]).model_fields
     for name in record.rules.changed(rules_of(configuration, record.codename)):
         yield f"phases.{record.codename}.{name}" if name in of_phase else f"leaderboard.{name}"
-
-
-def _named(keys: Iterator[str]) -> str | None:
-    named = list(keys)
-    return f"{', '.join(named)} changed" if named else None

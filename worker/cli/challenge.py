@@ -177,16 +177,26 @@ def disqualify(
     from worker.organizer import decisions
     from worker.organizer.session import open_session
 
-    hint = ""
     with open_session(config) as session:
         if undo:
-            phase, complete = decisions.reinstate(session, pk, reason)
-            if not complete:
-                hint = " It has no scores on the tasks that were added meanwhile: run `neuco-worker challenge apply --reason TEXT`."
+            row, complete = decisions.reinstate(session, pk, reason)
         else:
-            phase = decisions.disqualify(session, pk, reason)
-        closed = _closed(session, phase)
-    print(f"Submission {pk} {'counts again' if undo else 'no longer counts'}.{hint}{closed}")
+            row, complete = decisions.disqualify(session, pk, reason), True
+        if (row.excluded is None) is undo:
+            print(f"Submission {pk} {'is not' if undo else 'is already'} disqualified; nothing was done.")
+            return
+        phases = session.configuration.phases
+        later = [name for name, phase in phases.items() if phase.eligible_if_scored_in == row.phase]
+        closed = _closed(session, row.phase)
+    print(f"Submission {pk} {'counts again' if undo else 'no longer counts'}.{closed}")
+    if not complete:
+        print(
+            "It has no scores on the tasks that were added meanwhile: run `neuco-worker challenge apply --reason TEXT`."
+        )
+    for name in later:
+        print(
+            f"Phase {name} ranks only teams that have a score in phase {row.phase}, so the team's rank there may change, too."
+        )
 
 
 @challenge.command(rich_help_panel=SCORES)
@@ -221,6 +231,9 @@ def rename_team(
     )
     with open_session(config) as session:
         number = rename(session, team, pseudonym.strip(), reason.strip())
+    if number is None:
+        print(f"The team is called {pseudonym.strip()} already; nothing was done.")
+        return
     print(f"Team {number} is called {pseudonym.strip()} from now on; a running worker publishes that.")
     print("Earlier commits and the older lines of history.jsonl still have the name.")
 

@@ -43,18 +43,18 @@ def choose(session: OrganizerSession, pk: int, reason: str) -> str:
         return row.phase
 
 
-def disqualify(session: OrganizerSession, pk: int, reason: str) -> str | None:
-    """Take a submission off the board, and return its phase.
+def disqualify(session: OrganizerSession, pk: int, reason: str) -> SubmissionRow:
+    """Take a submission off the board, and return it as it was before.
 
     Raises:
         OrganizerError: If it is unknown.
     """
     with session.store.write() as tx:
-        return _exclude(session, tx, pk, reason, excluded=reason, action="disqualified").phase
+        return _exclude(session, tx, pk, reason, excluded=reason, action="disqualified")
 
 
-def reinstate(session: OrganizerSession, pk: int, reason: str) -> tuple[str | None, bool]:
-    """Let a disqualified submission count again; return its phase, and whether it has a score for every task.
+def reinstate(session: OrganizerSession, pk: int, reason: str) -> tuple[SubmissionRow, bool]:
+    """Let a disqualified submission count again; return it as it was before, and whether it has a score for every task.
 
     Raises:
         OrganizerError: If it is unknown.
@@ -67,13 +67,15 @@ def reinstate(session: OrganizerSession, pk: int, reason: str) -> tuple[str | No
             or row.content_hash is None
             or not missing_tasks(tx, row.content_hash, record.protocol_hash, record.tasks)
         )
-        return row.phase, complete
+        return row, complete
 
 
 def _exclude(
     session: OrganizerSession, tx: Transaction, pk: int, reason: str, *, excluded: str | None, action: str
 ) -> SubmissionRow:
     row = known_submission(tx, pk)
+    if (row.excluded is None) is (excluded is None):
+        return row
     register(tx, session.clock())  # first, so that earlier changes do not get this reason
     tx.note(pk, excluded=excluded)
     tx.request_publish()

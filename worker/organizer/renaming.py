@@ -16,8 +16,10 @@ from worker.organizer.session import OrganizerSession
 from worker.state import SubmissionRow, Transaction
 
 
-def rename(session: OrganizerSession, team: str, pseudonym: str, reason: str) -> int:
-    """Replace a team's name with a pseudonym, also in stored boards and reveals; return EvalAI's number of the team.
+def rename(session: OrganizerSession, team: str, pseudonym: str, reason: str) -> int | None:
+    """Replace a team's name with a pseudonym, also in stored boards and reveals.
+
+    Returns EvalAI's number of the team; None if it has this pseudonym already.
 
     Args:
         session: The challenge.
@@ -37,6 +39,8 @@ def rename(session: OrganizerSession, team: str, pseudonym: str, reason: str) ->
     with session.store.write() as tx:
         rows = _rows(tx, team)
         key = rows[0].team_key or 0
+        if pseudonyms(tx).get(key) == pseudonym:
+            return None
         names = _names(tx, key) | {row.team for row in rows if row.team}
         _check(tx, rows, names, pseudonym, reason)
         add(tx, key, pseudonym)

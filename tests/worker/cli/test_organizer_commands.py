@@ -73,6 +73,12 @@ def test_submissions_and_boards(
     assert str(last) in told
     assert "Phase eval has no board yet." in told
 
+    decided = ("challenge", "disqualify", str(last), "--reason", "a test")
+    assert "no longer counts" in said(harness, capsys, *decided)
+    assert "already disqualified; nothing was done" in said(harness, capsys, *decided)
+    assert "counts again" in said(harness, capsys, *decided, "--undo")
+    assert "is not disqualified; nothing was done" in said(harness, capsys, *decided, "--undo")
+
 
 def test_a_preview_is_what_would_be_pushed_and_pushes_nothing(
     harness: Harness, worker: StepWorker, tmp_path: Path, capsys: pytest.CaptureFixture[str]

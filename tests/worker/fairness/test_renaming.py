@@ -329,6 +329,8 @@ def test_names_in_rules_names_of_baselines_and_pseudonyms_stay(
     rename(harness)
     again = {"--team": PSEUDONYM, "--as": "Team Thirteen", "--reason": REASON}
     refused(harness, capsys, {**again, "--team": NAME}, "already replaced")
+    same = ("--team", NAME, "--as", PSEUDONYM, "--reason", REASON)
+    assert "nothing was done" in harness.command("challenge", "rename-team", "--yes", *same).stdout
     for marked in (True, False):
         harness.evalai.edit(1002, is_baseline=marked)
         worker.wait(60)

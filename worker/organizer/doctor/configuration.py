@@ -91,13 +91,13 @@ def bundle(challenge: Challenge) -> Iterator[Finding]:
     except (OSError, BadZipFile):
         yield warn("bundle.zip is not a zip file.", f"Pack the bundle again: {pack}")
         return
-    for page in pages:
+    if pages:
         yield warn(
-            f"bundle.zip: {page} has the placeholder {LEADERBOARD} where participants look for the leaderboard's address.",
-            f"Pack the bundle again: {pack}. If the page is on EvalAI already, edit it there."
+            f"bundle.zip: {' and '.join(pages)} still lack the leaderboard's address ({LEADERBOARD}).",
+            f"Pack the bundle again: {pack}. Pages that are on EvalAI already have to be edited there."
             if reachable
-            else f"Write the leaderboard's address into bundle/{page}, because no browser can open leaderboard.repository. "
-            f"Then pack the bundle again: {pack}",
+            else "Write it into these pages in bundle/, because no browser can open leaderboard.repository. Then pack the bundle again:"
+            f" {pack}",
         )
 
 

@@ -110,7 +110,7 @@ def make_repository(folder: Path, size: Size) -> Path:
     reveal = {
         "format": FORMAT,
         "phase": PHASE,
-        "revealed_at": (history[-1].made_at + timedelta(minutes=30)).isoformat(timespec="seconds"),
+        "revealed_at": (history[-1].made_at + timedelta(minutes=5)).isoformat(timespec="seconds"),
         "commitments": [{"sequence": 1, "opening": opened.to_json(), "manifest": manifest.to_json()}],
         "key": phase_key(SECRET, PHASE).hex(),
         "labels": "published",

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from scoring.errors import InfrastructureError
 from worker.challenge.canonical import canonical
@@ -40,6 +40,12 @@ class Gap(Document):
     last: Number
 
 
+def _sorted(entries: list[str]) -> list[str]:
+    if entries != sorted(set(entries)):
+        raise ValueError("the entries are not sorted, or one is repeated")
+    return entries
+
+
 class LineBody(Document):
     """A batch of the log, as it is chained.
 
@@ -57,7 +63,7 @@ class LineBody(Document):
     made_at: Moment
     restored: Gap | None
     previous: Hash
-    entries: Annotated[list[Hash], Field(min_length=SMALLEST_BATCH)]
+    entries: Annotated[list[Hash], Field(min_length=SMALLEST_BATCH), AfterValidator(_sorted)]
 
 
 class Line(LineBody):

@@ -90,7 +90,10 @@ def differences(published: Any, follows: Any, *, exact: bool, where: str = "") -
     if isinstance(published, Mapping) and isinstance(follows, Mapping):
         for name in sorted({*published, *follows}):
             place = f"{where}{': ' if where else ''}{name}"
-            yield from differences(published.get(name), follows.get(name), exact=exact, where=place)
+            if name not in published or name not in follows:
+                yield f"{place} is {'missing' if name in follows else 'unknown'}"
+                continue
+            yield from differences(published[name], follows[name], exact=exact, where=place)
     elif isinstance(published, list) and isinstance(follows, list):
         if len(published) != len(follows):
             yield f"{where} has {len(published)} rows, {len(follows)} follow"

@@ -146,7 +146,7 @@ def _nothing_left_out(
     lost = sorted(receipts.lost_lines(chain))
     ended = max(phase.revealed_at for phase in revealed.values())
     waiting = sorted(phase.name for phase in revealed.values() if phase.waits)
-    later = {number for number in left if chain[number - 1].made_at > ended}
+    later = [line for line in chain if line.sequence in left and line.made_at > ended]
     if lost:
         yield believed(
             "register",

@@ -19,7 +19,7 @@ CHECK = "facts"
 FIXED = ("submission", "team_key", "submitted_at", "public_at_first")  # as first seen; these never change
 ONCE_KNOWN = ("file", "content")
 # a score repeats these as they were when it was registered
-BOUND = ("submission", "team_key", "team", "public_at_first")
+BOUND = ("submission", "team_key", "team", "public_at_first", "own")
 
 
 def belong(phase: RevealedPhase) -> Verdict:
@@ -51,9 +51,13 @@ def _changes(phase: RevealedPhase) -> Iterator[str]:
     for history in phase.fold.submissions.values():
         known: dict[str, object] = {}
         for facts in history.events:
+            if facts.answered and facts.refused:
+                yield f"submission {facts.submission} is registered as answered with a score and as refused on {minute(facts.at)}"
             for name in (*FIXED, *ONCE_KNOWN):
                 value = getattr(facts, name)
-                if (name in FIXED or value is not None) and known.setdefault(name, value) != value:
+                if (name in FIXED or value is not None or name in known) and known.setdefault(
+                    name, value
+                ) != value:
                     yield f"the {name} of submission {facts.submission} changed on {minute(facts.at)}; it never can"
 
 

@@ -43,7 +43,9 @@ def sequence(entries: list[dict[str, Any]], now: datetime) -> Verdict:
 
 def commitment(phase: RevealedPhase) -> Verdict:
     """Check that the revealed manifests are those that were committed to, and that the protocol is the announced one."""
-    later = 0
+    later, opened = 0, [item.sequence for item in phase.document.commitments]
+    if opened != sorted(set(opened)):
+        return phase.contradicted("commitment", "the opened commitments are not in order, or one is repeated")
     for promise in phase.promises:
         number, opening, manifest = promise.sequence, promise.opening, promise.manifest
         if opening is None and promise.made_at >= phase.revealed_at:

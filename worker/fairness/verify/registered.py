@@ -12,6 +12,7 @@ from worker.fairness.receipts import Line
 from worker.fairness.verify.revealed import RevealedPhase
 from worker.fairness.verify.verdict import Verdict
 
+SLACK = timedelta(minutes=15)  # of a push
 SECOND = timedelta(seconds=1)  # a batch's time has whole seconds
 CADENCES = 3  # intervals after which a batch is late or overdue
 
@@ -39,6 +40,10 @@ def in_the_log(phase: RevealedPhase) -> Verdict:
         waited = line.made_at - moment
         if waited > CADENCES * every:
             late, longest = late + 1, max(longest, waited)
+    if phase.chain and phase.revealed_at > phase.chain[-1].made_at + SLACK:
+        return phase.contradicted(
+            "register", "the reveal is dated later than the last line of the public log"
+        )
     number = len(phase.events)
     told = f"{all_of(number, 'event')} of its register {'is' if number == 1 else 'are'} in the public log, each in the next batch"
     if late:

@@ -1,0 +1,188 @@
+"""Every field of every published document matters: whoever changes one, with all keys, is contradicted or named."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.acceptance.fair_challenge import Fair, revealed, with_file, with_reveal
+from worker.challenge.canonical import canonical
+from worker.fairness import commitments, events, receipts, succession
+from worker.fairness.hashing import digest
+from worker.fairness.signing import Signer
+from worker.fairness.verify import Worth, verdicts
+from worker.fairness.verify.public import PublicRepository, read_folder
+from worker.fairness.verify.published import published_verdicts
+
+pytestmark = pytest.mark.xdist_group("fairness")
+
+FILES = "reveal/dev/files.json"
+SIGNED = ("previous", "head", "signature")  # made again for each forgery
+Mutant = tuple[str, PublicRepository]
+HARMLESS: dict[str, str] = {
+    r"submission\.method altered .": "a participant's words, which decide nothing",
+    r"submission\.public_now altered .": "decides nothing under the rule visibility: at_submission",
+    r"submission\.superseded_by altered .": "a re-run replaces only a submission without an answer",
+    r"submission\.reason altered .": "the organizers' words, which are shown with the decision that they explain",
+    r"score\.file altered 1": "the stored file may be gone when a score is registered; its content is bound",
+    r"phase\.record altered .": "a hash of what the organizers keep secret; tasks, protocol and rules are bound by themselves",
+    r"commitment\.(reason|software) altered .": "the organizers' words",
+    r"commitment\.receipts_every altered 0": "another promise from the start, which this log keeps too",
+    r"commitment\.phases\.eval\..*": "this phase is not revealed, so nothing can be compared with its announcement",
+    r"manifest\.nonce altered 0": "a random number",
+    r"manifest\.tasks reversed": "their order decides nothing",
+}
+"""What may change without a word, each as a pattern, with the reason why it decides nothing."""
+
+
+def altered(value: Any) -> Iterator[Any]:
+    """Yield other values of a JSON value's type, and null."""
+    if isinstance(value, bool):
+        yield not value
+    elif isinstance(value, int | float):
+        yield from (value + 1, -value - 1)
+    elif isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\dT.*", value):
+        moment = datetime.fromisoformat(value)
+        yield from ((moment + timedelta(days=sign)).isoformat() for sign in (-1, 1))
+    elif isinstance(value, str) and re.fullmatch("[0-9a-f]{32,}", value):
+        yield f"{'1' if value[0] == '0' else '0'}{value[1:]}"
+    elif isinstance(value, str):
+        yield f"{value}x"
+    yield None if value is not None else 1
+
+
+def mutants(value: Any, where: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield a document with one place changed: a key dropped, added or altered; an element dropped, repeated or moved."""
+    if isinstance(value, dict):
+        yield f"{where} + a key", {**value, "another": 0}
+        for name, inner in value.items():
+            yield f"{where}.{name} dropped", {key: one for key, one in value.items() if key != name}
+            for place, mutant in mutants(inner, f"{where}.{name}") if name not in SIGNED else ():
+                yield place, {**value, name: mutant}
+    elif isinstance(value, list):
+        if value:
+            yield f"{where} first dropped", value[1:]
+            yield f"{where} first repeated", [value[0], *value]
+            for place, mutant in mutants(value[-1], f"{where}[]"):
+                yield place, [*value[:-1], mutant]
+        if value != value[::-1]:
+            yield f"{where} reversed", value[::-1]
+    else:
+        for number, other in enumerate(altered(value)):
+            if other != value:
+                yield f"{where} altered {number}", other
+
+
+def signed_log(lines: list[Any], signer: Signer) -> bytes:
+    """Chain and sign lines again."""
+    previous, text = receipts.GENESIS, ""
+    for line in lines:
+        body = {name: value for name, value in line.items() if name not in ("head", "signature")}
+        body |= {"previous": previous} if "previous" in body else {}
+        previous = digest("chain", bytes.fromhex(previous), canonical(body))
+        signed = {**body, "head": previous, "signature": signer.sign(receipts.BATCH, previous)}
+        text += json.dumps({name: value for name, value in signed.items() if name in line}) + "\n"
+    return text.encode()
+
+
+def lines_of(public: PublicRepository) -> list[Any]:
+    """Return the lines of the public log."""
+    return [json.loads(line) for line in public.files[receipts.PATH].splitlines()]
+
+
+def with_entries(public: PublicRepository, entries: list[Any], signer: Signer) -> PublicRepository:
+    """Return the files with other commitments, signed again."""
+    made = []
+    for entry in entries:
+        body = {name: value for name, value in entry.items() if name != "signature"}
+        signature = {"signature": signer.sign(succession.COMMITMENT, body)} if "signature" in entry else {}
+        made.append({**body, **signature})
+    return with_file(public, commitments.PATH, json.dumps(made).encode())
+
+
+def changed_events(public: PublicRepository, signer: Signer) -> Iterator[Mutant]:
+    """Yield changes of the newest event of each kind, with log and signatures to match."""
+    document, lines = revealed(public), lines_of(public)
+    for kind in (events.SUBMISSION, events.SCORE, events.PHASE):
+        number, opening = [
+            (number, one)
+            for number, one in enumerate(document["register"])
+            if one.get("fields", {}).get("kind") == kind
+        ][-1]
+        before = events.read_opening(opening)[0]
+        for where, fields in mutants(opening["fields"], kind):
+            forged = copy.deepcopy(document)
+            forged["register"][number]["fields"] = fields
+            after = events.read_opening(forged["register"][number])[0]
+            log = [
+                {**line, "entries": sorted(after if one == before else one for one in line["entries"])}
+                for line in lines
+            ]
+            changed = with_reveal(public, forged)
+            yield where, with_file(changed, receipts.PATH, signed_log(log, signer))
+
+
+def changed_commitments(public: PublicRepository, signer: Signer) -> Iterator[Mutant]:
+    """Yield changes of a commitment and of the manifest that it covers."""
+    entries, document = public.json(commitments.PATH), revealed(public)
+    for where, entry in mutants(entries[-1], "commitment"):
+        yield where, with_entries(public, [*entries[:-1], entry], signer)
+    for where, manifest in mutants(document["commitments"][-1]["manifest"], "manifest"):
+        forged, listed = copy.deepcopy(document), copy.deepcopy(entries)
+        opened = forged["commitments"][-1]
+        opened["manifest"] = manifest
+        if manifest is not None and isinstance(manifest.get("nonce"), str):
+            body = {name: value for name, value in manifest.items() if name != "nonce"}
+            opened["opening"]["phases"]["dev"] = digest(
+                "phase", bytes.fromhex(manifest["nonce"]), canonical(body)
+            )
+            covered = {name: opened["opening"][name] for name in ("secret", "phases")}
+            nonce = bytes.fromhex(opened["opening"]["nonce"])
+            listed[-1]["commitment"] = digest("commitment", nonce, canonical(covered))
+        yield where, with_entries(with_reveal(public, forged), listed, signer)
+
+
+def changed_documents(public: PublicRepository, signer: Signer) -> Iterator[Mutant]:
+    """Yield changes of the log's last line, of the reveal, of the last board, and of the list of files."""
+    lines, document = lines_of(public), revealed(public)
+    for where, line in mutants(lines[-1], "line"):
+        yield where, with_file(public, receipts.PATH, signed_log([*lines[:-1], line], signer))
+    rest = {name: value for name, value in document.items() if name not in ("register", "boards")}
+    for where, mutant in mutants(rest, "reveal"):
+        if not where.startswith("reveal.commitments[].manifest."):
+            yield (
+                where,
+                with_reveal(
+                    public, {**mutant, "register": document["register"], "boards": document["boards"]}
+                ),
+            )
+    for where, board in mutants(document["boards"][-1], "board"):
+        yield where, with_reveal(public, {**document, "boards": [*document["boards"][:-1], board]})
+    for where, listed in mutants(public.json(FILES), "files"):
+        yield where, with_file(public, FILES, json.dumps(listed).encode())
+
+
+def test_every_field_matters(fair: Fair) -> None:
+    """A change that the organizers sign again is contradicted, or the report says something else, or it is listed as harmless."""
+    public = read_folder(fair.public)
+    honest = {
+        (one.check, one.sentence) for one in [*verdicts(public), *published_verdicts(public, recompute=False)]
+    }
+    silent = []
+    for change in (changed_events, changed_commitments, changed_documents):
+        for where, mutant in change(public, fair.signer):
+            found = [*verdicts(mutant), *published_verdicts(mutant, recompute=False)]
+            if (
+                all(one.worth is not Worth.CONTRADICTED for one in found)
+                and {(one.check, one.sentence) for one in found} <= honest
+            ):
+                silent.append(where)
+    unexpected = [where for where in silent if not any(re.fullmatch(known, where) for known in HARMLESS)]
+    unused = [known for known in HARMLESS if not any(re.fullmatch(known, where) for where in silent)]
+    assert (unexpected, unused) == ([], [])

@@ -15,7 +15,7 @@ from scoring.tasks import TaskType, task_version
 from worker.fairness import id_lists, manifests
 from worker.fairness.manifests import CommittedTask, Manifest
 from worker.fairness.receipts import made_at
-from worker.fairness.verify.ledger import CLOCK_SLACK
+from worker.fairness.verify.ledger import A_DAY
 from worker.fairness.verify.promises import Promise
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import RevealedPhase
@@ -28,7 +28,7 @@ def sequence(entries: list[dict[str, Any]], now: datetime) -> Verdict:
     times = [made_at(entry) for entry in entries]
     if [entry["sequence"] for entry in entries] != list(range(1, len(entries) + 1)) or times != sorted(times):
         return contradicted("commitment", "The commitments are not in order, or one is missing.")
-    if times[-1] > now + CLOCK_SLACK:
+    if times[-1] > now + A_DAY:
         return contradicted("commitment", f"Commitment {len(entries)} is dated in the future.")
     reasons = "; ".join(str(entry["reason"]) for entry in entries[1:])
     changed = (

@@ -96,6 +96,7 @@ class Rules:
     eligible_if_scored_in: str | None = None
     ladder_step: float | None = None  # values are shown as multiples of this step
     shown: str = "at_once"  # or "at_end", which shows values only once the phase is closed
+    replicates: int = 2000  # of the bootstrap
 
     def value(self, q_mean: float) -> float:
         """Return mean Q as it is shown."""

@@ -219,7 +219,8 @@ class Story:
             snapshot = fold.snapshot(moment)
             if snapshot is None:
                 continue
-            following = boards.next_board(snapshot, found[-1:], at=moment, replicates=REPLICATES)
+            replicates = snapshot.rules.replicates
+            following = boards.next_board(snapshot, found[-1:], at=moment, replicates=replicates)
             found += [] if following is None else [following]
         return self.on_boards(found)
 
@@ -363,6 +364,8 @@ def _begun(entry: Mapping[str, Any], signer: Signer, begun: datetime) -> dict[st
 def _dated(fields: Mapping[str, Any], moments: list[str], begun: datetime) -> dict[str, Any]:
     at = begun + moments.index(fields["at"]) * EVERY + EVERY / 2
     dated = {**copy.deepcopy(dict(fields)), "at": at.isoformat()}
+    if "rules" in dated:
+        dated["rules"]["replicates"] = REPLICATES
     if dated.get("frozen_at") is not None:
         dated["frozen_at"] = (at - timedelta(seconds=1)).isoformat()
     return dated

@@ -252,7 +252,19 @@ def _rules_afterwards(story: Story) -> None:
     story.events.sort(key=lambda one: one.at)
 
 
+def _other_replicates(board: Board, _: Board) -> Board:
+    figures = board.private.figures
+    assert figures is not None
+    return replace(board, private=replace(board.private, figures=replace(figures, replicates=19)))
+
+
 CAUGHT: dict[str, tuple[Tell, str]] = {
+    "another number of replicates on the last board": (
+        lambda story: setattr(
+            story, "on_boards", lambda made: [*made[:-1], _other_replicates(made[-1], made[-1])]
+        ),
+        "dev: boards",
+    ),
     "a fold score of 1.7": (_set_folds(lambda folds: [1.7, *folds[1:]]), "dev: possible"),
     "all folds failed": (_set_folds(lambda folds: [None for _ in folds]), "dev: possible"),
     "one fold instead of four": (_one_fold, "dev: possible"),
@@ -496,7 +508,7 @@ NAMED: dict[str, tuple[Tell, str, str | None]] = {
     ),
     "words around the board": (
         lambda story: setattr(story, "on_files", _text_around),
-        "The text around the board in README.md is the organizers' own",
+        "The winner is B.”",
         None,
     ),
     "chosen splits": (lambda _: None, "the organizers could have tried many and chosen some", None),

@@ -101,6 +101,19 @@ def test_what_a_participant_can_do_at_evalai_contradicts_nobody(story: Story, fa
     assert "at EvalAI, registered on 2026-0" in said[-1].sentence
 
 
+def test_nothing_is_said_of_no_scores(story: Story) -> None:
+    """No sentence is true only because there is nothing that it could be false of."""
+    story.drop([one for one in story.events if "entry" in one.fields])
+    for name in PHASES:
+        story.hidden[name][disclosure.path(name)] = disclosure.text((), {}).encode()
+    repository = story.publish()
+    report = make_report(repository, [*verdicts(repository), *published_verdicts(repository)])
+    assert report.number(Worth.CONTRADICTED) == 0
+    assert report.sentence.endswith("No public submission was scored.")
+    empty = {one.check: one.sentence for one in report.verdicts if one.phase == "dev"}
+    assert {empty["scores"], empty["possible"]} == {"No score is open."}
+
+
 def test_an_honest_ladder_is_never_contradicted(story: Story) -> None:
     """A true story under the ladder rule has no contradiction, and a receipt that does not count leads to the submission that does."""
     repository = with_ladder(story).publish()

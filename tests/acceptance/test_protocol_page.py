@@ -551,6 +551,7 @@ def test_the_answers_of_ladders(
         hidden_teams=(),
         ladder_step=0.1,
         shown="at_once",
+        replicates=2000,
     )
     expected = {}
     for team in {rung.team for rung in rungs}:

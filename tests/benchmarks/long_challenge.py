@@ -196,6 +196,7 @@ def record_of(size: Size) -> PhaseRecord:
             hidden_teams=(),
             ladder_step=None,
             shown="at_once",
+            replicates=REPLICATES,
         ),
     )
 

@@ -120,6 +120,7 @@ class Team:
             hidden_teams=(),
             ladder_step=rule.step,
             shown="at_once",
+            replicates=2000,
         )
 
     def send(self, values: Values, *, private: bool = False) -> Answer:

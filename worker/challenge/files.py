@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from leaderboard.ranking import REPLICATES
 from scoring.inputs.identifiers import read_ids
 from scoring.protocol import Protocol, ids_hash
 from scoring.randomness import secret_commitment
@@ -87,6 +88,7 @@ def rules_of(configuration: Configuration, codename: str) -> PhaseRules:
         hidden_teams=tuple(sorted(set(leaderboard.hidden_teams))),
         ladder_step=settings.ladder_step if settings.selection == "ladder" else None,
         shown=settings.shown,
+        replicates=REPLICATES,
     )
 
 

@@ -29,7 +29,7 @@ KEPT = 8  # records in the cache
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseRules:
-    """The organizer's settings that decide a phase's board and how a score is shown; the configuration describes each of them."""
+    """What decides a phase's board and how a score is shown: settings of the configuration, and the bootstrap's number of replicates."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
@@ -43,6 +43,7 @@ class PhaseRules:
     hidden_teams: tuple[str, ...]
     ladder_step: float | None
     shown: str
+    replicates: int
 
     def changed(self, other: PhaseRules) -> tuple[str, ...]:
         """Return the names of the rules that differ from another set of rules."""
@@ -69,6 +70,7 @@ class PhaseRules:
             eligible_if_scored_in=self.eligible_if_scored_in,
             ladder_step=self.ladder_step,
             shown=self.shown,
+            replicates=self.replicates,
         )
 
 

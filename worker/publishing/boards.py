@@ -195,7 +195,8 @@ def make_boards(inputs: Inputs) -> PendingBoards:
         following = None
         withheld = codename in inputs.withheld
         if phase is not None and frozen_at is None and not withheld:
-            following = boards.next_board(phase, history, at=inputs.preconditions.at)
+            replicates = phase.rules.replicates
+            following = boards.next_board(phase, history, at=inputs.preconditions.at, replicates=replicates)
         made = () if following is None else (following,)
         new += made
         boards_so_far = (*history, *made)

@@ -22,6 +22,7 @@ RULES = PhaseRules(
     hidden_teams=(),
     ladder_step=0.1,
     shown="at_once",
+    replicates=2000,
 )
 VALUES = st.floats(-5, 100, allow_nan=False)
 

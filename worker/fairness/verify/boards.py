@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from leaderboard import Board
-from leaderboard.ranking import REPLICATES, Order, assess, from_json, order
+from leaderboard.ranking import Order, assess, from_json, order
 from leaderboard.ranking import board as boards
 from scoring.errors import OrganizerError
 from scoring.printable import all_of
@@ -50,7 +50,7 @@ def _fault(
     snapshot = phase.fold.snapshot(board.made_at)
     if snapshot is None or (before is not None and board.made_at <= before.made_at):
         return "made_at: it is from before the rules or the board before it"
-    replicates = _replicates(board)
+    replicates = snapshot.rules.replicates
     try:
         ranked = assess(snapshot, replicates=replicates) if is_last else order(snapshot)
     except OrganizerError:
@@ -114,11 +114,10 @@ def _missing(phase: RevealedPhase, last: Board | None) -> Verdict | None:
     fold = phase.fold
     snapshot = fold.snapshot(fold.closed_at)
     history = [] if last is None else [last]
-    replicates = 1 if last is None else _replicates(last)
-    if (
-        snapshot is None
-        or boards.next_board(snapshot, history, at=fold.closed_at, replicates=replicates) is None
-    ):
+    if snapshot is None:
+        return None
+    replicates = snapshot.rules.replicates
+    if boards.next_board(snapshot, history, at=fold.closed_at, replicates=replicates) is None:
         return None
     if fold.frozen_at is None:
         return phase.not_revealed(
@@ -127,8 +126,3 @@ def _missing(phase: RevealedPhase, last: Board | None) -> Verdict | None:
             " the reveal, and can be checked after another reveal",
         )
     return phase.contradicted(CHECK, "the last board is not the one that follows from the register")
-
-
-def _replicates(board: Board) -> int:
-    figures = board.private.figures
-    return REPLICATES if figures is None else figures.replicates

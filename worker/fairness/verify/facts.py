@@ -27,6 +27,8 @@ def belong(phase: RevealedPhase) -> Verdict:
     for look in _LOOKS:
         for fault in look(phase):
             return phase.contradicted(CHECK, fault)
+    if not phase.fold.submissions:
+        return phase.consistent(CHECK, "no submission is open")
     return phase.consistent(
         CHECK,
         "the scores and the value shown for every entry belong to its submission, team and file",

@@ -31,6 +31,7 @@ from worker.fairness.verify.verdict import (
 from worker.participant.layout import list_path
 
 CHECK = "page"
+SHOWN_CHARACTERS = 500  # of the organizers' own text
 PAGE, README = "index.html", "README.md"
 _SECTION = re.compile(rb'<section class="phase" id="([\w-]+)"')
 # The contents of an opened row, after the method: text in elements without attributes, so that nothing else can be hidden in it.
@@ -85,11 +86,13 @@ def page_verdicts(repository: PublicRepository, revealed: Mapping[str, RevealedP
         return
     ours = {*expected, *(path for phase in shown for path in phase.files)}
     common = sorted(set(expected) - {path for phase in shown for path in phase.files})
-    yield _compared(common, differing, phase=None)
+    words = repository.json(shown[0].files[0])
+    own = f"; the title “{words['challenge']}” and the link “{words['link'] or ''}” are the organizers' own words"
+    yield _compared(common, differing, own, phase=None)
     for phase in shown:
         name = phase.site.codename
         compared = [path for path in phase.files if path in expected and path not in phase.believed]
-        yield _compared(compared, differing, phase=name)
+        yield _compared(compared, differing, "", phase=name)
         if phase.believed and name in revealed:
             yield not_revealed(
                 CHECK,
@@ -109,9 +112,10 @@ def page_verdicts(repository: PublicRepository, revealed: Mapping[str, RevealedP
             )
     for name in revealed.keys() - {phase.site.codename for phase in shown}:
         yield contradicted(CHECK, "The page does not show this phase.", phase=name)
-    if _around(repository.files.get(README, b""), str(repository.json(shown[0].files[0])["challenge"])):
+    if around := _around(repository.files.get(README, b""), str(words["challenge"])):
         yield believed(
-            CHECK, "The text around the board in README.md is the organizers' own; it is not checked."
+            CHECK,
+            f"The text around the board in README.md is the organizers' own, and is not checked: “{around[:SHOWN_CHARACTERS]}”.",
         )
     strangers = _strangers(repository, ours, revealed)
     if strangers:
@@ -274,12 +278,13 @@ def _above_charts(section: bytes, stem: bytes) -> bytes:
     return _PAST.sub(rb"\1", section.partition(b'<h3 id="%b-evolution">' % stem)[0])
 
 
-def _compared(paths: Sequence[str], differing: set[str], *, phase: str | None) -> Verdict:
+def _compared(paths: Sequence[str], differing: set[str], own: str, *, phase: str | None) -> Verdict:
+    """Compare files with their rendering; ``own`` names what in them is the organizers' own."""
     wrong = [path for path in paths if path in differing]
     names = ", ".join(path.removeprefix("leaderboard/") for path in paths)
     if not wrong:
         return consistent(
-            CHECK, f"Rendered again, these files are identical, byte for byte: {names}.", phase=phase
+            CHECK, f"Rendered again, these files are identical, byte for byte: {names}{own}.", phase=phase
         )
     return contradicted(
         CHECK,

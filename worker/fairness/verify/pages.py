@@ -30,7 +30,7 @@ from worker.fairness.verify.verdict import (
 )
 from worker.participant.layout import list_path
 
-CHECK = "page"
+CHECK, WORDS = "page", "words"
 SHOWN_CHARACTERS = 500  # of the organizers' own text
 PAGE, README = "index.html", "README.md"
 _SECTION = re.compile(rb'<section class="phase" id="([\w-]+)"')
@@ -87,12 +87,15 @@ def page_verdicts(repository: PublicRepository, revealed: Mapping[str, RevealedP
     ours = {*expected, *(path for phase in shown for path in phase.files)}
     common = sorted(set(expected) - {path for phase in shown for path in phase.files})
     words = repository.json(shown[0].files[0])
-    own = f"; the title “{words['challenge']}” and the link “{words['link'] or ''}” are the organizers' own words"
-    yield _compared(common, differing, own, phase=None)
+    yield _compared(common, differing, phase=None)
+    yield believed(
+        WORDS,
+        f"The title “{words['challenge']}” and the link “{words['link'] or ''}” are the organizers' own words.",
+    )
     for phase in shown:
         name = phase.site.codename
         compared = [path for path in phase.files if path in expected and path not in phase.believed]
-        yield _compared(compared, differing, "", phase=name)
+        yield _compared(compared, differing, phase=name)
         if phase.believed and name in revealed:
             yield not_revealed(
                 CHECK,
@@ -278,13 +281,12 @@ def _above_charts(section: bytes, stem: bytes) -> bytes:
     return _PAST.sub(rb"\1", section.partition(b'<h3 id="%b-evolution">' % stem)[0])
 
 
-def _compared(paths: Sequence[str], differing: set[str], own: str, *, phase: str | None) -> Verdict:
-    """Compare files with their rendering; ``own`` names what in them is the organizers' own."""
+def _compared(paths: Sequence[str], differing: set[str], *, phase: str | None) -> Verdict:
     wrong = [path for path in paths if path in differing]
     names = ", ".join(path.removeprefix("leaderboard/") for path in paths)
     if not wrong:
         return consistent(
-            CHECK, f"Rendered again, these files are identical, byte for byte: {names}{own}.", phase=phase
+            CHECK, f"Rendered again, these files are identical, byte for byte: {names}.", phase=phase
         )
     return contradicted(
         CHECK,

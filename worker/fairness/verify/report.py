@@ -73,7 +73,7 @@ QUESTIONS = (
     Question(
         text="Is what I see what was computed?",
         yes="The published pages are those that follow from the boards.",
-        checks=frozenset(("page", "groups")),
+        checks=frozenset(("page", "words", "groups")),
     ),
     Question(
         text="Has anybody else changed this?",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -73,14 +73,23 @@ VANDALISM: dict[str, Callable[[Path], Mapping[str, bytes | None]]] = {
 }
 
 
+@pytest.fixture
+def frequent(harness: Harness) -> Iterator[StepWorker]:
+    """A worker whose log gets a line every half minute."""
+    harness.configure({"leaderboard": {"receipts_every": 30}})
+    with harness.worker() as worker:
+        yield worker
+
+
 @pytest.mark.parametrize("what", VANDALISM)
 def test_commits_of_others_are_corrected_and_reported_once(
-    harness: Harness, worker: StepWorker, tmp_path: Path, what: str
+    harness: Harness, frequent: StepWorker, tmp_path: Path, what: str
 ) -> None:
     """The worker publishes over it; the organizer is told commit and author; nothing is contradicted."""
+    worker = frequent
     harness.submit("A", embeddings(1))
     worker.drive()
-    worker.wait(3601)
+    worker.wait(40)
     before = show(harness.board, HISTORY)
     commit = spoil(harness.board, VANDALISM[what](harness.board), tmp_path / "clone")
     found = examine(harness.path, clock=worker.clock.now, only=["board.history"])
@@ -97,11 +106,11 @@ def test_commits_of_others_are_corrected_and_reported_once(
         assert repository.commit is not None
         assert repository.commit.hash == git("rev-parse", "main", at=harness.board)
         assert [one for one in verdicts(repository) if one.worth is Worth.CONTRADICTED] == []
-    worker.wait(3601)
+    worker.wait(40)
     with worker.store.read() as tx:
         assert [one.count for one in tx.alerts()] == [1]
     worker.clock.advance(90_000)
-    worker.wait(3601)
+    worker.wait(40)
     assert worker.alerts() == set()
 
 

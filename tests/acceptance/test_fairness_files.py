@@ -97,7 +97,7 @@ def test_promised_contents_are_published_and_recomputed(fair: Fair, repository: 
             content, repository.files["reveal/dev/ids.txt"].decode().split(), DIM
         )
         assert read.content_hash == file["content"]
-    assert [entry["publish_files"] for entry in repository.json("commitment.json")] == ["top:1", "all"]
+    assert [entry["publish_files"] for entry in repository.json("commitment.json")] == ["top:1"]
     assert not list((fair.harness.state / "published").iterdir())
     assert worths(iter(verdicts(repository))).count(Worth.CONTRADICTED) == 0
 

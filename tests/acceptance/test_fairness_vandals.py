@@ -36,11 +36,13 @@ class Clone:
             env=clean_environment(),
         )
 
-    def git(self, *arguments: str) -> str:
-        """Run git, and return what it prints."""
+    def git(self, *arguments: str, **environment: str) -> str:
+        """Run git with additions to its environment, and return what it prints."""
         identity = ("-c", "user.name=Mallory", "-c", "user.email=m@example.org")
         command = ["git", "-C", str(self.folder), *identity, *arguments]
-        done = subprocess.run(command, check=True, env=clean_environment(), capture_output=True, text=True)
+        done = subprocess.run(
+            command, check=True, env={**clean_environment(), **environment}, capture_output=True, text=True
+        )
         return done.stdout.strip()
 
     def commit(self, files: Mapping[str, bytes | None]) -> str:
@@ -238,7 +240,7 @@ def test_a_commit_that_a_forced_push_removed_can_come_back(fair: Fair, clone: Cl
         clone.git("checkout", "-q", "-B", "gone", "origin/main")
         clone.git("checkout", "-q", "-B", "main", "origin/main~1")
         clone.git("checkout", "-q", "origin/main", "--", ".")
-        clone.git("commit", "-qm", "again", "--date=2100-01-01T00:00:00Z")
+        clone.git("commit", "-qm", "again", GIT_COMMITTER_DATE="4070908800 +0000")
         sign_head(clone.folder, fair.signer)
         again = clone.git("rev-parse", "HEAD")
         clone.git("checkout", "-q", "-B", f"both{number}", first)

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from leaderboard import Board, Method, PhaseSite, Private, Standing, WaitingTeam
+from leaderboard.git import without_signature
 from leaderboard.ranking import from_json
 from leaderboard.rendering import render
 from tests.worker.harness.harness import IDS, LIMIT_S, ROWS, Harness, StepWorker, clean_environment, git
@@ -325,7 +326,8 @@ def _objects(repository: Path) -> dict[str, bytes]:
 
 def _commits(repository: Path, objects: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
     for sha in git(repository, "rev-list", "--reverse", "--all").split():
-        header, _, message = objects[sha].decode().partition("\n\n")
+        payload, _ = without_signature(objects[sha])
+        header, _, message = payload.decode().partition("\n\n")
         files = {}
         for line in git(repository, "ls-tree", "-r", "--full-tree", sha).splitlines():
             facts, path = line.split("\t")

@@ -92,7 +92,7 @@ def test_a_folder_may_hold_packages_and_label_files(tmp_path: Path) -> None:
         ("labels: ../labels.csv\n", "package.bad_value", "labels"),
         ("labels: /etc/hosts\n", "package.bad_value", "labels"),
         ("baseline: {embeddings: none.csv}\n", "package.bad_value", "'none.csv', not the name of a file"),
-        ("version: yes\n", "package.bad_value", "version"),
+        ("identifier: x\nversion: yes\ntype: regr\n", "package.bad_value", "version"),
         ("parent: /land\n", "package.bad_value", "parent"),
         ("identifier: x\nversion: 0\ntype: regr\n", "package.bad_value", "version"),
         ("identifier: x\nversion: 1\n", "package.bad_value", "type"),

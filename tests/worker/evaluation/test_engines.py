@@ -48,7 +48,10 @@ def test_a_score_says_which_engine_made_it(tmp_path: Path) -> None:
                 (score,) = (event.fields for event in tx.events() if event.fields["kind"] == events.SCORE)
         assert score["engines"] == ["torch"]
         assert engine_check(harness).level is Level.OK
-        for command in (["board", "freeze", "--phase", "dev", "--now"], ["challenge", "reveal", "--yes"]):
+        for command in (
+            ["board", "freeze", "--phase", "dev", "--now", "--yes"],
+            ["challenge", "reveal", "--yes"],
+        ):
             done = harness.command(*command)
             assert done.returncode == 0, done.stderr
         with opened(str(harness.board)) as repository:

@@ -37,7 +37,7 @@ from scoring.randomness import phase_key, secret_commitment
 from scoring.tasks import TaskType
 from scoring.tasks.tasks import make_task
 from tests.leaderboard.harness.phases import START, entry
-from worker.challenge.records import PhaseRules
+from tests.worker.harness.rules import phase_rules
 from worker.fairness.ladder import Rung, ladders
 
 EPSILON = 0.02
@@ -540,19 +540,7 @@ def test_the_answers_of_ladders(
         )
         for pk, (content, team, public, scored) in enumerate(submissions)
     ]
-    rules = PhaseRules(
-        selection="ladder",
-        visibility="at_submission",
-        eligible_if_scored_in=None,
-        baselines=(),
-        baselines_weigh=True,
-        ghost_task=0.0,
-        decimals=3,
-        hidden_teams=(),
-        ladder_step=0.1,
-        shown="at_once",
-        replicates=2000,
-    )
+    rules = phase_rules(selection="ladder", ladder_step=0.1)
     expected = {}
     for team in {rung.team for rung in rungs}:
         own = [rung for rung in rungs if rung.team == team]

@@ -25,7 +25,8 @@ from scoring.protocol import Protocol, ids_hash
 from scoring.quality import mean_quality, quality, shown
 from scoring.randomness import phase_key, secret_commitment
 from scoring.tasks import Task, TaskType, make_task
-from worker.challenge.records import PhaseRecord, PhaseRules
+from tests.worker.harness.rules import phase_rules
+from worker.challenge.records import PhaseRecord
 from worker.fairness import (
     commitments,
     disclosure,
@@ -185,19 +186,7 @@ def record_of(size: Size) -> PhaseRecord:
             secret_commitment=secret_commitment(phase_key(SECRET, PHASE)),
         ),
         engine="local",
-        rules=PhaseRules(
-            selection="last",
-            visibility="at_submission",
-            eligible_if_scored_in=None,
-            baselines=(),
-            baselines_weigh=True,
-            ghost_task=0.0,
-            decimals=3,
-            hidden_teams=(),
-            ladder_step=None,
-            shown="at_once",
-            replicates=REPLICATES,
-        ),
+        rules=phase_rules(replicates=REPLICATES),
     )
 
 

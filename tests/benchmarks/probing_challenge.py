@@ -16,7 +16,7 @@ from scoring.protocol import Protocol, Recipe, ids_hash
 from scoring.quality import shown
 from scoring.randomness import phase_key, secret_commitment
 from scoring.tasks import Task, TaskType
-from worker.challenge.records import PhaseRules
+from tests.worker.harness.rules import phase_rules
 from worker.fairness.ladder import Rung, ladders
 
 SUBMISSIONS = 210  # of one team
@@ -109,19 +109,7 @@ class Team:
         self.left = SUBMISSIONS
         self._challenge = challenge
         self._rungs: list[Rung] = []
-        self._rules = PhaseRules(
-            selection="ladder",
-            visibility="at_submission",
-            eligible_if_scored_in=None,
-            baselines=(),
-            baselines_weigh=True,
-            ghost_task=0.0,
-            decimals=rule.decimals,
-            hidden_teams=(),
-            ladder_step=rule.step,
-            shown="at_once",
-            replicates=2000,
-        )
+        self._rules = phase_rules(selection="ladder", decimals=rule.decimals, ladder_step=rule.step)
 
     def send(self, values: Values, *, private: bool = False) -> Answer:
         """Score a file, and return the answer."""

@@ -75,7 +75,7 @@ def test_commitments_are_in_the_order_of_their_times(harness: Harness, worker: S
     early = datetime.now(UTC) - timedelta(hours=1)
     with worker.store.write() as tx:
         phases = read_phases(configuration).values()
-        commitments.commit_again(tx, read_secret(configuration), phases, reason="behind", now=early)
+        commitments.begin(tx, read_secret(configuration), phases, reason="behind", now=early)
         times = [public["made_at"] for public, _ in tx.commitments()]
     assert len(times) == 3
     assert times == sorted(times)

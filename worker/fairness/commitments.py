@@ -229,49 +229,33 @@ def begin(
     read: Iterable[PhaseSetup],
     *,
     now: datetime,
+    reason: str | None = None,
     draw: Mapping[str, Any] | None = None,
     publish_files: str | None = None,
     receipts_every: float | None = None,
-) -> None:
-    """Record phases as read from their files, and commit to those without a commitment; ``draw`` decides their splits."""
-    before = _manifests(tx)
-    fresh = _record(tx, read, now=now)
-    if fresh:
-        reason = _reason(fresh, before) if before else "the challenge begins"
-        draws = _draws(tx, fresh, draw, now)
-        commit(
-            tx,
-            secret,
-            fresh,
-            reason=reason,
-            now=now,
-            draws=draws,
-            publish_files=publish_files,
-            receipts_every=receipts_every,
-        )
+) -> dict[str, Any] | None:
+    """Record phases as read from their files, and commit to those without a commitment; return its public entry, if one was made.
 
-
-def commit_again(
-    tx: Transaction,
-    secret: bytes,
-    read: Iterable[PhaseSetup],
-    *,
-    reason: str,
-    now: datetime,
-    draw: Mapping[str, Any] | None = None,
-    publish_files: str | None = None,
-    receipts_every: float | None = None,
-) -> dict[str, Any]:
-    """Record phases as read from their files, and make a new commitment even if nothing has changed."""
-    fresh = _record(tx, read, now=now)
-    draws = _draws(tx, fresh, draw, now)
+    Args:
+        tx: The transaction.
+        secret: The challenge's secret.
+        read: Phases as their files are.
+        now: The time.
+        reason: Why, in public; with a reason, there is a commitment even if nothing has changed.
+        draw: The value that decides the splits of these phases.
+        publish_files: As in :func:`commit`.
+        receipts_every: As in :func:`commit`.
+    """
+    before, fresh = _manifests(tx), _record(tx, read, now=now)
+    if not fresh and reason is None:
+        return None
     return commit(
         tx,
         secret,
         fresh,
-        reason=reason,
+        reason=reason or (_reason(fresh, before) if before else "the challenge begins"),
         now=now,
-        draws=draws,
+        draws=_draws(tx, fresh, draw, now),
         publish_files=publish_files,
         receipts_every=receipts_every,
     )

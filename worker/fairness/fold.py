@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 from leaderboard import Entry, PhaseSnapshot
@@ -72,6 +72,7 @@ class PhaseFold:
         decisions: The phase's own events.
         submissions: Entry to the facts about a submission.
         scores: Entry to its scores, in the order of the first ones.
+        end: The moment of the newest event that was opened completely.
         private: The entries that were opened only in part.
         notes: The events of the whole challenge.
     """
@@ -81,6 +82,7 @@ class PhaseFold:
         self.decisions: History[PhaseEvent] = History()
         self.submissions: dict[str, History[SubmissionEvent]] = {}
         self.scores: dict[str, History[ScoreEvent]] = {}
+        self.end = datetime.min.replace(tzinfo=UTC)
         self.private: set[str] = set()
         self.notes: list[ChallengeEvent] = []
         self._others = others
@@ -98,6 +100,8 @@ class PhaseFold:
         Raises:
             ValueError: If it is earlier than the one before about the same subject.
         """
+        if isinstance(event, PhaseEvent | SubmissionEvent | ScoreEvent):
+            self.end = max(self.end, event.at)
         match event:
             case ChallengeEvent():
                 self.notes.append(event)
@@ -119,16 +123,6 @@ class PhaseFold:
                 self._qualifying.setdefault(event.entry, History()).add(event)
             case _:
                 self.private.add(event.entry)
-
-    @property
-    def end(self) -> datetime:
-        """The moment of the newest event."""
-        histories: list[History[PhaseEvent] | History[SubmissionEvent] | History[ScoreEvent]] = [
-            self.decisions,
-            *self.submissions.values(),
-            *self.scores.values(),
-        ]
-        return max(history.moments[-1] for history in histories if history.moments)
 
     @property
     def frozen_at(self) -> datetime | None:

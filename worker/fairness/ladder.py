@@ -45,12 +45,10 @@ class ShownValue:
     Attributes:
         value: Mean Q that is shown; None while values are withheld, and for :data:`AFTER_THE_CLOSE`.
         counts: Whether it beat the team's earlier value; None without a ladder.
-        standing: For a submission that does not count, the submission that counts instead.
     """
 
     value: float | None
     counts: bool | None = None
-    standing: int | None = None
 
 
 AFTER_THE_CLOSE = ShownValue(value=None, counts=False)
@@ -83,7 +81,7 @@ def _climb(ladder: Iterable[Rung], rules: PhaseRules) -> dict[int, ShownValue]:
     by_content: dict[str, list[Rung]] = {}
     for rung in sorted(ladder, key=lambda rung: rung.place):
         by_content.setdefault(rung.content, []).append(rung)
-    standing, stands = None, 0
+    standing = None
     for same in by_content.values():
         scored = [rung for rung in same if rung.q_mean is not None]
         if not scored or scored[0].q_mean is None:
@@ -91,9 +89,7 @@ def _climb(ladder: Iterable[Rung], rules: PhaseRules) -> dict[int, ShownValue]:
         q_mean = scored[0].q_mean
         counts = standing is None or q_mean > standing + step
         if standing is None or counts:
-            standing, stands = shown(q_mean, rules.decimals, step), scored[0].submission
+            standing = shown(q_mean, rules.decimals, step)
         for rung in scored:
-            shown_values[rung.submission] = ShownValue(
-                value=standing, counts=counts, standing=None if counts else stands
-            )
+            shown_values[rung.submission] = ShownValue(value=standing, counts=counts)
     return shown_values

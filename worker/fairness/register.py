@@ -47,10 +47,8 @@ class RegisterFold:
     def at(self, tx: Transaction) -> ChallengeFold:
         """Return the fold of all events that a transaction sees."""
         if self._last is not None and tx.event_commitment(self._last[0]) != self._last[1]:
-            self._fold, self._last = (
-                ChallengeFold(),
-                None,
-            )  # a transaction was rolled back, or the state restored
+            # A transaction was rolled back.
+            self._fold, self._last = ChallengeFold(), None
         for row in tx.events(after=self._last[0] if self._last else 0):
             self._fold.take(events.parse(row.fields))
             self._last = row.id, row.commitment
@@ -59,7 +57,7 @@ class RegisterFold:
 
 def withholds(tx: Transaction, phase: str) -> bool:
     """Return whether a phase withholds its values now."""
-    decisions = (row for row in tx.events(phase) if row.kind == events.PHASE)
+    decisions = tx.events(phase, kind=events.PHASE)
     return ChallengeFold(events.parse(row.fields) for row in decisions).phase(phase).withholds(LATEST)
 
 

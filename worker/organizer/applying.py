@@ -110,7 +110,8 @@ def commit_to_changes(session: OrganizerSession, changes: Sequence[Change], *, r
         OrganizerError: As :func:`worker.organizer.committing.commit`.
     """
     fresh = [change.phase for change in changes if change.differing]
-    return str(commit(session, fresh, reason=reason)["commitment"]) if fresh else None
+    public = commit(session, fresh, reason=reason) if fresh else None
+    return None if public is None else str(public["commitment"])
 
 
 def apply_rules(session: OrganizerSession, change: Change, *, reason: str) -> None:

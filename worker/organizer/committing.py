@@ -14,7 +14,7 @@ from worker.organizer.session import OrganizerSession
 from worker.state import Transaction
 
 
-def commit(session: OrganizerSession, phases: Sequence[str], *, reason: str) -> dict[str, Any]:
+def commit(session: OrganizerSession, phases: Sequence[str], *, reason: str) -> dict[str, Any] | None:
     """Record phases without scores as their files are, commit to them and have that published; return the commitment's public part.
 
     Raises:
@@ -24,7 +24,7 @@ def commit(session: OrganizerSession, phases: Sequence[str], *, reason: str) -> 
     read, rule = [session.phase(name) for name in phases], session.configuration.fairness.publish_files
     draw = name_draw(session.configuration, session.now)
     with session.store.write() as tx:
-        public = commitments.commit_again(
+        public = commitments.begin(
             tx,
             secret,
             read,
@@ -34,7 +34,8 @@ def commit(session: OrganizerSession, phases: Sequence[str], *, reason: str) -> 
             publish_files=rule,
             receipts_every=session.configuration.leaderboard.receipts_every,
         )
-        _publish(tx, session, "committed", public)
+        if public is not None:
+            _publish(tx, session, "committed", public)
     return public
 
 

@@ -123,7 +123,7 @@ def read_inputs(
             correct_phase(tx, fold, name, now=now, most=AT_ONCE)
         except InfrastructureError as error:
             damaged[name] = error
-    at, folds = register(tx, now), fold.at(tx)
+    at, folds = tx.attestation_time(now), fold.at(tx)  # later than what the corrections registered
     intact = [name for name in phases if name not in damaged]
     made = ((name, folds.phase(name).snapshot(LATEST)) for name in intact)
     snapshots = {name: snapshot for name, snapshot in made if snapshot is not None}

@@ -89,9 +89,11 @@ class Attestations(Tables):
             )
         )
 
-    def events(self, phase: str | None = None, *, after: int = 0) -> list[Event]:
-        """Return all events after an id, or those of a phase and of the whole challenge, oldest first."""
+    def events(self, phase: str | None = None, *, kind: str | None = None, after: int = 0) -> list[Event]:
+        """Return all events after an id, or those of a phase and of the whole challenge, or of a kind, oldest first."""
         query = sa.select(events).where(events.c.id > after).order_by(events.c.id)
+        if kind is not None:
+            query = query.where(events.c.kind == kind)
         if phase is not None:
             query = query.where((events.c.phase == phase) | events.c.phase.is_(None))
         return self._all(Event, query)

@@ -8,22 +8,10 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.challenge.records import PhaseRules
+from tests.worker.harness.rules import phase_rules
 from worker.fairness.ladder import Rung, ladders
 
-RULES = PhaseRules(
-    selection="ladder",
-    visibility="at_submission",
-    eligible_if_scored_in=None,
-    baselines=(),
-    baselines_weigh=True,
-    ghost_task=0.0,
-    decimals=3,
-    hidden_teams=(),
-    ladder_step=0.1,
-    shown="at_once",
-    replicates=2000,
-)
+RULES = phase_rules(selection="ladder", ladder_step=0.1)
 VALUES = st.floats(-5, 100, allow_nan=False)
 
 

@@ -205,7 +205,7 @@ class RevealedPhase:
             fold.take(event)
         return fold
 
-    @property
+    @cached_property
     def rules(self) -> Rules:
         """The last registered rules of boards.
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from scoring.probes.probe import Probe, ProbeInput
 
 FLOAT32_BYTES = 4
 
@@ -37,10 +35,6 @@ class Complexity:
     effective_multiply_accumulates: int | None
     latency_ms: float
 
-    def to_json(self) -> dict[str, float | None]:
-        """Return a JSON-ready document."""
-        return dict(vars(self))
-
 
 def sparsity(matrix: NDArray[np.float32]) -> float:
     """Return the share of values that are exactly zero."""
@@ -48,45 +42,27 @@ def sparsity(matrix: NDArray[np.float32]) -> float:
 
 
 def complexity(
-    matrix: NDArray[np.float32], probe: Probe, data: ProbeInput, seconds: float, folds: int
+    matrix: NDArray[np.float32], layers: Sequence[int] | None, seconds_per_fold: float
 ) -> Complexity:
-    """Compute the complexity of one task of a standalone run.
+    """Compute the complexity of one task.
 
     Args:
-        matrix: Embeddings before standardization.
-        probe: The trained probe.
-        data: The task.
-        seconds: Wall time of all folds.
-        folds: Number of folds.
+        matrix: Embeddings before standardization, n x N.
+        layers: Sizes from the embedding to the outputs, such as (N, 1) for a linear probe; None if the probe has no layers.
+        seconds_per_fold: Wall time.
     """
-    return probe_complexity(
-        matrix,
-        parameters=probe.parameters(matrix.shape[1], data.outputs),
-        multiply_accumulates=probe.multiply_accumulates(matrix.shape[1], data.outputs),
-        linear=probe.hidden == (),
-        seconds_per_fold=seconds / folds,
-    )
-
-
-def probe_complexity(
-    matrix: NDArray[np.float32],
-    *,
-    parameters: int | None,
-    multiply_accumulates: int | None,
-    linear: bool,
-    seconds_per_fold: float,
-) -> Complexity:
-    """Assemble the metrics; a challenge's scorecard uses it too, for a linear probe with N + 1 parameters and N operations."""
     dim, empty = matrix.shape[1], sparsity(matrix)
-    effective = None
-    if linear and multiply_accumulates is not None:
-        effective = round(multiply_accumulates * (1.0 - empty))
+    parameters = operations = effective = None
+    if layers is not None:
+        operations = sum(inputs * outputs for inputs, outputs in pairwise(layers))
+        parameters = operations + sum(layers[1:])
+        effective = round(operations * (1.0 - empty)) if len(layers) == 2 else None
     return Complexity(
         probe_parameters=parameters,
         embedding_dim=dim,
         embedding_bytes=dim * FLOAT32_BYTES,
         activation_sparsity=empty,
-        multiply_accumulates=multiply_accumulates,
+        multiply_accumulates=operations,
         effective_multiply_accumulates=effective,
         latency_ms=seconds_per_fold * 1000.0,
     )

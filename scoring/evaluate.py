@@ -10,7 +10,7 @@ from dataclasses import asdict
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.complexity import Complexity, probe_complexity
+from scoring.complexity import complexity
 from scoring.engines import Engine, Unit, ignore, make_engine
 from scoring.errors import OrganizerError, ParticipantError
 from scoring.inputs.embeddings import Embeddings
@@ -67,6 +67,7 @@ def score_embeddings(
     found = engine.score_all(units, progress=progress)
     scores = sorted(_task_scores(groups, found, protocol), key=lambda score: score.task)
     _check_failed_folds(scores, protocol)
+    seconds_per_fold = math.fsum(score.seconds for score in scores) / (len(scores) * protocol.folds)
     return Scorecard(
         content_hash=embeddings.content_hash,
         protocol_hash=protocol.hash,
@@ -80,7 +81,7 @@ def score_embeddings(
         machine=machine(),
         seconds=time.perf_counter() - started,
         peak_memory_bytes=peak_memory_bytes(),
-        complexity=_complexity(embeddings, scores).to_json(),
+        complexity=asdict(complexity(embeddings.matrix, (protocol.embedding_dim, 1), seconds_per_fold)),
     )
 
 
@@ -176,18 +177,6 @@ def _task_score(task: Task, folds: NDArray[np.float64], protocol: Protocol, seco
         q=summary.q,
         failed_folds=summary.failed_folds,
         seconds=seconds,
-    )
-
-
-def _complexity(embeddings: Embeddings, scores: Sequence[TaskScore]) -> Complexity:
-    dim = embeddings.matrix.shape[1]
-    return probe_complexity(
-        embeddings.matrix,
-        parameters=dim + 1,
-        multiply_accumulates=dim,
-        linear=True,
-        seconds_per_fold=math.fsum(score.seconds for score in scores)
-        / sum(len(score.folds) for score in scores),
     )
 
 

@@ -36,7 +36,7 @@ def f1_from_counts(true_positives: int, false_positives: int, false_negatives: i
     return 2 * true_positives / denominator
 
 
-def r2(predictions: NDArray[np.float32], targets: NDArray[np.float32]) -> float:
+def r2(predictions: NDArray[np.floating], targets: NDArray[np.floating]) -> float:
     """Return the R2 of a whole test part; sums are in float64."""
     observed = targets.astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):

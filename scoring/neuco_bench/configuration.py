@@ -40,7 +40,7 @@ class StandaloneSettings(BaseModel):
         update_leaderboard: Whether the runs of the phase are ranked afterwards.
         output_fold_results: Whether the results hold each fold's score.
         store_probes: Whether a probe trained on all samples is stored per task.
-        probe_type: Name of the probe, see :mod:`scoring.probes.registry`.
+        probe_type: Name of the probe, see :data:`scoring.probes.probe.PROBES`.
         probe_params: Its parameters, checked by the probe.
         raw: The configuration as it was read, without ``device``, for the results.
         warnings: What was ignored or renamed.

@@ -123,7 +123,7 @@ def task_document(task: TaskReport, settings: StandaloneSettings) -> dict[str, A
         "metrics": {
             name: _summed_up(values, settings.output_fold_results) for name, values in task.metrics.items()
         },
-        "complexity": task.complexity.to_json(),
+        "complexity": vars(task.complexity),
         "seconds": task.seconds,
     }
     if task.data.classes:

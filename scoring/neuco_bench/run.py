@@ -21,8 +21,7 @@ from scoring.neuco_bench.labels import LabeledTask, read_annotations, read_label
 from scoring.neuco_bench.reading import LenientEmbeddings, read_embeddings, read_excluded
 from scoring.printable import count_of
 from scoring.probes.measures import confusion, measures
-from scoring.probes.probe import TEST_SIZE, ProbeInput, ProbeSettings, TaskKind, Training
-from scoring.probes.registry import make_probe
+from scoring.probes.probe import TEST_SIZE, ProbeInput, ProbeSettings, TaskKind, Training, make_probe
 from scoring.quality import Quality, mean_quality, quality
 from scoring.tasks import MINIMUM_ROWS, TaskPlace, TaskType
 from scoring.tasks.packages import find_packages
@@ -189,12 +188,10 @@ def score_run(
             progress=lambda finished: progress(finished, len(chosen) * settings.k_folds),
         )
         seconds = time.perf_counter() - begun
-        report = replace(
-            _report(data, training, seconds, complexity(matrix, probe, data, seconds, settings.k_folds)),
-            length=_length(data, training)
-            if settings.probe_type == "linear" and scale is not NEUTRAL
-            else None,
-        )
+        layers = None if probe.hidden is None else (matrix.shape[1], *probe.hidden, data.outputs)
+        cost = complexity(matrix, layers, seconds / settings.k_folds)
+        is_judged = settings.probe_type == "linear" and scale is not NEUTRAL
+        report = _report(data, training, seconds, cost, _length(data, training) if is_judged else None)
         warnings.extend(_remarks(report))
         reports.append(report)
     warnings.extend(_short(reports))
@@ -316,7 +313,9 @@ def _targets(task: LabeledTask, labels: NDArray[Any], *, normalize: bool) -> NDA
     return training_labels(labels, TaskType.REGRESSION, normalize=normalize)
 
 
-def _report(data: ProbeInput, training: Training, seconds: float, cost: Complexity) -> TaskReport:
+def _report(
+    data: ProbeInput, training: Training, seconds: float, cost: Complexity, length: TrainingLength | None
+) -> TaskReport:
     values: dict[str, list[float]] = {}
     total: NDArray[np.int64] | None = None
     for fold in training.folds:
@@ -334,6 +333,7 @@ def _report(data: ProbeInput, training: Training, seconds: float, cost: Complexi
         confusion=total,
         complexity=cost,
         seconds=seconds,
+        length=length,
     )
 
 

@@ -13,8 +13,7 @@ import torch
 from scoring.neuco_bench import load_probe
 from scoring.neuco_bench.configuration import StandaloneSettings
 from scoring.neuco_bench.run import RunReport
-from scoring.probes.probe import ProbeSettings
-from scoring.probes.registry import make_probe
+from scoring.probes.probe import ProbeSettings, make_probe
 
 
 def store_probes(folder: Path, report: RunReport, settings: StandaloneSettings) -> None:

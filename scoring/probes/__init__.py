@@ -1,3 +1,3 @@
-"""Probes: small models that are trained on frozen embeddings to measure what these encode; see :mod:`scoring.probes.registry`."""
+"""Probes: small models that are trained on frozen embeddings to measure what these encode; see :mod:`scoring.probes.probe`."""
 
-__all__ = ["linear", "measures", "mlp", "probe", "registry", "ridge"]
+__all__ = ["measures", "probe"]

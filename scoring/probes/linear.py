@@ -1,15 +1,18 @@
-"""The linear probe of NeuCo-Bench, with the same scores (paper Section 3.2, A.1).
+"""The linear probe of NeuCo-Bench, with the same scores (paper Section 3.2, A.1), and networks with hidden layers (B.3.3).
 
 For regressions and binary classifications, one random stream runs through all tasks and folds, as in NeuCo-Bench. NeuCo-Bench has no tasks
 with several classes or labels. They are trained in PyTorch by the same recipe, with one output per class and a seed for each fold, so they
-do not advance the stream of the other tasks.
+do not advance the stream of the other tasks. So are networks with hidden layers.
+
+The paper does not give the widths of its networks, only their sizes: about 170 and 464 times the linear probe's parameters. The default
+widths give these ratios for embeddings of 1,024 dimensions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +25,8 @@ from scoring.protocol import Recipe
 
 if TYPE_CHECKING:
     from scoring.probes.network import Network
+
+WIDTHS = {1: (170,), 2: (400, 162)}
 
 
 class TrainingParameters(BaseModel, extra="forbid"):
@@ -36,30 +41,40 @@ class TrainingParameters(BaseModel, extra="forbid"):
     device: str | None = None
 
 
+class NetworkParameters(TrainingParameters):
+    """The linear probe's parameters, and the hidden layers; ``device`` may be a GPU."""
+
+    hidden_layers: Literal[1, 2] = Field(1, description="1 or 2")
+    hidden_widths: list[PositiveInt] | None = Field(
+        None, min_length=1, max_length=8, description="a list of one to eight whole numbers above 0"
+    )
+
+
 class LinearProbe(Probe):
     """One linear layer, trained with AdamW; the best epoch counts.
 
     Args:
         settings: See :class:`TrainingParameters`; ``device`` has no effect.
+        params: The parameters, if they were checked already.
     """
 
-    name = "linear"
     hidden: tuple[int, ...] = ()
-    model: type[TrainingParameters] = TrainingParameters
     device = "cpu"
 
-    def __init__(self, settings: ProbeSettings) -> None:
+    def __init__(self, settings: ProbeSettings, params: TrainingParameters | None = None) -> None:
         from scoring.randomness.torch_stream import STATE_SIZE, start
 
         super().__init__(settings)
-        params = checked(self.model, settings.params, place="probe_params", code="probe.bad_parameter")
-        self._parameters = params.model_dump(include={"epochs", "batch_size", "learning_rate"})
+        params = params or checked(
+            TrainingParameters, settings.params, place="probe_params", code="probe.bad_parameter"
+        )
+        self._recipe = params.model_dump(include={"epochs", "batch_size", "learning_rate"})
         self._stream = np.empty(STATE_SIZE, dtype=np.uint32)
         start(self._stream, settings.seed)
 
     def hyperparameters(self, folds: Sequence[FoldResult]) -> Mapping[str, object]:
         """See :meth:`scoring.probes.probe.Probe.hyperparameters`."""
-        return {**self._parameters, **({"hidden_widths": list(self.hidden)} if self.hidden else {})}
+        return {**self._recipe, **({"hidden_widths": list(self.hidden)} if self.hidden else {})}
 
     @contextmanager
     def fitter(
@@ -84,13 +99,13 @@ class LinearProbe(Probe):
             device=self.device,
             seed=self.settings.seed,
             stop=self.stop,
-            **self._parameters,
+            **self._recipe,
         )
 
     def _in_kernel(self, data: ProbeInput, folds: int, *, details: bool) -> Callable[[Fold], FoldResult]:
         from scoring.kernel.train import FoldTrainer
 
-        trainer = FoldTrainer(data.rows, Recipe(test_size=TEST_SIZE, **self._parameters))
+        trainer = FoldTrainer(data.rows, Recipe(test_size=TEST_SIZE, **self._recipe))
         trainer.stop = self.stop
         targets = np.ascontiguousarray(data.targets, dtype=np.float32).reshape(1, -1)
         kinds = np.array([data.kind is TaskKind.BINARY])
@@ -122,4 +137,14 @@ class LinearProbe(Probe):
 
         for _ in range(folds):
             yield self._stream.copy()
-            skip(self._stream, draws_per_fold(rows.shape[1], len(rows), self._parameters["epochs"]))
+            skip(self._stream, draws_per_fold(rows.shape[1], len(rows), self._recipe["epochs"]))
+
+
+class MlpProbe(LinearProbe):
+    """A network with hidden layers and ReLU, trained like the linear probe."""
+
+    def __init__(self, settings: ProbeSettings) -> None:
+        params = checked(NetworkParameters, settings.params, place="probe_params", code="probe.bad_parameter")
+        super().__init__(settings, params)
+        self.hidden = tuple(params.hidden_widths or WIDTHS[params.hidden_layers])
+        self.device = params.device or "cpu"

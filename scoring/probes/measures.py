@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.metrics import SIGMOID_HALF, r2_from_sums
+from scoring.metrics import SIGMOID_HALF, r2
 from scoring.probes.probe import TaskKind
 
 
@@ -26,23 +26,19 @@ def measures(kind: TaskKind, predictions: NDArray[np.float64], targets: NDArray[
     if kind is TaskKind.REGRESSION:
         with np.errstate(over="ignore", invalid="ignore"):  # outputs of a failed fold
             errors = targets.astype(np.float64) - predictions
-            return {
-                "r2": _r2(errors, targets),
-                "mse": float(np.mean(errors**2)),
-                "mae": float(np.mean(np.abs(errors))),
-            }
+            mse, mae = float(np.mean(errors**2)), float(np.mean(np.abs(errors)))
+        return {"r2": r2(predictions, targets), "mse": mse, "mae": mae}
     decided, truth = decisions(kind, predictions), indicators(kind, targets, predictions)
     f1, precision, recall = _rates(kind, decided, truth)
     right = (decided == truth).all(axis=1) if kind is TaskKind.MULTICLASS else (decided == truth)
     outputs = predictions.reshape(len(predictions), -1)
     areas = np.array([roc_auc(outputs[:, column], truth[:, column]) for column in range(outputs.shape[1])])
-    defined = areas[np.isfinite(areas)]
     return {
         "f1": f1,
         "precision": precision,
         "recall": recall,
         "accuracy": float(right.mean()),
-        "roc_auc": float(defined.mean()) if len(defined) else float("nan"),
+        "roc_auc": float(np.nanmean(areas)) if np.isfinite(areas).any() else float("nan"),
     }
 
 
@@ -54,8 +50,7 @@ def score(kind: TaskKind, predictions: NDArray[np.float64], targets: NDArray[Any
     if not np.isfinite(predictions).all():
         return float("nan")
     if kind is TaskKind.REGRESSION:
-        with np.errstate(over="ignore"):
-            return _r2(targets.astype(np.float64) - predictions, targets)
+        return r2(predictions, targets)
     return _rates(kind, decisions(kind, predictions), indicators(kind, targets, predictions))[0]
 
 
@@ -85,23 +80,18 @@ def confusion(
     """Return the confusion matrix, with true classes as rows and predicted ones as columns; None for regressions and several labels."""
     if kind in {TaskKind.REGRESSION, TaskKind.MULTILABEL}:
         return None
-    decided = decisions(kind, predictions)
+    decided, true = decisions(kind, predictions), indicators(kind, targets, predictions)
     if kind is TaskKind.BINARY:
-        size, truth, found = 2, (targets > 0.5).astype(np.int64), decided[:, 0].astype(np.int64)
-    else:
-        size, truth, found = decided.shape[1], np.asarray(targets, dtype=np.int64), decided.argmax(axis=1)
-    return np.bincount(truth * size + found, minlength=size * size).reshape(size, size).astype(np.int64)
+        decided, true = np.hstack([~decided, decided]), np.hstack([~true, true])
+    return np.asarray(true.T.astype(np.int64) @ decided.astype(np.int64))
 
 
 def roc_auc(outputs: NDArray[np.float64], truth: NDArray[np.bool_]) -> float:
-    """Return the area under the ROC curve: how often a positive has a greater output than a negative, ties counting half."""
-    positives = int(truth.sum())
-    negatives = len(truth) - positives
-    if not positives or not negatives or not np.isfinite(outputs).all():
+    """Return the area under the ROC curve; NaN if all samples are of one class, or an output is not finite."""
+    if truth.all() or not truth.any() or not np.isfinite(outputs).all():
         return float("nan")
-    _, inverse, counts = np.unique(outputs, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
-    return float((ranks[truth].sum() - positives * (positives + 1) / 2) / (positives * negatives))
+    false_rates, true_rates = roc_curve(outputs, truth)
+    return float(np.trapezoid(true_rates, false_rates))
 
 
 def roc_curve(
@@ -116,11 +106,6 @@ def roc_curve(
         for count in ((last + 1 - found).astype(np.float64), found.astype(np.float64))
     ]
     return rates[0], rates[1]
-
-
-def _r2(errors: NDArray[np.float64], targets: NDArray[Any]) -> float:
-    observed = targets.astype(np.float64)
-    return r2_from_sums(float(np.sum(errors**2)), float(np.sum((observed - observed.mean()) ** 2)))
 
 
 def _rates(

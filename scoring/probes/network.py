@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from scoring.errors import OrganizerError
-from scoring.probes.fold_record import FoldRecord
 from scoring.probes.probe import Fold, FoldResult, ProbeInput, TaskKind
+from scoring.probes.states import State, best_of
 
 Tensors = tuple[torch.Tensor, torch.Tensor]
 
@@ -50,47 +50,74 @@ class Network:
         """See :meth:`scoring.probes.probe.Probe.fitter`."""
         tensors = self._tensors(data)
         with _one_thread():
-            yield lambda fold: self._fit(data, tensors, fold, details=details)
+            yield lambda fold: best_of(data, fold, self._states(data, tensors, fold, details=details))
 
     def refit(self, data: ProbeInput) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
         """Train on all samples for all epochs; without a test part there is no best epoch."""
-        net, generator = self._network(data, -1)
         with _one_thread():
-            for _ in self._epochs(
-                data.kind, net, self._tensors(data), torch.arange(len(data.rows)), generator
-            ):
-                pass
+            *_, (net, _) = self._epochs(data, self._tensors(data), np.arange(len(data.rows)), -1)
         layers = [layer for layer in net if isinstance(layer, torch.nn.Linear)]
         return [(layer.weight.detach().cpu().numpy(), layer.bias.detach().cpu().numpy()) for layer in layers]
 
-    def _usable_device(self) -> torch.device:
-        """Return the device.
+    def _tensors(self, data: ProbeInput) -> Tensors:
+        """Return rows, and targets in the type that the loss needs, on the device.
 
         Raises:
-            OrganizerError: If there is none of this name here.
+            OrganizerError: If there is no such device here.
         """
         automatic = "cuda" if torch.cuda.is_available() else "cpu"
+        device = automatic if self.device == "auto" else self.device
+        kind = torch.int64 if data.kind is TaskKind.MULTICLASS else torch.float32
         try:
-            return torch.empty(0, device=automatic if self.device == "auto" else self.device).device
+            rows = torch.from_numpy(np.ascontiguousarray(data.rows)).to(device)
         except (RuntimeError, AssertionError) as error:  # a torch without CUDA raises AssertionError
             raise OrganizerError(
                 f"probe_params.device {self.device!r} cannot be used here.",
                 cure="Set it to cpu or auto.",
                 code="probe.device",
             ) from error
+        return rows, torch.as_tensor(data.targets, dtype=kind).to(device)
 
-    def _tensors(self, data: ProbeInput) -> Tensors:
-        """Return rows, and targets in the type that the loss needs."""
-        kind, device = (
-            torch.int64 if data.kind is TaskKind.MULTICLASS else torch.float32,
-            self._usable_device(),
+    def _states(self, data: ProbeInput, tensors: Tensors, fold: Fold, *, details: bool) -> Iterator[State]:
+        rows, targets = tensors
+        test, fitted = (
+            torch.from_numpy(part.astype(np.int64)).to(rows.device)
+            for part in (fold.test, fold.train if details else fold.train[:0])
         )
-        rows = torch.from_numpy(np.ascontiguousarray(data.rows))
-        return rows.to(device), torch.as_tensor(data.targets, dtype=kind).to(device)
+        for net, losses in self._epochs(data, tensors, fold.train, fold.number):
+            with torch.no_grad():
+                outputs = net(rows[test])
+                pair = float(torch.stack(losses).mean()), float(_loss(data.kind, outputs, targets[test]))
+                yield State(
+                    outputs=outputs.cpu().numpy(),
+                    fitted=net(rows[fitted]).cpu().numpy(),
+                    losses=pair if details else (),
+                )
 
-    def _network(self, data: ProbeInput, fold: int) -> tuple[torch.nn.Sequential, torch.Generator]:
-        """Make a network with the initial weights of ``torch.nn.Linear``, uniform in ±1/sqrt(inputs), and the generator of the orders."""
+    def _epochs(
+        self, data: ProbeInput, tensors: Tensors, part: NDArray[np.integer], fold: int
+    ) -> Iterator[tuple[torch.nn.Sequential, list[torch.Tensor]]]:
+        """Train on these rows; yield the network and the losses of the batches after each epoch."""
+        rows, targets = tensors
         generator = torch.Generator().manual_seed(fold_seed(self.seed, data.name, fold))
+        net = self._network(data, generator).to(rows.device)
+        train = torch.from_numpy(part.astype(np.int64))
+        optimizer = torch.optim.AdamW(net.parameters(), lr=self.learning_rate)
+        for _ in range(self.epochs):
+            losses = []
+            order = train[torch.randperm(len(train), generator=generator)].to(rows.device)
+            for batch in torch.split(order, self.batch_size):
+                optimizer.zero_grad()
+                loss = _loss(data.kind, net(rows[batch]), targets[batch])
+                loss.backward()  # type: ignore[no-untyped-call]
+                optimizer.step()
+                losses.append(loss.detach())
+            if self.stop[0]:
+                return
+            yield net, losses
+
+    def _network(self, data: ProbeInput, generator: torch.Generator) -> torch.nn.Sequential:
+        """Make a network with the initial weights of ``torch.nn.Linear``, uniform in ±1/sqrt(inputs)."""
         layers: list[torch.nn.Module] = []
         for inputs, width in pairwise((data.rows.shape[1], *self.hidden, data.outputs)):
             layer = torch.nn.Linear(inputs, width)
@@ -98,46 +125,7 @@ class Network:
                 for parameter in (layer.weight, layer.bias):
                     parameter.uniform_(-(inputs**-0.5), inputs**-0.5, generator=generator)
             layers += [layer, torch.nn.ReLU()]
-        return torch.nn.Sequential(*layers[:-1]).to(self._usable_device()), generator
-
-    def _fit(self, data: ProbeInput, tensors: Tensors, fold: Fold, *, details: bool) -> FoldResult:
-        record, (rows, targets) = FoldRecord(data, fold), tensors
-        train, test = (
-            torch.from_numpy(part.astype(np.int64)).to(rows.device) for part in (fold.train, fold.test)
-        )
-        net, generator = self._network(data, fold.number)
-        fitted = None
-        for losses in self._epochs(data.kind, net, tensors, train, generator):
-            with torch.no_grad():
-                outputs = net(rows[test])
-                both = (float(torch.stack(losses).mean()), float(_loss(data.kind, outputs, targets[test])))
-                if record.add(outputs.cpu().numpy(), both if details else None) and details:
-                    fitted = net(rows[train]).cpu().numpy()
-        return record.result(fitted)
-
-    def _epochs(
-        self,
-        kind: TaskKind,
-        net: torch.nn.Sequential,
-        tensors: Tensors,
-        train: torch.Tensor,
-        generator: torch.Generator,
-    ) -> Iterator[list[torch.Tensor]]:
-        """Train on these rows; yield the losses of the batches after each epoch."""
-        rows, targets = tensors
-        optimizer = torch.optim.AdamW(net.parameters(), lr=self.learning_rate)
-        for _ in range(self.epochs):
-            losses = []
-            order = train[torch.randperm(len(train), generator=generator).to(train.device)]
-            for batch in torch.split(order, self.batch_size):
-                optimizer.zero_grad()
-                loss = _loss(kind, net(rows[batch]), targets[batch])
-                loss.backward()  # type: ignore[no-untyped-call]
-                optimizer.step()
-                losses.append(loss.detach())
-            if self.stop[0]:
-                return
-            yield losses
+        return torch.nn.Sequential(*layers[:-1])
 
 
 def fold_seed(seed: int, task: str, fold: int) -> int:

@@ -1,4 +1,4 @@
-"""The probe interface: a probe takes one task and returns the result of every fold."""
+"""The probes: each takes one task and returns the result of every fold."""
 
 from __future__ import annotations
 
@@ -7,16 +7,27 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import pairwise
-from typing import Any, ClassVar
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scoring.engines import available_cores, ignore, train_in_order
+from scoring.errors import OrganizerError
 from scoring.randomness import held_out
 
 TEST_SIZE = 0.1  # NeuCo-Bench's value, for every probe
+PROBES: Mapping[str, str] = MappingProxyType(
+    {
+        "linear": "scoring.probes.linear:LinearProbe",
+        "mlp": "scoring.probes.linear:MlpProbe",
+        "ridge": "scoring.probes.ridge:RidgeProbe",
+        "svm": "scoring.probes.svm:SvmProbe",
+    }
+)
+"""The classes of all probes, by their names in the configuration; only the one that is used is imported."""
 
 
 class TaskKind(StrEnum):
@@ -136,17 +147,15 @@ class ProbeSettings:
 class Probe(ABC):
     """A probe, which is made for one run.
 
-    A subclass has a name and says how to fit one fold. It may carry a random stream from task to task, as NeuCo-Bench's does, so
+    A subclass says how to fit one fold. It may carry a random stream from task to task, as NeuCo-Bench's does, so
     :meth:`train` is called once for each task, in the order of names.
 
     Attributes:
-        name: The probe's name in the configuration.
         axis: Name of the axis of a fold's history.
         hidden: Widths of the layers between embedding and output; None if a prediction does not come from layers.
         stop: One byte that is 1 once results no longer matter.
     """
 
-    name: ClassVar[str]
     axis: ClassVar[str] = "Epoch"
     hidden: tuple[int, ...] | None = None
 
@@ -196,17 +205,28 @@ class Probe(ABC):
             )
         return Training(folds=results, hyperparameters=self.hyperparameters(results), axis=self.axis)
 
-    def parameters(self, dim: int, outputs: int) -> int | None:
-        """Count the trained weights and biases; None if their number depends on the data."""
-        if self.hidden is None:
-            return None
-        return sum((inputs + 1) * width for inputs, width in pairwise((dim, *self.hidden, outputs)))
 
-    def multiply_accumulates(self, dim: int, outputs: int) -> int | None:
-        """Count the multiply-accumulate operations of one prediction, one per weight; None if their number depends on the data."""
-        if self.hidden is None:
-            return None
-        return sum(inputs * width for inputs, width in pairwise((dim, *self.hidden, outputs)))
+def make_probe(name: str, settings: ProbeSettings) -> Probe:
+    """Make a probe by its name.
+
+    Raises:
+        OrganizerError: If there is no such probe, its library is missing, or it refuses its parameters.
+    """
+    if name not in PROBES:
+        raise OrganizerError(
+            f"There is no probe {name!r}.",
+            cure=f"Set probe_type to one of: {', '.join(PROBES)}.",
+            code="probe.unknown",
+        )
+    module, _, attribute = PROBES[name].partition(":")
+    try:
+        return cast("Probe", getattr(import_module(module), attribute)(settings))
+    except ImportError as error:
+        raise OrganizerError(
+            f"The probe {name} needs {error.name or 'a library'}, which is not installed.",
+            cure='Install it. For svm: pip install "neuco-worker[svm]".',
+            code="probe.missing_library",
+        ) from error
 
 
 def splits(rows: int, folds: int, seed: int) -> Iterator[Fold]:

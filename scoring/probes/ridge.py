@@ -17,10 +17,11 @@ from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field
+from pydantic import Field
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
 
 from scoring.checked import checked
+from scoring.probes.linear import TrainingParameters
 from scoring.probes.measures import score
 from scoring.probes.probe import Fold, FoldResult, Probe, ProbeInput, ProbeSettings, TaskKind
 
@@ -30,17 +31,13 @@ SMALLEST = 1e-11  # relative to the greatest eigenvalue; anything less is roundi
 Penalty = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-class RidgeParameters(BaseModel, extra="forbid"):
-    """The penalties. The linear probe's training parameters have no effect, so that one configuration works for both."""
+class RidgeParameters(TrainingParameters):
+    """The penalties. The linear probe's parameters have no effect, so that one configuration works for both."""
 
     alphas: tuple[Penalty, ...] = Field(
         ALPHAS, min_length=1, description="a list of numbers above 0, such as [1, 10]"
     )
     alpha: Penalty | None = Field(None, description="a number above 0")
-    batch_size: object = None
-    epochs: object = None
-    learning_rate: object = None
-    device: object = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,7 +46,7 @@ class Decomposition:
 
     Attributes:
         basis: float64, n x (r + 1), orthonormal columns: the constant, then the left singular vectors of the centered rows.
-        spectrum: float64, r + 1 eigenvalues of the Gram matrix; that of the constant is infinite, because the intercept is not penalized.
+        spectrum: float64, r + 1 eigenvalues of the Gram matrix; that of the constant has no meaning.
         targets: float64, n x C.
         projected: The targets in coordinates of the basis, (r + 1) x C.
     """
@@ -61,8 +58,7 @@ class Decomposition:
 
     def shrinkage(self, alpha: float) -> NDArray[np.float64]:
         """Return the diagonal of the hat matrix in this basis."""
-        with np.errstate(invalid="ignore"):
-            factors = self.spectrum / (self.spectrum + alpha)
+        factors = self.spectrum / (self.spectrum + alpha)
         factors[0] = 1.0
         return factors
 
@@ -70,7 +66,6 @@ class Decomposition:
 class RidgeProbe(Probe):
     """Ridge regression; classifications use one target of -1 and 1 per class. Losses are mean squared errors, one for each penalty."""
 
-    name = "ridge"
     axis = "Penalty"
     hidden = ()
 
@@ -141,7 +136,7 @@ def _decompose(data: ProbeInput) -> Decomposition:
     targets = data.columns if data.kind is TaskKind.REGRESSION else np.where(data.columns > 0.5, 1.0, -1.0)
     return Decomposition(
         basis=basis,
-        spectrum=np.concatenate([[np.inf], spectrum]),
+        spectrum=np.concatenate([[1.0], spectrum]),
         targets=targets,
         projected=basis.T @ targets,
     )

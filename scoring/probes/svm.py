@@ -24,9 +24,9 @@ from pydantic import (
 
 from scoring.checked import checked
 from scoring.errors import OrganizerError
-from scoring.probes.fold_record import FoldRecord
 from scoring.probes.probe import Fold, FoldResult, Probe, ProbeInput, ProbeSettings, TaskKind
 from scoring.probes.ridge import decided_by_sign
+from scoring.probes.states import State, best_of
 
 
 def _increasing(bounds: tuple[float, float]) -> tuple[float, float]:
@@ -41,15 +41,11 @@ AsList = BeforeValidator(lambda value: value if isinstance(value, list) else [va
 RANGE = "[smallest, largest], such as [0.001, 1000]"
 
 
-class Options(BaseModel, extra="forbid"):
-    """BayesSearchCV's options, of which two have an effect."""
+class Options(BaseModel):
+    """Those of BayesSearchCV's options that have an effect."""
 
     n_iter: PositiveInt = 50
     random_state: Annotated[int, Field(ge=0, lt=2**32)] | None = None
-    n_jobs: object = None
-    verbose: object = None
-    n_points: object = None
-    optimizer_kwargs: object = None
 
 
 class SvmParameters(BaseModel, extra="forbid"):
@@ -68,14 +64,13 @@ class SvmParameters(BaseModel, extra="forbid"):
 
 
 class SvmProbe(Probe):
-    """scikit-learn's SVR and SVC with a polynomial kernel; losses are mean squared errors or shares of wrong classes, one per setting.
+    """scikit-learn's SVR and SVC with a polynomial kernel; they have no losses.
 
     Raises:
         ImportError: If scikit-learn is not installed.
         OrganizerError: If a parameter is wrong.
     """
 
-    name = "svm"
     axis = "Hyperparameter setting"
 
     def __init__(self, settings: ProbeSettings) -> None:
@@ -103,8 +98,18 @@ class SvmProbe(Probe):
         self, data: ProbeInput, folds: int, *, details: bool
     ) -> Iterator[Callable[[Fold], FoldResult]]:
         """See :meth:`scoring.probes.probe.Probe.fitter`."""
-        rows, settings = data.rows.astype(np.float64), self._settings()
-        yield lambda fold: self._fit(data, rows, settings, fold, details=details)
+        rows, columns, settings = data.rows.astype(np.float64), data.columns, self._settings()
+
+        def states(fold: Fold) -> Iterator[State]:
+            train, test, wanted = rows[fold.train], rows[fold.test], columns[fold.train]
+            for setting in settings:
+                if self.stop[0]:
+                    return
+                predict = _fitted(data.kind, train, wanted, setting)
+                fitted = predict(train) if details else np.empty((0, data.outputs))
+                yield State(outputs=predict(test), fitted=fitted)
+
+        yield lambda fold: best_of(data, fold, states(fold))
 
     def _settings(self) -> list[dict[str, Any]]:
         """Draw the settings to try, the same for all tasks."""
@@ -129,37 +134,14 @@ class SvmProbe(Probe):
             settings.append(setting)
         return settings
 
-    def _fit(
-        self,
-        data: ProbeInput,
-        rows: NDArray[np.float64],
-        settings: list[dict[str, Any]],
-        fold: Fold,
-        *,
-        details: bool,
-    ) -> FoldResult:
-        record, best = FoldRecord(data, fold), None
-        for setting in settings:
-            if self.stop[0]:
-                break
-            predict = _fitted(data, rows[fold.train], data.columns[fold.train], setting)
-            outputs = predict(rows[fold.test])
-            if not details:
-                record.add(outputs)
-                continue
-            fitted = predict(rows[fold.train])
-            losses = _loss(data, fitted, fold.train), _loss(data, outputs, fold.test)
-            best = fitted if record.add(outputs, losses) else best
-        return record.result(best)
-
 
 def _fitted(
-    data: ProbeInput, rows: NDArray[np.float64], columns: NDArray[np.float64], setting: Mapping[str, Any]
+    kind: TaskKind, rows: NDArray[np.float64], columns: NDArray[np.float64], setting: Mapping[str, Any]
 ) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
     """Fit, and return a function that predicts numbers for a regression, or values that are positive for a class."""
     from sklearn.svm import SVC, SVR
 
-    if data.kind is TaskKind.REGRESSION:
+    if kind is TaskKind.REGRESSION:
         return SVR(kernel="poly", **setting).fit(rows, columns[:, 0]).predict  # type: ignore[no-any-return]
     setting = {key: value for key, value in setting.items() if key != "epsilon"}
 
@@ -171,11 +153,3 @@ def _fitted(
 
     machines = [machine(column > 0.5) for column in columns.T]
     return lambda new: decided_by_sign(np.stack([predict(new) for predict in machines], axis=1))
-
-
-def _loss(data: ProbeInput, outputs: NDArray[np.float64], part: NDArray[np.int32]) -> float:
-    if data.kind is TaskKind.REGRESSION:
-        return float(np.mean((data.targets[part] - outputs) ** 2))
-    if data.kind is TaskKind.MULTICLASS:
-        return float(np.mean(outputs.argmax(axis=1) != data.targets[part]))
-    return float(np.mean((outputs > 0) != (data.columns[part] > 0.5)))

@@ -102,10 +102,6 @@ class TaskPackage(BaseModel, extra="forbid", frozen=True):
     baseline: Baseline | None = Field(None, description="keys with values, such as embeddings and score")
 
 
-KEYS = tuple(TaskPackage.model_fields)
-BASELINE_KEYS = tuple(Baseline.model_fields)
-
-
 def read_package(folder: Path) -> TaskPackage:
     """Read and check ``task.yaml``, without reading the labels.
 

@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from scoring.neuco_bench import configuration
-from scoring.probes.registry import OWN
-from scoring.tasks.packages import BASELINE_KEYS, KEYS
+from scoring.probes.probe import PROBES
+from scoring.tasks.packages import Baseline, TaskPackage
 from worker.cli import app, guarded
 
 ROOT = Path(__file__).parents[2]
@@ -73,7 +73,8 @@ def test_every_flag_key_and_probe_is_described() -> None:
     command = typer.main.get_command(app).commands["score"]  # type: ignore[attr-defined]
     flags = {option for parameter in command.params for option in parameter.opts if option != "--help"}
     named = {flag for flag in flags if flag.startswith("--") and "-" not in flag.removeprefix("--")}
-    for word in (*named, *configuration.KEYS, *configuration.FLAT, *KEYS, *BASELINE_KEYS, *OWN):
+    keys = (*configuration.KEYS, *configuration.FLAT, *TaskPackage.model_fields, *Baseline.model_fields)
+    for word in (*named, *keys, *PROBES):
         assert f"`{word}`" in PAGE, word
 
 

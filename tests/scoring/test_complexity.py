@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from leaderboard import Entry, PhaseSnapshot, Rules
 from leaderboard.exchange import neurobench_documents, rows_of_phase
-from scoring.complexity import probe_complexity, sparsity
+from scoring.complexity import complexity, sparsity
 from scoring.engines import LocalEngine
 from scoring.evaluate import score_embeddings
 from scoring.inputs.embeddings import Embeddings
@@ -27,9 +27,7 @@ def test_sparsity_is_the_share_of_zeros(rows: int, columns: int, share: float) -
     """This holds for any shape; dense and effective operations differ by this share."""
     matrix = (np.random.RandomState(rows).random_sample((rows, columns)) >= share).astype(np.float32)
     assert sparsity(matrix) == pytest.approx(float((matrix == 0).mean()))
-    cost = probe_complexity(
-        matrix, parameters=columns + 1, multiply_accumulates=columns, linear=True, seconds_per_fold=0.5
-    )
+    cost = complexity(matrix, (columns, 1), 0.5)
     assert cost.effective_multiply_accumulates == pytest.approx(
         float((matrix != 0).mean()) * columns, abs=0.501
     )

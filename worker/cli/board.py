@@ -44,10 +44,7 @@ def show(
     if json_output:
         print(json.dumps({"boards": shown}, indent=2))
         return
-    from rich.table import Table
-    from rich.text import Text
-
-    from worker.cli.terminal import Console
+    from worker.cli.terminal import Console, table_of
 
     console = Console(highlight=False)
     for one in shown:
@@ -61,13 +58,18 @@ def show(
             )
             continue
         title = f"Phase {one['phase']}{closed}, board {one['sequence']} of {one['made_at'][:16].replace('T', ' ')} UTC"
-        table = Table(title=Text(title), title_justify="left")
-        for name in ("Rank", "Team", "Mean Q", "By mean Q", "Number"):
-            table.add_column(name, justify="left" if name == "Team" else "right")
-        for row in one["entries"]:
-            ranks = ["–" if row[key] is None else str(row[key]) for key in ("rank", "rank_by_mean")]
-            table.add_row(ranks[0], Text(row["team"]), row["q_mean"], ranks[1], str(row["submission"]))
-        console.print(table)
+        keys = {
+            "Rank": "rank",
+            "Team": "team",
+            "Mean Q": "q_mean",
+            "By mean Q": "rank_by_mean",
+            "Number": "submission",
+        }
+        columns = {
+            name: ["–" if row[key] is None else str(row[key]) for row in one["entries"]]
+            for name, key in keys.items()
+        }
+        console.print(table_of(columns, title))
 
 
 @board.command()

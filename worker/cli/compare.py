@@ -66,8 +66,6 @@ def compare(
 
 
 def _show(compared: Compared) -> None:
-    import pandas as pd
-
     from worker.cli.terminal import Console, table_of
 
     console = Console(highlight=False)
@@ -84,7 +82,7 @@ def _show(compared: Compared) -> None:
             found = compared.comparisons[place - 1]
             cells[f"{letter} − {letters[0]}"] = [_interval(one) for one in [*found.tasks, found.overall]]
     title = f"Q, and its difference from {letters[0]} [95 % interval]"
-    console.print(table_of(pd.DataFrame(cells), title, total=True))
+    console.print(table_of(cells, title, total=True))
     for line in _remarks(compared, letters):
         console.print(line, markup=False, soft_wrap=True)
 

@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,9 +19,8 @@ from worker.cli.options import ConfigOption, JsonOption, configuration_file
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
-    from worker.organizer.doctor import CheckOutcome, Cost, Level, Report
+    from worker.organizer.doctor import CheckOutcome, Level, Report
 
 TEST_TEXT = "This is a test: alerts of this challenge arrive here."
 GROUPS = {
@@ -125,7 +124,7 @@ def _watched(look: Callable[[Callable[[CheckOutcome], None]], Report]) -> Report
 
 
 def _show(report: Report, *, show_all: bool) -> None:
-    from worker.cli.terminal import Console
+    from worker.cli.terminal import Console, table_of
     from worker.organizer.doctor import Level
 
     console = Console(highlight=False, soft_wrap=True)
@@ -144,28 +143,19 @@ def _show(report: Report, *, show_all: bool) -> None:
     for group, heading in GROUPS.items():
         outcomes = [outcome for outcome in report.outcomes if outcome.check.group == group]
         _group(console, heading, outcomes, show_all=show_all)
-    if report.costs:
-        console.print(_costs(report.costs))
+    if costs := report.costs.values():
+        columns = {
+            "Phase": list(report.costs),
+            "Tasks": [f"{cost.tasks:,}" for cost in costs],
+            "Ids": [f"{cost.rows:,}" for cost in costs],
+            "Folds": [f"{cost.folds:,}" for cost in costs],
+            "Seconds": [f"{cost.seconds:.1f}" for cost in costs],
+            "An hour": [f"{3600 / cost.seconds:,.0f}" for cost in costs],
+            "CSV, MB": [f"{cost.csv_bytes / 1e6:.1f}" for cost in costs],
+        }
+        console.print(table_of(columns, "\nA submission on this machine"))
     more = "" if show_all else " Add --all to list them."
     console.print(f"\n{len(report.outcomes)} checks: {_counts(report.outcomes)}.{more}", style="bold")
-
-
-def _costs(costs: Mapping[str, Cost]) -> Table:
-    """Return a table of what a submission to each phase costs on this machine."""
-    from rich.table import Table
-
-    table = Table(title="\nA submission on this machine", title_justify="left")
-    for name in ("Phase", "Tasks", "Ids", "Folds", "Seconds", "An hour", "CSV, MB"):
-        table.add_column(name, justify="left" if name == "Phase" else "right")
-    for codename, cost in costs.items():
-        table.add_row(
-            codename,
-            *(f"{number:,}" for number in (cost.tasks, cost.rows, cost.folds)),
-            f"{cost.seconds:.1f}",
-            f"{3600 / cost.seconds:,.0f}",
-            f"{cost.csv_bytes / 1e6:.1f}",
-        )
-    return table
 
 
 def _tell(console: Console, outcome: CheckOutcome, level: Level) -> None:

@@ -121,22 +121,17 @@ def _show(scores: pd.DataFrame, ranking: Ranking, baselines: tuple[str, ...]) ->
     from worker.cli.terminal import Console, table_of
 
     names = [str(scores.index[index]) for index in ranking.order]
-    standings = pd.DataFrame(
-        {
-            "Rank": [
-                "–" if name in baselines else str(ranking.ranks[index])
-                for name, index in zip(names, ranking.order, strict=True)
-            ],
-            "Entry": names,
-            "Weighted rank": [f"{ranking.weighted_ranks[index]:.3f}" for index in ranking.order],
-            "Mean": [f"{ranking.means[index]:.3f}" for index in ranking.order],
-        }
-    )
+    standings = {
+        "Rank": [
+            "–" if name in baselines else str(ranking.ranks[index])
+            for name, index in zip(names, ranking.order, strict=True)
+        ],
+        "Entry": names,
+        "Weighted rank": [f"{ranking.weighted_ranks[index]:.3f}" for index in ranking.order],
+        "Mean": [f"{ranking.means[index]:.3f}" for index in ranking.order],
+    }
     weights = pd.Series(ranking.weights, index=scores.columns).sort_values(ascending=False, kind="stable")
     console = Console()
     console.print(table_of(standings, "Standings"))
-    console.print(
-        table_of(
-            pd.DataFrame({"Task": weights.index, "Weight": weights.map("{:.4f}".format)}), "Task weights"
-        )
-    )
+    shares = {"Task": list(weights.index), "Weight": [f"{weight:.4f}" for weight in weights]}
+    console.print(table_of(shares, "Task weights"))

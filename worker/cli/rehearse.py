@@ -110,34 +110,28 @@ def show_rehearsal(console: Console, rehearsal: Rehearsal) -> None:
 
 
 def _show_phase(console: Console, rehearsal: Rehearsal, phase: PhaseReport) -> None:
-    from rich.table import Table
-    from rich.text import Text
+    from worker.cli.terminal import table_of
 
     folds = (
         count_of(phase.folds, "fold")
         if phase.folds == phase.configured_folds
         else f"{phase.folds} of {phase.configured_folds} folds"
     )
-    console.print(f"\nPhase {phase.codename} ({folds})", style="bold")
-    submissions = Table(box=None, padding=(0, 2))
-    for name in ("Submission", "Visibility", "Result", "Mean Q", "Seconds"):
-        submissions.add_column(name, justify="right" if name in {"Mean Q", "Seconds"} else "left")
-    for one in phase.submissions:
-        submissions.add_row(
-            Text(one.method),
-            "public" if one.public else "private",
-            one.status,
-            "" if one.q_mean is None else f"{one.q_mean:.{phase.decimals}f}",
-            "" if one.seconds is None else f"{one.seconds:.1f}",
-        )
-    console.print(submissions)
-    board = Table(title=f"Leaderboard of phase {phase.codename}", title_justify="left")
-    for name in ("Rank", "Team", "Mean Q", "By mean Q"):
-        board.add_column(name, justify="left" if name == "Team" else "right")
-    for entry in phase.entries:
-        rank, by_mean = ("–" if entry[key] is None else str(entry[key]) for key in ("rank", "rank_by_mean"))
-        board.add_row(rank, Text(str(entry["team"])), f"{entry['q_mean']:.{phase.decimals}f}", by_mean)
-    console.print(board)
+    answers = {
+        "Method": [one.method for one in phase.submissions],
+        "Visibility": ["public" if one.public else "private" for one in phase.submissions],
+        "Result": [one.status for one in phase.submissions],
+        "Mean Q": [_number(one.q_mean, phase.decimals) for one in phase.submissions],
+        "Seconds": [_number(one.seconds, 1) for one in phase.submissions],
+    }
+    console.print(table_of(answers, f"\nPhase {phase.codename} ({folds}): submissions"))
+    board = {
+        "Rank": [_number(entry["rank"]) or "–" for entry in phase.entries],
+        "Team": [str(entry["team"]) for entry in phase.entries],
+        "Mean Q": [_number(entry["q_mean"], phase.decimals) for entry in phase.entries],
+        "By mean Q": [_number(entry["rank_by_mean"]) or "–" for entry in phase.entries],
+    }
+    console.print(table_of(board, f"Phase {phase.codename}: leaderboard"))
     for one in phase.submissions:
         if one.message:
             console.print(f"  What EvalAI shows {one.team} about {one.method}:", markup=False)
@@ -148,3 +142,7 @@ def _show_phase(console: Console, rehearsal: Rehearsal, phase: PhaseReport) -> N
             f"  {phase.seconds_per_submission:.1f} s per submission{estimated}: this machine scores {phase.per_hour:,.0f}"
             f" an hour; with EvalAI's rate limit, at most {rehearsal.carried(phase):,.0f} an hour."
         )
+
+
+def _number(value: float | None, decimals: int = 0) -> str:
+    return "" if value is None else f"{value:.{decimals}f}"

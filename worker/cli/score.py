@@ -297,8 +297,6 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 
 def _results(report: RunReport, name: str) -> Table:
-    import pandas as pd
-
     from worker.cli.terminal import table_of
 
     rows = [
@@ -313,8 +311,9 @@ def _results(report: RunReport, name: str) -> Table:
         for task in report.tasks
     ]
     rows.append(("all", "", "", f"{report.overall_q:.3f}", f"{report.overall_score:.4f}", ""))
-    cells = pd.DataFrame(rows, columns=["Task", "Type", "Samples", "Q", "Score", "± std"])
-    table = table_of(cells, name, total=True)
+    names = ("Task", "Type", "Samples", "Q", "Score", "± std")
+    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+    table = table_of(columns, name, total=True)
     if not all(task.trained_enough for task in report.tasks):
         table.caption = "* The probe trains for too few steps, so this says little about the embeddings."
         table.caption_justify = "left"
@@ -322,18 +321,13 @@ def _results(report: RunReport, name: str) -> Table:
 
 
 def _comparison(documents: Sequence[dict[str, Any]]) -> Table:
-    import pandas as pd
-
     from worker.cli.terminal import table_of
 
-    cells = pd.DataFrame(
-        {
-            "Dimensions": f"{document['embedding_dim']:,}",
-            "Bytes per sample": f"{document['bytes_per_sample']:,}",
-            "Compression ratio": f"{document['compression_ratio']:,.0f}",
-            "Mean Q": f"{document['overall_q_score']:.3f}",
-            "Mean score": f"{document['overall_acc_score']:.4f}",
-        }
-        for document in documents
-    )
-    return table_of(cells, "Size study")
+    columns = {
+        "Dimensions": [f"{document['embedding_dim']:,}" for document in documents],
+        "Bytes per sample": [f"{document['bytes_per_sample']:,}" for document in documents],
+        "Compression ratio": [f"{document['compression_ratio']:,.0f}" for document in documents],
+        "Mean Q": [f"{document['overall_q_score']:.3f}" for document in documents],
+        "Mean score": [f"{document['overall_acc_score']:.4f}" for document in documents],
+    }
+    return table_of(columns, "Size study")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
 
 import rich.console
 from rich.console import ConsoleOptions, RenderableType
@@ -12,9 +11,6 @@ from rich.table import Table
 from rich.text import Text
 
 from scoring.printable import printable_lines
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class Console(rich.console.Console):
@@ -27,17 +23,16 @@ class Console(rich.console.Console):
             yield segment if control else Segment(printable_lines(text), style)
 
 
-TEXTS = ("Entry", "Task", "Type")  # columns without numbers
+TEXTS = {"Entry", "Method", "Phase", "Result", "Task", "Team", "Type", "Visibility"}
+"""Columns without numbers."""
 
 
-def table_of(cells: pd.DataFrame, title: str, *, total: bool = False) -> Table:
-    """Return a table of cells that are texts; ``total`` sets the last row apart."""
+def table_of(columns: Mapping[str, Sequence[str]], title: str, *, total: bool = False) -> Table:
+    """Return a table of columns of texts; ``total`` sets the last row apart."""
     table = Table(title=Text(title), title_justify="left")
-    for name in cells.columns:
+    for name in columns:
         table.add_column(Text(name), justify="left" if name in TEXTS else "right", no_wrap=name not in TEXTS)
-    for row in cells.to_numpy()[: len(cells) - total]:
-        table.add_row(*map(Text, row))
-    if total:
-        table.add_section()
-        table.add_row(*map(Text, cells.to_numpy()[-1]))
+    rows = list(zip(*columns.values(), strict=True))
+    for place, row in enumerate(rows):
+        table.add_row(*map(Text, row), end_section=total and place == len(rows) - 2)
     return table

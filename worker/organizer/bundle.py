@@ -11,9 +11,9 @@ import io
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from scoring.errors import OrganizerError
 from worker.challenge.configuration import Configuration
@@ -23,6 +23,7 @@ from worker.organizer.resources import shipped
 
 CONFIG_NAME = "challenge_config.yaml"
 SCRIPT_FOLDER = "evaluation_script"
+PAGES = ("description", "evaluation_details", "terms_and_conditions", "submission_guidelines")
 PLACEHOLDER = "This challenge is evaluated remotely. There are no annotations here.\n"
 PHASE_WEEKS = 4
 DAYS_UNTIL_OPENING = 14
@@ -38,39 +39,20 @@ LEADERBOARD = "ADDRESS-OF-THE-LEADERBOARD"  # in the pages' sources; packing rep
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # a fixed time, so that equal sources make equal zips
 
 
-@dataclass(frozen=True, kw_only=True)
-class BundlePhase:
-    """One phase with the values that the templates need; times are UTC text in EvalAI's format.
-
-    At EvalAI, every phase begins with the challenge, so that hosts can submit to each before EvalAI's approval. It is opened for
-    participants by making it public, which the first phase is from the beginning.
-    """
-
-    codename: str
-    name: str
-    split: str
-    metric: str
-    opens: str
-    end: str
-    is_public: bool
-    per_day: int
-    per_month: int
-    total: int
-    counts: str
-    at_end: bool
-    limited: bool
-    eligible_if: str | None
-    is_submission_public: bool = True
-
-
 def write_sources(folder: Path, configuration: Configuration, *, now: datetime) -> None:
-    """Write the bundle's sources: YAML, pages, placeholders, logo and evaluation script.
+    """Write the bundle's sources into a folder, which is made if it does not exist."""
+    for name, content in sources(configuration, now=now).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+
+
+def sources(configuration: Configuration, *, now: datetime) -> dict[str, bytes]:
+    """Return the bundle's sources by path: YAML, pages, placeholders, logo and evaluation script.
 
     Codenames, metrics, dimension and decimals come from the configuration. The dates are a proposal: for participants, phases of four
     weeks, one after another.
 
     Args:
-        folder: The destination; made if it does not exist.
         configuration: The challenge.
         now: Aware time at which the proposal begins.
     """
@@ -87,46 +69,51 @@ def write_sources(folder: Path, configuration: Configuration, *, now: datetime) 
     environment.filters["quoted"] = lambda text: json.dumps(text, ensure_ascii=False)
     phases = bundle_phases(configuration, now=now)
     facts = {**_facts(configuration, phases), "start": _evalai_time(_midnight(now))}
-    (folder / "annotations").mkdir(parents=True, exist_ok=True)
-    _write(folder / CONFIG_NAME, environment.get_template(f"{CONFIG_NAME}.j2").render(facts))
-    for page in sorted((templates / "pages").glob("*.html.j2")):
-        if page.name != "phase.html.j2":
-            _write(folder / page.name.removesuffix(".j2"), environment.get_template(page.name).render(facts))
+    names = [CONFIG_NAME, *(f"{page}.html" for page in PAGES)]
+    texts = {name: environment.get_template(f"{name}.j2").render(facts) for name in names}
     for phase in phases:
-        text = environment.get_template("phase.html.j2").render(facts, phase=phase)
-        _write(folder / f"phase_{phase.codename}.html", text)
-        _write(folder / "annotations" / f"{phase.codename}.txt", PLACEHOLDER)
-    (folder / "logo.png").write_bytes((templates / "logo.png").read_bytes())
-    (folder / SCRIPT_FOLDER).mkdir(exist_ok=True)
-    for source in sorted((templates / SCRIPT_FOLDER).glob("*.py")):
-        (folder / SCRIPT_FOLDER / source.name).write_bytes(source.read_bytes())
+        page = environment.get_template("phase.html.j2").render(facts, phase=phase)
+        texts |= {
+            f"phase_{phase['codename']}.html": page,
+            f"annotations/{phase['codename']}.txt": PLACEHOLDER,
+        }
+    scripts = (templates / SCRIPT_FOLDER).glob("*.py")
+    return {
+        **{name: f"{text.removesuffix(chr(10))}\n".encode() for name, text in texts.items()},
+        "logo.png": (templates / "logo.png").read_bytes(),
+        **{f"{SCRIPT_FOLDER}/{script.name}": script.read_bytes() for script in scripts},
+    }
 
 
-def bundle_phases(configuration: Configuration, *, now: datetime) -> tuple[BundlePhase, ...]:
-    """Propose dates and the limits of 2025: ten submissions a day, and three in total in the last of several phases."""
+def bundle_phases(configuration: Configuration, *, now: datetime) -> list[dict[str, Any]]:
+    """Propose dates and the limits of 2025: ten submissions a day, and three in total in the last of several phases.
+
+    At EvalAI, every phase begins with the challenge, so that hosts can submit to each before EvalAI's approval. It is opened for
+    participants by making it public, which the first phase is from the beginning. Times are UTC text in EvalAI's format.
+    """
     phases = []
     for number, (codename, phase) in enumerate(configuration.phases.items()):
         opens = _midnight(now) + timedelta(days=DAYS_UNTIL_OPENING, weeks=PHASE_WEEKS * number)
         limited = 0 < number == len(configuration.phases) - 1
         phases.append(
-            BundlePhase(
-                codename=codename,
-                name=f"{codename[:1].upper()}{codename[1:]} phase",
-                split=phase.split,
-                metric=phase.metric,
-                opens=_evalai_time(opens),
-                end=_evalai_time(opens + timedelta(weeks=PHASE_WEEKS, seconds=-1)),
-                is_public=number == 0,
-                per_day=IN_ALL if limited else PER_DAY,
-                per_month=IN_ALL if limited else PER_MONTH,
-                total=IN_ALL if limited else UNLIMITED,
-                counts=which_counts(phase),
-                at_end=phase.shown == "at_end",
-                limited=limited,
-                eligible_if=phase.eligible_if_scored_in,
-            )
+            {
+                "codename": codename,
+                "name": f"{codename[:1].upper()}{codename[1:]} phase",
+                "split": phase.split,
+                "metric": phase.metric,
+                "opens": _evalai_time(opens),
+                "end": _evalai_time(opens + timedelta(weeks=PHASE_WEEKS, seconds=-1)),
+                "is_public": number == 0,
+                "per_day": IN_ALL if limited else PER_DAY,
+                "per_month": IN_ALL if limited else PER_MONTH,
+                "total": IN_ALL if limited else UNLIMITED,
+                "counts": which_counts(phase),
+                "at_end": phase.shown == "at_end",
+                "limited": limited,
+                "eligible_if": phase.eligible_if_scored_in,
+            }
         )
-    return tuple(phases)
+    return phases
 
 
 def which_counts(phase: Phase) -> str:
@@ -173,17 +160,16 @@ def pack(folder: Path, target: Path, *, leaderboard: str | None = None) -> None:
             for name, data in files.items()
             if name.endswith(".html")
         }
-    script = {
-        name.removeprefix(f"{SCRIPT_FOLDER}/"): files.pop(name)
-        for name in list(files)
-        if name.startswith(f"{SCRIPT_FOLDER}/")
-    }
+    prefix = f"{SCRIPT_FOLDER}/"
+    script = {name: files.pop(name) for name in list(files) if name.startswith(prefix)}
     if script:
-        files[f"{SCRIPT_FOLDER}.zip"] = _zip(script)
+        files[f"{SCRIPT_FOLDER}.zip"] = _zip(
+            {name.removeprefix(prefix): data for name, data in script.items()}
+        )
     target.write_bytes(_zip(files))
 
 
-def _facts(configuration: Configuration, phases: Sequence[BundlePhase]) -> Mapping[str, object]:
+def _facts(configuration: Configuration, phases: Sequence[Mapping[str, Any]]) -> Mapping[str, object]:
     title = configuration.challenge.title
     return {
         "title": title,
@@ -196,8 +182,8 @@ def _facts(configuration: Configuration, phases: Sequence[BundlePhase]) -> Mappi
         "standardized": configuration.scoring.standardize_embeddings,
         "test_percent": f"{100 * configuration.scoring.test_size:g}",
         "decimals": configuration.leaderboard.decimals,
-        "metrics": list(dict.fromkeys(phase.metric for phase in phases)),
-        "at_end": [phase.name for phase in phases if phase.at_end],
+        "metrics": list(dict.fromkeys(phase["metric"] for phase in phases)),
+        "at_end": [phase["name"] for phase in phases if phase["at_end"]],
         "phases": phases,
         "leaderboard": LEADERBOARD,
         "published": published(configuration.fairness.publish_files),
@@ -220,10 +206,6 @@ def _midnight(moment: datetime) -> datetime:
 
 def _evalai_time(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d %H:%M:%S")
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text if text.endswith("\n") else f"{text}\n", encoding="utf-8")
 
 
 def _zip(files: Mapping[str, bytes]) -> bytes:

@@ -1,9 +1,8 @@
-"""The engine of a score is recorded, published if it is not the kernel, verified with the kernel, and checked by the doctor."""
+"""The engine of a score is recorded, published if it is not the kernel, and verified with the kernel."""
 
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from pathlib import Path
 
 import jsonschema
@@ -14,7 +13,6 @@ from worker.fairness import events
 from worker.fairness.verify import Worth, verdicts
 from worker.fairness.verify.public import opened
 from worker.fairness.verify.published import published_verdicts
-from worker.organizer.doctor import CheckOutcome, Level, examine
 from worker.sandbox import ManualClock
 
 SENTENCE = "Scores were computed with the scoring engine"
@@ -29,12 +27,6 @@ def published(harness: Harness) -> dict[str, object]:
     return document
 
 
-def engine_check(harness: Harness) -> CheckOutcome:
-    """Return the doctor's findings about engines."""
-    report = examine(harness.path, clock=lambda: datetime.now(UTC), offline=True, only=["records.engine"])
-    return next(outcome for outcome in report.outcomes if outcome.check.id == "records.engine")
-
-
 def test_a_score_says_which_engine_made_it(tmp_path: Path) -> None:
     """The cell, the board and the register say it; `verify` recomputes torch's scores with the kernel."""
     changes = {"scoring": {"engine": "torch"}, "fairness": {"publish_files": "all"}}
@@ -47,7 +39,6 @@ def test_a_score_says_which_engine_made_it(tmp_path: Path) -> None:
                 assert {cell.engine for cell in tx.all_cells()} == {"torch"}
                 (score,) = (event.fields for event in tx.events() if event.fields["kind"] == events.SCORE)
         assert score["engines"] == ["torch"]
-        assert engine_check(harness).level is Level.OK
         for command in (
             ["board", "freeze", "--phase", "dev", "--now", "--yes"],
             ["challenge", "reveal", "--yes"],
@@ -61,21 +52,14 @@ def test_a_score_says_which_engine_made_it(tmp_path: Path) -> None:
     assert [verdict.submissions for verdict in found if verdict.worth is Worth.RECOMPUTED]
 
 
-def test_a_challenge_that_changes_its_engine_is_warned(tmp_path: Path) -> None:
-    """The board names both, and the doctor the one to return to; after that, it is only a note."""
+def test_a_challenge_that_changes_its_engine_says_so(tmp_path: Path) -> None:
+    """From then on the board names the other engine."""
     with Harness(tmp_path, clock=ManualClock()) as harness, harness.worker() as worker:
         harness.submit("A", embeddings(NEW))
         worker.drive()
         assert "engines" not in published(harness)
-        assert engine_check(harness).level is Level.OK
         harness.configure({"scoring": {"engine": "torch"}})
         harness.rescore()
         harness.submit("B", embeddings(NEW + 1))
         worker.drive()
         assert published(harness)["engines"] == ["torch"]
-        mixed = engine_check(harness).findings[0]
-        assert (mixed.level, "set scoring.engine: local" in mixed.cure) == (Level.WARN, True)
-        harness.configure({"scoring": {"engine": "local"}})
-        harness.rescore()
-        (mixed,) = engine_check(harness).findings
-        assert mixed.level is Level.OK

@@ -25,8 +25,6 @@ import numpy as np
 import pytest
 import yaml
 
-from leaderboard.rendering import BEGIN, END
-from scoring.scorecard import TaskScore
 from tests.worker.harness.harness import ROOT, clean_environment, git, merged
 from worker.challenge.configuration import load
 from worker.challenge.web_address import EXAMPLE_REPOSITORY
@@ -316,11 +314,6 @@ def _participants(evalai: Sandbox) -> str:
     return evalai.token("alice")
 
 
-def _taken_port(challenge: FaultyChallenge) -> None:
-    listening = challenge.opened(socket.create_server(("127.0.0.1", 0)))
-    challenge.change({"metrics": {"listen": f"127.0.0.1:{listening.getsockname()[1]}"}})
-
-
 def _bundle(challenge: FaultyChallenge, page: str, name: str = "evaluation_details.html") -> None:
     with zipfile.ZipFile(challenge.folder / "bundle.zip", "w") as archive:
         archive.writestr(name, page)
@@ -389,29 +382,6 @@ def _edited(challenge: FaultyChallenge) -> None:
     with closing(Store(configuration.database_url)) as store:
         record_phases(store, configuration, now=datetime.now(UTC))
     challenge.labels("dev", "alpha__regr.csv", label_rows("dev")["gamma__regr.csv"])
-
-
-def _two_engines(challenge: FaultyChallenge) -> None:
-    """Record the phases, and score one content with each of two engines; the second one is recorded."""
-    challenge.change({"scoring": {"engine": "torch"}})
-    challenge.open()
-    configuration, now = load(challenge.path), datetime.now(UTC)
-    score = TaskScore(
-        task="alpha", version="v", type="regr", row_set="r", folds=(0.5,), mean=0.5, std=0.0, q=50.0, failed_folds=0, seconds=0.1
-    )  # fmt: skip
-    with closing(Store(configuration.database_url)) as store:
-        record_phases(store, configuration, now=now)
-        with store.write() as tx:
-            protocol = tx.phase_record("dev").protocol_hash
-            for place, engine in enumerate(("local", "torch")):
-                tx.save_cells(
-                    str(place),
-                    protocol,
-                    "dev",
-                    [score],
-                    provenance={"versions": {"engine": engine}},
-                    now=now + timedelta(seconds=place),
-                )
 
 
 def _other_secret(challenge: FaultyChallenge) -> None:
@@ -500,46 +470,46 @@ FAULTS: dict[str, Fault] = {
     ),
     "evalai.challenge": failing(_sandbox(fields={"remote_evaluation": False})),
     "evalai.launch": warning(_sandbox(fields={"published": False})),
-    "evalai.dates": failing(_attribute("prepare", lambda evalai: evalai.end_challenge())),
     "evalai.clock": failing(_attribute("ahead", timedelta(hours=1))),
     "evalai.storage": failing(changing({"evalai": {"media_hosts": []}})),
-    "evalai.rate": warning(changing({"evalai": {"requests_per_minute": 120}})),
     "evalai.phases": failing(_sandbox(phases=HEALTHY_PHASES[:1])),
     "evalai.phase_settings": warning(_phase(is_submission_paused=True)),
     "evalai.limits": warning(lambda challenge: _bundle_limits(challenge, max_submissions_per_day=5)),
     "evalai.leaderboards": warning(_phase(visibility=1)),
-    "board.git": failing(_old_git),
     "board.address": failing(changing({"leaderboard": {"token": "env:NEUCO_TEST_NOT_SET"}})),
     "board.push": failing(lambda challenge: shutil.rmtree(challenge.folder / "board.git")),
-    "board.readme": warning(
-        lambda challenge: challenge.push("README.md", "# Ours\n\n<!-- neuco-worker:begin -->\n")
-    ),
     "board.history": warning(lambda challenge: challenge.push("leaderboard/history.jsonl", "{}\n")),
     "alerts.webhook": warning(changing({"alerts": {"webhook": None}})),
     "machine.state": failing(lambda challenge: _state(challenge, mode=0o755)),
-    "machine.database": failing(lambda challenge: _state(challenge, database=b"no database " * 100)),
     "machine.disk": failing(changing({"submission": {"disk_reserve_gigabytes": 1e7}})),
-    "machine.memory": warning(changing({"submission": {"memory_gigabytes": 1e6}})),
+    "machine.capacity": warning(changing({"submission": {"memory_gigabytes": 1e6}})),
     "machine.service": failing(_installed),
-    "machine.processors": warning(changing({"scoring": {"threads": 4096}})),
     "machine.cache": warning(
         lambda challenge: challenge.monkeypatch.setenv("NUMBA_CACHE_DIR", "/dev/null/cache")
     ),
-    "machine.metrics": failing(changing({"metrics": {"textfile": "./nowhere/neuco.prom"}})),
     "records.same": warning(_edited),
-    "records.engine": warning(_two_engines),
-    "configuration.terms": failing(
-        lambda challenge: _terms(challenge, packed="baselines", configured="top:3")
-    ),
     "labels.cost": failing(changing({"submission": {"deadline": 1e-6}})),
-    "board.default_branch": warning(
-        lambda challenge: git(challenge.folder / "board.git", "symbolic-ref", "HEAD", "refs/heads/master")
-    ),
 }
 """Check to the fault that proves it."""
 
 SHADES: list[tuple[str, Fault]] = [
     ("configuration.phases", warning(changing({"phases": {"dev": {"folds": 3}}}))),
+    ("evalai.launch", failing(_attribute("prepare", lambda evalai: evalai.end_challenge()))),
+    ("evalai.limits", warning(changing({"evalai": {"requests_per_minute": 120}}))),
+    ("board.address", failing(_old_git)),
+    ("machine.state", failing(lambda challenge: _state(challenge, database=b"no database " * 100))),
+    ("machine.state", failing(changing({"metrics": {"textfile": "./nowhere/neuco.prom"}}))),
+    ("machine.capacity", warning(changing({"scoring": {"threads": 4096}}))),
+    (
+        "configuration.bundle",
+        failing(lambda challenge: _terms(challenge, packed="baselines", configured="top:3")),
+    ),
+    (
+        "board.push",
+        warning(
+            lambda challenge: git(challenge.folder / "board.git", "symbolic-ref", "HEAD", "refs/heads/master")
+        ),
+    ),
     ("secret.file", failing(overwriting("challenge.secret", "5a" * 32))),
     ("secret.readable", failing(lambda challenge: challenge.private("token", "abc", mode=0o644))),
     ("ids.labeled", warning(relabeled(lambda rows: rows[:60], "gamma__regr.csv"))),
@@ -568,7 +538,7 @@ SHADES: list[tuple[str, Fault]] = [
         warning(_sandbox(phases=(*HEALTHY_PHASES, PhaseSettings(codename="bonus", fields=LIMITS)))),
     ),
     (
-        "evalai.dates",
+        "evalai.launch",
         warning(
             _attribute(
                 "prepare",
@@ -587,7 +557,7 @@ SHADES: list[tuple[str, Fault]] = [
     ("evalai.phase_settings", warning(_phase(is_partial_submission_evaluation_enabled=True))),
     ("evalai.phase_settings", warning(_phase(allowed_submission_file_types=".csv, .zip, .parquet, .npz"))),
     ("evalai.phase_settings", warning(_phase(is_restricted_to_select_one_submission=True))),
-    ("evalai.rate", warning(_phase(max_submissions_per_day=100_000, max_submissions_per_month=100_000))),
+    ("evalai.limits", warning(_phase(max_submissions_per_day=100_000, max_submissions_per_month=100_000))),
     ("evalai.phases", failing(_dev(split="other_split"))),
     ("evalai.phases", failing(_dev(metrics=("q_mean", "accuracy")))),
     ("evalai.leaderboards", warning(_phase(show_leaderboard_by_latest_submission=True))),
@@ -643,30 +613,28 @@ SHADES: list[tuple[str, Fault]] = [
         warning(_with_token(lambda evalai: evalai.issue_token("host", lifetime=timedelta(days=9)))),
     ),
     (
-        "evalai.dates",
+        "evalai.launch",
         warning(_with_token(lambda evalai: evalai.issue_token("host", lifetime=timedelta(days=90)))),
     ),
     ("evalai.clock", warning(_attribute("ahead", timedelta(seconds=-40)))),
     ("evalai.server", failing(_attribute("prepare", _replaced_token))),
     ("evalai.server", failing(_with_token(_participants))),
     ("evalai.leaderboards", warning(_phase(leaderboard_public=False))),
-    ("evalai.rate", warning(_phase(max_concurrent_submissions_allowed=16))),
+    ("evalai.limits", warning(_phase(max_concurrent_submissions_allowed=16))),
     (
         "evalai.limits",
         warning(lambda challenge: _bundle_limits(challenge, max_concurrent_submissions_allowed=2)),
     ),
     ("evalai.server", failing(_sandbox(shared_queue=True))),
     ("evalai.server", failing(_attribute("prepare", lambda evalai: evalai.set_faults(ALWAYS_500)))),
-    ("board.readme", warning(lambda challenge: challenge.push("README.md", f"{END}\n{BEGIN}\n"))),
     ("board.address", failing(changing({"leaderboard": {"repository": "http://example.org/board.git"}}))),
     ("alerts.webhook", failing(lambda challenge: challenge.private("webhook", "http://example.org/hidden"))),
     ("machine.state", failing(overwriting("state", "a file"))),
     ("machine.service", failing(_board_in_tmp)),
     ("labels.cost", failing(changing({"submission": {"memory_gigabytes": 0.1}}))),
-    ("machine.metrics", warning(_taken_port)),
     ("records.same", failing(_other_secret)),
-    ("configuration.terms", failing(lambda challenge: _terms(challenge, packed="top:12", configured="all"))),
-    ("configuration.terms", failing(lambda challenge: _bundle(challenge, "<p>Ours.</p>", TERMS))),
-    ("configuration.terms", warning(_other_rule)),
+    ("configuration.bundle", failing(lambda challenge: _terms(challenge, packed="top:12", configured="all"))),
+    ("configuration.bundle", failing(lambda challenge: _bundle(challenge, "<p>Ours.</p>", TERMS))),
+    ("configuration.bundle", warning(_other_rule)),
 ]
 """More of what a check must notice."""

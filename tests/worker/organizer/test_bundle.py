@@ -19,7 +19,7 @@ from worker.challenge.configuration import Configuration, load
 from worker.challenge.web_address import EXAMPLE_REPOSITORY, web_address
 from worker.cli.bundle import bundle as bundle_command
 from worker.organizer import bundle, scaffold
-from worker.organizer.bundle_check import bundle_faults, pages_to_fill_in, stated_rule
+from worker.organizer.bundle_check import bundle_faults, pages_to_fill_in, states_rule
 from worker.sandbox import ManualClock, PhaseSettings, Refusal, Sandbox, SandboxSettings
 
 NOW = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
@@ -237,72 +237,70 @@ def _split(document: dict[str, Any]) -> dict[str, Any]:
     return document["challenge_phase_splits"][0]
 
 
-FAULTS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
-    "no title": (lambda d: d.pop("title"), "title must be a text"),
-    "page missing": (lambda d: d.update(description="lost.html"), "lost.html is missing"),
-    "page not html": (lambda d: d.update(submission_guidelines="logo.png"), "must name an HTML file"),
-    "image type": (lambda d: d.update(image="logo.svg"), "image must be"),
-    "image is text": (lambda d: d.update(image="other.png"), "not a picture"),
-    "not remote": (lambda d: d.update(remote_evaluation=False), "remote_evaluation must be True"),
-    "docker": (lambda d: d.update(is_docker_based=True), "is_docker_based must be False"),
-    "published word": (lambda d: d.update(published="soon"), "published must be True or False"),
-    "five tags": (lambda d: d.update(tags=list("abcde")), "at most 4"),
-    "domain": (lambda d: d.update(domain="EO"), "domain must be one of"),
-    "no script": (lambda d: d.update(evaluation_script="x.zip"), "evaluation_script must name a zip"),
-    "dates swapped": (lambda d: d.update(end_date="2020-01-01 00:00:00"), "start_date must be before"),
-    "date form": (lambda d: d.update(start_date="1 January"), "must be YYYY-MM-DD"),
-    "no phases": (lambda d: d.update(challenge_phases=[]), "challenge_phases must be a list"),
-    "same codename": (lambda d: _phase(d).update(codename="eval"), "every codename must be unique"),
-    "same id": (lambda d: _phase(d).update(id=2), "every id must be unique"),
-    "order by": (lambda d: d["leaderboard"][0]["schema"].update(default_order_by="x"), "default_order_by"),
-    "no labels": (lambda d: d["leaderboard"][0]["schema"].update(labels=[]), "schema must have labels"),
-    "phase page": (lambda d: _phase(d).update(description="lost.html"), "phase dev: description"),
-    "no annotation": (
-        lambda d: _phase(d).update(test_annotation_file="x.txt"),
-        "test_annotation_file must name",
-    ),
-    "annotation": (lambda d: _phase(d).update(test_annotation_file="logo.png"), "not a placeholder"),
-    "flag": (lambda d: _phase(d).update(is_public="yes"), "is_public must be True or False"),
-    "restricted": (lambda d: _phase(d).update(is_restricted_to_select_one_submission=True), "excludes"),
-    "limits": (lambda d: _phase(d).update(max_submissions_per_day=400), "more submissions than a month"),
-    "limit kind": (lambda d: _phase(d).update(max_submissions=True), "whole numbers from 1"),
-    "concurrent": (lambda d: _phase(d).update(max_concurrent_submissions_allowed=0), "max_concurrent"),
-    "file types": (lambda d: _phase(d).update(allowed_submission_file_types="csv"), "allowed_submission"),
-    "attribute": (lambda d: _phase(d).update(submission_meta_attributes=[{"name": "a"}]), "needs name and"),
-    "attribute type": (
-        lambda d: _phase(d).update(
-            submission_meta_attributes=[{"name": "a", "description": "b", "type": "c"}]
-        ),
-        "type must be one of",
-    ),
-    "options": (
-        lambda d: _phase(d).update(
-            submission_meta_attributes=[{"name": "a", "description": "b", "type": "radio"}]
-        ),
-        "radio needs options",
-    ),
-    "split phase": (lambda d: _split(d).update(challenge_phase_id=9), "names nothing that exists"),
-    "split twice": (lambda d: d["challenge_phase_splits"].append(dict(_split(d))), "occurs twice"),
-    "visibility": (lambda d: _split(d).update(visibility=4), "visibility must be"),
-    "precision": (lambda d: _split(d).update(leaderboard_decimal_precision="3"), "must be a whole number"),
-    "split flag": (lambda d: _split(d).pop("show_execution_time"), "show_execution_time must be"),
-    "no board": (lambda d: d["challenge_phase_splits"].pop(0), "phase 1 has no leaderboard"),
-    "other codename": (lambda d: _phase(d).update(codename="develop"), "codenames must agree"),
-    "other split": (lambda d: d["dataset_splits"][0].update(codename="x"), "no split dev_split"),
-    "other metric": (
-        lambda d: d["leaderboard"][0].update(schema={"labels": ["q", "r"], "default_order_by": "q"}),
-        "the one label q_mean",
-    ),
-}
+FAULTS: list[tuple[Callable[[dict[str, Any]], object], str]] = [
+    (lambda d: d.pop("title"), "title must be a text"),
+    (lambda d: d.update(title=""), "title must not be ''"),
+    (lambda d: d.update(description="lost.html"), "description must be description.html"),
+    (lambda d: d.update(image="logo.svg"), "not a PNG or JPEG"),
+    (lambda d: d.update(image="other.png"), "not a PNG or JPEG"),
+    (lambda d: d.update(remote_evaluation=False), "remote_evaluation must be True"),
+    (lambda d: d.update(is_docker_based=True), "is_docker_based must be False"),
+    (lambda d: d.update(published="soon"), "published must be True or False"),
+    (lambda d: d.update(evaluation_script="x.zip"), "evaluation_script must be evaluation_script.zip"),
+    (lambda d: d.update(end_date=d["start_date"]), "challenge: start_date must be before"),
+    (lambda d: _phase(d).update(start_date=d["end_date"]), "phase dev: start_date must be before"),
+    (lambda d: d.update(start_date="1 January"), "start_date must be YYYY-MM-DD"),
+    (lambda d: d.update(challenge_phases=[]), "challenge_phases must be a list of 2"),
+    (lambda d: d.update(challenge_phases=7), "challenge_phases must be a list of 2"),
+    (lambda d: d["challenge_phases"].__setitem__(0, "dev"), "challenge_phases 1 must have the keys id, name"),
+    (lambda d: _phase(d).update(codename="eval"), "codename must be dev"),
+    (lambda d: _phase(d).update(id=2), "id must be 1"),
+    (lambda d: _phase(d).update(test_annotation_file="logo.png"), "must be annotations/dev.txt"),
+    (lambda d: _phase(d).update(is_public="yes"), "is_public must be True or False"),
+    (lambda d: _phase(d).update(is_restricted_to_select_one_submission=True), "excludes"),
+    (lambda d: _phase(d).update(max_submissions_per_day=400), "more submissions than a month"),
+    (lambda d: _phase(d).update(max_submissions=True), "max_submissions must be a whole number"),
+    (lambda d: _phase(d).update(max_concurrent_submissions_allowed=0), "allowed must not be 0"),
+    (lambda d: _split(d).update(challenge_phase_id=9), "challenge_phase_id must be 1"),
+    (lambda d: d["challenge_phase_splits"].append(dict(_split(d))), "must be a list of 2"),
+    (lambda d: _split(d).update(leaderboard_decimal_precision="3"), "must be a whole number"),
+    (lambda d: _split(d).pop("show_execution_time"), "show_execution_time must be True or False"),
+    (lambda d: d["dataset_splits"][0].update(codename="x"), "codename must be dev_split"),
+    (lambda d: d["leaderboard"][0].update(schema={"labels": ["q", "r"]}), "labels must be a list of 1"),
+]
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_planted_fault_is_found(challenge: Path, fault: str) -> None:
-    """Each rule for the bundle has a planted fault."""
-    change, words = FAULTS[fault]
+@pytest.mark.parametrize(("change", "words"), FAULTS, ids=[words for _, words in FAULTS])
+def test_planted_fault_is_found(
+    challenge: Path, change: Callable[[dict[str, Any]], object], words: str
+) -> None:
+    """What EvalAI refuses, or the worker cannot serve, is found before the upload."""
     (challenge / "bundle" / "other.png").write_text("not a picture")
     faults = faults_after(challenge, lambda made: change(made) and None)
     assert any(words in sentence for sentence in faults), faults
+
+
+@pytest.mark.parametrize(
+    "name", ["description.html", "phase_dev.html", "annotations/dev.txt", "evaluation_script"]
+)
+def test_a_missing_file_is_found(challenge: Path, name: str) -> None:
+    """Each file that the YAML names has to be there."""
+    (challenge / "bundle" / name).rename(challenge / "bundle" / "elsewhere")
+    assert [
+        sentence.split()[0].removesuffix(".zip") for sentence in faults_after(challenge, lambda _: None)
+    ] == [name]
+
+
+def test_what_an_organizer_decides_is_no_fault(challenge: Path) -> None:
+    """Texts, dates, limits, switches, tags and additional questions to participants can be edited."""
+
+    def decide(made: dict[str, Any]) -> None:
+        made |= {"title": "Ours", "published": True, "tags": ["a"], "end_date": datetime(2030, 1, 1)}  # noqa: DTZ001
+        question = {"name": "a", "description": "b", "type": "text"}
+        _phase(made).update(name="First", max_submissions_per_day=1, submission_meta_attributes=[question])
+        _split(made).update(visibility=1, leaderboard_decimal_precision=1)
+
+    assert faults_after(challenge, decide) == []
 
 
 def test_label_file_in_the_bundle_is_found(challenge: Path) -> None:
@@ -314,20 +312,19 @@ def test_label_file_in_the_bundle_is_found(challenge: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"no zip"])
-def test_a_file_that_is_no_zip_is_a_fault(tmp_path: Path, data: bytes) -> None:
+def test_a_file_that_is_no_zip_is_a_fault(challenge: Path, data: bytes) -> None:
     """Whatever the file contains, the result is a sentence."""
-    archive = tmp_path / "x.zip"
+    archive = challenge / "x.zip"
     archive.write_bytes(data)
-    assert bundle_faults(archive) == [f"{archive} is not a zip file."]
+    assert bundle_faults(archive, load(challenge / "challenge.yaml")) == [f"{archive} is not a zip file."]
 
 
 @pytest.mark.parametrize("yaml_text", ["a: [", "- 1", ""])
-def test_broken_yaml_is_a_fault(tmp_path: Path, yaml_text: str) -> None:
-    """Text that is not a mapping ends the check with one sentence."""
-    archive = tmp_path / "x.zip"
-    with zipfile.ZipFile(archive, "w") as opened:
-        opened.writestr("challenge_config.yaml", yaml_text)
-    assert len(bundle_faults(archive)) == 1
+def test_broken_yaml_is_a_fault(challenge: Path, yaml_text: str) -> None:
+    """Text that is not a mapping is a fault of the file."""
+    (challenge / "bundle" / bundle.CONFIG_NAME).write_text(yaml_text)
+    with pytest.raises(OrganizerError, match=r"challenge_config\.yaml (is not valid|must have the keys)"):
+        scaffold.pack_bundle(challenge, now=NOW)
 
 
 def test_single_phase_has_no_total_limit(challenge: Path) -> None:
@@ -337,7 +334,7 @@ def test_single_phase_has_no_total_limit(challenge: Path) -> None:
         {**loaded.model_dump(), "phases": {"dev": loaded.phases["dev"].model_dump()}}
     )
     (phase,) = bundle.bundle_phases(lone, now=NOW)
-    assert (phase.per_day, phase.total) == (10, bundle.UNLIMITED)
+    assert (phase["per_day"], phase["total"]) == (10, bundle.UNLIMITED)
 
 
 def test_the_terms_say_that_names_stay_public(challenge: Path) -> None:
@@ -418,7 +415,8 @@ def test_the_terms_say_whose_embeddings_are_published(challenge: Path, rule: str
     page = (challenge / "bundle" / "terms_and_conditions.html").read_text(encoding="utf-8")
     assert sentence in page
     bundle.pack(challenge / "bundle", challenge / "bundle.zip")
-    assert stated_rule(challenge / "bundle.zip") == rule
+    rules = ("baselines", "top:1", "top:3", "all")
+    assert [one for one in rules if states_rule(challenge / "bundle.zip", one)] == [rule]
 
 
 def test_an_unknown_rule_is_refused(challenge: Path) -> None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from scoring.errors import NeucoError
 from worker.organizer.doctor.check import (
@@ -33,9 +33,6 @@ from worker.organizer.doctor.table import CHECKS, SUBJECTS
 
 ALL = frozenset(check.id for check in CHECKS)
 PROBLEMS = (Level.WARN, Level.FAIL)
-
-
-T = TypeVar("T")
 
 
 def examine(
@@ -61,72 +58,44 @@ def examine(
     reported: dict[str, str] = {}  # the sentence of an error to the check that reported it
     with ExitStack() as opened:
         exam = Examination(path=path, clock=clock, wait=wait, opened=opened)
-        source: Any = exam
-        for subject in SUBJECTS:
-            checks = [check for check in subject.checks if check.id in only]
-            if not checks and source is not exam:
-                continue
-            first = subject.checks[0]
-            if source is None or (offline and first.remote):
-                reason = (
-                    "--offline was given." if source is not None else f"{SUBJECTS[0].checks[0].id} failed."
-                )
-                read, problems = None, [skipped(reason)]
-            else:
-                read, problems = _attempt(partial(subject.read, source), first, reported)
+        for read, checks in SUBJECTS.items():
             for check in checks:
-                if read is None:
-                    findings = problems if check is first else [_consequence(first, problems)]
-                elif offline and check.remote:
+                if check.id not in only:
+                    continue
+                if offline and check.remote:
                     findings = [skipped("--offline was given.")]
                 else:
-                    findings = _ask(check, read, reported)
+                    findings = _findings(check, partial(exam.subject, read), reported)
                 outcome = CheckOutcome(check=check, findings=tuple(findings))
                 outcomes.append(outcome)
                 on_outcome(outcome)
-            source = read if source is exam else source
         return Report(outcomes=tuple(outcomes), costs=exam.costs)
 
 
-def _ask(check: Check[Any], subject: object, reported: dict[str, str]) -> list[Finding]:
-    """Return what a check finds, with its cure where the finding has none."""
+def _findings(check: Check[Any], subject: Callable[[], object], reported: dict[str, str]) -> list[Finding]:
+    """Return what a check finds, with its cure where the finding has none; an error that another check has reported is not repeated."""
     findings: list[Finding] = []
-    _, problems = _attempt(lambda: findings.extend(check.ask(subject)), check, reported)
-    return [
-        replace(finding, cure=check.cure) if finding.level in PROBLEMS and not finding.cure else finding
-        for finding in (*findings, *problems)
-    ]
-
-
-def _consequence(first: Check[Any], problems: list[Finding]) -> Finding:
-    """Say why nothing that depends on a check could be checked."""
-    return problems[0] if problems[0].level is Level.SKIPPED else skipped(f"{first.id} failed.")
-
-
-def _attempt(
-    call: Callable[[], T], check: Check[Any], reported: dict[str, str]
-) -> tuple[T | None, list[Finding]]:
-    """Return what a call returns, or the problems that it raises; one that another check has reported is not reported again."""
-    errors: list[NeucoError]
+    errors: list[NeucoError] = []
     try:
-        return call(), []
+        findings.extend(check.ask(subject()))
     except NotChecked as reason:
-        return None, [skipped(str(reason))]
+        findings.append(skipped(str(reason)))
     except FilesUnusable as unusable:
         errors = unusable.errors
     except NeucoError as error:
         errors = [error]
-    except Exception as error:  # noqa: BLE001 - a defect in one check must not hide what the others find
-        return None, [
-            fail(
-                f"This check itself failed ({type(error).__name__}).",
-                "This is a bug in neuco-worker. Report it, with the check's name and your configuration without its secrets.",
-            )
-        ]
-    new = [fail(error.sentence, error.cure) for error in errors if error.sentence not in reported]
-    known = [skipped(f"{reported[error.sentence]} failed.") for error in errors if error.sentence in reported]
-    reported.update(dict.fromkeys((error.sentence for error in errors), check.id))
-    return None, new or known
+    except Exception as defect:  # noqa: BLE001 - a defect in one check must not hide what the others find
+        cure = "This is a bug in neuco-worker. Report it, with the check's name and your configuration without its secrets."
+        findings.append(fail(f"This check itself failed ({type(defect).__name__}).", cure))
+    for problem in errors:
+        reporter = reported.setdefault(problem.sentence, check.id)
+        findings.append(
+            fail(problem.sentence, problem.cure) if reporter == check.id else skipped(f"{reporter} failed.")
+        )
+    return [
+        replace(finding, cure=check.cure) if finding.level in PROBLEMS and not finding.cure else finding
+        for finding in findings
+    ]
 
 
 __all__ = [

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from datetime import UTC, timedelta
 from urllib.parse import urlsplit
 
-from leaderboard.rendering import BEGIN, END
 from scoring.loopback import is_loopback
 from scoring.printable import count_of
 from worker.challenge.sections import read_source
@@ -16,22 +15,18 @@ from worker.fairness import commitments
 from worker.fairness.draws import CHOOSE_ONE, DRAND, NONE, WITHOUT, in_words
 from worker.fairness.recording import drand_chain
 from worker.organizer.doctor.check import Finding, fail, note, warn
-from worker.organizer.doctor.subjects import Challenge, Repository, git_version
+from worker.organizer.doctor.subjects import Challenge, Repository, check_git
 from worker.publishing import drand_session, latest_round
 from worker.publishing.last_push import last_commit
 from worker.state import LOG_UNSEEN
 
 CONNECT_S = 5.0
-README, HISTORY = "README.md", "leaderboard/history.jsonl"
-
-
-def git(_: Challenge) -> Iterator[Finding]:
-    """Ask git for its version."""
-    yield note("git is version {}.{}.".format(*git_version()))
+HISTORY = "leaderboard/history.jsonl"
 
 
 def address(challenge: Challenge) -> Iterator[Finding]:
     """Read address and credentials."""
+    check_git()
     over_ssh = re.match(r"ssh://|[\w.-]+@[\w.-]+:", challenge.repository)
     challenge.publisher()  # raises an error if they are wrong
     if over_ssh and challenge.configuration.leaderboard.known_hosts is None:
@@ -42,7 +37,7 @@ def address(challenge: Challenge) -> Iterator[Finding]:
 
 
 def examined(repository: Repository) -> Iterator[Finding]:
-    """Say which branch was read, and what a dry run can and cannot find."""
+    """Say which branch was read, and what a dry run cannot find; compare it with the one that visitors and clones see."""
     configuration = repository.challenge.configuration
     shown = re.sub(r"(?<=://)[^/@]*@", "", configuration.repository_url)  # without a password
     with repository.challenge.state() as tx:
@@ -57,10 +52,6 @@ def examined(repository: Repository) -> Iterator[Finding]:
         f"Branch {configuration.leaderboard.branch} of {shown}: a dry run of a push succeeded; {pushed}.",
         always=True,
     )
-
-
-def default_branch(repository: Repository) -> Iterator[Finding]:
-    """Compare the branch that visitors and clones see with the board's."""
     branch, default = repository.challenge.configuration.leaderboard.branch, repository.default_branch
     if default != branch and (default or repository.files):
         yield warn(
@@ -68,19 +59,6 @@ def default_branch(repository: Repository) -> Iterator[Finding]:
             " Its page and a clone of it do not show the board.",
             f"Make {branch} the default branch in the repository's settings (on a server of your own: git symbolic-ref HEAD"
             f" refs/heads/{branch}), or correct leaderboard.branch.",
-        )
-
-
-def readme(repository: Repository) -> Iterator[Finding]:
-    """Look for the markers between which the board is written."""
-    lines = [
-        line.strip() for line in repository.files.get(README, b"").decode("utf-8", "replace").splitlines()
-    ]
-    begins, ends = lines.count(BEGIN), lines.count(END)
-    if (begins, ends) not in ((0, 0), (1, 1)) or (begins and lines.index(BEGIN) > lines.index(END)):
-        yield warn(
-            f"README.md has {begins} opening and {ends} closing markers instead of one pair. The board may be written to the"
-            " wrong place."
         )
 
 

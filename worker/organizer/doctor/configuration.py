@@ -10,11 +10,14 @@ from itertools import combinations
 from pathlib import Path
 from zipfile import BadZipFile
 
+from scoring.errors import NeucoError
 from scoring.printable import count_of
+from worker.challenge.differences import differences
+from worker.challenge.setups import open_phase
 from worker.challenge.web_address import EXAMPLE_REPOSITORY, web_address
 from worker.fairness import disclosure
 from worker.organizer.bundle import LEADERBOARD, published
-from worker.organizer.bundle_check import TERMS, pages_to_fill_in, stated_rule
+from worker.organizer.bundle_check import TERMS, pages_to_fill_in, states_rule
 from worker.organizer.doctor.check import Finding, fail, note, warn
 from worker.organizer.doctor.subjects import GIT_S, Challenge
 from worker.organizer.scaffold import EXAMPLE_QUEUE
@@ -79,19 +82,26 @@ def early_release(challenge: Challenge) -> Iterator[Finding]:
 
 
 def bundle(challenge: Challenge) -> Iterator[Finding]:
-    """Look for pages of the bundle without the leaderboard's address."""
-    reachable = web_address(challenge.repository) is not None
-    archive = challenge.base / "bundle.zip"
+    """Look in the bundle for pages without the leaderboard's address, and compare whose embeddings the terms say are published."""
+    yield from _promised(challenge)
+    rule = challenge.configuration.fairness.publish_files
+    archive, pack = challenge.base / "bundle.zip", f"neuco-worker bundle {challenge.base}"
     if not archive.is_file():
         yield note("There is no bundle.zip next to the configuration.")
         return
-    pack = f"neuco-worker bundle {challenge.base}"
     try:
-        pages = pages_to_fill_in(archive)
+        pages, is_stated = pages_to_fill_in(archive), states_rule(archive, rule)
     except (OSError, BadZipFile):
         yield warn("bundle.zip is not a zip file.", f"Pack the bundle again: {pack}")
         return
+    if not is_stated:
+        yield fail(
+            f"bundle.zip: the terms do not match fairness.publish_files, which is {rule}.",
+            f"Write in bundle/{TERMS}: “the organizers publish the embeddings of {published(rule)}”. Then pack the bundle again:"
+            f" {pack}. If the terms are on EvalAI already, edit them there.",
+        )
     if pages:
+        reachable = web_address(challenge.repository) is not None
         yield warn(
             f"bundle.zip: {' and '.join(pages)} still lack the leaderboard's address ({LEADERBOARD}).",
             f"Pack the bundle again: {pack}. Pages that are on EvalAI already have to be edited there."
@@ -101,31 +111,18 @@ def bundle(challenge: Challenge) -> Iterator[Finding]:
         )
 
 
-def terms(challenge: Challenge) -> Iterator[Finding]:
-    """Compare whose embeddings are published: in the configuration, in the commitments, in the terms."""
+def _promised(challenge: Challenge) -> Iterator[Finding]:
+    """Compare whose embeddings the configuration and the commitments say are published."""
     configured = challenge.configuration.fairness.publish_files
-    rules = dict.fromkeys(challenge.configuration.phases, configured)
     with challenge.state() as tx:
         entries = [] if tx is None else [public for public, _ in tx.commitments()]
-    for codename in rules:
+    for codename in challenge.configuration.phases:
         rule = disclosure.rule_of(entries, codename)
-        if rule is not None and rule != configured:
+        if rule not in (None, configured):
             yield warn(
                 f"The commitment to phase {codename} promised fairness.publish_files: {rule},"
                 f" but the configuration says {configured}, which has no effect on this phase.",
                 f"Set fairness.publish_files: {rule} again.",
-            )
-        rules[codename] = rule or configured
-    archive = challenge.base / "bundle.zip"
-    stated = stated_rule(archive) if archive.is_file() else None
-    for rule in dict.fromkeys(rules.values()):
-        if stated is not None and stated != rule:
-            codenames = ", ".join(codename for codename in rules if rules[codename] == rule)
-            yield fail(
-                f"bundle.zip: the terms do not match fairness.publish_files, which is {rule} for {codenames}: the terms"
-                f" {f'describe {stated}' if stated else 'contain no sentence about it that `doctor` recognizes'}.",
-                f"Write in bundle/{TERMS}: “the organizers publish the embeddings of {published(rule)}”. Then pack the bundle again:"
-                f" neuco-worker bundle {challenge.base}. If the terms are on EvalAI already, edit them there.",
             )
 
 
@@ -168,6 +165,22 @@ def readable(challenge: Challenge) -> Iterator[Finding]:
             yield fail(
                 f"{path}, which {key} points to, can be read by other users.", f"Run: chmod 600 {path}"
             )
+
+
+def recorded(challenge: Challenge) -> Iterator[Finding]:
+    """Compare each record with the files."""
+    secret = challenge.secret()
+    with challenge.state() as tx:
+        for codename in challenge.configuration.phases:
+            if tx is None or tx.phase_record(codename) is None:
+                continue  # the first start records it
+            try:
+                open_phase(tx, codename, secret)
+            except NeucoError as error:
+                yield fail(error.sentence, error.cure)
+                continue
+            for difference in differences(tx, challenge.configuration, codename, secret):
+                yield warn(difference.sentence, difference.cure)
 
 
 def _tracked(path: Path) -> bool:

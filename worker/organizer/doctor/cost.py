@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from scoring.tasks import Task
 from worker.challenge.configuration import Configuration
 from worker.challenge.files import read_phase
 
@@ -32,7 +30,7 @@ class Cost:
     csv_bytes: int
 
 
-def measure(configuration: Configuration, codename: str, tasks: Sequence[Task], secret: bytes) -> Cost:
+def measure(configuration: Configuration, codename: str, secret: bytes) -> Cost:
     """Score random embeddings on the phase's tasks.
 
     Raises:
@@ -52,14 +50,14 @@ def measure(configuration: Configuration, codename: str, tasks: Sequence[Task], 
     few = min(folds, FOLDS)
     card = score_embeddings(
         Embeddings.from_rows(ids, matrix),
-        tuple(tasks),
+        setup.record.tasks,
         replace(setup.protocol, folds=few),
         setup.key,
         engine=make_engine(settings.engine, **settings.engine_options()),
     )
     training_s = sum(task.seconds for task in card.tasks)
     return Cost(
-        tasks=len(tasks),
+        tasks=len(setup.tasks),
         rows=len(ids),
         folds=folds,
         seconds=card.seconds + training_s * (folds / few - 1),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, timedelta
 from typing import Generic, TypeVar
@@ -54,8 +53,7 @@ def _compare(things: Iterable[T], settings: Iterable[Setting[T]]) -> Iterator[Fi
 
 def token(challenge: Challenge) -> Iterator[Finding]:
     """Read the token, and when it expires."""
-    with closing(challenge.client()) as client:
-        expiry, now = client.expiry, challenge.exam.clock()
+    expiry, now = challenge.token_expires, challenge.exam.clock()
     if expiry is None:
         yield note("The token is 40 hexadecimal digits, which expire 365 days after the login.")
     elif expiry <= now:
@@ -130,7 +128,7 @@ def challenge(evalai: EvalAI) -> Iterator[Finding]:
 
 
 def launch(evalai: EvalAI) -> Iterator[Finding]:
-    """Say what is missing until participants can submit."""
+    """Say what is missing until participants can submit, and look for ends that have passed or come before the token's."""
     yield from _compare([evalai.challenge], LAUNCH)
     now = evalai.local.exam.clock()
     is_open = any(
@@ -141,11 +139,7 @@ def launch(evalai: EvalAI) -> Iterator[Finding]:
             sentence = f"Phase {phase.codename} is not public (is_public), so EvalAI accepts submissions to it only from hosts."
             cure = "Make it public on EvalAI on the day on which it begins for participants."
             yield note(f"{sentence} {cure}", always=True) if is_open else warn(sentence, cure)
-
-
-def dates(evalai: EvalAI) -> Iterator[Finding]:
-    """Look for ends that have passed, and for a token that ends too early."""
-    now, end = evalai.local.exam.clock(), evalai.challenge.end_date
+    end = evalai.challenge.end_date
     if end is not None and end <= now:
         yield fail(f"The challenge ended on {end:%Y-%m-%d %H:%M} UTC; EvalAI takes no submissions.")
     elif evalai.challenge.start_date is not None and evalai.challenge.start_date > now:
@@ -156,8 +150,7 @@ def dates(evalai: EvalAI) -> Iterator[Finding]:
                 f"Phase {phase.codename} ended on {phase.end_date:%Y-%m-%d %H:%M} UTC, so EvalAI accepts no more submissions to it.",
                 "Move its end date on EvalAI, unless it was meant to end then.",
             )
-    with closing(evalai.local.client()) as client:
-        expiry = client.expiry
+    expiry = evalai.local.token_expires
     if expiry is not None and end is not None and now < expiry < end:
         yield warn(
             f"The EvalAI token expires on {expiry:%Y-%m-%d}, before the challenge ends ({end:%Y-%m-%d}).",
@@ -284,8 +277,8 @@ def phase_settings(evalai: EvalAI) -> Iterator[Finding]:
     return _compare(evalai.configured, PHASE)
 
 
-def rate(evalai: EvalAI) -> Iterator[Finding]:
-    """Compare EvalAI's rate limit with the worker's calls and with what one team may send."""
+def limits(evalai: EvalAI) -> Iterator[Finding]:
+    """Compare the limits with those that the bundle states, and with what the worker can answer."""
     asked = evalai.configuration.evalai.requests_per_minute
     if asked > ALLOWED_PER_MINUTE:
         yield warn(
@@ -294,10 +287,6 @@ def rate(evalai: EvalAI) -> Iterator[Finding]:
             "Set it to 50.",
         )
     yield from _compare(evalai.configured, RATE)
-
-
-def limits(evalai: EvalAI) -> Iterator[Finding]:
-    """Compare the limits of submissions with those that the bundle states."""
     stated = stated_phases(evalai.local.base / "bundle.zip")
     for phase in evalai.configured:
         differing = [

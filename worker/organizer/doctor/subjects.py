@@ -18,7 +18,7 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import requests
 
@@ -73,6 +73,19 @@ class Examination:
     wait: Wait
     opened: ExitStack
     costs: dict[str, Cost] = field(default_factory=dict)
+    _subjects: dict[Callable[..., Any], Any] = field(default_factory=dict)
+
+    def subject(self, read: Callable[[Examination], T]) -> T:
+        """Return what a function reads, which is called once; an error that it raised is raised again."""
+        if read not in self._subjects:
+            try:
+                self._subjects[read] = read(self)
+            except (NeucoError, NotChecked, FilesUnusable) as error:
+                self._subjects[read] = error
+        subject = self._subjects[read]
+        if isinstance(subject, Exception):
+            raise subject
+        return cast("T", subject)
 
 
 @dataclass(frozen=True)
@@ -112,14 +125,21 @@ class Challenge:
             clock=self.exam.clock,
         )
 
+    @cached_property
+    def token_expires(self) -> datetime | None:
+        """When the EvalAI token expires; None for a token without an expiry date."""
+        with closing(self.client()) as client:
+            return client.expiry
+
     def publisher(self) -> Publisher:
         """Return a publisher with its own clone, so that a running daemon is not disturbed."""
         settings = publisher_settings(self.configuration)
         folder = self.exam.opened.enter_context(tempfile.TemporaryDirectory(prefix="neuco-doctor-"))
         return Publisher(replace(settings, state_dir=Path(folder), timeout_s=GIT_S))
 
+    @cached_property
     def database(self) -> Path | None:
-        """Return the SQLite database, undamaged; None if there is none yet, or if a server has it."""
+        """The SQLite database, undamaged; None if there is none yet, or if a server has it."""
         path = self.configuration.database_file
         if path is None or not path.is_file():
             return None
@@ -135,7 +155,7 @@ class Challenge:
     @contextmanager
     def state(self) -> Iterator[Transaction | None]:
         """Open the existing state; None if there is none, and none is made."""
-        if self.configuration.database_file is not None and self.database() is None:
+        if self.configuration.database_file is not None and self.database is None:
             yield None
             return
         with closing(Store(self.configuration.database_url)) as store, store.read() as tx:
@@ -208,12 +228,13 @@ def read_challenge(exam: Examination) -> Challenge:
     return Challenge(exam, load(exam.path))
 
 
-def read_files(challenge: Challenge) -> Files:
+def read_files(exam: Examination) -> Files:
     """Load ids and tasks as the worker does.
 
     Raises:
         FilesUnusable: With an error for each file that the worker cannot load.
     """
+    challenge = exam.subject(read_challenge)
     ids: dict[str, tuple[str, ...]] = {}
     tasks: dict[str, list[Task]] = {}
     errors: list[NeucoError] = []
@@ -239,13 +260,14 @@ def read_files(challenge: Challenge) -> Files:
     return Files(challenge=challenge, ids=ids, tasks=tasks)
 
 
-def ask_evalai(challenge: Challenge) -> EvalAI:
+def ask_evalai(exam: Examination) -> EvalAI:
     """Ask EvalAI what can be asked without any effect: a worker's first call, phases, dataset splits.
 
     Raises:
         NotChecked: If the configuration still has examples instead.
         NeucoError: If EvalAI does not answer, or does not accept the token or the queue.
     """
+    challenge = exam.subject(read_challenge)
     evalai = challenge.configuration.evalai
     if not evalai.challenge or evalai.queue == EXAMPLE_QUEUE:
         raise NotChecked("evalai.challenge or evalai.queue is still an example.")
@@ -255,17 +277,17 @@ def ask_evalai(challenge: Challenge) -> EvalAI:
         """Note what the client ignores: the server's time (from the newest answer), and where files are stored."""
         with contextlib.suppress(TypeError, ValueError):  # no date, or an invalid one
             seen["skew_s"] = (
-                parsedate_to_datetime(response.headers.get("Date")) - challenge.exam.clock()  # type: ignore[arg-type]
+                parsedate_to_datetime(response.headers.get("Date")) - exam.clock()  # type: ignore[arg-type]
             ).total_seconds()
         with contextlib.suppress(requests.JSONDecodeError, AttributeError):
             seen["stored_at"] = response.json().get("evaluation_script") or seen["stored_at"]
 
     session = requests.Session()
     session.hooks["response"].append(note_answer)
-    client = challenge.exam.opened.enter_context(closing(challenge.client(session)))
+    client = exam.opened.enter_context(closing(challenge.client(session)))
 
     def ask(call: Callable[..., T], *arguments: object) -> T:
-        return _patiently(lambda: call(*arguments), challenge.exam.wait)
+        return _patiently(lambda: call(*arguments), exam.wait)
 
     remote = _behind_queue(ask, client, evalai.queue)
     if remote.pk != evalai.challenge:
@@ -324,10 +346,11 @@ def _patiently(call: Callable[[], T], wait: Wait) -> T:
     return call()
 
 
-def read_repository(challenge: Challenge) -> Repository:
+def read_repository(exam: Examination) -> Repository:
     """Read the leaderboard's repository, after a dry run of a push."""
+    challenge = exam.subject(read_challenge)
     challenge.repository  # noqa: B018 - an example is no address
-    git_version()
+    check_git()
     publisher = challenge.publisher()
     publisher.check()
     return Repository(
@@ -335,8 +358,8 @@ def read_repository(challenge: Challenge) -> Repository:
     )
 
 
-def git_version() -> tuple[int, int]:
-    """Return the version of git.
+def check_git() -> None:
+    """Ask git for its version.
 
     Raises:
         OrganizerError: If it is missing or too old.
@@ -347,13 +370,11 @@ def git_version() -> tuple[int, int]:
         raise OrganizerError(
             "git is not installed.", cure="Install it: sudo apt-get install git", code="git.missing"
         ) from error
-    numbers = re.search(r"(\d+)\.(\d+)", output)
-    version = (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
+    version = tuple(map(int, re.findall(r"\d+", output)[:2]))
     if version < GIT_NEEDED:
         needed = "{}.{}".format(*GIT_NEEDED)
         raise OrganizerError(
-            f"git is version {version[0]}.{version[1]}; {needed} or newer is needed.",
+            f"{output.strip()} is too old; {needed} or newer is needed.",
             cure=f"Upgrade git to {needed} or newer. If your distribution has no newer version, use git's own package archive.",
             code="git.old",
         )
-    return version

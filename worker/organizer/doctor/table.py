@@ -1,20 +1,16 @@
-"""The table of all checks, by what they examine.
-
-The first check of each subject is the attempt to read it. Without it, the subject's other checks are skipped.
-"""
+"""The table of all checks, by what they examine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from leaderboard.rendering import BEGIN, END
-from worker.organizer.doctor import board, configuration, evalai, machine, records, tasks
+from worker.organizer.doctor import board, configuration, evalai, machine, tasks
 from worker.organizer.doctor.check import Check, note
 from worker.organizer.doctor.subjects import (
     Challenge,
     EvalAI,
+    Examination,
     Files,
     Repository,
     ask_evalai,
@@ -23,23 +19,7 @@ from worker.organizer.doctor.subjects import (
     read_repository,
 )
 
-S = TypeVar("S")
-T = TypeVar("T")
 RENAME = "Rename the samples, for example to hashes, before anything is published."
-
-
-@dataclass(frozen=True)
-class Subject(Generic[S, T]):
-    """Something that is examined.
-
-    Attributes:
-        read: Reads it, from the configured challenge or (for that itself) from the examination.
-        checks: The first one says what was read.
-    """
-
-    read: Callable[[S], T]
-    checks: tuple[Check[T], ...]
-
 
 CHALLENGE: tuple[Check[Challenge], ...] = (
     Check(
@@ -74,10 +54,9 @@ CHALLENGE: tuple[Check[Challenge], ...] = (
     ),
     Check(
         "configuration.bundle",
-        "Do the challenge's pages say where the leaderboard is?",
+        "Do the challenge's pages say where the leaderboard is, and whose embeddings are published?",
         configuration.bundle,
     ),
-    Check("configuration.terms", "Do the terms say whose embeddings are published?", configuration.terms),
     Check(
         "secret.file",
         "Is the challenge secret there, random, and readable only by its owner?",
@@ -96,8 +75,7 @@ CHALLENGE: tuple[Check[Challenge], ...] = (
         evalai.token,
         "Copy a new one from the EvalAI profile page.",
     ),
-    Check("board.git", "Is git installed and new enough?", board.git),
-    Check("board.address", "Can the repository's address and credentials be used?", board.address),
+    Check("board.address", "Can git, the repository's address and credentials be used?", board.address),
     Check(
         "alerts.webhook",
         "Do alerts reach a person's server (nothing is posted)?",
@@ -115,8 +93,11 @@ CHALLENGE: tuple[Check[Challenge], ...] = (
         " or set fairness.beacon: SOURCE@TIME.",
         remote=True,
     ),
-    Check("machine.state", "Is the state directory ours alone, and writable?", machine.state),
-    Check("machine.database", "Can the state's database be opened?", machine.database),
+    Check(
+        "machine.state",
+        "Can state and metrics be written, and only their owner see the state?",
+        machine.state,
+    ),
     Check(
         "machine.disk",
         "Is there room on the disk?",
@@ -124,19 +105,12 @@ CHALLENGE: tuple[Check[Challenge], ...] = (
         "Use a larger disk, or lower submission.disk_reserve_gigabytes or submission.max_megabytes.",
     ),
     Check(
-        "machine.memory",
-        "Does this machine have the memory that evaluations may use?",
-        machine.memory,
-        "Lower submission.memory_gigabytes or scoring.at_once, or use a machine with more memory.",
+        "machine.capacity",
+        "Does this machine have the memory and the processors that evaluations may use?",
+        machine.capacity,
     ),
     Check(
         "machine.service", "May the service reach every place that the configuration names?", machine.service
-    ),
-    Check(
-        "machine.processors",
-        "Are there as many processors as threads?",
-        machine.processors,
-        "Set scoring.threads: auto",
     ),
     Check(
         "machine.cache",
@@ -144,13 +118,11 @@ CHALLENGE: tuple[Check[Challenge], ...] = (
         machine.cache,
         "Set NUMBA_CACHE_DIR to a folder of the user that runs the worker.",
     ),
-    Check("machine.metrics", "Can the places for metrics be used?", machine.metrics),
     Check(
         "records.same",
         "Are phases scored as their files and the configuration describe them?",
-        records.same,
+        configuration.recorded,
     ),
-    Check("records.engine", "Is each phase scored by one engine?", records.engine),
 )
 FILES: tuple[Check[Files], ...] = (
     Check("labels.files", "Can the worker load every list of ids and every hidden task?", tasks.examined),
@@ -187,11 +159,10 @@ EVALAI: tuple[Check[EvalAI], ...] = (
         evalai.challenge,
         remote=True,
     ),
-    Check("evalai.launch", "Can participants find it and submit to it?", evalai.launch, remote=True),
     Check(
-        "evalai.dates",
-        "Do challenge, phases and token last long enough?",
-        evalai.dates,
+        "evalai.launch",
+        "Can participants find it and submit to it, until the end?",
+        evalai.launch,
         "Move the end date on EvalAI.",
         remote=True,
     ),
@@ -221,14 +192,8 @@ EVALAI: tuple[Check[EvalAI], ...] = (
         remote=True,
     ),
     Check(
-        "evalai.rate",
-        "Is EvalAI's rate limit enough for what one team may send?",
-        evalai.rate,
-        remote=True,
-    ),
-    Check(
         "evalai.limits",
-        "Does EvalAI have the limits of submissions that the bundle states?",
+        "Do the limits of submissions agree with the bundle and with EvalAI's rate limit?",
         evalai.limits,
         "Set them on EvalAI, or correct the bundle's pages, which state them.",
         remote=True,
@@ -241,18 +206,10 @@ EVALAI: tuple[Check[EvalAI], ...] = (
     ),
 )
 REPOSITORY: tuple[Check[Repository], ...] = (
-    Check("board.push", "Does a dry run of a push to the repository succeed?", board.examined, remote=True),
     Check(
-        "board.default_branch",
-        "Is the board's branch the one that visitors see?",
-        board.default_branch,
-        remote=True,
-    ),
-    Check(
-        "board.readme",
-        "Does the repository's README have room for the board?",
-        board.readme,
-        f"Keep one pair, each marker on its own line: {BEGIN} and {END}",
+        "board.push",
+        "Does a dry run of a push succeed, to the branch that visitors see?",
+        board.examined,
         remote=True,
     ),
     Check(
@@ -263,10 +220,11 @@ REPOSITORY: tuple[Check[Repository], ...] = (
         remote=True,
     ),
 )
-SUBJECTS: tuple[Subject[Any, Any], ...] = (
-    Subject(read_challenge, CHALLENGE),
-    Subject(read_files, FILES),
-    Subject(ask_evalai, EVALAI),
-    Subject(read_repository, REPOSITORY),
-)
-CHECKS: tuple[Check[Any], ...] = tuple(check for subject in SUBJECTS for check in subject.checks)
+SUBJECTS: Mapping[Callable[[Examination], Any], tuple[Check[Any], ...]] = {
+    read_challenge: CHALLENGE,
+    read_files: FILES,
+    ask_evalai: EVALAI,
+    read_repository: REPOSITORY,
+}
+"""What reads a subject, and its checks; the first one says what was read."""
+CHECKS: tuple[Check[Any], ...] = tuple(check for checks in SUBJECTS.values() for check in checks)

@@ -21,7 +21,7 @@ from worker.fetching.act import FetchFile
 from worker.fetching.refetch import FetchAgain
 from worker.intake.calls import Call
 from worker.organizer.rehearsal.practice_chain import practice_chain, served
-from worker.runtime import Act, UnrecordedAct
+from worker.runtime import Act
 from worker.state import State
 from worker.state.states import TRANSITIONS
 
@@ -64,12 +64,10 @@ def client_methods() -> set[str]:
 
 
 def acts(kind: type[Act[Any, Any]] = Act) -> set[str]:
-    """Return the names of all acts of a kind, except acts that record nothing, because they cannot be left half done."""
+    """Return the names of all acts of a kind."""
     kinds, found = set(kind.__subclasses__()), set()
     while kinds:
         act = kinds.pop()
-        if issubclass(act, UnrecordedAct):
-            continue
         if act.__module__.startswith("worker.") and hasattr(act, "name"):
             found.add(act.name)
         kinds |= set(act.__subclasses__())

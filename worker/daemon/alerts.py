@@ -16,9 +16,9 @@ from scoring.errors import InfrastructureError, NeucoError
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
 from worker.evalai import Retry
-from worker.runtime import Act, Runner, UnrecordedAct
+from worker.runtime import Runner, UnrecordedAct
 from worker.runtime.user_agent import USER_AGENT
-from worker.state import Alert, Transaction, alert_code
+from worker.state import Alert, alert_code
 
 TIMEOUT_S = (5.0, 10.0)  # for connecting and for each read
 GIVEN_UP_S = 20.0  # in total
@@ -38,41 +38,66 @@ class Alerting:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        wake, checkpoint = context.wake, context.checkpoint
         self._runner: Runner[Configuration] = Runner(
-            "alerts", context.store, wake=wake, checkpoint=checkpoint
-        )
-        # A second runner: an alert that was sent may wait to be recorded, and the alert that the database fails must not queue behind it.
-        self._emergency: Runner[Configuration] = Runner(
-            "emergency", context.store, wake=wake, checkpoint=checkpoint
+            "alerts", context.store, wake=context.wake, checkpoint=context.checkpoint
         )
         self._retry = Retry()
         self._logged: dict[str, datetime] = {}  # key of each active alert to the time when it was raised
+        self._sent: list[Alert] = []  # while that cannot be recorded
         self._trouble: Trouble | None = None
 
     @property
     def busy(self) -> bool:
         """Whether an alert is being sent."""
-        return self._runner.busy or self._emergency.busy
-
-    @property
-    def late(self) -> bool:
-        """Whether an alert that was given up cannot be recorded as such."""
-        return self._runner.late
+        return self._runner.busy
 
     def step(self, now: datetime) -> bool:
         """Log what was raised or resolved; record that an alert was sent, or send the oldest that was not."""
-        self._emergency.collect(now)
-        moved = self._runner.collect(now) is not None
+        self._collect(now)
+        if self._sent:
+            with self._context.store.write() as tx:
+                for alert in self._sent:
+                    tx.alert_sent(alert, now=now)
+            self._sent.clear()
+            return True
         with self._context.store.read() as tx:
             active = tx.alerts()
         self._log(active)
         unsent = [alert for alert in active if alert.sent_at is None]
-        webhook = self._context.configuration.alerts.webhook
-        if moved or self._runner.busy or not unsent or webhook is None or not self._retry.due(now):
-            return moved
-        act = SendAlert(self._context, self._retry, unsent[0])
-        return self._runner.start(act, self._context.configuration, now)
+        return bool(unsent) and self._send(SendAlert(unsent[0].text, unsent[0].code, unsent[0]), now)
+
+    def emergency(self, error: NeucoError, now: datetime) -> None:
+        """Report once that the state itself fails and cannot record this; :meth:`calm` ends the failure."""
+        self._collect(now)
+        trouble = self._trouble = self._trouble or Trouble(since=now)
+        passes = not error.code.startswith("disk.") and now - trouble.since < PATIENCE
+        code = alert_code(error.code)
+        if not passes and trouble.reported != code:
+            self._send(SendAlert(error.message, code, trouble), now)
+
+    def calm(self) -> None:
+        """Note that the state can be written again."""
+        self._trouble = None
+
+    def _send(self, act: SendAlert, now: datetime) -> bool:
+        """Send an alert, if there is a webhook and its next try is due; return whether it is under way."""
+        configuration = self._context.configuration
+        if configuration.alerts.webhook is None or self._runner.busy or not self._retry.due(now):
+            return False
+        return self._runner.start(act, configuration, now)
+
+    def _collect(self, now: datetime) -> None:
+        """Note in memory how an alert's sending ended; only the log can report that the webhook fails."""
+        ended = self._runner.collect(now)
+        if ended is None:
+            return
+        if ended.error is not None:
+            self._retry.failed(now, again_at=self._context.retry_at(now, self._retry.tries))
+            self._context.log.warning(ended.error.sentence, event_key=ended.error.code)
+            return
+        self._retry.clear()
+        if isinstance(ended.result, Alert):
+            self._sent.append(ended.result)
 
     def _log(self, active: list[Alert]) -> None:
         """Log each alert once while it is active, and its end. A new process logs all active alerts once more."""
@@ -85,21 +110,6 @@ class Alerting:
             log.info("Alert cleared.", event_key="alert.resolved", alert=key)
         self._logged = raised
 
-    def emergency(self, error: NeucoError, now: datetime) -> None:
-        """Report once that the state itself fails and cannot record this; :meth:`calm` ends the failure."""
-        self._emergency.collect(now)
-        trouble = self._trouble = self._trouble or Trouble(since=now)
-        passes = not error.code.startswith("disk.") and now - trouble.since < PATIENCE
-        if passes or trouble.reported == error.code or self._emergency.busy:
-            return
-        configuration = self._context.configuration
-        if configuration.alerts.webhook is not None and self._retry.due(now):
-            self._emergency.start(TellTrouble(self._context, self._retry, trouble, error), configuration, now)
-
-    def calm(self) -> None:
-        """Note that the state can be written again."""
-        self._trouble = None
-
 
 @dataclass(kw_only=True)
 class Trouble:
@@ -107,89 +117,40 @@ class Trouble:
 
     Attributes:
         since: When it began.
-        reported: Code of the error that was already sent to the webhook.
+        reported: Code that was already sent to the webhook.
     """
 
     since: datetime
     reported: str | None = None
 
 
-class SendAlert(Act[Configuration, None]):
-    """Send an alert to the webhook.
+class SendAlert(UnrecordedAct[Configuration, "Alert | Trouble"]):
+    """Send an alert to the webhook, even while the state fails.
 
     Args:
-        context: The worker's surroundings.
-        retry: Back-off of the webhook.
-        alert: The alert to send.
+        text: What it says.
+        code: Its code.
+        subject: The alert of the database, or the period in which the state fails.
     """
 
     name = "alert"
     what: ClassVar[str] = "A call to the alert webhook"
     time_out_s = GIVEN_UP_S
 
-    def __init__(self, context: Context, retry: Retry, alert: Alert) -> None:
-        self._context = context
-        self._retry = retry
-        self._alert = alert
+    def __init__(self, text: str, code: str, subject: Alert | Trouble) -> None:
+        self._text = text
+        self._code = code
+        self._subject = subject
 
-    def perform(self, resource: Configuration) -> None:
-        """Post the alert."""
-        send(resource, self._alert.text, self._alert.code)
+    def perform(self, resource: Configuration) -> Alert | Trouble:
+        """Post it; return its subject."""
+        send(resource, self._text, self._code)
+        return self._subject
 
-    def outcome(self, tx: Transaction, result: None, now: datetime) -> None:
-        """Record that it was sent."""
-        tx.alert_sent(self._alert, now=now)
-
-    def recorded(self, result: None, now: datetime) -> None:
-        """Note that the webhook works."""
-        self._retry.clear()
-
-    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Leave the alert unsent."""
-
-    def failure_recorded(self, error: NeucoError, now: datetime) -> None:
-        """Schedule the next try."""
-        defer(self._context, self._retry, error, now)
-
-
-class TellTrouble(UnrecordedAct[Configuration, None]):
-    """Tell the webhook that the state itself fails.
-
-    Args:
-        context: The worker's surroundings.
-        retry: Back-off of the webhook.
-        trouble: The failure's beginning, and what was already sent about it.
-        error: The error.
-    """
-
-    name = "emergency"
-    what: ClassVar[str] = "A call to the alert webhook"
-    time_out_s = GIVEN_UP_S
-
-    def __init__(self, context: Context, retry: Retry, trouble: Trouble, error: NeucoError) -> None:
-        self._context = context
-        self._retry = retry
-        self._trouble = trouble
-        self._error = error
-
-    def perform(self, resource: Configuration) -> None:
-        """Post the error."""
-        send(resource, self._error.message, alert_code(self._error.code))
-
-    def recorded(self, result: None, now: datetime) -> None:
-        """Note that it was sent; if the failure has ended meanwhile, a later one is reported again."""
-        self._retry.clear()
-        self._trouble.reported = self._error.code
-
-    def failure_recorded(self, error: NeucoError, now: datetime) -> None:
-        """Schedule the next try."""
-        defer(self._context, self._retry, error, now)
-
-
-def defer(context: Context, retry: Retry, error: NeucoError, now: datetime) -> None:
-    """Schedule the webhook's next try; only the log can report that the webhook fails."""
-    retry.failed(now, again_at=context.retry_at(now, retry.tries))
-    context.log.warning(error.sentence, event_key=error.code)
+    def recorded(self, result: Alert | Trouble, now: datetime) -> None:
+        """Note what was reported; if the failure has ended meanwhile, a later one is reported again."""
+        if isinstance(result, Trouble):
+            result.reported = self._code
 
 
 def send(configuration: Configuration, text: str, code: str) -> str:

@@ -106,7 +106,7 @@ def repeat(path: Path, worker: Worker, lock: LeaderLock, signals: Signals, watch
             signals.ask_reload()
         lock.check()
         moved, completed = step(worker, utc_now())
-        if completed and not worker.late:
+        if completed:
             watchdog.feed(utc_now())
         if not moved:
             signals.wake.wait(timeout=wait_s(worker, utc_now()))

@@ -150,12 +150,6 @@ class Worker:
         stages = (self.intake, self.fetching, self.evaluation, self.publishing, self.beacon)
         return any(stage.busy for stage in stages)
 
-    @property
-    def late(self) -> bool:
-        """Whether something hangs that cannot even be given up."""
-        parts = (self.intake, self.publishing, self.beacon, self.alerting)
-        return any(part.late for part in parts)
-
     def reload(self, configuration: Configuration, *, now: datetime) -> None:
         """Apply a changed configuration; work that has begun ends under the old one.
 

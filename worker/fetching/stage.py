@@ -10,7 +10,7 @@ from worker.fetching import uploads
 from worker.fetching.act import Download, FetchFile
 from worker.fetching.fair_queue import next_in_turn
 from worker.fetching.refetch import FetchAgain, ended_requests
-from worker.runtime.child_runner import ChildRunner
+from worker.runtime.child_acts import ChildRunner
 from worker.runtime.files import FileStore
 from worker.runtime.storage import below_reserve
 from worker.state import State, Transaction

@@ -110,11 +110,6 @@ class CallRunner:
         """Whether a call is under way."""
         return self._runner.busy
 
-    @property
-    def late(self) -> bool:
-        """Whether a call that was given up cannot be recorded as failed."""
-        return self._runner.late
-
     def due(self, name: str, now: datetime) -> bool:
         """Return whether a call's back-off is over."""
         return self._retries[name].due(now)

@@ -109,11 +109,6 @@ class Intake:
         """Whether a call is under way."""
         return self._runner.busy
 
-    @property
-    def late(self) -> bool:
-        """Whether a call that was given up cannot be recorded as failed."""
-        return self._runner.late
-
     def next_answer_at(self, now: datetime) -> datetime | None:
         """Return the moment of the answer grid that the next answer waits for; None if none waits, or only after a failure."""
         with self._context.store.read() as tx:

@@ -26,8 +26,7 @@ from worker.fairness.membership import taken_off
 from worker.fairness.register import RegisterFold, register, submission_facts
 from worker.organizer.refetching import fetch_again
 from worker.organizer.session import OrganizerSession
-from worker.runtime.child_acts import ChildAct
-from worker.runtime.child_runner import ChildRunner
+from worker.runtime.child_acts import ChildAct, ChildRunner
 from worker.runtime.files import RESCORING
 from worker.state import COUNTED, Attempt, Outcome, State, SubmissionRow, Transaction
 

@@ -59,11 +59,6 @@ class BeaconFetcher:
         """Whether a value is being fetched."""
         return self._runner.busy
 
-    @property
-    def late(self) -> bool:
-        """Whether a request that was given up cannot be recorded as failed."""
-        return self._runner.late
-
     def is_near(self, now: datetime) -> bool:
         """Return whether an awaited value is due soon, so that it is worth waiting for."""
         return self.awaited is not None and now - LATEST < self.awaited < now + NEAR

@@ -52,11 +52,6 @@ class Publishing:
         return self._runner.busy or self._pending is not None
 
     @property
-    def late(self) -> bool:
-        """Whether an act that was given up cannot be recorded as failed."""
-        return self._runner.late
-
-    @property
     def tries(self) -> int:
         """How many cycles in a row have failed."""
         return self._retry.tries

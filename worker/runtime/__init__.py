@@ -1,7 +1,6 @@
 """External effects: acts, the runners that perform them outside the main loop, and the timetable of periodic jobs."""
 
-from worker.runtime.acts import Act, NotDue, Result, UnrecordedAct
-from worker.runtime.runner import Ended, Runner
+from worker.runtime.acts import Act, Ended, NotDue, Result, Runner, UnrecordedAct
 from worker.runtime.timetable import Job, Timetable
 
 __all__ = [
@@ -14,8 +13,8 @@ __all__ = [
     "Timetable",
     "UnrecordedAct",
     "cgroup",
+    "child",
     "child_acts",
-    "child_runner",
     "files",
     "limits",
     "storage",

@@ -1,18 +1,24 @@
-"""Acts: every effect outside the database is a class of its own that reads from top to bottom."""
+"""Acts and their runner: every effect outside the database is a class, performed in a thread while the main loop continues."""
 
 from __future__ import annotations
 
+import threading
+import traceback
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from scoring.errors import NeucoError
+from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 
 if TYPE_CHECKING:  # a child process imports this package, and must not load a database
-    from worker.state import Transaction
+    from worker.state import Store, Transaction
 
 Resource = TypeVar("Resource")
 Result = TypeVar("Result")
+LOOK_S = 5.0
+"""Longest time that counts between two looks at an act, because a jump of the clock or a suspended machine is not the act's fault."""
 
 
 class NotDue(Exception):
@@ -83,3 +89,210 @@ class UnrecordedAct(Act[Resource, Result]):
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Never called."""
+
+
+def counted(since: datetime, now: datetime) -> float:
+    """Return how many seconds between two looks count against an act."""
+    return min(max((now - since).total_seconds(), 0.0), LOOK_S)
+
+
+def unexpected(problem: Exception, where: str) -> InfrastructureError:
+    """Turn an unexpected exception into one of our errors; its traceback goes to the log."""
+    # here, because a child process imports this package and must not load what it does not need
+    import structlog
+
+    structlog.get_logger("neuco_worker").error(
+        f"Unexpected {type(problem).__name__} in {where}.",
+        event_key="unexpected",
+        traceback="".join(traceback.format_exception(problem)),
+    )
+    error = InfrastructureError(
+        f"Unexpected {type(problem).__name__} in {where}.",
+        cure="The worker tries again. If this continues, report it as a bug in neuco-worker, with the log of that minute.",
+        code="unexpected",
+    )
+    error.__cause__ = problem
+    return error
+
+
+def record(
+    store: Store, act: RecordedAct[Result], result: Result, error: NeucoError | None, now: datetime
+) -> NeucoError | None:
+    """Record the result of an act; return why it failed, if it did.
+
+    A defect in its outcome is recorded as a failure of the act; otherwise it would come back at every step and block everything else.
+
+    Raises:
+        NeucoError: As the act or the database raises it.
+    """
+    if error is None:
+        try:
+            with store.write() as tx:
+                act.outcome(tx, result, now)
+        except NeucoError:
+            raise
+        except Exception as problem:  # noqa: BLE001 - converted: an unknown exception is infrastructure
+            error = unexpected(problem, f"the outcome of {act.name}")
+        else:
+            return None
+    with store.write() as tx:
+        act.failure(tx, error, now)
+    return error
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended(Generic[Resource]):
+    """An act that has ended.
+
+    Attributes:
+        act: The act.
+        result: Its result; None after an error.
+        error: Why it failed, if it did.
+        given_up: Whether it hung, so that its thread may still be using the resource.
+    """
+
+    act: Act[Resource, Any]
+    result: Any = None
+    error: NeucoError | None = None
+    given_up: bool = False
+
+
+@dataclass(kw_only=True)
+class _Performance(Generic[Resource]):
+    """One performance of an act; its thread writes here, even after the act was given up."""
+
+    act: Act[Resource, Any]
+    resource: Resource
+    looked_at: datetime
+    spent_s: float = 0.0
+    thread: threading.Thread | None = None
+    ended: Ended[Resource] | None = None
+
+
+class Runner(Generic[Resource]):
+    """Performs one act at a time.
+
+    Args:
+        name: Name for the thread and the log.
+        store: Where the main loop records intents and outcomes.
+        wake: Called from the thread when an act has ended.
+        checkpoint: Called before and after every act; tests kill the process there.
+    """
+
+    def __init__(
+        self, name: str, store: Store, *, wake: Callable[[], None], checkpoint: Callable[[str], None]
+    ) -> None:
+        self._name = name
+        self._store = store
+        self._wake = wake
+        self._checkpoint = checkpoint
+        self._performance: _Performance[Resource] | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether an act is under way, or its outcome waits to be recorded."""
+        return self._performance is not None
+
+    def start(self, act: Act[Resource, Any], resource: Resource, now: datetime) -> bool:
+        """Record an act's intent and begin it; return whether it was still due. Nothing begins while the process is ending.
+
+        Raises:
+            RuntimeError: If the runner is busy, which is a defect.
+        """
+        if self.busy:
+            raise RuntimeError(f"runner {self._name} is busy")
+        if self._store.stopping:
+            return False
+        if not isinstance(act, UnrecordedAct):
+            try:
+                with self._store.write() as tx:
+                    act.intent(tx, now)
+            except NotDue:
+                return False
+        performance = _Performance(act=act, resource=resource, looked_at=now)
+        # A daemon thread: an act that hangs must not keep the process from ending.
+        performance.thread = threading.Thread(
+            target=self._perform, args=(performance,), name=f"runner-{self._name}", daemon=True
+        )
+        self._performance = performance
+        performance.thread.start()
+        return True
+
+    def _perform(self, performance: _Performance[Resource]) -> None:
+        act = performance.act
+        try:
+            self._checkpoint(f"before call {act.name}")
+            result = act.perform(performance.resource)
+            self._checkpoint(f"after call {act.name}")
+            performance.ended = Ended(act=act, result=result)
+        except NeucoError as error:
+            performance.ended = Ended(act=act, error=error)
+        except Exception as problem:  # noqa: BLE001 - converted: an unknown exception is infrastructure
+            performance.ended = Ended(act=act, error=unexpected(problem, self._name))
+        self._wake()
+
+    def look(self, now: datetime) -> Ended[Resource] | None:
+        """Return the act that has ended and is not recorded yet, None if there is none; an act that hangs is given up."""
+        performance = self._performance
+        if performance is None:
+            return None
+        performance.spent_s += counted(performance.looked_at, now)
+        performance.looked_at = now
+        if performance.ended is None and performance.spent_s > performance.act.time_out_s:
+            self._give_up(performance)
+        return self._performance.ended if self._performance is not None else None
+
+    def _give_up(self, performance: _Performance[Resource]) -> None:
+        """Abandon the thread, with a performance that is no longer looked at."""
+        act = performance.act
+        error = InfrastructureError(
+            f"{act.what} did not finish within {act.time_out_s:.0f} seconds and was stopped.",
+            cure="The worker tries again. If this continues, check the network and the service that it calls.",
+            code="act.timed_out",
+        )
+        ended: Ended[Resource] = Ended(act=act, error=error, given_up=True)
+        self._performance = replace(performance, thread=None, ended=ended)
+        act.give_up(performance.resource)
+
+    def stop(self) -> None:
+        """End the act under way, as far as that is possible from this thread, because the process ends."""
+        if self._performance is not None:
+            self._performance.act.give_up(self._performance.resource)
+
+    def record(self, now: datetime) -> Ended[Resource]:
+        """Record the act that has ended, return it as it was recorded, and accept the next one.
+
+        While the database cannot be written, the act is kept, so that its result is not lost.
+
+        Raises:
+            NeucoError: As the act or the database raises it; an organizer error comes from the act itself, and ends it.
+        """
+        ended = None if self._performance is None else self._performance.ended
+        if ended is None:
+            raise RuntimeError(f"runner {self._name} has nothing to record")
+        if not isinstance(ended.act, UnrecordedAct):
+            try:
+                error = record(self._store, ended.act, ended.result, ended.error, now)
+            except OrganizerError:
+                self._free()
+                raise
+            ended = replace(ended, error=error)
+        self._free()
+        if ended.error is None:
+            ended.act.recorded(ended.result, now)
+        else:
+            ended.act.failure_recorded(ended.error, now)
+        return ended
+
+    def collect(self, now: datetime) -> Ended[Resource] | None:
+        """Record and return the act that has ended, None if there is none.
+
+        Raises:
+            NeucoError: As :meth:`record`.
+        """
+        return None if self.look(now) is None else self.record(now)
+
+    def _free(self) -> None:
+        if self._performance is not None and self._performance.thread is not None:
+            self._performance.thread.join()
+        self._performance = None

@@ -1,7 +1,7 @@
 """Memory limits enforced by the kernel: a cgroup (version 2) for each child.
 
 This works only if systemd has delegated a part of the tree to this service, which the unit requests with ``Delegate=memory`` and reports
-in the variable :data:`DELEGATED`. Otherwise only the measured memory counts (:mod:`worker.runtime.process_group`), which is checked a few
+in the variable :data:`DELEGATED`. Otherwise only the measured memory counts (:mod:`worker.runtime.child`), which is checked a few
 times a second, so a sudden growth is noticed late.
 """
 

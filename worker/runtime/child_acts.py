@@ -1,20 +1,23 @@
-"""Child acts: work that is done in a child process, because it may hang, crash, or take too many resources."""
+"""Child acts and their runner: work in a child process, because it may hang, crash, or take too many resources."""
 
 from __future__ import annotations
 
+import shutil
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
+from typing import Any, ClassVar, TypedDict, cast
+
+import structlog
 
 from scoring.errors import Cancelled, InfrastructureError, NeucoError, read_error
 from worker.runtime import storage
-from worker.runtime.acts import RecordedAct, Result
-from worker.state import Outcome
-
-if TYPE_CHECKING:  # a child process imports this package, and must not load a database
-    from worker.state import Transaction
+from worker.runtime.acts import NotDue, RecordedAct, Result, counted, record, unexpected
+from worker.runtime.cgroup import Delegation
+from worker.runtime.child import Child, command
+from worker.state import Outcome, Store, Transaction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,11 +106,6 @@ class Stopped(Cancelled):
         super().__init__("The worker was stopped.")
 
 
-def decode_error(message: Mapping[str, Any]) -> NeucoError:
-    """Turn the error that a child reported into one of ours."""
-    return OverLimit(Outcome.MEMORY) if message.get("family") == "memory" else read_error(message)
-
-
 def no_child(problem: OSError) -> InfrastructureError:
     """Return the error for a process that the machine could not start."""
     if storage.is_full(problem):
@@ -117,3 +115,177 @@ def no_child(problem: OSError) -> InfrastructureError:
         cure="The worker tries again. If this continues, check the memory, disk space and number of processes of this machine.",
         code="child.start",
     )
+
+
+@dataclass(kw_only=True, eq=False)
+class _Performance:
+    """One child act that is under way, or has ended and is not recorded yet."""
+
+    act: ChildAct[Any]
+    looked_at: datetime
+    child: Child | None = None
+    spent_s: float = 0.0
+    result: dict[str, Any] | None = None
+    error: NeucoError | None = None
+
+    @property
+    def over(self) -> bool:
+        return self.result is not None or self.error is not None
+
+
+class ChildRunner:
+    """Performs child acts, any number at a time.
+
+    Args:
+        store: Where intents and outcomes are recorded.
+        wake: Called from a thread when a child has sent a message or ended.
+        checkpoint: Called at the points at which tests kill the process.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        wake: Callable[[], None],
+        checkpoint: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._store = store
+        self._wake = wake
+        self._checkpoint = checkpoint
+        self._performances: list[_Performance] = []
+        self._log = structlog.get_logger("neuco_worker")
+
+    @property
+    def acts(self) -> list[ChildAct[Any]]:
+        """The acts that are under way, or whose outcomes wait to be recorded."""
+        return [performance.act for performance in self._performances]
+
+    def start(self, act: ChildAct[Any], now: datetime, *, cgroup: Delegation | None = None) -> bool:
+        """Record an act's intent and start its child; return whether it was still due. Nothing starts while the process is ending.
+
+        Args:
+            act: What to do.
+            now: The time.
+            cgroup: Where the child gets a memory limit from the kernel.
+        """
+        if self._store.stopping:
+            return False
+        try:
+            with self._store.write() as tx:
+                act.intent(tx, now)
+        except NotDue:
+            return False
+        performance = _Performance(act=act, looked_at=now)
+        self._performances.append(performance)
+        self._checkpoint(f"before child {act.name}")
+        try:
+            order, most = act.order(), act.limits.memory_bytes
+            ceiling = None
+            if cgroup is not None and most is not None:
+                ceiling = cgroup.ceiling(act.folder.name, memory_bytes=most)
+            performance.child = Child(
+                command(act.module),
+                order,
+                folder=act.folder,
+                wake=self._wake,
+                ceiling=ceiling,
+            )
+        except OSError as problem:
+            shutil.rmtree(act.folder, ignore_errors=True)  # the order may have written hidden tasks there
+            performance.error = no_child(problem)
+        except Exception as problem:  # noqa: BLE001 - converted: otherwise the act would never end
+            performance.error = unexpected(problem, f"the start of {act.name}")
+        self._checkpoint(f"during child {act.name}")
+        return True
+
+    def look(self, now: datetime) -> bool:
+        """Record the acts that had ended at the last look, and check the other children; return whether anything moved.
+
+        While the database cannot be written, ended acts are kept, so that no result is lost.
+        """
+        ended = [performance for performance in self._performances if performance.over]
+        moved = bool(ended)
+        for performance in self._performances:
+            if not performance.over:
+                moved |= self._supervise(performance, now)
+        for performance in ended:
+            self._record(performance, now)
+        return moved
+
+    def stop(self, now: datetime) -> None:
+        """Kill all children because the worker ends."""
+        for performance in self._performances:
+            if not performance.over:
+                performance.error = Stopped()
+            if performance.child is not None:
+                performance.child.kill()
+        try:
+            for performance in list(self._performances):
+                self._record(performance, now)
+        finally:  # an act that could not be recorded is found open at the next start, and marked dead
+            for performance in self._performances:
+                if performance.child is not None:
+                    performance.child.close()
+
+    def _supervise(self, performance: _Performance, now: datetime) -> bool:
+        act, child = performance.act, performance.child
+        if child is None:
+            return False
+        with self._store.read() as tx:
+            due = act.is_due(tx)
+        status = child.ended()  # first: after the exit, all its messages have arrived
+        moved = self._listen(performance, child)
+        if performance.over:
+            return True
+        performance.spent_s += counted(performance.looked_at, now)
+        performance.looked_at = now
+        if status is not None:
+            performance.error = self._death(act, child, status)
+        elif not due:
+            performance.error = Cancelled("It is not to be done any more.")
+        elif performance.spent_s > act.limits.deadline_s:
+            performance.error = OverLimit(Outcome.DEADLINE)
+        elif (most := act.limits.memory_bytes) is not None and child.memory_bytes() > most:
+            performance.error = OverLimit(Outcome.MEMORY)
+        if performance.error is not None:
+            child.kill()
+        return moved or performance.over
+
+    def _listen(self, performance: _Performance, child: Child) -> bool:
+        """Process the child's messages; return whether there were any."""
+        moved = False
+        for message in child.messages():
+            moved, kind = True, message.get("kind")
+            if kind == "done":
+                performance.result = message
+            elif kind == "error":
+                ran_out = message.get("family") == "memory"
+                performance.error = OverLimit(Outcome.MEMORY) if ran_out else read_error(message)
+            else:
+                performance.act.progress(cast("Progress", message))
+        return moved
+
+    def _death(self, act: ChildAct[Any], child: Child, status: int) -> NeucoError:
+        """Return the error for a child's death; its stderr goes only to the log."""
+        if errors := child.errors():
+            self._log.error(
+                "Child process failed.",
+                event_key=f"{act.name}.stderr",
+                child=act.folder.name,
+                stderr=errors[-2000:],
+            )
+        return OverLimit(Outcome.MEMORY) if child.out_of_memory() else Died(status)
+
+    def _record(self, performance: _Performance, now: datetime) -> None:
+        act, child = performance.act, performance.child
+        self._checkpoint(f"after child {act.name}")
+        if child is not None:
+            act.peak_memory_bytes = child.peak_memory_bytes
+        error = record(self._store, act, performance.result, performance.error, now)
+        self._performances.remove(performance)
+        if child is not None:
+            child.close()
+        if error is not None:
+            act.failure_recorded(error, now)
+        else:
+            act.recorded(performance.result, now)

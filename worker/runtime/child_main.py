@@ -13,6 +13,8 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -37,28 +39,19 @@ def lower_priority() -> None:
         os._exit(1)
 
 
-class Voice:
-    """Writes messages to the original stdout; everything that libraries print goes to stderr instead."""
-
-    def __init__(self) -> None:
-        self._stream = os.fdopen(os.dup(1), "wb", buffering=0)
-        os.dup2(2, 1)
-
-    def say(self, **message: Any) -> None:
-        """Send a message as one JSON line."""
-        data = json.dumps(message).encode() + b"\n"
-        while data:
-            data = data[self._stream.write(data) or 0 :]
-
-    def report(self, error: NeucoError) -> None:
-        """Send the error with which the work failed."""
-        self.say(kind="error", **error_document(error))
+def send(stream: FileIO, **message: Any) -> None:
+    """Send a message as one JSON line."""
+    data = json.dumps(message).encode() + b"\n"
+    while data:
+        data = data[stream.write(data) :]
 
 
 def main() -> int:
     """Run one order and report how it ended; the exit status adds nothing to the last message."""
     lower_priority()
-    voice = Voice()
+    stream = FileIO(os.dup(1), "w")
+    os.dup2(2, 1)  # what libraries print goes to stderr
+    say = partial(send, stream)
     name = sys.argv[1]
     if name not in CHILDREN:
         return 2
@@ -68,15 +61,15 @@ def main() -> int:
         return 0
     work: Callable[..., dict[str, Any]] = module.main
     try:
-        voice.say(kind="done", **work(json.loads(message), voice.say))
+        say(kind="done", **work(json.loads(message), say))
     except NeucoError as error:
-        voice.report(error)
+        say(kind="error", **error_document(error))
     except OSError as problem:
         if not storage.is_full(problem):
             raise
-        voice.report(storage.full("the process of a submission could not write"))
+        say(kind="error", **error_document(storage.full("the process of a submission could not write")))
     except MemoryError:
-        voice.say(kind="error", family="memory", sentence="Out of memory.", cure="", code="memory")
+        say(kind="error", family="memory", sentence="Out of memory.", cure="", code="memory")
     return 0
 
 

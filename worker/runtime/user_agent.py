@@ -2,14 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 
-
-def _version() -> str:
-    try:
-        return version("neuco-worker")
-    except PackageNotFoundError:  # a checkout that is not installed
-        return "unknown"
-
-
-USER_AGENT = f"neuco-worker/{_version()}"
+USER_AGENT = f"neuco-worker/{version('neuco-worker')}"

@@ -29,7 +29,7 @@ from tests.worker.harness.harness import (
 from tests.worker.harness.terminal import shown
 from worker.daemon import Waiting, health
 from worker.daemon.once import reasons
-from worker.runtime import process_group
+from worker.runtime.child import ENDS_WITHIN_S
 from worker.sandbox import Fault, FaultPlan
 from worker.state import OutboxKind, State
 
@@ -222,7 +222,7 @@ def test_a_start_succeeds_while_children_of_a_killed_predecessor_run(live: Harne
 
 def test_a_stop_waits_no_longer_than_promised() -> None:
     """It waits for an evaluation, a download that the kernel holds, and the monitoring server, and for nothing else."""
-    assert 2 * process_group.ENDS_WITHIN_S + health.CLOSES_WITHIN_S < PROMISED_STOP_S
+    assert 2 * ENDS_WITHIN_S + health.CLOSES_WITHIN_S < PROMISED_STOP_S
 
 
 def test_once_ends_with_one_on_sigterm(live: Harness) -> None:

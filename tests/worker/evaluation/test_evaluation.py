@@ -25,8 +25,8 @@ from worker.evaluation.outcomes import READING, SCORING, STARTING, blame
 from worker.fairness.register import RegisterFold
 from worker.fetching.act import FetchFile
 from worker.runtime.cgroup import Delegation
+from worker.runtime.child import Child, command
 from worker.runtime.child_acts import ChildAct, Died, OverLimit
-from worker.runtime.children import Child
 from worker.runtime.limits import GIGABYTE
 from worker.state import Attempt, Outcome, State
 
@@ -223,7 +223,7 @@ def test_an_exception_in_a_child_shows_nothing_outside(tmp_path: Path) -> None:
     """A defect ends the child with a status; what it printed stays in its stderr."""
     woken = threading.Event()
     module = "worker.evaluation.evaluate_child"
-    child = Child(module, {"file": "/nowhere"}, folder=tmp_path / "child", wake=woken.set)
+    child = Child(command(module), {"file": "/nowhere"}, folder=tmp_path / "child", wake=woken.set)
     try:
         ends = time.monotonic() + LIMIT_S
         while child.ended() is None and time.monotonic() < ends:

@@ -15,7 +15,7 @@ from worker.evalai import Message
 from worker.fetching import uploads
 from worker.fetching.stage import Fetching
 from worker.intake.facts import take_message
-from worker.runtime.runner import LOOK_S
+from worker.runtime.acts import LOOK_S
 from worker.sandbox import Fault, FaultPlan
 from worker.state import OutboxKind, State
 

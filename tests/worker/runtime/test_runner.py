@@ -18,9 +18,8 @@ from scoring.errors import InfrastructureError, NeucoError
 from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.runtime import Act, Runner, UnrecordedAct
-from worker.runtime.child_acts import ChildAct, Limits
-from worker.runtime.child_runner import ChildRunner
-from worker.runtime.runner import LOOK_S
+from worker.runtime.acts import LOOK_S
+from worker.runtime.child_acts import ChildAct, ChildRunner, Limits
 from worker.state import State, Store, Transaction
 
 LIMIT_S = 60.0  # of real time; reached only when something is wrong
@@ -36,14 +35,12 @@ class Sayings(Act[str, str]):
 
     def __init__(self, word: str) -> None:
         self.word = word
-        self.may_go_on, self.over = threading.Event(), threading.Event()
+        self.may_go_on = threading.Event()
         self.ended_by_force = False
-        self.refuse: NeucoError | None = None
 
     def perform(self, resource: str) -> str:
         """Wait."""
         assert self.may_go_on.wait(LIMIT_S)
-        self.over.set()
         return f"{self.word} {resource}"
 
     def outcome(self, tx: Transaction, result: str, now: datetime) -> None:
@@ -54,8 +51,6 @@ class Sayings(Act[str, str]):
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Record it."""
-        if self.refuse is not None:
-            raise self.refuse
         tx.set_fact("said", f"{tx.fact('said') or ''}{error.code};")
 
     def give_up(self, resource: str) -> None:
@@ -70,16 +65,9 @@ class Telling(UnrecordedAct[str, str]):
     what: ClassVar[str] = "A telling"
     time_out_s = 10.0
 
-    def __init__(self) -> None:
-        self.told: list[str] = []
-
     def perform(self, resource: str) -> str:
         """Say it."""
         return resource
-
-    def recorded(self, result: str, now: datetime) -> None:
-        """Keep it in memory."""
-        self.told.append(result)
 
 
 class Mumble(ChildAct[dict[str, str]]):
@@ -89,8 +77,9 @@ class Mumble(ChildAct[dict[str, str]]):
     module = "worker.fetching.fetch_child"
     limits = Limits(deadline_s=LIMIT_S)
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, defect: bool) -> None:
         self._folder = folder
+        self._defect = defect
         self.failed: list[str] = []
 
     @property
@@ -99,7 +88,9 @@ class Mumble(ChildAct[dict[str, str]]):
         return self._folder
 
     def order(self) -> Mapping[str, object]:
-        """Put a file there, like the hidden tasks."""
+        """Put a file there, like the hidden tasks, or fail."""
+        if self._defect:
+            raise KeyError(self.name)
         self.folder.mkdir()
         (self.folder / "tasks").write_text("hidden")
         return {}
@@ -110,14 +101,6 @@ class Mumble(ChildAct[dict[str, str]]):
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Keep it."""
         self.failed.append(error.sentence)
-
-
-class Unspeakable(Mumble):
-    """Give a child an order that cannot be written."""
-
-    def order(self) -> Mapping[str, object]:
-        """Fail."""
-        raise KeyError(self.name)
 
 
 def runner(store: Store, wake: threading.Event | None = None) -> Runner[str]:
@@ -202,49 +185,24 @@ def test_a_defect_in_an_outcome_is_recorded_as_a_failure(
     assert "in outcome" in capsys.readouterr().out
 
 
-def test_a_defect_at_a_childs_start_is_recorded_as_a_failure(store: Store, tmp_path: Path) -> None:
-    """Its act does not stay under way indefinitely without a child."""
-    children = ChildRunner(store, wake=lambda: None)
-    act = Unspeakable(tmp_path / "child")
-    assert children.start(act, START)
-    assert children.look(START)
-    assert act.failed == ["Unexpected KeyError in the start of mumble."]
-    assert children.acts == []
-
-
-def test_nothing_is_left_where_no_process_can_be_started(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("defect", [True, False], ids=["defect", "no interpreter"])
+def test_an_act_whose_child_cannot_start_fails(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, defect: bool
 ) -> None:
-    """As after an upgrade that removed the interpreter: the filled folder is removed, and the failure is recorded."""
+    """It does not stay under way indefinitely; without an interpreter, as after an upgrade, the filled folder is removed."""
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     children = ChildRunner(store, wake=lambda: None)
-    act = Mumble(tmp_path / "child")
+    act = Mumble(tmp_path / "child", defect=defect)
     assert children.start(act, START)
     assert not act.folder.exists()
     assert children.look(START)
     (sentence,) = act.failed
-    assert sentence.startswith("A child process for a submission could not be started (No such file")
+    assert sentence.startswith(
+        "Unexpected KeyError in the start of mumble."
+        if defect
+        else "A child process for a submission could not be started (No such file"
+    )
     assert children.acts == []
-
-
-def test_an_act_whose_failure_cannot_be_recorded_is_late(store: Store) -> None:
-    """Until its failure can be recorded nothing else begins, and the watchdog can see it."""
-    acts = runner(store)
-    act = Sayings("word")
-    act.refuse = InfrastructureError("The state database failed: locked.", code="state.database")
-    acts.start(act, "", START)
-    assert not acts.late
-    now = pass_time(acts, START, 11)
-    for _ in range(2):
-        with pytest.raises(InfrastructureError):
-            acts.collect(now)
-        assert acts.late
-        assert acts.busy
-    act.refuse = None
-    acts.collect(now)
-    assert not acts.late
-    assert not acts.busy
-    act.may_go_on.set()
 
 
 def test_an_unrecorded_act_needs_no_database(store: Store, tmp_path: Path) -> None:
@@ -255,11 +213,11 @@ def test_an_unrecorded_act_needs_no_database(store: Store, tmp_path: Path) -> No
     (tmp_path / "worker.db").write_bytes(b"no database" * 1000)
     with pytest.raises(InfrastructureError):
         acts.start(Sayings("word"), "", START)
-    act = Telling()
-    acts.start(act, "fire", START)
+    acts.start(Telling(), "fire", START)
     assert wake.wait(LIMIT_S)
-    acts.collect(START)
-    assert act.told == ["fire"]
+    ended = acts.collect(START)
+    assert ended is not None
+    assert ended.result == "fire"
 
 
 class Silent:

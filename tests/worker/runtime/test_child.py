@@ -1,4 +1,4 @@
-"""Process groups and their cgroups, with real processes: none is left, and no unrelated one is killed."""
+"""Children, their process groups and their cgroups, with real processes: none is left, and no unrelated one is killed."""
 
 from __future__ import annotations
 
@@ -7,32 +7,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import psutil
 import pytest
 
 from worker.runtime.cgroup import DELEGATED, Ceiling, Delegation, delegation
-from worker.runtime.process_group import ProcessGroup
+from worker.runtime.child import Child
 
-STAYS = "sleep 1000 </dev/null >/dev/null 2>&1 & echo $!"
+STAYS = """sleep 1000 </dev/null >/dev/null 2>&1 & echo "{\\"pid\\": $!}\""""
 LAST_PID = Path("/proc/sys/kernel/ns_last_pid")
 LIMIT_S = 60.0  # reached only when something is wrong
 
 
-def group_of(tmp_path: Path, *command: str, ceiling: Ceiling | None = None) -> ProcessGroup:
-    """Start a group."""
-    group = ProcessGroup(command, folder=tmp_path, environment={"PATH": os.environ["PATH"]})
-    if ceiling is not None:
-        group.limit(ceiling)
-    return group
-
-
-def spoken(group: ProcessGroup) -> int:
-    """Return the number that the leader prints."""
-    stdout = group.streams[1]
-    assert stdout is not None
-    return int(stdout.readline())
+def started(folder: Path, *command: str, ceiling: Ceiling | None = None) -> Child:
+    """Start a child."""
+    return Child(command, {}, folder=folder / "child", wake=lambda: None, ceiling=ceiling)
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -43,6 +34,13 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
+def spoken(child: Child) -> int:
+    """Return the process id that a child reports."""
+    messages: list[dict[str, int]] = []
+    until(lambda: bool(messages.extend(child.messages()) or messages))
+    return messages[0]["pid"]
+
+
 def is_alive(pid: int) -> bool:
     """Return whether a process runs; one that only waits to be reaped does not."""
     try:
@@ -51,55 +49,47 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def test_what_a_leader_leaves_behind_is_killed_before_it_is_reaped(tmp_path: Path) -> None:
-    """While members may be alive, the dead leader keeps the group's number; then all of them are gone."""
-    group = group_of(tmp_path, "sh", "-c", STAYS)
-    member = spoken(group)
-    until(group.exited)
-    assert psutil.Process(group.pid).status() == psutil.STATUS_ZOMBIE
-    assert is_alive(member)
-    assert group.end() == 0
-    until(lambda: not is_alive(member))
-    assert group.exited()
-    assert group.end() == 0
-    group.close()
+def test_what_a_child_leaves_behind_is_killed_before_it_is_reaped(tmp_path: Path) -> None:
+    """While members may be alive, the dead child keeps the group's number; then all of them are gone, with the folder."""
+    with closing(started(tmp_path, "sh", "-c", STAYS)) as child:
+        member = spoken(child)
+        until(child.exited)
+        assert psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE
+        assert is_alive(member)
+        until(lambda: child.ended() == 0)
+        until(lambda: not is_alive(member))
+    assert child.end() == 0
+    assert not (tmp_path / "child").exists()
 
 
 def test_an_unrelated_process_with_the_reused_number_is_not_killed(tmp_path: Path) -> None:
-    """After the leader was reaped, its number may belong to any process, so closing the group sends nothing."""
+    """After the child was reaped, its number may belong to any process, so closing it sends nothing."""
     if not os.access(LAST_PID, os.W_OK):
         pytest.skip("only root may choose the number of the next process")
-    group = group_of(tmp_path, "true")
-    until(group.exited)
-    group.end()
-    stranger = None
+    child = started(tmp_path, "true")
+    until(lambda: child.ended() is not None)
     for _ in range(200):  # somebody else's process may be quicker
-        LAST_PID.write_text(str(group.pid - 1))
+        LAST_PID.write_text(str(child.pid - 1))
         stranger = subprocess.Popen(["sleep", "1000"], start_new_session=True)
-        if stranger.pid == group.pid:
-            break
-        stranger.kill()
-        stranger.wait()
-    assert stranger is not None
-    try:
-        if stranger.pid != group.pid:
-            pytest.skip("the machine starts too many processes to get a number a second time")
-        group.kill()
-        group.close()
-        assert stranger.poll() is None
-        assert is_alive(stranger.pid)
-    finally:
-        stranger.kill()
-        stranger.wait()
+        try:
+            if stranger.pid == child.pid:
+                child.kill()
+                child.close()
+                assert stranger.poll() is None
+                assert is_alive(stranger.pid)
+                return
+        finally:
+            stranger.kill()
+            stranger.wait()
+    pytest.skip("the machine starts too many processes to get a number a second time")
 
 
 def test_a_death_by_signal_is_reported(tmp_path: Path) -> None:
     """The status is negative for any signal, and the memory of a dead process is zero."""
-    group = group_of(tmp_path, "sh", "-c", "kill -SEGV $$")
-    until(group.exited)
-    assert group.memory_bytes() == 0
-    assert group.end() == -11
-    group.close()
+    with closing(started(tmp_path, "sh", "-c", "kill -SEGV $$")) as child:
+        until(child.exited)
+        assert child.memory_bytes() == 0
+        until(lambda: child.ended() == -11)
 
 
 @pytest.fixture
@@ -118,13 +108,6 @@ def given(tmp_path: Path, environment: dict[str, str]) -> Delegation | None:
     return delegation(environment, tree=tmp_path / "tree", membership=tmp_path / "membership")
 
 
-def test_without_delegation_the_tree_is_not_touched(tmp_path: Path, tree: Path) -> None:
-    """A writable tree alone is no permission to divide it."""
-    before = sorted(path.name for path in tree.iterdir())
-    assert given(tmp_path, {}) is None
-    assert sorted(path.name for path in tree.iterdir()) == before
-
-
 def test_a_delegated_part_is_divided(tmp_path: Path, tree: Path) -> None:
     """The daemon moves to a leaf, memory is limited below, and a child gets its own limited cgroup."""
     ours = given(tmp_path, {DELEGATED: "1"})
@@ -135,29 +118,28 @@ def test_a_delegated_part_is_divided(tmp_path: Path, tree: Path) -> None:
     assert ceiling is not None
     ceiling.admit(815)
     folder = tree / "child-evaluate-7"
-    told = {path.name: path.read_text().strip() for path in folder.iterdir()}
-    assert told == {
+    assert {path.name: path.read_text().strip() for path in folder.iterdir()} == {
         "memory.max": str(1 << 30),
         "memory.oom.group": "1",
         "memory.swap.max": "0",
         "cgroup.procs": "815",
     }
-    (folder / "memory.events").write_text("low 0\nhigh 0\nmax 3\noom 0\noom_kill 0\n")
-    assert not ceiling.hit()
-    (folder / "memory.events").write_text("low 0\nhigh 0\nmax 3\noom 1\noom_kill 2\noom_group_kill 1\n")
-    assert ceiling.hit()
+    for kills in (0, 2):
+        (folder / "memory.events").write_text(f"low 0\nmax 3\noom 1\noom_kill {kills}\noom_group_kill 1\n")
+        assert ceiling.hit() is (kills > 0)
 
 
-@pytest.mark.parametrize("fault", ["no memory", "no folder", "no version 2"])
+@pytest.mark.parametrize("fault", ["not delegated", "no memory", "no folder", "no version 2"])
 def test_without_cgroups_memory_is_measured(tmp_path: Path, tree: Path, fault: str) -> None:
-    """The worker starts all the same."""
+    """The worker starts all the same, and does not touch a tree that it may not divide."""
     if fault == "no memory":
         (tree / "cgroup.controllers").write_text("cpu\n")
     elif fault == "no folder":
         (tmp_path / "membership").write_text("0::/other.service\n")
-    else:
+    elif fault == "no version 2":
         (tmp_path / "membership").write_text("1:memory:/unit.service\n")
-    assert given(tmp_path, {DELEGATED: "1"}) is None
+    assert given(tmp_path, {} if fault == "not delegated" else {DELEGATED: "1"}) is None
+    assert {path.name for path in tree.iterdir()} == {"cgroup.controllers", "cgroup.procs"}
 
 
 def test_after_a_refused_cgroup_memory_is_measured(tree: Path) -> None:
@@ -187,15 +169,12 @@ def test_a_process_that_left_the_group_is_killed_with_its_ceiling(tmp_path: Path
     """A process with its own session leaves the process group, but not the cgroup, which can then be removed."""
     folder = real_tree / "child-1"
     folder.mkdir()
-    group = group_of(tmp_path, "sh", "-c", f"read go; setsid {STAYS}; sleep 1000", ceiling=Ceiling(folder))
-    stdin = group.streams[0]
-    assert stdin is not None
-    stdin.write(b"\n")
-    stdin.flush()
-    escaped = spoken(group)
-    assert not group.exited()
-    assert escaped in map(int, (folder / "cgroup.procs").read_text().split())
-    group.close()
+    with closing(
+        started(tmp_path, "sh", "-c", f"cat >/dev/null; setsid {STAYS}; sleep 1000", ceiling=Ceiling(folder))
+    ) as child:
+        escaped = spoken(child)
+        assert not child.exited()
+        assert escaped in map(int, (folder / "cgroup.procs").read_text().split())
     until(lambda: not is_alive(escaped))
 
     def is_removed() -> bool:
@@ -215,13 +194,7 @@ def test_the_kernel_ends_a_child_that_goes_over_its_ceiling(tmp_path: Path, real
     ceiling = Delegation(real_tree).ceiling("1", memory_bytes=64 << 20)
     assert ceiling is not None
     hog = "import sys; sys.stdin.readline(); bytearray(1 << 30)"
-    group = group_of(tmp_path, sys.executable, "-c", hog, ceiling=ceiling)
-    assert not group.out_of_memory()
-    stdin = group.streams[0]
-    assert stdin is not None
-    stdin.write(b"\n")
-    stdin.flush()
-    until(group.exited)
-    assert group.out_of_memory()
-    assert group.end() == -9
-    group.close()
+    with closing(started(tmp_path, sys.executable, "-c", hog, ceiling=ceiling)) as child:
+        until(child.exited)
+        assert child.out_of_memory()
+        until(lambda: child.ended() == -9)

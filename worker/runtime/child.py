@@ -1,0 +1,191 @@
+"""Child processes, which may be killed at any moment.
+
+A child reads its order from stdin (nothing secret is on a command line or in an environment) and responds with JSON lines on stdout. It
+handles one order and ends, so that no submission can affect another one. Participants' files are parsed only in children.
+
+A child and all processes that it starts are one process group, which is measured, limited and killed as a whole. The group's number is
+the child's process id. The kernel reuses that number only after the child was reaped, so it is reaped only after the whole group was
+killed. A signal therefore never reaches an unrelated process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, cast
+
+import psutil
+
+from worker.runtime.cgroup import Ceiling
+
+KEPT_ENVIRONMENT = (
+    *("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "VIRTUAL_ENV", "XDG_CACHE_HOME"),
+    *("NUMBA_CACHE_DIR", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"),
+    # Which GPU to use, and where a container has its driver.
+    *("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"),
+)
+"""The environment variables that a child may see; none holds a token or a secret."""
+STDERR_KEPT_BYTES = 8192
+LINE_LIMIT_BYTES = 64 * 1024 * 1024  # of one message; a scorecard of 100 tasks x 1,000 folds takes 2 MB
+ENDS_WITHIN_S = 4  # for a killed process, unless the kernel itself hangs
+
+
+def command(module: str) -> list[str]:
+    """Return the command of a child that runs a module, such as ``worker.evaluation.evaluate_child``."""
+    return [sys.executable, "-P", "-m", "worker.runtime.child_main", module]
+
+
+class Child:
+    """One process with its order, in a session of its own.
+
+    Args:
+        command: Program and arguments, see :func:`command`.
+        order: What it is to do, sent as JSON.
+        folder: Its temporary folder, in which it works; made here, and always removed by :meth:`close`.
+        wake: Called from a thread when a message has arrived or the child has ended.
+        ceiling: The cgroup that limits its memory, if any. The kernel counts what is allocated after the start.
+
+    Attributes:
+        pid: Its process id, which is also the number of its process group.
+        peak_memory_bytes: The largest memory that was measured.
+
+    Raises:
+        OSError: If its folder cannot be made, or the machine cannot start another process.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        order: Mapping[str, object],
+        *,
+        folder: Path,
+        wake: Callable[[], None],
+        ceiling: Ceiling | None = None,
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        environment = {key: os.environ[key] for key in KEPT_ENVIRONMENT if key in os.environ}
+        environment |= {"PYTHONUNBUFFERED": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        environment["TMPDIR"] = str(folder)
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=folder,
+            env=environment,
+            start_new_session=True,
+        )
+        self.pid = self._process.pid
+        self.peak_memory_bytes = 0
+        self._folder = folder
+        self._ceiling = ceiling
+        if ceiling is not None:
+            ceiling.admit(self.pid)
+        streams = (self._process.stdin, self._process.stdout, self._process.stderr)
+        self._stdin, self._stdout, self._stderr = cast("tuple[IO[bytes], IO[bytes], IO[bytes]]", streams)
+        self._arrived: deque[dict[str, Any]] = deque()
+        self._errors = bytearray()
+        self._wake = wake
+        self._listener = threading.Thread(target=self._listen, daemon=True, name=f"child-{self.pid}-out")
+        self._listener.start()
+        threading.Thread(target=self._listen_errors, daemon=True, name=f"child-{self.pid}-err").start()
+        # A thread, because a child that is still starting accepts no more than a pipe holds.
+        threading.Thread(target=self._send, args=(order,), daemon=True, name=f"child-{self.pid}-in").start()
+
+    def _send(self, order: Mapping[str, object]) -> None:
+        """Send the order and close stdin; :meth:`ended` notices a dead child."""
+        with contextlib.suppress(OSError, ValueError):
+            self._stdin.write(json.dumps(order).encode())
+            self._stdin.close()
+
+    def _listen(self) -> None:
+        while line := self._stdout.readline(LINE_LIMIT_BYTES):
+            with contextlib.suppress(ValueError):
+                message = json.loads(line)
+                if isinstance(message, dict):
+                    self._arrived.append(message)
+            self._wake()
+        self._wake()
+
+    def _listen_errors(self) -> None:
+        while line := self._stderr.readline(STDERR_KEPT_BYTES):
+            self._errors += line
+            del self._errors[:-STDERR_KEPT_BYTES]
+
+    def messages(self) -> Iterator[dict[str, Any]]:
+        """Yield the messages that have arrived."""
+        while self._arrived:
+            yield self._arrived.popleft()
+
+    def errors(self) -> str:
+        """Return the end of its stderr, which is meant only for the organizer's log."""
+        return self._errors.decode("utf-8", "replace").strip()
+
+    def exited(self) -> bool:
+        """Return whether the process has ended; this does not reap it."""
+        if self._process.returncode is not None:
+            return True
+        try:
+            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:  # SIGCHLD is ignored, so the kernel has reaped it
+            return True
+
+    def ended(self) -> int | None:
+        """Return the exit status, negative for a signal, once the process has ended and all its messages have arrived; None before."""
+        if not self.exited():
+            return None
+        self._listener.join(timeout=0.2)
+        if self._listener.is_alive():  # a grandchild holds the pipe
+            self.kill()
+            return None
+        return self.end()
+
+    def kill(self) -> None:
+        """Kill every process of the group; this is always safe, because nothing is sent after the child was reaped."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+        if self._ceiling is not None:
+            self._ceiling.kill()
+
+    def end(self) -> int | None:
+        """Kill the rest of the group and reap the child; return its exit status, negative for a signal, None if it does not end."""
+        self.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(timeout=ENDS_WITHIN_S)
+        return None
+
+    def memory_bytes(self) -> int:
+        """Measure the resident memory of the process and its descendants, and remember the peak."""
+        total = 0
+        with contextlib.suppress(psutil.Error):
+            process = psutil.Process(self.pid)
+            for member in (process, *process.children(recursive=True)):
+                with contextlib.suppress(psutil.Error):
+                    total += member.memory_info().rss
+        self.peak_memory_bytes = max(self.peak_memory_bytes, total)
+        return total
+
+    def out_of_memory(self) -> bool:
+        """Return whether the kernel killed it for exceeding its cgroup's limit."""
+        return self._ceiling is not None and self._ceiling.hit()
+
+    def close(self) -> None:
+        """Kill everything that is left of it, and remove its cgroup and its folder."""
+        self.end()
+        for stream in (self._stdin, self._stdout, self._stderr):
+            with contextlib.suppress(OSError):
+                stream.close()
+        if self._ceiling is not None:
+            self._ceiling.remove()
+        shutil.rmtree(self._folder, ignore_errors=True)

@@ -21,8 +21,11 @@ from worker.cli import app
 DOCS = Path(__file__).parent
 LIMITS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
 HELP = r"\* `(?:-h, )?--help`: .*\n"
-LEFT_OUT = re.compile(rf"\*\*Options\*\*:\n\n{HELP}\n|{HELP}|\*\*Commands\*\*:\n\n(?:\* .*\n)+\n")
-"""The option --help, and lists of commands, which have headings of their own."""
+USAGE = r"\*\*Usage\*\*:\n\n```console\n.*\n```\n\n"
+LEFT_OUT = re.compile(
+    rf"{USAGE}|\*\*Options\*\*:\n\n{HELP}\n|{HELP}|\*\*Commands\*\*:\n\n(?:\* .*\n)+\n|  \[env var: [^]]*\]"
+)
+"""What the page says elsewhere: usage, --help, lists of commands, and the environment variable for --config."""
 
 
 def commands() -> str:

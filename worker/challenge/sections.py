@@ -32,7 +32,7 @@ class Challenge(Section):
     title: str = Field(min_length=1, description="Title on the board and in alerts.")
     secret: Path = Field(
         Path("./challenge.secret"),
-        description="File with 32 random bytes in hexadecimal, made by `init` with mode 0600; or `credential:NAME` (systemd).",
+        description="File with 32 random bytes in hexadecimal, made by `init`; or `credential:NAME`.",
     )
 
 
@@ -44,18 +44,18 @@ class EvalAI(Section):
     )
     challenge: int = Field(
         ge=0,
-        description="The challenge's number, which is part of its address at EvalAI; 0 until it has one.",
+        description="The challenge's number, part of its address at EvalAI; 0 until it has one.",
     )
     queue: str = Field(
         min_length=1,
-        description="Name of the challenge's queue. EvalAI shows it in the challenge's Manage tab after the bundle is uploaded.",
+        description="Name of the challenge's queue, from the challenge's Manage tab at EvalAI.",
     )
     token: str = Field(
         "env:EVALAI_TOKEN", description="A host's EvalAI token: `env:NAME`, `file:PATH` or `credential:NAME`."
     )
-    poll_every: float = Field(60, gt=0, description="Seconds between two checks of an empty queue.")
+    poll_every: float = Field(60, gt=0, description="Seconds between checks of an empty queue.")
     reconcile_every: float = Field(
-        600, gt=0, description="Seconds between two comparisons with EvalAI's list of submissions."
+        600, gt=0, description="Seconds between comparisons with EvalAI's list of submissions."
     )
     requests_per_minute: int = Field(
         50, ge=6, description="Calls to EvalAI per minute; EvalAI allows an account 60 in all."
@@ -85,7 +85,7 @@ class EvalAI(Section):
 
 
 class Phase(Section):
-    """One phase of the challenge: its hidden tasks and its rules. `<codename>` is the codename of the phase at EvalAI."""
+    """A phase: its hidden tasks and rules. `<codename>` is its codename at EvalAI."""
 
     # an editor need not ask for keys whose default is named after the phase
     model_config = ConfigDict(json_schema_extra=lambda schema: schema.__delitem__("required"))
@@ -110,38 +110,36 @@ class Phase(Section):
     )
     tasks: Path = Field(
         json_schema_extra={NAMED_AFTER: "./tasks/{codename}"},
-        description="Folder of the hidden tasks: files `<task>__<type>.csv` with the columns `id,label`, or task packages.",
+        description="Folder of the hidden tasks: files `<task>__<type>.csv` (columns `id,label`) or task packages.",
     )
     ids: Path = Field(
         json_schema_extra={NAMED_AFTER: "./ids/{codename}.txt"},
-        description="List of the public ids, one per line; a submission must have a row for each.",
+        description="Public ids, one per line; a submission must have a row for each.",
     )
-    folds: int = Field(40, ge=1, description="Number of folds: random train/test splits for each task.")
+    folds: int = Field(40, ge=1, description="Folds (random train/test splits) per task.")
     selection: Literal["last", "best", "chosen", "ladder"] = Field(
         "last",
-        description="Which of a team's public submissions counts: the `last` one, the `best` one, the one `chosen` by the organizers, "
-        "or, with `ladder`, the last one whose mean Q was higher than the value shown before by more than `ladder_step`. With `ladder`, a "
-        "team that improves by less is shown its previous value again.",
+        description="Which of a team's public submissions counts: the `last`, the `best`, the one `chosen` by the organizers, or, with"
+        " `ladder`, the last whose mean Q exceeded the value shown before by more than `ladder_step`; a team that improves by"
+        " less sees its previous value again.",
     )
     ladder_step: float = Field(
         0.5,
         gt=0,
-        description="With `selection: ladder`: a submission counts only if its mean Q is higher than the value shown before by more than "
-        "this. Values are rounded to multiples of it.",
+        description="With `selection: ladder`: the step; values are rounded to multiples of it.",
     )
     shown: Literal["at_once", "at_end"] = Field(
         "at_once",
-        description="When values and ranks are shown: with each answer (`at_once`), or only after you close the phase with `board freeze` "
-        "(`at_end`). Until then, answers only say that the file was scored, and the board only lists the teams.",
+        description="When values and ranks are shown: with each answer (`at_once`), or after `board freeze` (`at_end`); until then, answers"
+        " only say that the file was scored, and the board lists the teams.",
     )
     visibility: Literal["at_submission", "current"] = Field(
         "at_submission",
-        description="Only public submissions count. This key says whether a submission must have been public when the worker first saw it "
-        "(`at_submission`) or must be public now (`current`).",
+        description="When a submission must be public to count: when the worker first saw it (`at_submission`), or now (`current`).",
     )
     eligible_if_scored_in: str | None = Field(
         None,
-        description="Only teams with a score in this other phase get a rank; the others are shown out of competition.",
+        description="Only teams with a score in this other phase get a rank; others are shown out of competition.",
     )
 
     @model_validator(mode="after")
@@ -164,78 +162,71 @@ class Submission(Section):
     max_megabytes: float = Field(
         1024,
         gt=0,
-        description="Size limit of a submitted file. After decompression, the limit is four times as high.",
+        description="Size limit of a file; four times as much after decompression.",
     )
     deadline: float = Field(1800, gt=0, description="Seconds after which an evaluation is stopped.")
     memory_gigabytes: float = Field(
         8,
         gt=0,
-        description="Memory limit of one evaluation. It must be at least 0.25 GB plus 24 bytes × public ids × dimension.",
+        description="Memory limit of an evaluation; at least 0.25 GB plus 24 bytes × public ids × dimension.",
     )
     answer_grid: float = Field(
         30,
         ge=0,
-        description="Answers are sent only at multiples of this many seconds after EvalAI shows `running`, so that the time of an answer "
-        "says nothing about the tasks. A team's next submission waits until this answer has been sent. 0 sends answers at once.",
+        description="Answers are sent only at multiples of this many seconds after EvalAI shows `running`, so that their time says nothing"
+        " about the tasks. A team's next submission waits for the answer. 0: at once.",
     )
     keep_days: float = Field(
         400,
         gt=0,
-        description="Days for which submitted files are kept. A rescore downloads older ones from EvalAI again. Files that "
-        "`fairness.publish_files` may publish are kept at least until their phase is revealed.",
+        description="Days for which files are kept; a rescore downloads older ones again. Files that `fairness.publish_files` may publish"
+        " are kept until their phase is revealed.",
     )
     disk_reserve_gigabytes: float = Field(
-        5, ge=0, description="Free disk space below which no more submissions are downloaded."
+        5, ge=0, description="Free disk space below which nothing is downloaded."
     )
 
 
 class Scoring(Section):
-    """How the probes are trained. The defaults are the protocol of 2025; only with these can scores be compared with 2025."""
+    """How the probes are trained. Only with the defaults can scores be compared with those of 2025."""
 
     engine: Literal["local", "ray", "torch"] = Field(
         "local",
-        description="What trains the probes: the compiled kernel on this machine (`local`) or on a Ray cluster (`ray`), or PyTorch "
-        "(`torch`), which can use a GPU.",
+        description="What trains the probes: a compiled kernel on this machine (`local`) or on a Ray cluster (`ray`), or PyTorch (`torch`),"
+        " which can use a GPU.",
     )
     ray_address: str = Field("auto", description="With `engine: ray`: address of the Ray cluster.")
     at_once: int = Field(
         1,
         ge=1,
-        description="Number of submissions that are scored at the same time. More than 1 needs `engine: ray`, which then trains one "
-        "submission while others are read.",
+        description="Submissions that are scored at the same time; more than 1 needs `engine: ray`.",
     )
     device: Literal["cpu", "cuda"] = Field("cpu", description="With `engine: torch`: where PyTorch computes.")
     chunk: int = Field(
         CHUNK,
         ge=1,
-        description="With `engine: torch`: number of folds that are trained together. More keep a GPU busier and need more memory. "
-        "The number may change scores by rounding.",
+        description="With `engine: torch`: folds that are trained together. More keep a GPU busier, need more memory, and may change scores"
+        " by rounding.",
     )
     probe: Literal["linear"] = Field("linear", description="Model that is trained on the embeddings.")
-    epochs: int = Field(
-        20, ge=1, description="Training epochs per fold; the epoch with the best test score counts."
-    )
+    epochs: int = Field(20, ge=1, description="Epochs per fold; the one with the best test score counts.")
     batch_size: int = Field(64, ge=1, description="Samples per training step.")
     learning_rate: float = Field(0.001, gt=0, description="Learning rate of AdamW.")
-    test_size: float = Field(
-        0.1, gt=0, lt=1, description="Share of the samples that each fold holds out for testing."
-    )
+    test_size: float = Field(0.1, gt=0, lt=1, description="Share of the samples in the test part.")
     standardize_embeddings: bool = Field(
         True,
-        description="Whether embeddings are standardized with one mean and one standard deviation over all values of the phase's ids.",
+        description="Whether embeddings are standardized, with one mean and one standard deviation.",
     )
-    normalize_labels: bool = Field(
-        True, description="Whether the labels of regression tasks are scaled to [0, 1]."
-    )
+    normalize_labels: bool = Field(True, description="Whether regression labels are scaled to [0, 1].")
     epsilon: float = Field(0.02, gt=0, description="The ε in Q = 100 · ε · mean / (std + ε).")
     max_failed_folds: int = Field(
         3,
         ge=0,
-        description="A submission fails if, in any one task, more folds than this give no finite score.",
+        description="A submission fails if more folds of a task than this give no finite score.",
     )
     threads: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(
         "auto",
-        description="Threads of the local engine; `auto` uses one per core. The number does not change scores.",
+        description="Threads of the local engine; `auto`: one per core. Scores do not depend on it.",
     )
 
     @model_validator(mode="after")
@@ -272,34 +263,32 @@ class Leaderboard(Section):
     ssh_key: str | None = Field(None, description="For `ssh` URLs: `file:PATH` or `credential:NAME`.")
     known_hosts: str | None = Field(None, description="For `ssh` URLs: file with the server's host keys.")
     publish_every: float = Field(
-        60, ge=0, description="Minimum seconds between two pushes. `once` always pushes before it exits."
+        60, ge=0, description="Minimum seconds between pushes; `once` always pushes before it exits."
     )
     receipts_every: float = Field(
         3600,
         gt=0,
         le=86400,
-        description="Seconds between two lines of `receipts.jsonl`, the public log. The first commitment fixes it for the whole challenge.",
+        description="Seconds between lines of the public log, `receipts.jsonl`; fixed by the first commitment.",
     )
     publish: list[Literal["intervals", "stable_views"]] = Field(
         [],
-        description="What to publish before the reveal: `intervals` (the uncertainty of mean Q and of ranks), `stable_views` "
-        "(ranks under other rules). Both reveal something about the hidden tasks; `doctor` explains what.",
+        description="What to publish before the reveal: `intervals` (uncertainty of mean Q and ranks), `stable_views` (ranks under other"
+        " rules). `doctor` explains what each reveals about the hidden tasks.",
     )
     baselines: list[str] = Field(
         ["Baseline mean embeddings", "Baseline random embeddings"],
-        description="Method names of baselines. The hosts' own submissions with one of these names are shown on the board under that name, "
-        "without a rank. Submissions that EvalAI marks as baselines have no rank either; if a participant sent such a "
-        "submission, it is shown under the team's name.",
+        description="Method names that make a submission of the hosts a baseline.",
     )
-    hidden_teams: list[str] = Field([], description="Names of teams that are left off the board.")
+    hidden_teams: list[str] = Field([], description="Teams that are left off the board.")
     baselines_weigh: bool = Field(
         True,
-        description="Whether baselines count in the task weights and in the ranks per task, as in 2025.",
+        description="Whether baselines count in task weights and ranks per task.",
     )
     ghost_task: float = Field(
         0,
         ge=0,
-        description="Constant δ0 in the weights of the dynamic rank (Eq. 8 of the NeuCo-Bench paper); 0 turns it off.",
+        description="δ0 in the weights of the dynamic rank (Eq. 8 of the NeuCo-Bench paper).",
     )
     decimals: int = Field(3, ge=0, le=12, description="Decimal places of mean Q, on the board and at EvalAI.")
 
@@ -338,21 +327,19 @@ class Fairness(Section):
         "baselines",
         pattern=r"^(baselines|top:[1-9][0-9]*|all)$",
         examples=["baselines", "top:3", "all"],
-        description="Whose submitted files the reveal publishes, so that anyone can recompute their scores. `baselines`: those of the "
-        "baselines; `top:N`: also those of the first N rows of the final board, not counting baselines; `all`: those of all rows. "
-        "A phase's first commitment (the hash that fixes its tasks, published before its first score) also fixes this value.",
+        description="Whose files the reveal publishes, so that anyone can recompute their scores: `baselines`; `top:N`: also the first N"
+        " other rows of the final board; `all`. The phase's first commitment fixes this value.",
     )
     beacon: str = Field(
         "none",
-        description="The public random value that determines the splits together with the secret, so that nobody can choose them. `drand`: "
-        "the worker reads it from the League of Entropy, some minutes after the commitment. `SOURCE@TIME`: SOURCE publishes it at TIME, "
-        f"such as `{EXAMPLE_SOURCE}`, and you enter it with `challenge apply --beacon`. `none`: the splits depend on the secret alone. "
-        "A phase is not scored before its value is known.",
+        description="The public random value on which the splits also depend, so that nobody can choose them. `drand`: from the League"
+        f" of Entropy. `SOURCE@TIME`, such as `{EXAMPLE_SOURCE}`: SOURCE publishes it at TIME, and you enter it with"
+        " `challenge apply --beacon`. `none`: the splits depend on the secret alone. A phase is not scored before its value is known.",
     )
     beacon_notice: float = Field(
         600,
         gt=0,
-        description="With `beacon: drand`: seconds from a commitment until drand publishes the value that the commitment names.",
+        description="With `beacon: drand`: seconds from a commitment until drand publishes its value.",
     )
     drand_servers: list[str] = Field(
         [
@@ -361,10 +348,10 @@ class Fairness(Section):
             "https://api3.drand.sh",
             "https://drand.cloudflare.com",
         ],
-        description="With `beacon: drand`: servers to ask, in this order. Every answer is checked.",
+        description="With `beacon: drand`: servers, in order. Every answer is checked.",
     )
     drand_chain: Path | None = Field(
-        None, description="JSON file that describes another drand chain, for rehearsals."
+        None, description="Description (JSON) of another drand chain, for rehearsals."
     )
 
     @field_validator("beacon")

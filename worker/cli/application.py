@@ -102,9 +102,9 @@ def _program(
 ) -> None:
     """Run hidden-task embedding challenges: score submissions from EvalAI and publish a dynamic-rank leaderboard.
 
-    `neuco-worker COMMAND --help` explains a command, with an example. The commands for organizers that take --config use
-    the file that the environment variable NEUCO_CHALLENGE names or, if it is not set, challenge.yaml. The exit status is 0 if the command
-    succeeded, 1 if it failed, and 2 if its usage, the configuration or the credentials are wrong.
+    `neuco-worker COMMAND --help` explains a command. Without --config, commands for organizers use the file that NEUCO_CHALLENGE names,
+    or challenge.yaml. Exit status: 0 if the command succeeded, 1 if it failed, 2 if its usage, the configuration or the credentials are
+    wrong.
     """
 
 

@@ -21,19 +21,17 @@ PhaseOption = Annotated[str, typer.Option("--phase", help="Codename of the phase
 def show(
     *,
     config: ConfigOption,
-    phase: Annotated[str | None, typer.Option(help="Only this phase (its codename).", metavar="NAME")] = None,
+    phase: Annotated[str | None, typer.Option(help="Only this phase.", metavar="NAME")] = None,
     awards: Annotated[
         bool,
-        typer.Option(
-            "--awards", help="Print the two awards (by dynamic rank and by mean Q) as text to announce."
-        ),
+        typer.Option("--awards", help="Print both awards, by dynamic rank and by mean Q."),
     ] = False,
     json_output: JsonOption = False,
 ) -> None:
     """Show the latest boards in the terminal, as participants see them.
 
-    Example: `neuco-worker board show --phase dev --config challenge.yaml
-    `
+    Example: `neuco-worker board show --phase dev --config challenge.yaml`
+
     Example: `neuco-worker board show --awards --phase eval --config challenge.yaml`
     """
     from worker.organizer import listing
@@ -78,15 +76,13 @@ def publish(
     config: ConfigOption,
     preview: Annotated[
         Path | None,
-        typer.Option(
-            help="Only write what would be pushed to this folder; open its index.html.", metavar="DIR"
-        ),
+        typer.Option(help="Only write what would be pushed to this folder.", metavar="DIR"),
     ] = None,
 ) -> None:
-    """Compute and push the boards now. A running worker does this on request, and the command waits for it.
+    """Compute and push the boards now; if a worker runs, it does this, and the command waits.
 
-    Example: `neuco-worker board publish --config challenge.yaml
-    `
+    Example: `neuco-worker board publish --config challenge.yaml`
+
     Example: `neuco-worker board publish --preview ./preview --config challenge.yaml`
     """
     from worker.organizer import board_by_hand
@@ -114,13 +110,12 @@ def report(
     out: Annotated[Path, typer.Option(help="Folder to write to.", show_default=False)],
     compare: Annotated[
         bool,
-        typer.Option(help="Read the files of the submissions that count, to find near copies between teams."),
+        typer.Option(help="Read all files that count, to find near copies."),
     ] = True,
 ) -> None:
-    """Write a report with standings, intervals, scores per task, diagnostics, near copies and cost. It shows hidden tasks: keep it private.
+    """Write a private report: standings, intervals, scores per task, diagnostics, near copies, cost. It shows hidden tasks.
 
-    Near copies are embeddings of different teams that differ only by noise, scale or a rotation. Finding them takes about as long as
-    reading all files once.
+    Near copies are embeddings of different teams that differ only by noise, scale or a rotation.
 
     Example: `neuco-worker board report --phase dev --out ./report --config challenge.yaml`
     """
@@ -165,7 +160,7 @@ def freeze(
         bool,
         typer.Option(
             "--now",
-            help="Close the board although EvalAI still takes submissions, and do not wait for answers.",
+            help="Close it although EvalAI still takes submissions, without waiting for answers.",
         ),
     ] = False,
     reason: Annotated[
@@ -173,11 +168,11 @@ def freeze(
     ] = "",
     yes: YesOption = False,
 ) -> None:
-    """Close a phase: its board keeps what has been answered so far. Later submissions, and later changes at EvalAI, no longer count.
+    """Close a phase: later submissions, and later changes at EvalAI, do not count.
 
-    First end the phase at EvalAI. Submissions that are scored after the close are answered without a value.
+    First end the phase at EvalAI. Submissions that are scored later are answered without a value.
 
-    With `shown: at_end`, the command first waits until all submissions so far are answered. Then the values and ranks are shown.
+    With `shown: at_end`, the command waits until all submissions are answered; then values and ranks are shown.
 
     Example: `neuco-worker board freeze --phase dev --reason "the phase has ended" --yes --config challenge.yaml`
     """

@@ -14,7 +14,7 @@ def bundle(
 ) -> None:
     """Pack DIR/bundle into bundle.zip, which creates the challenge on EvalAI, and check it against challenge.yaml.
 
-    Run it whenever you have changed texts, dates or challenge.yaml. If DIR/bundle does not exist, the command creates it first.
+    Run it after each change of texts, dates or challenge.yaml. It creates DIR/bundle if there is none.
 
     Example: `neuco-worker bundle my-challenge`
     """

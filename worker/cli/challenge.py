@@ -40,26 +40,22 @@ def apply(
     ] = "",
     beacon: Annotated[
         str | None,
-        typer.Option(
-            help="Only enter the value that the source in fairness.beacon (SOURCE@TIME) has published."
-        ),
+        typer.Option(help="Only enter the value that fairness.beacon's SOURCE has published."),
     ] = None,
     new_key: Annotated[
         bool, typer.Option("--new-key", help="Only replace the key that signs what is published.")
     ] = False,
     yes: YesOption = False,
 ) -> None:
-    """Apply what you changed in label files, id lists or the configuration: show what differs and what follows, then do it.
+    """Apply changes of label files, id lists or the configuration: show what differs and what follows, then do it.
 
-    A phase without scores is recorded again, with a new commitment; the next start would do that, too. In a phase with scores, changed
-    rules of the board apply from the next board on, and changed tasks or a changed protocol need a rescore of all scored submissions. If
-    a rescore is interrupted, run the command again: it continues where it stopped. Files that are no longer stored are downloaded from
-    EvalAI again, and used only if their content has not changed. A closed board does not change.
+    A phase without scores is recorded again, with a new commitment, as at the next start. In a phase with scores, changed rules apply
+    from the next board on, and changed tasks or a changed protocol rescore all scored submissions. Files that are no longer stored are
+    downloaded from EvalAI again, and used only if unchanged. If interrupted, run the command again. A closed board does not change.
 
-    The key signs everything that the challenge publishes. Replace it if others may have it, for example because a backup was lost. The old
-    key signs the new one, and is not used after that.
+    The key signs what the challenge publishes. Replace it if others may have it. The old key signs the new one.
 
-    Without --yes, the command asks at a terminal, and otherwise only shows what it would do.
+    Without --yes, it asks at a terminal, and elsewhere only shows what it would do.
 
     Example: `neuco-worker challenge apply --reason "a label was wrong" --config challenge.yaml`
 
@@ -170,7 +166,7 @@ def disqualify(
     reason: Reason,
     undo: Annotated[bool, typer.Option("--undo", help="Let it count again.")] = False,
 ) -> None:
-    """Take a submission off the board. To remove it from EvalAI's own leaderboard too, use EvalAI's pages.
+    """Take a submission off the board. It stays on EvalAI's own leaderboard.
 
     Example: `neuco-worker challenge disqualify 123 --reason "used test data" --config challenge.yaml`
     """
@@ -203,21 +199,17 @@ def disqualify(
 def rename_team(
     *,
     config: ConfigOption,
-    team: Annotated[
-        str, typer.Option(help="The team, by its name or by its number at EvalAI.", show_default=False)
-    ],
-    pseudonym: Annotated[
-        str, typer.Option("--as", help="The pseudonym that replaces the name.", show_default=False)
-    ],
+    team: Annotated[str, typer.Option(help="The team's name, or its number at EvalAI.", show_default=False)],
+    pseudonym: Annotated[str, typer.Option("--as", help="The pseudonym.", show_default=False)],
     reason: Annotated[
         str,
-        typer.Option(help="The reason, which is published; it must not name the team.", show_default=False),
+        typer.Option(help="The reason, which is published: do not name the team.", show_default=False),
     ],
     yes: YesOption = False,
 ) -> None:
-    """Replace a team's name with a pseudonym in everything that is published from now on, when the team asks for it.
+    """Replace a team's name with a pseudonym in all that is published from now on, at the team's request.
 
-    This cannot be undone. The name stays in earlier commits of the repository and in older lines of history.jsonl.
+    This cannot be undone. Earlier commits and older lines of history.jsonl keep the name.
 
     Example: `neuco-worker challenge rename-team --team "Jane Doe" --as "Team 12" --reason "asked for by its members"`
     """
@@ -240,10 +232,9 @@ def rename_team(
 
 @challenge.command(rich_help_panel=SCORES)
 def retry(pk: Pk, *, config: ConfigOption) -> None:
-    """Let a submission that is on hold or waiting for its next attempt continue without further waiting.
+    """Let a submission that is on hold or waiting for its next attempt continue.
 
-    Fix the cause first. A running worker continues with the submission within a minute. A submission that was already answered is not
-    scored again; to score it again, re-run it at EvalAI as a host.
+    Fix the cause first. A running worker continues within a minute. To score an answered submission again, re-run it at EvalAI as a host.
 
     Example: `neuco-worker challenge retry 123 --config challenge.yaml`
     """
@@ -282,7 +273,7 @@ def pause(
         bool,
         typer.Option(
             "--finish",
-            help="Receive no more submissions, but finish those that were received: before an upgrade or a move to another machine.",
+            help="Receive no more submissions, but finish those received, for example before an upgrade.",
         ),
     ] = False,
     undo: Annotated[bool, typer.Option("--undo", help="End the pause.")] = False,
@@ -314,7 +305,7 @@ def backup(
     archive: Annotated[
         Path,
         typer.Argument(
-            help="File to write (.tar.gz), or a folder; the file in it is then named after the challenge and the time.",
+            help="File to write (.tar.gz), or a folder, where it is named after challenge and time.",
             show_default=False,
         ),
     ],
@@ -324,7 +315,7 @@ def backup(
 ) -> None:
     """Write the database, stored files, configuration and secret to one archive, even while the worker runs.
 
-    The archive contains the secret and all submissions, so protect it like the secret. It does not contain tokens.
+    Protect the archive like the secret, which it contains. It contains no tokens.
 
     Example: `neuco-worker challenge backup /backup/challenge.tar.gz --config challenge.yaml`
     """
@@ -356,15 +347,13 @@ def restore(
         bool,
         typer.Option(
             "--dump",
-            help="Instead of unpacking an archive, record that the PostgreSQL state of --config was restored from a dump. Run this before"
-            " you start a worker on it.",
+            help="Record that the PostgreSQL state of --config was restored from a dump, before you start a worker on it.",
         ),
     ] = False,
 ) -> None:
-    """Unpack a backup into a new folder, and say which tokens and keys you still have to add.
+    """Unpack a backup into a new folder, and say which tokens and keys to add.
 
-    When the worker starts on a restored state, an alert names the submissions that were answered after the backup, and the public log of
-    receipts continues correctly.
+    When the worker starts, an alert names the submissions that were answered after the backup.
 
     Example: `neuco-worker challenge restore /backup/challenge.tar.gz ./challenge`
 

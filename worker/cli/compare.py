@@ -24,7 +24,7 @@ def compare(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            help="Folders of runs, such as results/results/mine_20260314_120000; each run is compared with the first.",
+            help="Folders of runs; each is compared with the first.",
             metavar="RUN",
         ),
     ],
@@ -41,8 +41,8 @@ def compare(
 ) -> None:
     """Compare runs of `score` with the first one: Q per task and overall, with 95 % intervals of the differences.
 
-    If two runs have the same labels and splits, they are compared fold by fold, which makes the intervals narrower. The intervals reflect
-    the random splits only, not new data.
+    Runs with the same labels and splits are compared fold by fold, which narrows the intervals. They reflect the random splits, not new
+    data.
 
     Example: `neuco-worker compare results/results/ours_20260314_120000 results/results/theirs_20260314_120500 --plot differences.png`
     """

@@ -13,8 +13,8 @@ def compile_code(
 ) -> None:
     """Compile the scoring code in advance, so that no submission has to wait for it.
 
-    Run it once after each installation, as the user who runs the worker. The compiled code goes to NUMBA_CACHE_DIR if that is set, else
-    to systemd's cache or state directory, else to the user's cache directory.
+    Run it after each installation, as the user of the worker. The code goes to NUMBA_CACHE_DIR, else to systemd's cache or state
+    directory, else to the user's cache.
 
     Example: `NUMBA_CACHE_DIR=/var/cache/neuco-worker neuco-worker compile`
     """

@@ -16,20 +16,16 @@ def demo(
     *,
     directory: Annotated[
         Path | None,
-        typer.Option(
-            "--dir", help="Folder for everything the demo writes; by default a new temporary folder."
-        ),
+        typer.Option("--dir", help="Folder to write to; by default a new temporary one."),
     ] = None,
     folds: Annotated[
         int | None, typer.Option(help="Train at most this many folds, to finish sooner.", min=1)
     ] = None,
 ) -> None:
-    """Run a whole challenge on this machine: teams submit to a sandbox of EvalAI, the worker scores, and a leaderboard is published in git.
+    """Run a whole challenge on this machine, with a sandbox in place of EvalAI, and publish its leaderboard in git.
 
-    The public data are 1,797 images of handwritten digits; the hidden tasks ask which digit an image shows and where its ink is. The demo
-    creates the challenge as `init` does, and plays it as `rehearse` does: in a dev phase and an eval phase, five teams submit, publicly and
-    privately, and the organizers add two baselines. In each phase, one file is faulty. At the end, everything is revealed, and checked with
-    the repository alone.
+    Five teams and two baselines submit embeddings of 1,797 images of handwritten digits in two phases. The hidden tasks ask which digit
+    an image shows and where its ink is. At the end, everything is revealed and verified.
 
     Example: `neuco-worker demo --dir my-demo`
     """

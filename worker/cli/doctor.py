@@ -40,29 +40,22 @@ GROUPS = {
 def doctor(
     challenge: Annotated[
         Path | None,
-        typer.Argument(help="Folder or configuration file of the challenge; the same as --config."),
+        typer.Argument(help="The same as --config."),
     ] = None,
     *,
     config: ConfigOption,
-    offline: Annotated[
-        bool, typer.Option("--offline", help="Make only the checks that need no network.")
-    ] = False,
-    show_all: Annotated[
-        bool, typer.Option("--all", help="Show every check and what it found, not only problems.")
-    ] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Only the checks that need no network.")] = False,
+    show_all: Annotated[bool, typer.Option("--all", help="Show every check, not only problems.")] = False,
     alert: Annotated[
         bool,
-        typer.Option(
-            "--alert", help="Only send a test alert to the webhook, and print the webhook's answer."
-        ),
+        typer.Option("--alert", help="Only send a test alert to the webhook, and print its answer."),
     ] = False,
     json_output: JsonOption = False,
 ) -> None:
-    """Check everything that can be checked before launch, and say how to fix each problem.
+    """Check the challenge before launch, and say how to fix each problem.
 
-    Says what it examined, and shows what a submission to each phase costs on this machine. The command changes nothing: it receives no
-    submission, pushes nothing and posts nothing. Its output names hidden tasks, but never shows a label. Exits with 1 if a check fails or
-    the webhook does not accept the test alert, and with 0 if there are only warnings.
+    Also shows how long a submission to each phase takes on this machine. Changes nothing. The output names hidden tasks, but shows no
+    label. Exits with 1 if a check fails or the webhook refuses the test alert, and with 0 if there are only warnings.
 
     Example: `neuco-worker doctor --config challenge.yaml`
     """

@@ -25,32 +25,26 @@ export_results = typer.Typer(no_args_is_help=True, help="Write results in the fo
 def import_geobench(
     folders: Annotated[
         list[Path],
-        typer.Argument(
-            help="GEO-Bench's new_submission folders, with results_and_parameters.csv and additional_info.json."
-        ),
+        typer.Argument(help="GEO-Bench's new_submission folders."),
     ],
     *,
     normalizer: Annotated[
         Path | None,
-        typer.Option(
-            help='Frozen normalizer, {"dataset": [lowest, highest], …}; without it or --freeze, results are only checked.'
-        ),
+        typer.Option(help="Frozen normalizer; without it or --freeze, results are only checked."),
     ] = None,
     freeze: Annotated[
         Path | None,
-        typer.Option(
-            help="Make a normalizer from these results and write it to this file, which must not exist yet."
-        ),
+        typer.Option(help="Make a normalizer from these results, in this new file."),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(help="Folder to write the rendered board to: README.md, index.html, data, figures."),
+        typer.Option(help="Folder to write the rendered board to."),
     ] = None,
     title: Annotated[str, typer.Option(help="Title of the board.")] = "GEO-Bench",
     comment_file: Annotated[
         Path | None,
         typer.Option(
-            "--comment", help="Write the result to this file as Markdown, for a comment on a pull request."
+            "--comment", help="Markdown file to write the result to, for a comment on a pull request."
         ),
     ] = None,
     json_output: JsonOption = False,
@@ -125,27 +119,23 @@ def _freeze(path: Path, results: pd.DataFrame) -> None:
 
 @export_results.command("geobench")
 def export_geobench(
-    folder: Annotated[
-        Path, typer.Argument(help="Folder to write results_and_parameters.csv and additional_info.json to.")
-    ],
+    folder: Annotated[Path, typer.Argument(help="Folder to write to.")],
     *,
     output_dir: Annotated[
         Path | None, typer.Option("--output_dir", help="Folder with the results of `score`.")
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(help="A challenge's configuration, to export its scores instead of runs of `score`."),
+        typer.Option(help="A challenge's configuration, to export its scores instead."),
     ] = None,
     phase: Annotated[
         str,
-        typer.Option(
-            help="Name of a group of runs, as given to `score` with --phase; with --config, the codename of a phase (required)."
-        ),
+        typer.Option(help="Group of runs; with --config, codename of a phase (required)."),
     ] = "results",
 ) -> None:
     """Write scores as a GEO-Bench submission. Folds take the place of seeds, and the files say so.
 
-    With --config, the files show every hidden task of the challenge: keep them private until the reveal.
+    With --config, the files show hidden tasks: keep them private until the reveal.
 
     Example: `neuco-worker export geobench new_submission --output_dir results --phase dev`
     """
@@ -179,7 +169,7 @@ def export_neurobench(
     *,
     output: Annotated[
         Path | None,
-        typer.Option(help="Folder to write one `<task>.json` per task to; by default, all are printed."),
+        typer.Option(help="Folder to write `<task>.json` files to; by default, they are printed."),
     ] = None,
 ) -> None:
     """Write results as NeuroBench JSON: correctness, complexity and system metrics, one document per task.

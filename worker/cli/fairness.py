@@ -34,24 +34,21 @@ def reveal(
         bool,
         typer.Option(
             "--open",
-            help="Also reveal phases that are still open, although teams may still submit to them. A phase with withheld values"
-            " (`shown: at_end`) must be closed first.",
+            help="Also reveal open phases, although teams may still submit; not with `shown: at_end`.",
         ),
     ] = False,
     files_at: Annotated[
         str | None,
         typer.Option(
-            help="If the files that fairness.publish_files names are too large for the repository (1 GB): address where you will publish"
-            " them.",
+            help="Where you will publish the files of fairness.publish_files if they are too large for the repository (1 GB).",
             metavar="URL",
         ),
     ] = None,
     yes: YesOption = False,
 ) -> None:
-    """Publish what was hidden, at the end of a phase: tasks, labels, scores, weights, history, and the key of its splits.
+    """Publish what was hidden in a phase: tasks, labels, scores, weights, history, and the key of its splits.
 
-    Without --phase, it reveals every closed phase (`board freeze`). A phase that is still open is revealed only with --open. If you run the
-    command again, it publishes only what has not been revealed yet.
+    Reveals every closed phase (`board freeze`) that has not been revealed yet. This cannot be undone.
 
     Example: `neuco-worker challenge reveal --phase dev --yes --config challenge.yaml`
     """
@@ -84,7 +81,7 @@ def verify(
     repository: Annotated[
         str,
         typer.Argument(
-            help="The challenge's public leaderboard repository: a git URL, a clone, or a folder.",
+            help="The challenge's leaderboard repository: a git URL, a clone, or a folder.",
             show_default=False,
         ),
     ],
@@ -92,7 +89,7 @@ def verify(
     submission: Annotated[
         list[Path] | None,
         typer.Option(
-            help="A submission file, to recompute its scores; may be repeated.",
+            help="A submission file whose scores to recompute; may be repeated.",
             exists=True,
             dir_okay=False,
             readable=True,
@@ -102,7 +99,7 @@ def verify(
     receipt: Annotated[
         list[Path] | None,
         typer.Option(
-            help="The stdout that EvalAI shows for a submission, saved to a file; may be repeated.",
+            help="EvalAI's stdout of a submission, as a file; may be repeated.",
             exists=True,
             dir_okay=False,
             readable=True,
@@ -111,17 +108,12 @@ def verify(
     ] = None,
     against: Annotated[
         str | None,
-        typer.Option(
-            help="An older clone or copy of the repository, to find out whether history was rewritten."
-        ),
+        typer.Option(help="An older clone of the repository, to see whether history was rewritten."),
     ] = None,
     files: Annotated[
         Path | None,
         typer.Option(
-            help=(
-                "Folder with the published submission files, needed only if REPOSITORY does not have them: a copy of the branch"
-                " `files`, or of files published elsewhere."
-            ),
+            help="Folder with submission files that were published elsewhere than on the branch `files`.",
             metavar="DIR",
         ),
     ] = None,
@@ -130,7 +122,7 @@ def verify(
     ] = True,
     engine: Annotated[
         Literal["default", "pytorch"],
-        typer.Option("--with", help="Engine for recomputing: `default`, or `pytorch` for one in PyTorch."),
+        typer.Option("--with", help="Engine for recomputing."),
     ] = "default",
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Show every finding, not only the answers.")
@@ -139,16 +131,15 @@ def verify(
 ) -> None:
     """Check a challenge from its public repository alone. Anyone can do this.
 
-    Prints which repository was checked, and then the answers to five questions: whether it was the same game from the start, whether
-    everybody is on the board who should be, whether the scores are true, whether what you see was computed, and whether anybody else has
-    changed it. Each answer is marked as consistent (✓), not revealed yet (?), changed by somebody else (!) or contradicted (✗). What
-    has to be taken on trust (~) is listed once. With -v, every finding is shown.
+    Answers five questions: was it the same game from the start, is everybody on the board who should be, are the scores true, is what you
+    see what was computed, has anybody else changed it? Each answer is consistent (✓), not revealed yet (?), changed by somebody else (!)
+    or contradicted (✗). What has to be taken on trust (~) is listed once.
 
-    The scores of all published submission files are recomputed. What is checked is the newest commit that the challenge has signed; then
-    the tip of the branch is compared with it.
+    The scores of all published submission files are recomputed. The newest commit that the challenge has signed is checked, and the
+    newest commit of the branch is compared with it.
 
-    Exits with 0 if nothing is contradicted, with 3 if somebody else has changed what visitors see, and with 1 if something is
-    contradicted. If the check itself fails, it exits with 2, or with 1 if it may succeed later.
+    Exits with 0 if nothing is contradicted, 1 if something is, 3 if somebody else changed what visitors see. If the check itself fails,
+    exits with 2, or with 1 if it may succeed later.
 
     Example: `neuco-worker verify https://github.com/organizer/challenge-leaderboard`
     """

@@ -30,33 +30,32 @@ def init(
     title: Annotated[str | None, typer.Option(help="Title of the challenge.", metavar="TEXT")] = None,
     phase: Annotated[
         list[str] | None,
-        typer.Option(help="Codename of a phase; repeat it for each phase, in order.", metavar="NAME"),
+        typer.Option(help="Codename of a phase; may be repeated, in order.", metavar="NAME"),
     ] = None,
     folds: Annotated[
         list[str] | None,
-        typer.Option(help="Number of random splits; once for all phases, or once for each.", metavar="N"),
+        typer.Option(help="Random splits per task; once for all phases, or once for each.", metavar="N"),
     ] = None,
     dim: Annotated[str | None, typer.Option(help="Number of values in one embedding.", metavar="N")] = None,
     repository: Annotated[
         str | None,
         typer.Option(
-            help="Git repository that the leaderboard is pushed to; the challenge's pages link to it.",
+            help="Git repository that the leaderboard is pushed to.",
             metavar="URL",
         ),
     ] = None,
     beacon: Annotated[
         str,
         typer.Option(
-            help="Public random value that also determines the splits, so that not even you can choose them: drand; SOURCE@TIME"
-            " if this machine cannot reach drand; or none.",
+            help="Public random value, so that you cannot choose the splits: drand; SOURCE@TIME for another source; or none.",
             metavar="SOURCE",
         ),
     ] = "drand",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; use the defaults.")] = False,
 ) -> None:
-    """Set up a new challenge: configuration, secret, example tasks, and the bundle that creates it on EvalAI.
+    """Set up a challenge: configuration, secret, example tasks, and the bundle that creates it on EvalAI.
 
-    Asks for the most important settings unless you give them as options. Existing files are never overwritten.
+    Asks for settings that are not given as options. Existing files are never overwritten.
 
     Example: `neuco-worker init my-challenge --title "Embed2Scale 2027" --phase dev --phase eval --folds 40 --folds 200 --dim 1024 --yes`
     """

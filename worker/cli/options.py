@@ -20,7 +20,7 @@ ConfigOption = Annotated[
     typer.Option(
         "--config",
         "-c",
-        help="The challenge's configuration file, or the folder with it.",
+        help="The challenge's configuration file, or its folder.",
         callback=configuration_file,
         default_factory=lambda: Path(CONFIGURATION),
         envvar="NEUCO_CHALLENGE",

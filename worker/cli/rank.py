@@ -25,33 +25,30 @@ def rank(
     source: Annotated[
         Path,
         typer.Argument(
-            help="CSV file: first column = entry, other columns = tasks, higher is better; - is standard input. Or the folder of"
-            " `score`'s results.",
+            help="CSV file, or - for standard input: entry, then one column per task, higher is better. Or `score`'s results folder.",
             metavar="TABLE",
         ),
     ],
     *,
     phase: Annotated[
-        str, typer.Option(help="With a folder: the group of runs, as given to `score` with --phase.")
+        str, typer.Option(help="With a folder: the group of runs (`score --phase`).")
     ] = "results",
     ghost_task: Annotated[
         float,
-        typer.Option(
-            help="Number that is added to the sum of the tasks' spreads, to stabilize the weights (δ0 in the paper's Eq. 8)."
-        ),
+        typer.Option(help="δ0 of the paper's Eq. 8, which makes the weights more stable."),
     ] = 0.0,
     baselines: Annotated[
         list[str] | None,
-        typer.Option(help="Name of a baseline, which gets no rank number; may be repeated.", metavar="NAME"),
+        typer.Option(help="A baseline, which gets no rank; may be repeated.", metavar="NAME"),
     ] = None,
     baselines_weigh: Annotated[
-        bool, typer.Option(help="Let baselines take part in the task weights and per-task ranks, or not.")
+        bool, typer.Option(help="Whether baselines count in task weights and ranks per task.")
     ] = True,
     json_output: JsonOption = False,
 ) -> None:
-    """Rank the entries of a table, or runs of `score`, by dynamic rank: their mean rank, weighted by how much scores differ on each task.
+    """Rank the entries of a table, or runs of `score`, by dynamic rank.
 
-    Of a folder, the complete runs of a phase are ranked, and the leaderboard is also written as CSV in NeuCo-Bench's columns.
+    Of a folder, the complete runs of a phase are ranked, and the leaderboard is written as CSV in NeuCo-Bench's columns.
 
     Example: `neuco-worker rank results.csv --baselines "Averaging Baseline" --no-baselines-weigh`
 

@@ -24,7 +24,7 @@ def rehearse(
     submission: Annotated[
         list[str] | None,
         typer.Option(
-            help="A file of yours to submit, too, such as `dev=mine.csv`; may be repeated.",
+            help="Also submit this file, such as `dev=mine.csv`; may be repeated.",
             metavar="PHASE=FILE",
         ),
     ] = None,
@@ -34,19 +34,18 @@ def rehearse(
     keep: Annotated[
         Path | None,
         typer.Option(
-            help="Keep everything that the rehearsal writes in this new or empty folder: leaderboard, database, log.",
+            help="New or empty folder in which to keep leaderboard, database and log.",
             metavar="DIR",
             show_default=False,
         ),
     ] = None,
     json_output: JsonOption = False,
 ) -> None:
-    """Rehearse the challenge: your tasks, your settings and the real worker, with a sandbox instead of EvalAI and GitHub.
+    """Run your challenge on this machine: your tasks and settings and the real worker, with a sandbox in place of EvalAI.
 
-    Submits random embeddings, publicly and privately, a malformed file, and your own files (with --submission).
-    Shows the boards, the time per submission, and how many submissions an hour this machine and EvalAI's rate limit allow. Does not wait
-    for the public random value of fairness.beacon, but uses a practice value. At the end, it closes, reveals and verifies the phases.
-    Exits with 1 if something does not work as it should.
+    Submits random embeddings, a malformed file, and your files. Shows the boards and how many submissions an hour this machine and
+    EvalAI's rate limit allow; closes, reveals and verifies the phases. Uses a practice value in place of the public random value. Exits
+    with 1 if something does not work.
 
     Example: `neuco-worker rehearse --config challenge.yaml --submission dev=mine.csv --folds 10`
     """

@@ -12,8 +12,7 @@ from worker.cli.options import ConfigOption
 def run(*, config: ConfigOption) -> None:
     """Run the worker until SIGTERM: download, score and answer submissions, and publish the leaderboard.
 
-    SIGHUP makes it read the configuration again. If EvalAI refuses the token, the worker keeps running, sends an alert and waits for a new
-    token.
+    On SIGHUP, it reads the configuration again. If EvalAI refuses the token, it sends an alert and waits for a new one.
 
     Example: `neuco-worker run --config /etc/neuco-worker/challenge.yaml`
     """
@@ -25,7 +24,7 @@ def run(*, config: ConfigOption) -> None:
 def once(*, config: ConfigOption) -> None:
     """Score and answer all waiting submissions, push the leaderboard, and exit; for cron.
 
-    Exits with 0 only if every submission whose upload is finished was answered and the leaderboard was pushed.
+    Exits with 0 only if every completely uploaded submission was answered and the leaderboard was pushed.
 
     Example: `neuco-worker once --config challenge.yaml`
     """

@@ -34,17 +34,15 @@ def serve(
     context: typer.Context,
     *,
     port: Annotated[
-        int, typer.Option(help="Port of the API; the files get the next one. 0 takes any free ones.")
+        int, typer.Option(help="Port of the API; the files get the next one; 0: any free ones.")
     ] = 8000,
-    throttle: Annotated[int, typer.Option(min=1, help="Calls that one account may make in a minute.")] = 60,
+    throttle: Annotated[int, typer.Option(min=1, help="Calls that an account may make in a minute.")] = 60,
     visibility: Annotated[
-        float, typer.Option(min=0.0, help="Seconds for which a received message stays hidden in the queue.")
+        float, typer.Option(min=0.0, help="Seconds for which a received message is hidden.")
     ] = 30.0,
     config: Annotated[
         Path | None,
-        typer.Option(
-            help="A challenge's configuration, from which to take title, challenge number, queue and phases."
-        ),
+        typer.Option(help="A challenge's configuration to imitate: title, number, queue, phases."),
     ] = None,
     team: Annotated[
         list[str] | None, typer.Option(help="Name of a participant team; may be repeated.", metavar="NAME")
@@ -52,7 +50,7 @@ def serve(
     run: Annotated[
         Path | None,
         typer.Option(
-            help="Also run the worker, on a copy of the challenge of --config in this new or empty folder.",
+            help="Also run the worker, on a copy of --config's challenge in this new or empty folder.",
             metavar="DIR",
             show_default=False,
         ),
@@ -61,8 +59,7 @@ def serve(
 ) -> None:
     """Run an EvalAI-compatible server on this machine until Ctrl-C. It keeps everything in memory.
 
-    Prints the tokens of the host and the teams. With --run, it is a whole local challenge: submit files from another terminal, and look
-    at the answers and the board.
+    Prints the tokens of the host and the teams. With --run, it is a whole challenge, to which you submit from another terminal.
 
     Example: `neuco-worker sandbox --config challenge.yaml --team "Team Alice" --run local`
     """
@@ -124,7 +121,7 @@ def submit(
         bool, typer.Option("--wait", help="Wait for the answer, and print what the participant reads.")
     ] = False,
 ) -> None:
-    """Submit a file, as a participant would, to a sandbox that runs in another terminal.
+    """Submit a file to a sandbox that runs in another terminal.
 
     With --wait, it exits with 1 if the submission fails.
 

@@ -29,7 +29,7 @@ def score(
     paths: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="One or several files of embeddings, then the labels: a short form of --submission_file and --annotation_path.",
+            help="Files of embeddings, then the labels: short for --submission_file and --annotation_path.",
             metavar="FILE... LABELS",
             show_default=False,
         ),
@@ -40,10 +40,7 @@ def score(
         Path | None,
         typer.Option(
             "--submission_file",
-            help=(
-                "Embeddings as CSV (also .gz, .zip) with the column id and one column per dimension, as Parquet, or as"
-                " NPZ."
-            ),
+            help="Embeddings as CSV (also .gz, .zip), Parquet or NPZ.",
             show_default=False,
         ),
     ] = None,
@@ -51,7 +48,7 @@ def score(
         Path | None,
         typer.Option(
             "--annotation_path",
-            help="Folder of label files `<task>__<type>.csv` (columns id,label) or task packages, or one label file.",
+            help="Folder of label files `<task>__<type>.csv` (columns id,label) or task packages; or one label file.",
             show_default=False,
         ),
     ] = None,
@@ -61,8 +58,7 @@ def score(
     config: Annotated[
         Path | None,
         typer.Option(
-            help="YAML file with k_folds, probe_type, probe_params, task_filter and so on; by default config.yaml if it"
-            " exists, else the values of NeuCo-Bench's sample configuration.",
+            help="YAML file; by default config.yaml if it exists, else the values of NeuCo-Bench's sample.",
             show_default=False,
         ),
     ] = None,
@@ -70,53 +66,46 @@ def score(
         str | None,
         typer.Option(
             "--method_name",
-            help="Your method's name; by default, the name of the submission file.",
+            help="Method's name; by default that of the file.",
         ),
     ] = None,
-    phase: Annotated[
-        str, typer.Option(help="Name of a group of runs, which are ranked together.")
-    ] = "results",
+    phase: Annotated[str, typer.Option(help="Group of runs that are ranked together.")] = "results",
     exclude_file: Annotated[
         Path | None,
-        typer.Option("--exclude_file", help="Text file of ids to leave out, one per line."),
+        typer.Option("--exclude_file", help="File of ids to leave out, one per line."),
     ] = None,
     folds: Annotated[
         int | None,
-        typer.Option(help="Number of random splits; by default, k_folds of the configuration.", min=1),
+        typer.Option(help="Random splits per task; by default k_folds.", min=1),
     ] = None,
     seed: Annotated[
         int,
         typer.Option(
-            help="Seed of splits and training; 42 gives NeuCo-Bench's own numbers.", min=0, max=2**32 - 1
+            help="Seed of splits and training; 42 gives NeuCo-Bench's numbers.", min=0, max=2**32 - 1
         ),
     ] = 42,
     dims: Annotated[
         str | None,
-        typer.Option(
-            help="Sizes of embeddings to compare, such as 64,128,256: only the first dimensions are used."
-        ),
+        typer.Option(help="Sizes to compare, such as 64,128,256: that many first dimensions are used."),
     ] = None,
     sample_values: Annotated[
         int,
         typer.Option(
             "--sample_values",
-            help=(
-                "Number of values in one sample before compression, for the compression ratio; by default, an SSL4EO-S12"
-                " data cube."
-            ),
+            help="Values in one sample before compression, for the compression ratio; by default those of an SSL4EO-S12 data cube.",
             min=1,
         ),
     ] = SAMPLE_VALUES,
     threads: Annotated[
         int | None,
-        typer.Option(help="Number of folds trained at the same time; by default, one per core.", min=1),
+        typer.Option(help="Folds trained at the same time; by default one per core.", min=1),
     ] = None,
     json_output: JsonOption = False,
 ) -> None:
-    """Score embeddings on your own tasks, as NeuCo-Bench's main.py does: same flags, configuration, folders, keys and numbers.
+    """Score embeddings on your own tasks, as NeuCo-Bench's main.py does: same flags, configuration, files and numbers.
 
-    Some embeddings that a challenge would refuse are scored with a warning: missing values count as 0, samples without an embedding are
-    left out, and embeddings with too few dimensions are padded with zeros.
+    Some faults that a challenge would refuse only cause a warning: missing values count as 0, samples without an embedding are left out,
+    missing dimensions are 0.
 
     Example: `neuco-worker score embeddings.csv labels`
 

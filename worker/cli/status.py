@@ -30,9 +30,9 @@ def status(
     config: ConfigOption,
     json_output: JsonOption = False,
 ) -> None:
-    """Show what needs attention, then the worker, submissions, last poll, last push and token expiry.
+    """Show what needs attention, then worker, submissions, last poll, last push and token expiry.
 
-    It works without the EvalAI token, but then cannot show when the token expires.
+    Without the EvalAI token, it cannot show when that expires.
 
     Example: `neuco-worker status --config challenge.yaml`
     """

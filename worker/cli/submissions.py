@@ -19,23 +19,20 @@ if TYPE_CHECKING:
 def submissions(
     *,
     config: ConfigOption,
-    phase: Annotated[
-        str | None, typer.Option(help="Only those of this phase (its codename).", metavar="NAME")
-    ] = None,
+    phase: Annotated[str | None, typer.Option(help="Only this phase.", metavar="NAME")] = None,
     team: Annotated[
         str | None,
-        typer.Option(help="Only those of this team: its number at EvalAI, or all or part of its name."),
+        typer.Option(help="Only this team: its number at EvalAI, or all or part of its name."),
     ] = None,
     state: Annotated[
         str | None,
-        typer.Option(help="Only those in this state, such as `fetched`, or only those on hold (`held`)."),
+        typer.Option(help="Only this state, such as `fetched`; or `held`: only those on hold."),
     ] = None,
     json_output: JsonOption = False,
 ) -> None:
-    """List submissions: number, team, phase, state, mean Q, and what they are waiting for.
+    """List submissions with number, team, phase, state, mean Q, and what they are waiting for.
 
-    The numbers are those of EvalAI; the commands `challenge disqualify`, `choose` and `retry` expect them. A star marks the submissions
-    that count on the latest board.
+    The numbers are EvalAI's. A star marks the submissions that count on the latest board.
 
     Example: `neuco-worker submissions --phase dev --state held --config challenge.yaml`
     """

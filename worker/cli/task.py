@@ -42,7 +42,7 @@ baseline: null          # shipped embeddings and the score they must give:
 
 @task.command()
 def new(
-    folder: Annotated[Path, typer.Argument(help="Folder to make; its name becomes the task's name.")],
+    folder: Annotated[Path, typer.Argument(help="Folder to make; its name is the task's name.")],
     *,
     labels: Annotated[
         Path,
@@ -52,7 +52,7 @@ def new(
         str | None,
         typer.Option(
             "--type",
-            help="regr or cls (for `score`, also multiclass or multilabel); by default, what follows __ in the label file's name.",
+            help="regr or cls (for `score`, also multiclass or multilabel); by default from the label file's name.",
         ),
     ] = None,
 ) -> None:
@@ -91,16 +91,14 @@ def new(
 def check(
     paths: Annotated[
         list[Path],
-        typer.Argument(help="Task packages, label files, or folders with such tasks.", exists=True),
+        typer.Argument(help="Task packages, label files, or folders of them.", exists=True),
     ],
     *,
-    ids: Annotated[Path | None, typer.Option(help="The phase's public id list, one id per line.")] = None,
-    folds: Annotated[
-        int, typer.Option(help="Number of random splits that the challenge will use.", min=1)
-    ] = 40,
+    ids: Annotated[Path | None, typer.Option(help="The phase's public id list, one per line.")] = None,
+    folds: Annotated[int, typer.Option(help="Random splits per task in the challenge.", min=1)] = 40,
     json_output: JsonOption = False,
 ) -> None:
-    """Check tasks: labels, splits, ceiling (the best score that noise permits), and the baseline's score. Exits with 1 if a check fails.
+    """Check labels, splits, ceiling (the best score that noise permits) and baseline score of tasks. Exits with 1 if a check fails.
 
     Example: `neuco-worker task check tasks/canopy --ids ids/dev.txt --folds 200`
     """

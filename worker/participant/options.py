@@ -10,7 +10,7 @@ import typer
 IdsOption = Annotated[
     Path | None,
     typer.Option(
-        help="The phase's public id list, one id per line, such as ids/dev.txt.",
+        help="The phase's public id list, one per line.",
         metavar="IDS",
         show_default=False,
     ),
@@ -28,8 +28,7 @@ DimOption = Annotated[
 ChallengeOption = Annotated[
     str | None,
     typer.Option(
-        help="The challenge's leaderboard repository, which has the ids and the dimension: a git URL such as"
-        " https://github.com/organizer/challenge-leaderboard, or a folder.",
+        help="The challenge's leaderboard repository, which has ids and dimension: a git URL or a folder.",
         metavar="URL",
         show_default=False,
     ),
@@ -37,7 +36,7 @@ ChallengeOption = Annotated[
 PhaseOption = Annotated[
     str | None,
     typer.Option(
-        help="Phase, such as dev; needed with --challenge if there are several.",
+        help="Codename of the phase; needed with --challenge if there are several.",
         metavar="NAME",
         show_default=False,
     ),

@@ -38,11 +38,11 @@ def validate(
     ids: IdsOption = None,
     dim: DimOption = None,
     max_megabytes: Annotated[
-        float, typer.Option(help="Size of the largest file that the challenge accepts, in MB.", min=0.001)
+        float, typer.Option(help="Largest file that the challenge accepts, in MB.", min=0.001)
     ] = 1024.0,
     json_output: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Check a submission file against the organizers' rules. The messages are those that a submission would get. Nothing is sent.
+    """Check a submission file as the challenge would, with the same messages. Nothing is sent.
 
     Exits with 0 if the file would be scored, 1 if it would be refused, and 2 if it could not be checked.
 

@@ -55,6 +55,7 @@ def test_every_command_of_the_page_for_researchers_runs(
     (shown,) = re.findall(r"```text\n(.*?)```", RESEARCHERS, re.DOTALL)
     assert shown in capsys.readouterr().out
     assert Path("differences.png").exists()
+    assert len(list(Path("results/sizes").glob("averages_sizes_*/size_study.png"))) == 1
 
 
 def test_every_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +64,6 @@ def test_every_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     run(COMMANDS)
     assert Path("board/README.md").exists()
     assert json.loads(Path("neurobench/ink.json").read_text())["framework"] == "neuco-worker"
-    assert len(list(Path("results/sizes").glob("averages_sizes_*/size_study.png"))) == 1
 
 
 def test_every_flag_key_and_probe_is_described() -> None:

@@ -13,7 +13,7 @@ from leaderboard.ranking.dynamic_rank import Ranking, rank
 from leaderboard.ranking.selection import Contender, counted, quality_scores
 from leaderboard.ranking.stability import LeftOut, View, leave_one_out, views
 from leaderboard.ranking.uncertainty import REPLICATES, FoldTable, Uncertainty, bootstrap, tie_groups
-from leaderboard.snapshot import PhaseSnapshot
+from leaderboard.snapshot import PhaseSnapshot, RowKey
 from scoring.errors import OrganizerError
 
 DIGITS = 6  # of bootstrap figures; further digits would be noise
@@ -34,6 +34,12 @@ class Order:
     contenders: tuple[Contender, ...]
     quality: NDArray[np.float64]
     ranking: Ranking
+
+    @property
+    def row_quality(self) -> dict[RowKey, dict[str, float]]:
+        """Each row's quality scores by task."""
+        rows = zip(self.contenders, self.quality.tolist(), strict=True)
+        return {contender.key: dict(zip(self.tasks, row, strict=True)) for contender, row in rows}
 
 
 @dataclass(frozen=True, kw_only=True)

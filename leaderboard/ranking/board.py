@@ -20,7 +20,7 @@ from leaderboard.figures import KeptRules, Private
 from leaderboard.ranking.assessment import Assessment, Order, assess, figures
 from leaderboard.ranking.selection import Contender, counted
 from leaderboard.ranking.uncertainty import REPLICATES
-from leaderboard.snapshot import Board, MoveKind, PhaseSnapshot, Rules, Standing
+from leaderboard.snapshot import Board, MoveKind, PhaseSnapshot, RowKey, Rules, Standing
 
 _BOARD = TypeAdapter(Board)
 
@@ -49,13 +49,21 @@ def next_board(
     content = fingerprint(phase, contenders, replicates)
     if before is not None and before.private.fingerprint == content and _has_names(before, contenders):
         return None
-    board = following_board(phase, assess(phase, replicates=replicates), before, at=at, replicates=replicates)
+    quality = {} if before is None else before.private.quality
+    order = assess(phase, replicates=replicates)
+    board = following_board(phase, order, before, quality, at=at, replicates=replicates)
     unchanged = () if before is None else _content(before.standings, phase.rules)
     return None if _content(board.standings, phase.rules) == unchanged else board
 
 
 def following_board(
-    phase: PhaseSnapshot, order: Order | None, before: Board | None, *, at: datetime, replicates: int
+    phase: PhaseSnapshot,
+    order: Order | None,
+    before: Board | None,
+    quality: Mapping[RowKey, Mapping[str, float]],
+    *,
+    at: datetime,
+    replicates: int,
 ) -> Board:
     """Return the board of a moment, whether or not anything changed since the one before.
 
@@ -63,10 +71,11 @@ def following_board(
         phase: Everything that decides the board.
         order: Its assessment, or only its order; the board then has neither groups nor figures.
         before: The board before it.
+        quality: The quality scores of that board's rows by task.
         at: Its time.
         replicates: Number of bootstrap replicates.
     """
-    standings = () if order is None else _standings(order, before)
+    standings = () if order is None else _standings(order, before, quality)
     known = set() if before is None else {standing.submission for standing in before.standings}
     return Board(
         phase=phase.codename,
@@ -87,18 +96,23 @@ def following_board(
     )
 
 
-def _standings(assessment: Order, before: Board | None) -> tuple[Standing, ...]:
+def _standings(
+    assessment: Order, before: Board | None, old_quality: Mapping[RowKey, Mapping[str, float]]
+) -> tuple[Standing, ...]:
     old = {} if before is None else {standing.key: standing for standing in before.standings}
-    old_quality = {} if before is None else before.private.quality
+    row_quality = assessment.row_quality
     groups = assessment.groups if isinstance(assessment, Assessment) else (0,) * len(assessment.contenders)
     standings = []
     for index, contender in enumerate(assessment.contenders):
         entry, ranking = contender.entry, assessment.ranking
         team_key, method = contender.key
-        quality = dict(zip(assessment.tasks, assessment.quality[index].tolist(), strict=True))
         rank = ranking.ranks[index]
         move, kind = movement(
-            rank, entry.submission, quality, old.get(contender.key), old_quality.get(contender.key)
+            rank,
+            entry.submission,
+            row_quality[contender.key],
+            old.get(contender.key),
+            old_quality.get(contender.key),
         )
         standings.append(
             Standing(

@@ -3,7 +3,7 @@
 from leaderboard.rendering.assets import templates
 from leaderboard.rendering.commit_message import commit_message, plain
 from leaderboard.rendering.files import render
-from leaderboard.rendering.history import unrecorded, update_history
+from leaderboard.rendering.history import history_lines, unrecorded, update_history
 from leaderboard.rendering.names import csv_cell, csv_text, display_name, markdown
 from leaderboard.rendering.readme import BEGIN, END, team_cell
 from leaderboard.rendering.rows import Row, public_rows, rounded
@@ -18,6 +18,7 @@ __all__ = [
     "csv_text",
     "display_name",
     "file_stems",
+    "history_lines",
     "markdown",
     "plain",
     "public_rows",

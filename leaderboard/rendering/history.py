@@ -1,15 +1,16 @@
 """``leaderboard/history.jsonl``: one line per board, in a file that is only appended to.
 
 A line has the rows that changed since the previous board (on the first board, all rows), so the file grows with the number of changes, not
-of teams. Replaying the lines of a phase in order, with the team's name as the key, gives every published board. There is one exception: if
-a name is removed from all boards, its row goes on under a pseudonym, with the same submission, and no line records the removal.
+of teams. It has no tie groups, which come from random replicates, so each line follows from the register alone. Replaying the lines of a
+phase in order, with the team's name as the key, gives every published board. There is one exception: if a name is removed from all boards,
+its row goes on under a pseudonym, with the same submission, and no line records the removal.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from leaderboard.rendering.rows import Row, public_rows, stamp
 from leaderboard.rendering.shown import file_stems
@@ -34,7 +35,7 @@ def update_history(existing: bytes | None, site: Site) -> bytes:
     fresh = sorted(
         (stamp(board.made_at), place, board.sequence, line)
         for place, phase in enumerate(site.phases)
-        for board, line in _lines(phase, stems[phase.codename], known)
+        for board, line in history_lines(phase, stems[phase.codename], known)
     )
     return kept + b"".join(line + b"\n" for *_, line in fresh)
 
@@ -57,7 +58,10 @@ def _known(history: bytes) -> set[tuple[str, int, str]]:
     }
 
 
-def _lines(phase: PhaseSite, stem: str, known: set[tuple[str, int, str]]) -> Iterator[tuple[Board, bytes]]:
+def history_lines(
+    phase: PhaseSite, stem: str, known: Collection[tuple[str, int, str]] = ()
+) -> Iterator[tuple[Board, bytes]]:
+    """Yield the boards of a phase with their lines, except known ones: stem, sequence and time."""
     for place, board in enumerate(phase.history):
         if (stem, board.sequence, stamp(board.made_at)) in known:
             continue
@@ -88,7 +92,6 @@ def _facts(row: Row) -> dict[str, object]:
         "rank": row.rank,
         "rank_by_mean": row.rank_by_mean,
         "q_mean": float(row.q_text),
-        "group": row.group,
         "submissions": row.submissions,
     }
     if row.move:

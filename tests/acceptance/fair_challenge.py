@@ -103,29 +103,24 @@ def with_file(repository: PublicRepository, path: str, content: bytes | None) ->
 
 
 def revealed(repository: PublicRepository, path: str = REVEAL) -> dict[str, Any]:
-    """Return the document of a reveal, with its long lists included."""
+    """Return the document of a reveal, with its register included."""
     folder = path.rpartition("/")[0]
     document: dict[str, Any] = repository.json(path)
-    for name, listed in document.pop("parts").items():
-        texts = [repository.files[f"{folder}/{part['name']}"] for part in listed]
-        document[name] = [json.loads(line) for text in texts for line in text.splitlines()]
-    return document
+    texts = [repository.files[f"{folder}/{part['name']}"] for part in document.pop("parts")]
+    return {**document, "register": [json.loads(line) for text in texts for line in text.splitlines()]}
 
 
 def with_reveal(
     repository: PublicRepository, document: Mapping[str, Any], path: str = REVEAL
 ) -> PublicRepository:
-    """Return the files with another reveal and with the parts that hold its long lists."""
+    """Return the files with another reveal and with the parts that hold its register."""
     folder = path.rpartition("/")[0]
-    named = {
-        name: parts.written(name, (json.dumps(one) for one in document[name]))
-        for name in ("register", "boards")
-        if isinstance(document.get(name), list)
-    }
-    rest = {key: value for key, value in document.items() if key not in named}
-    rest["parts"] = {name: [part.to_json() for part, _ in listed] for name, listed in named.items()}
     files = {file: content for file, content in repository.files.items() if not _is_part(file, folder)}
-    files |= {f"{folder}/{part.name}": text.encode() for listed in named.values() for part, text in listed}
+    rest = dict(document)
+    if isinstance(document.get("register"), list):
+        divided = parts.written(json.dumps(event) for event in rest.pop("register"))
+        rest["parts"] = [part.to_json() for part, _ in divided]
+        files |= {f"{folder}/{part.name}": text.encode() for part, text in divided}
     files[path] = json.dumps(rest).encode()
     return PublicRepository(files=files, contents=repository.contents)
 

@@ -266,7 +266,7 @@ class Story:
                 repository = replace(repository, files={**repository.files, **self.hidden[name]})
         rendered = render(replace(self.site, phases=tuple(sites)), readme=self.readme)
         files = self.on_files({**repository.files, **rendered})
-        return replace(repository, files=files, read={})
+        return replace(repository, files=files, read=[])
 
     def _reveal(self, phase: str, history: list[Board]) -> dict[str, Any]:
         opened_ = [
@@ -279,7 +279,7 @@ class Story:
             if self.revealed == PHASES
             else None,
             "register": [told.opening() for told in opened_],
-            "boards": [json.loads(boards.to_json(board)) for board in history],
+            "boards": [board.made_at.isoformat() for board in history],
         }
 
     def receipt(self, submission: int) -> dict[str, Any]:

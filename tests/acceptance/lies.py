@@ -184,7 +184,7 @@ def _restored(story: Story, *, later: int) -> None:
 def _without_register(story: Story) -> None:
     def files(before: dict[str, bytes]) -> dict[str, bytes]:
         document = json.loads(before[REVEAL])
-        for part in document["parts"].pop("register"):
+        for part in document.pop("parts"):
             del before[f"reveal/dev/{part['name']}"]
         return {**before, REVEAL: json.dumps(document).encode()}
 
@@ -252,19 +252,7 @@ def _rules_afterwards(story: Story) -> None:
     story.events.sort(key=lambda one: one.at)
 
 
-def _other_replicates(board: Board, _: Board) -> Board:
-    figures = board.private.figures
-    assert figures is not None
-    return replace(board, private=replace(board.private, figures=replace(figures, replicates=19)))
-
-
 CAUGHT: dict[str, tuple[Tell, str]] = {
-    "another number of replicates on the last board": (
-        lambda story: setattr(
-            story, "on_boards", lambda made: [*made[:-1], _other_replicates(made[-1], made[-1])]
-        ),
-        "dev: boards",
-    ),
     "a fold score of 1.7": (_set_folds(lambda folds: [1.7, *folds[1:]]), "dev: possible"),
     "all folds failed": (_set_folds(lambda folds: [None for _ in folds]), "dev: possible"),
     "one fold instead of four": (_one_fold, "dev: possible"),
@@ -415,8 +403,8 @@ def _text_around(files: dict[str, bytes]) -> dict[str, bytes]:
 NAMED: dict[str, tuple[Tell, str, str | None]] = {
     "the winner is hidden": (
         _hide_winner,
-        "the rules hide A, which would be at rank ",
-        "(we like others); without that rule it would be at rank ",
+        'hidden_teams: [] to ["A"]',
+        "(we like others), which changed these ranks: A 1 → none",
     ),
     "the winner is disqualified": (
         take_off(removed="too late"),

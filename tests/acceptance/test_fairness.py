@@ -20,7 +20,7 @@ from worker.fairness.verify.drawn import tries
 from worker.fairness.verify.public import opened, read_folder
 from worker.fairness.verify.recompute import submission_verdicts
 from worker.fairness.verify.report import TRUST
-from worker.fairness.verify.revealed import read_phase
+from worker.fairness.verify.revealed import reveals
 
 pytestmark = pytest.mark.xdist_group("fairness")
 ROOT = Path(__file__).parents[2]
@@ -46,7 +46,7 @@ def test_verify_reports_how_many_draws_another_winner_takes(fair: Fair) -> None:
     """Without a public random value, `verify` says how many tries another winner would have taken, by the figures of the last board."""
     repository = read_folder(fair.public)
     [told] = [verdict.sentence for verdict in verdicts(repository) if verdict.check == "beacon"]
-    board = read_phase(repository, "dev").boards[-1]
+    board = reveals(repository).phases["dev"].boards[-1]
     assert board.private.figures is not None
     first = board.private.figures.rows[0]
     assert first.submission == board.standings[0].submission

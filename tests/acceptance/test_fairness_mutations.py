@@ -17,6 +17,7 @@ from worker.fairness import commitments, events, receipts, succession
 from worker.fairness.hashing import digest
 from worker.fairness.signing import Signer
 from worker.fairness.verify import Worth, verdicts
+from worker.fairness.verify.commits import HISTORY
 from worker.fairness.verify.public import PublicRepository, read_folder
 from worker.fairness.verify.published import published_verdicts
 
@@ -149,21 +150,18 @@ def changed_commitments(public: PublicRepository, signer: Signer) -> Iterator[Mu
 
 
 def changed_documents(public: PublicRepository, signer: Signer) -> Iterator[Mutant]:
-    """Yield changes of the log's last line, of the reveal, of the last board, and of the list of files."""
+    """Yield changes of the log's last line, of the reveal, of the last line of the history, and of the list of files."""
     lines, document = lines_of(public), revealed(public)
     for where, line in mutants(lines[-1], "line"):
         yield where, with_file(public, receipts.PATH, signed_log([*lines[:-1], line], signer))
-    rest = {name: value for name, value in document.items() if name not in ("register", "boards")}
+    rest = {name: value for name, value in document.items() if name != "register"}
     for where, mutant in mutants(rest, "reveal"):
         if not where.startswith("reveal.commitments[].manifest."):
-            yield (
-                where,
-                with_reveal(
-                    public, {**mutant, "register": document["register"], "boards": document["boards"]}
-                ),
-            )
-    for where, board in mutants(document["boards"][-1], "board"):
-        yield where, with_reveal(public, {**document, "boards": [*document["boards"][:-1], board]})
+            yield where, with_reveal(public, {**mutant, "register": document["register"]})
+    *earlier, last = public.files[HISTORY].splitlines()
+    for where, mutant in mutants(json.loads(last), "board"):
+        text = json.dumps(mutant, ensure_ascii=False, separators=(",", ":")).encode()
+        yield where, with_file(public, HISTORY, b"\n".join([*earlier, text]) + b"\n")
     for where, listed in mutants(public.json(FILES), "files"):
         yield where, with_file(public, FILES, json.dumps(listed).encode())
 

@@ -20,7 +20,7 @@ from worker.fairness.verify.public import PublicRepository, read_folder
 
 pytestmark = pytest.mark.xdist_group("fairness")
 FOLDER = "reveal/dev"
-PARTS = {f"{FOLDER}/register-1.jsonl", f"{FOLDER}/boards-1.jsonl"}
+PART = f"{FOLDER}/register-1.jsonl"
 
 
 def told(repository: PublicRepository) -> list[tuple[str, str, str]]:
@@ -28,45 +28,28 @@ def told(repository: PublicRepository) -> list[tuple[str, str, str]]:
     return [(named(one), one.worth, one.sentence) for one in verdicts(repository)]
 
 
-def test_a_reveal_names_its_parts(fair: Fair) -> None:
-    """Events and boards are in JSON Lines files, which the reveal lists and the check accepts."""
+def test_a_missing_or_changed_part_is_a_contradiction(fair: Fair) -> None:
+    """The register is in a file of its own; if it is missing or changed, that is found."""
     repository = read_folder(fair.public)
-    document = repository.json(REVEAL)
-    assert not document.keys() & {"register", "boards"}
-    listed = {f"{FOLDER}/{part['name']}" for parts in document["parts"].values() for part in parts}
-    assert listed == {
-        path for path in repository.files if path.startswith(FOLDER) and path.endswith(".jsonl")
-    }
-    assert listed == PARTS
+    content = repository.files[PART]
     assert lies(repository) == set()
-
-
-@pytest.mark.parametrize("path", sorted(PARTS))
-def test_a_missing_or_changed_part_is_a_contradiction(fair: Fair, path: str) -> None:
-    """A missing or changed part is found."""
-    repository = read_folder(fair.public)
-    content = repository.files[path]
     for other in (None, content[: content.index(b"\n") + 1], content * 2):
-        assert "dev: reveal" in lies(with_file(repository, path, other))
+        assert "dev: reveal" in lies(with_file(repository, PART, other))
 
 
 def test_many_parts_equal_one(fair: Fair) -> None:
-    """A list that is split into several parts gives the same verdicts, and parts in the wrong order are found."""
+    """A register that is split into several parts gives the same verdicts, and parts in the wrong order are found."""
     repository = read_folder(fair.public)
     document = revealed(repository)
-    many = dict(repository.files)
-    named = {}
-    for name in ("register", "boards"):
-        divided = parts.written(name, map(json.dumps, document.pop(name)), at_most=3000)
-        named[name] = [part.to_json() for part, _ in divided]
-        many |= {f"{FOLDER}/{part.name}": text.encode() for part, text in divided}
-    assert min(len(named["register"]), len(named["boards"])) > 1
-    many[REVEAL] = json.dumps({**document, "parts": named}).encode()
+    divided = parts.written(map(json.dumps, document.pop("register")), at_most=3000)
+    many = {**repository.files, **{f"{FOLDER}/{part.name}": text.encode() for part, text in divided}}
+    listed = [part.to_json() for part, _ in divided]
+    assert len(listed) > 1
+    many[REVEAL] = json.dumps({**document, "parts": listed}).encode()
     again = PublicRepository(files=many)
     assert told(again) == told(repository)
-    swapped = json.loads(json.dumps({**document, "parts": named}))
-    swapped["parts"]["boards"].reverse()
-    assert "dev: board" in lies(with_file(again, REVEAL, json.dumps(swapped).encode()))
+    swapped = json.dumps({**document, "parts": listed[::-1]}).encode()
+    assert "dev: reveal" in lies(with_file(again, REVEAL, swapped))
 
 
 def test_a_key_that_occurs_twice_is_a_contradiction(fair: Fair) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.fair_challenge import REVEAL, Change, Fair, changed, forged, lies, to
+from tests.acceptance.fair_challenge import REVEAL, Fair, changed, forged, lies, to
 from tests.worker.harness.harness import clean_environment, embeddings
 from worker.fairness import events, receipts
 from worker.fairness.verify import Worth, entry_of, receipt_verdicts
@@ -20,7 +20,6 @@ from worker.fairness.verify.recompute import submission_verdicts
 
 pytestmark = pytest.mark.xdist_group("fairness")
 FIRST_OF_A, OF_B, PRIVATE_OF_B, LAST_OF_A = range(4)
-BOARD = ("boards", -1)
 
 
 def stdout(fair: Fair, number: int) -> dict[str, Any]:
@@ -51,35 +50,6 @@ def test_participants_are_witnesses(fair: Fair) -> None:
     for altered, told_q in (({**receipt, "q_mean": 99.0}, 99.0), (receipt, q_mean + 0.01)):
         (verdict,) = receipt_verdicts(repository, altered, told_q)
         assert (verdict.worth, "proves nothing" in verdict.sentence) == (Worth.BELIEVED, True)
-
-
-def _without_b(document: Any) -> Any:
-    board = document["boards"][-1]
-    board["standings"] = [row for row in board["standings"] if row["team"] != "B"]
-    return document
-
-
-def _first_again(document: Any) -> Any:
-    first, *_, last = document["boards"]
-    document["boards"].append({**last, "standings": first["standings"]})
-    return document
-
-
-@pytest.mark.parametrize(
-    ("change", "number", "words"),
-    [
-        (_without_b, OF_B, "nothing published says why"),
-        (_first_again, LAST_OF_A, "board 3 was the last with it"),
-        (to("boards", value=[]), OF_B, "it was on no board"),
-    ],
-)
-def test_a_receipt_says_why_its_submission_was_taken_off(
-    fair: Fair, change: Change, number: int, words: str
-) -> None:
-    """The receipt of a submission that was removed from the final board is a contradiction, and the verdict says why."""
-    repository = changed(read_folder(fair.public), REVEAL, change)
-    worth, sentence = said(repository, stdout(fair, number))
-    assert (worth, words in sentence) == (Worth.CONTRADICTED, True), sentence
 
 
 def test_receipt_and_file_of_different_entries_are_told_apart(fair: Fair, tmp_path: Path) -> None:

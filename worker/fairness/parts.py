@@ -1,7 +1,7 @@
-"""Parts: the long lists of a reveal are files of JSON lines next to its document, because git servers refuse large files.
+"""Parts: the register of a reveal is in files of JSON lines next to its document, because git servers refuse large files.
 
-``reveal.json`` names them in their order, with size and SHA-256: ``{"register": [{"name": "register-1.jsonl", ...}]}``. Writing and
-reading handle one element at a time, so a list is never in memory as a whole.
+``reveal.json`` names them in their order, with size and SHA-256: ``{"parts": [{"name": "register-1.jsonl", ...}]}``. Writing and
+reading handle one event at a time, so they are never in memory as a whole.
 """
 
 from __future__ import annotations
@@ -13,30 +13,29 @@ from collections.abc import Iterable, Iterator, Mapping
 from worker.fairness.disclosure import PART_BYTES, Part
 
 
-def written(name: str, lines: Iterable[str], *, at_most: int = PART_BYTES) -> list[tuple[Part, str]]:
-    """Divide a list into parts; return for each its description in the document, and its text.
+def written(lines: Iterable[str], *, at_most: int = PART_BYTES) -> list[tuple[Part, str]]:
+    """Divide a register into parts; return for each its description in the document, and its text.
 
     Args:
-        name: Name of the list.
-        lines: Its elements, each as one line of JSON.
+        lines: Its events, each as one line of JSON.
         at_most: Largest size in bytes of a part with more than one element.
     """
-    found: list[tuple[Part, str]] = []
+    made: list[tuple[Part, str]] = []
     part, size = io.StringIO(), 0
     for line in lines:
         length = len(line.encode()) + 1
         if size and size + length > at_most:
-            found.append(_part(name, len(found) + 1, part.getvalue()))
+            made.append(_part(len(made) + 1, part.getvalue()))
             part, size = io.StringIO(), 0
         part.write(f"{line}\n")
         size += length
-    return [*found, _part(name, len(found) + 1, part.getvalue())] if size else found
+    return [*made, _part(len(made) + 1, part.getvalue())] if size else made
 
 
-def _part(name: str, number: int, text: str) -> tuple[Part, str]:
+def _part(number: int, text: str) -> tuple[Part, str]:
     content = text.encode()
     sha256 = hashlib.sha256(content).hexdigest()
-    return Part(name=f"{name}-{number}.jsonl", bytes=len(content), sha256=sha256), text
+    return Part(name=f"register-{number}.jsonl", bytes=len(content), sha256=sha256), text
 
 
 def path_of(files: Mapping[str, bytes], folder: str, part: Part) -> str:

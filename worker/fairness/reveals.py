@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from worker.fairness.disclosure import Part
 from worker.fairness.documents import Count, Document
@@ -35,7 +33,8 @@ class Reveal(Document):
         phase: Codename.
         revealed_at: When it was revealed.
         commitments: What opens each commitment.
-        parts: The parts of the long lists: the events of the phase, and all boards.
+        parts: The parts of its register.
+        boards: When each board was made that was ever published.
         key: The key of its splits, without a beacon.
         labels: Whether the label rows are published, or only their hashes.
         fillers: Number of a line of the log to the key of its filler entries; None as long as another phase is not revealed.
@@ -45,7 +44,8 @@ class Reveal(Document):
     phase: str
     revealed_at: Moment
     commitments: list[OpenedCommitment]
-    parts: Annotated[dict[Literal["register", "boards"], list[Part]], Field(min_length=2)]
+    parts: list[Part]
+    boards: list[Moment]
     key: Hash
     labels: Literal["published", "hashes"]
     fillers: dict[str, Hash] | None

@@ -203,11 +203,10 @@ def label_csv(task: Task) -> str:
 def _document(
     tx: Transaction, phase: str, key: bytes, *, labels: bool, now: datetime
 ) -> tuple[Reveal, dict[str, str]]:
-    """Return the document, and the parts with its long lists: path to text."""
-    boards = tx.boards(phase)
-    stood = {row.submission for text in boards for row in from_json(text).standings}
-    register_ = parts.written("register", _register(tx, phase, stood))
-    boards_ = parts.written("boards", boards)
+    """Return the document, and the parts of its register: path to text."""
+    boards = [from_json(text) for text in tx.boards(phase)]
+    stood = {row.submission for board in boards for row in board.standings}
+    register_parts = parts.written(_register(tx, phase, stood))
     document = Reveal(
         format=FORMAT,
         phase=phase,
@@ -222,13 +221,13 @@ def _document(
             )
             for public, private in tx.commitments()
         ],
-        parts={"register": [part for part, _ in register_], "boards": [part for part, _ in boards_]},
+        parts=[part for part, _ in register_parts],
+        boards=[board.made_at for board in boards],
         key=key.hex(),
         labels="published" if labels else "hashes",
         fillers=None,
     )
-    texts = {f"{FOLDER}/{phase}/{part.name}": text for part, text in [*register_, *boards_]}
-    return document, texts
+    return document, {f"{FOLDER}/{phase}/{part.name}": text for part, text in register_parts}
 
 
 def _register(tx: Transaction, phase: str, stood: Collection[int]) -> Iterator[str]:

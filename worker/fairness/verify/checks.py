@@ -18,7 +18,6 @@ from worker.fairness.verify import (
     ledger,
     opening,
     plausible,
-    published_history,
     registered,
     signed,
     timeline,
@@ -34,9 +33,7 @@ from worker.fairness.verify.revealed import (
     RevealedPhase,
     phases,
     public_log,
-    read_phase,
-    readable_phases,
-    revealed_phases,
+    reveals,
 )
 from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
 
@@ -48,7 +45,6 @@ _CHECKS: Mapping[str, Callable[[RevealedPhase], Verdict | None]] = {
     "ids": opening.ids,
     "scores": ledger.scores,
     "possible": plausible.possible,
-    "board": published_history.history,
     "boards": boards_follow,
     "decisions": decisions,
     "register": registered.in_the_log,
@@ -80,7 +76,7 @@ def verdicts(repository: PublicRepository, now: datetime | None = None) -> Itera
     chain = public_log(repository)
     yield ledger.log(repository, chain, now)
     yield from signed.signatures(entries, chain)
-    revealed = {phase.name: phase for phase in readable_phases(repository)}
+    revealed, malformed = reveals(repository).phases, reveals(repository).malformed
     if (found := timeline.times(repository, revealed)) is not None:
         yield found
     if revealed:
@@ -90,20 +86,14 @@ def verdicts(repository: PublicRepository, now: datetime | None = None) -> Itera
             yield found
         if name in revealed:
             yield from _of_phase(revealed[name])
+        elif name in malformed:
+            yield contradicted("reveal", f"{malformed[name]}.", phase=name)
         else:
-            yield _unread(repository, name)
-    if len(revealed) == len(revealed_phases(repository)):
+            yield not_revealed(
+                "reveal", "Not revealed: tasks, splits, scores and ranks cannot be checked.", phase=name
+            )
+    if not malformed:
         yield from page_verdicts(repository, revealed)
-
-
-def _unread(repository: PublicRepository, name: str) -> Verdict:
-    """Return the verdict on a phase that is not revealed, or whose documents have another form than they must have."""
-    if name in revealed_phases(repository):
-        phase = read_phase(repository, name)
-        return phase.contradicted("reveal", phase.malformed or "")
-    return not_revealed(
-        "reveal", "Not revealed: tasks, splits, scores and ranks cannot be checked.", phase=name
-    )
 
 
 def _of_phase(phase: RevealedPhase) -> Iterator[Verdict]:

@@ -6,11 +6,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from leaderboard.ranking import counted, row_key
-from leaderboard.rendering import Row, public_rows
+from leaderboard.rendering import Row
 from worker.challenge.records import PhaseRules
 from worker.fairness import membership
 from worker.fairness.events import SubmissionEvent
-from worker.fairness.verify.decisions import minute, without_hiding
+from worker.fairness.verify.decisions import because, effect, minute
 from worker.fairness.verify.revealed import RevealedPhase
 from worker.fairness.verify.verdict import Verdict
 
@@ -30,6 +30,10 @@ def counting(phase: RevealedPhase, entry: str, check: str) -> Verdict:
         LookupError, ValueError, TypeError, AttributeError: If what was revealed has another form.
     """
     fold, reruns = phase.fold, ""
+    if (needed := fold.unknown_phase) is not None:
+        return phase.not_revealed(
+            check, f"its rules ask for a score in phase {needed}, which has not been revealed"
+        )
     facts = fold.submissions[entry].events[-1]
     for _ in range(RUNS):
         if facts.superseded_by is None or facts.answered:
@@ -47,11 +51,10 @@ def counting(phase: RevealedPhase, entry: str, check: str) -> Verdict:
 
 def _counting(phase: RevealedPhase, facts: SubmissionEvent, check: str) -> Verdict:
     fold, who = phase.fold, f"submission {facts.submission} of team {facts.team}"
-    if (row := _final_row(phase, facts.submission)) is not None:
-        return phase.consistent(check, f"{who} counts on the final board {_at(row)}")
-    rules = fold.rules(fold.end)
-    if rules is None:
-        return phase.contradicted(check, f"{who} is not on the final board: no rules are registered")
+    rows = {row.submission: row for row in phase.final_rows}
+    if facts.submission in rows:
+        return phase.consistent(check, f"{who} counts on the final board {_at(rows[facts.submission])}")
+    rules = fold.decisions.events[-1].rules
     reason = membership.kept_off(facts, rules)
     if reason not in (None, membership.PRIVATE):
         sentence = f"{who} is not on the final board: {reason}, registered on {_since(phase, facts, rules)}"
@@ -70,54 +73,34 @@ def _counting(phase: RevealedPhase, facts: SubmissionEvent, check: str) -> Verdi
     if not ours.public:
         when = "is" if rules.visibility == "current" else "was sent as"
         return phase.consistent(check, f"{who} {when} private: it is on no board")
-    counts = {row_key(one.entry): one.entry.submission for one in counted(snapshot)}.get(row_key(ours))
-    row = None if counts is None else _final_row(phase, counts)
-    if row is None or counts == ours.submission:
-        return _unexplained(phase, facts, check)
+    counts = {row_key(one.entry): one.entry.submission for one in counted(snapshot)}[row_key(ours)]
     return phase.consistent(
         check,
-        f"{who} does not count: submission {counts} of the same team counts {_at(row)}; by the rules, the"
+        f"{who} does not count: submission {counts} of the same team counts {_at(rows[counts])}; by the rules, the"
         f" {snapshot.rules.selection.value} one counts",
     )
 
 
 def _late(phase: RevealedPhase, facts: SubmissionEvent, check: str) -> Verdict:
-    """Return the verdict that a submission was answered after the board was closed, or that nothing explains why it is not on it.
+    """Return the verdict on a submission that is not on the final board although nothing keeps it off: was it answered too late?
 
     A close is registered at once. A backdated one cannot exclude what was answered before it was registered.
     """
-    fold, closed_at = phase.fold, phase.fold.frozen_at
-    answered = (event.at for event in fold.submissions[facts.entry].events if event.answered)
-    answered_at = next(answered, None)
-    if closed_at is None or answered_at is None or answered_at <= closed_at:
-        return _unexplained(phase, facts, check)
-    decided_at = next(event.at for event in fold.decisions.events if event.frozen_at == closed_at)
-    if decided_at - closed_at > SLACK and answered_at < decided_at:
-        return _unexplained(phase, facts, check)
+    fold, closed_at = phase.fold, phase.fold.closed_at
+    who = f"submission {facts.submission} of team {facts.team}"
+    answered_at = next(event.at for event in fold.submissions[facts.entry].events if event.answered)
+    decided_at = next(
+        (event.at for event in fold.decisions.events if event.frozen_at == closed_at), closed_at
+    )
+    if answered_at <= closed_at or (decided_at - closed_at > SLACK and answered_at < decided_at):
+        return phase.contradicted(check, f"{who} is not on the final board, and nothing published says why")
     sentence = (
-        f"submission {facts.submission} of team {facts.team} is on no board: the board was closed on {minute(closed_at)}, and the"
-        f" submission was answered on {minute(answered_at)}"
+        f"{who} is on no board: the board was closed on {minute(closed_at)}, and the submission was answered on"
+        f" {minute(answered_at)}"
     )
     if fold.scores[facts.entry].moments[0] > closed_at:
         return phase.consistent(check, sentence)
     return phase.believed(check, f"{sentence}; it had been scored before that")
-
-
-def _unexplained(phase: RevealedPhase, facts: SubmissionEvent, check: str) -> Verdict:
-    """Return the verdict on a submission that is not on the final board, although nothing in the register keeps it off."""
-    last = next(
-        (
-            board.sequence
-            for board in reversed(phase.boards)
-            if facts.submission in {row.submission for row in board.standings}
-        ),
-        None,
-    )
-    where = "it was on no board" if last is None else f"board {last} was the last with it"
-    return phase.contradicted(
-        check,
-        f"submission {facts.submission} of team {facts.team} is not on the final board, and nothing published says why: {where}",
-    )
 
 
 def _since(phase: RevealedPhase, facts: SubmissionEvent, rules: PhaseRules) -> str:
@@ -131,24 +114,13 @@ def _since(phase: RevealedPhase, facts: SubmissionEvent, rules: PhaseRules) -> s
 
 
 def _hidden(phase: RevealedPhase, facts: SubmissionEvent) -> str:
-    """Return since when the rules hide a team, why, and what rank it would have otherwise."""
+    """Return since when the rules hide a team, why, and what that did to the ranks."""
     since = phase.fold.decisions.events[-1]
     for event in reversed(phase.fold.decisions.events):
         if facts.team not in event.rules.hidden_teams:
             break
         since = event
-    reason = f" ({since.reason})" if since.reason else ""
-    board = without_hiding(phase)
-    for row in () if board is None else board.standings:
-        if row.submission == facts.submission:
-            reason += f"; without that rule it would be at rank {row.rank} with mean Q {row.q_mean:.3f}"
-    return f"{minute(since.at)}{reason}"
-
-
-def _final_row(phase: RevealedPhase, submission: int) -> Row | None:
-    """Return the row of a submission on the final board, if it has one."""
-    rows = public_rows(phase.boards[-1], phase.rules) if phase.boards else ()
-    return next((row for row in rows if row.submission == submission), None)
+    return f"{minute(since.at)}{because(since.reason)}{effect(phase, since.at)}"
 
 
 def _at(row: Row) -> str:

@@ -1,15 +1,16 @@
-"""The organizers' decisions during a phase: when, why, and which submissions they kept off the board."""
+"""The organizers' decisions during a phase: when, why, which submissions they kept off the board, and what they did to the ranks."""
 
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import datetime
 from itertools import pairwise
 
 from leaderboard import Board
-from leaderboard.ranking import board as boards
+from scoring.printable import name_some
 from worker.fairness import membership
 from worker.fairness.events import PhaseEvent, SubmissionEvent
 from worker.fairness.fold import PhaseFold
@@ -21,15 +22,8 @@ CHECK = "decisions"
 
 def decisions(phase: RevealedPhase) -> Verdict:
     """Report the organizers' decisions: rules, tasks, removals, choices, hidden teams, the close."""
-    fold = phase.fold
-    sentences = [
-        *_changes(fold),
-        *_removals(fold),
-        *_marks(fold),
-        *_hidden(phase),
-        *_after_the_close(fold),
-    ]
-    sentences += [f"on {minute(note.at)} it was noted: {note.text.rstrip('.')}" for note in fold.notes]
+    sentences = [*_changes(phase), *_removals(phase), *_marks(phase), *_after_the_close(phase.fold)]
+    sentences += [f"on {minute(note.at)} it was noted: {note.text.rstrip('.')}" for note in phase.fold.notes]
     if not sentences:
         return phase.consistent(CHECK, "its rules never changed, and no entry was taken off the board")
     return phase.consistent(CHECK, f"decisions by the organizers: {'; '.join(sentences)}")
@@ -40,7 +34,31 @@ def minute(moment: datetime) -> str:
     return moment.isoformat()[:16]
 
 
-def _changes(fold: PhaseFold) -> Iterator[str]:
+def because(reason: str) -> str:
+    """Return a decision's reason in parentheses, if there is one."""
+    return f" ({reason})" if reason else ""
+
+
+def effect(phase: RevealedPhase, moment: datetime) -> str:
+    """Return what the first board after a decision changed in the ranks; nothing if no rank changed."""
+    place = bisect_left([board.made_at for board in phase.boards], moment)
+    before, after = (_ranks(phase.boards[number : number + 1]) for number in (place - 1, place))
+    if not before or not after:
+        return ""
+    moved = [
+        f"{team} {before.get(team, 'none')} → {after.get(team, 'none')}"
+        for team in {**before, **after}
+        if before.get(team) != after.get(team)
+    ]
+    return f", which changed these ranks: {name_some(moved)}" if moved else ""
+
+
+def _ranks(boards: tuple[Board, ...]) -> dict[str, int]:
+    return {row.team: row.rank for board in boards for row in board.standings if row.numbered}
+
+
+def _changes(phase: RevealedPhase) -> Iterator[str]:
+    fold = phase.fold
     for earlier, later in pairwise(fold.decisions.events):
         changes = [*_rules(earlier, later), *_scoring(fold, earlier, later)]
         if later.chosen != earlier.chosen:
@@ -51,8 +69,7 @@ def _changes(fold: PhaseFold) -> Iterator[str]:
         if later.frozen_at != earlier.frozen_at:
             changes.append(_close(later))
         if changes:
-            reason = f" ({later.reason})" if later.reason else ""
-            yield f"{', '.join(changes)} on {minute(later.at)}{reason}"
+            yield f"{', '.join(changes)} on {minute(later.at)}{because(later.reason)}{effect(phase, later.at)}"
 
 
 def _rules(earlier: PhaseEvent, later: PhaseEvent) -> Iterator[str]:
@@ -81,29 +98,32 @@ def _close(decided: PhaseEvent) -> str:
     return "the board was closed" if closed == registered else f"the board was closed as of {closed}"
 
 
-def _removals(fold: PhaseFold) -> Iterator[str]:
+def _removals(phase: RevealedPhase) -> Iterator[str]:
+    fold = phase.fold
     for history in fold.submissions.values():
         for earlier, later in pairwise([None, *history.events]):
             if later is None:
                 continue
             who, when = f"submission {later.submission} of {later.team}", minute(later.at)
             if earlier is not None and membership.taken_off(earlier) and not membership.taken_off(later):
-                why = f" ({later.reason})" if later.reason else ""
-                yield f"{who} was put back on {when}{why}"
+                yield f"{who} was put back on {when}{because(later.reason)}{effect(phase, later.at)}"
             reason = _reason(fold, later)
             before = None if earlier is None else _reason(fold, earlier)
             had_place = earlier is not None and before is None
             if reason and (had_place or membership.taken_off(later) not in (None, before)):
-                yield f"{who} was taken off on {when}: {reason}"
+                yield f"{who} was taken off on {when}: {reason}{effect(phase, later.at)}"
 
 
-def _marks(fold: PhaseFold) -> Iterator[str]:
+def _marks(phase: RevealedPhase) -> Iterator[str]:
     """Report the submissions that became baselines, which have no rank, and the teams that got another name."""
     named: dict[tuple[str | None, str | None], datetime] = {}
-    for history in fold.submissions.values():
+    for history in phase.fold.submissions.values():
         for earlier, later in pairwise(history.events):
             if later.baseline and not earlier.baseline:
-                yield f"submission {later.submission} of {later.team} was marked as a baseline on {minute(later.at)}"
+                yield (
+                    f"submission {later.submission} of {later.team} was marked as a baseline on {minute(later.at)}"
+                    f"{effect(phase, later.at)}"
+                )
             if later.team != earlier.team:
                 named.setdefault((earlier.team, later.team), later.at)
     for (before, after), at in named.items():
@@ -114,26 +134,6 @@ def _reason(fold: PhaseFold, facts: SubmissionEvent) -> str | None:
     """Return what keeps a submission off the board by the rules at that time; before there are rules, what takes it off."""
     rules = fold.rules(facts.at)
     return membership.taken_off(facts) if rules is None else membership.kept_off(facts, rules)
-
-
-def _hidden(phase: RevealedPhase) -> Iterator[str]:
-    """Report the teams that the final rules hide, and the places that this has cost them."""
-    rules = phase.fold.rules(phase.fold.end)
-    teams = () if rules is None else rules.hidden_teams
-    board = without_hiding(phase) if teams else None
-    for row in () if board is None else board.standings:
-        if row.team in teams:
-            yield f"the rules hide {row.team}, which would be at rank {row.rank} with mean Q {row.q_mean:.3f}"
-
-
-def without_hiding(phase: RevealedPhase) -> Board | None:
-    """Return the final board as it would be if no team were hidden; None if it cannot be computed."""
-    end = phase.fold.end
-    snapshot = None if phase.fold.unknown_phase is not None else phase.fold.snapshot(end)
-    if snapshot is None:
-        return None
-    shown = replace(snapshot, rules=replace(snapshot.rules, hidden_teams=frozenset()))
-    return boards.next_board(shown, (), at=end, replicates=1)
 
 
 def _after_the_close(fold: PhaseFold) -> Iterator[str]:

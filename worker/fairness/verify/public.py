@@ -161,7 +161,7 @@ class PublicRepository:
         branch: The branch that was read; None for a plain folder.
         commit: The commit that was read: the newest one that the challenge has signed, otherwise the tip. None for a plain folder.
         history: The history; None for a plain folder.
-        read: What was read from large documents, by phase.
+        read: What was read from the reveals, once it was.
         strangers: Files that a worker does not publish, which are not read.
         contents: The files of the branch `files`; usable while the repository is open.
     """
@@ -171,7 +171,7 @@ class PublicRepository:
     branch: str | None = None
     commit: Commit | None = None
     history: History | None = None
-    read: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    read: list[Any] = field(default_factory=list, compare=False, repr=False)
     strangers: tuple[str, ...] = ()
     contents: Contents = NO_CONTENTS
 

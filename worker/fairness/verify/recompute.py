@@ -15,7 +15,7 @@ from scoring.tasks import Task, load_tasks
 from worker.fairness.events import ScoreEvent
 from worker.fairness.verify.plausible import largest_difference
 from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.revealed import RevealedPhase, readable_phases
+from worker.fairness.verify.revealed import RevealedPhase, reveals
 from worker.fairness.verify.verdict import Verdict, Worth, believed
 from worker.fairness.verify.witness import Scored
 
@@ -50,7 +50,7 @@ def submission_verdicts(
         ParticipantError: If the file cannot be read in any revealed phase.
     """
     refused: list[ParticipantError] = []
-    found, valid, phases = 0, list[RevealedPhase](), readable_phases(repository)
+    found, valid, phases = 0, list[RevealedPhase](), list(reveals(repository).phases.values())
     for phase in phases:
         try:
             embeddings = read_submission(

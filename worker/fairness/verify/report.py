@@ -8,7 +8,7 @@ from typing import Any
 
 from scoring.printable import all_of
 from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.revealed import UNREADABLE, phases, public_log, read_phase, revealed_phases
+from worker.fairness.verify.revealed import phases, public_log, revealed_phases, reveals
 from worker.fairness.verify.verdict import Verdict, Worth, believed
 
 YOURS = "your "
@@ -62,7 +62,7 @@ QUESTIONS = (
         text="Is everybody on the board who should be?",
         yes="Every board follows from the events that were registered, and each of them is in the public log.",
         checks=frozenset(
-            ("receipts", "register", "private", "unscored", "board", "boards", "names", "evalai", "reveal")
+            ("receipts", "register", "private", "unscored", "boards", "names", "evalai", "reveal")
         ),
     ),
     Question(
@@ -277,10 +277,10 @@ def _answer(question: Question, verdicts: list[Verdict]) -> Answer:
 def make_report(repository: PublicRepository, found: Iterable[Verdict]) -> Report:
     """Summarize verdicts on a repository, and name the scores that were not recomputed."""
     verdicts = list(found)
-    revealed = revealed_phases(repository)
+    revealed, readable = revealed_phases(repository), reveals(repository).phases
     sums = {}
     for name in dict.fromkeys([*phases(repository), *(one.phase for one in verdicts if one.phase)]):
-        entries = _entries(repository, name) if name in revealed else 0
+        entries = len(readable[name].records) if name in readable else 0
         recomputed = len({pk for one in verdicts if one.phase == name for pk in one.submissions})
         if recomputed < entries:
             verdicts.append(
@@ -313,10 +313,3 @@ def _checked(repository: PublicRepository) -> dict[str, Any]:
         "committed_at": None if commit is None else commit.at.isoformat(),
         "log_at": lines[-1].made_at.isoformat() if lines else None,
     }
-
-
-def _entries(repository: PublicRepository, name: str) -> int:
-    try:
-        return len(read_phase(repository, name).records)
-    except UNREADABLE:
-        return 0

@@ -1,6 +1,6 @@
-"""A revealed phase: what its organizers published of it, read from the public files.
+"""Revealed phases: what their organizers published, read from the public files once, and what follows from it.
 
-Nothing here is trusted. :attr:`RevealedPhase.malformed` says whether a document has another form than promised, which is a contradiction.
+Nothing here is trusted. A document of another form than promised is a contradiction.
 """
 
 from __future__ import annotations
@@ -9,23 +9,27 @@ import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
-from leaderboard import Board, Rules
-from leaderboard.ranking import append_board, from_json
+from leaderboard import Board, PhaseSite, Rules, Site
+from leaderboard.ranking import append_board, assess, order
+from leaderboard.ranking.board import following_board
+from leaderboard.rendering import Row, file_stems, public_rows
+from scoring.errors import OrganizerError
 from scoring.printable import printable
 from scoring.protocol import Protocol
 from scoring.tasks import TaskType
 from worker.fairness import commitments, events, id_lists, parts, pseudonyms, receipts
-from worker.fairness.disclosure import Part
-from worker.fairness.documents import Malformed, parsed, read
-from worker.fairness.events import PhaseEvent, ScoreEvent
+from worker.fairness.documents import Count, Document, Malformed, parsed, read
+from worker.fairness.events import Event, Moment, PhaseEvent, ScoreEvent
 from worker.fairness.fold import PhaseFold
 from worker.fairness.manifests import Manifest
 from worker.fairness.receipts import Line
 from worker.fairness.reveals import Reveal, reveal_path
+from worker.fairness.verify.commits import HISTORY
 from worker.fairness.verify.promises import Promise, read_promises
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
@@ -34,67 +38,50 @@ UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, ArithmeticErro
 """Exceptions that reading a document of unexpected form may raise."""
 
 
-class RevealedPhase:
-    """The document of one revealed phase.
+class HistoryLine(Document):
+    """A line of the published history; :mod:`leaderboard.rendering.history` describes the fields."""
 
-    Args:
+    version: Literal[1]
+    phase: str
+    sequence: Count
+    made_at: Moment
+    triggers: list[int]
+    changed: list[dict[str, Any]]
+    left: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RevealedPhase:
+    """The documents of a revealed phase.
+
+    Attributes:
         repository: The public files.
-        name: Phase codename.
-        entries: The public commitments.
-        chain: The lines of the receipts log.
+        name: Codename.
+        public: The public commitments.
+        chain: The lines of the public log.
+        document: The content of ``reveal.json``.
+        promises: All commitments, oldest first, with what was revealed of them.
+        ids: The public ids.
+        labels: The rows of the published label files: name of the file to id and label.
+        events: The events of its register with their commitments.
+        fold: What follows from these events, as far as they were opened.
     """
 
-    def __init__(
-        self,
-        repository: PublicRepository,
-        name: str,
-        entries: list[dict[str, Any]],
-        chain: list[Line],
-    ) -> None:
-        self.repository = repository
-        self.name = name
-        self.public = entries
-        self.chain = chain
-        self._folds = _Folds(repository)
-
-    @cached_property
-    def malformed(self) -> str | None:
-        """Return where one of its documents has another form than it must have, and which; None if none has."""
-        try:
-            if self.document.phase != self.name:
-                return f"{reveal_path(self.name)}: phase: is {self.document.phase}"
-            if not any(promise.manifest for promise in self.promises):
-                return f"{reveal_path(self.name)}: commitments: there is no commitment to its tasks"
-            _ = self.rules, self.boards, self.ids, self.labels
-        except UNREADABLE as error:
-            return str(error)
-        return None
-
-    @cached_property
-    def document(self) -> Reveal:
-        """The content of ``reveal.json``."""
-        path = reveal_path(self.name)
-        return read(Reveal, self.repository.files[path], path)
-
-    def parts(self, listed: Sequence[Part]) -> list[str]:
-        """Return the paths of the parts of a long list."""
-        return [parts.path_of(self.repository.files, f"reveal/{self.name}", part) for part in listed]
-
-    def _each(self, listed: Sequence[Part]) -> Iterator[tuple[str, str]]:
-        """Yield place and text of each element of a long list; together, parsed, they would take twenty times the memory of the files."""
-        for path in self.parts(listed):
-            for number, line in enumerate(parts.lines_of(self.repository.files[path]), 1):
-                yield f"{path}, line {number}", line
+    repository: PublicRepository
+    name: str
+    public: list[dict[str, Any]]
+    chain: list[Line]
+    document: Reveal
+    promises: list[Promise]
+    ids: tuple[str, ...]
+    labels: Mapping[str, list[tuple[str, float]]]
+    events: list[tuple[str, Event]]
+    fold: PhaseFold
 
     @property
     def revealed_at(self) -> datetime:
         """When it was revealed, according to its organizers."""
         return self.document.revealed_at
-
-    @cached_property
-    def promises(self) -> list[Promise]:
-        """All commitments, oldest first, with what was revealed of them."""
-        return list(read_promises(self.public, self.document.commitments, self.name))
 
     @property
     def waits(self) -> bool:
@@ -151,11 +138,6 @@ class RevealedPhase:
         return bytes.fromhex(self.document.key)
 
     @property
-    def ids(self) -> tuple[str, ...]:
-        """The public ids."""
-        return id_lists.read(self.repository.files[f"reveal/{self.name}/ids.txt"])
-
-    @property
     def with_labels(self) -> bool:
         """Whether label rows were published, and not only their hashes."""
         return self.document.labels == "published"
@@ -163,47 +145,11 @@ class RevealedPhase:
     @property
     def label_files(self) -> dict[str, bytes]:
         """The published label files: name to content."""
-        folder = f"reveal/{self.name}/labels/"
-        return {
-            path.removeprefix(folder): self.repository.files[path]
-            for path in self.repository.files
-            if path.startswith(folder)
-        }
-
-    @cached_property
-    def labels(self) -> Mapping[str, list[tuple[str, float]]]:
-        """The rows of the published label files: name of the file to id and label."""
-        return {
-            name: _label_rows(content, f"reveal/{self.name}/labels/{name}")
-            for name, content in self.label_files.items()
-        }
+        return label_files(self.repository, self.name)
 
     def each_opening(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield place and opening of each event of its register, in their order."""
-        for place, text in self._each(self.document.parts["register"]):
-            yield place, parsed(text, place)
-
-    @cached_property
-    def events(self) -> list[tuple[str, events.Event]]:
-        """The events of its register with their commitments."""
-        opened = []
-        for place, opening in self.each_opening():
-            with _where(place):
-                commitment, shown = events.read_opening(opening)
-                opened.append((commitment, shown, pseudonyms.hidden(opening, shown)))
-        parsed = []
-        for number, (commitment, fields) in enumerate(pseudonyms.filled(opened), 1):
-            with _where(f"register of {self.name}, event {number}"):
-                parsed.append((commitment, events.parse(fields)))
-        return parsed
-
-    @cached_property
-    def fold(self) -> PhaseFold:
-        """What follows from its events, as far as they were opened."""
-        fold = PhaseFold(self.name, self._folds)
-        for _, event in self.events:
-            fold.take(event)
-        return fold
+        return each_opening(self.repository, self.document)
 
     @cached_property
     def rules(self) -> Rules:
@@ -217,19 +163,82 @@ class RevealedPhase:
             raise LookupError("no rules are registered")
         return snapshot.rules
 
-    def each_board(self) -> Iterator[str]:
-        """Yield every board that was ever published, oldest first, as JSON with everything that is known of it."""
-        for _, text in self._each(self.document.parts["boards"]):
-            yield text
-
     @cached_property
     def boards(self) -> tuple[Board, ...]:
-        """Every board that was ever published, oldest first, with figures only for the last one."""
+        """The boards that follow from the register at the moments of the published ones, the last one with its figures.
+
+        Raises:
+            LookupError: If there were no rules at one of these moments.
+            ValueError: If entries cannot be compared.
+        """
         boards: list[Board] = []
-        for place, text in self._each(self.document.parts["boards"]):
-            with _where(place):
-                append_board(boards, from_json(text))
+        quality: Mapping[tuple[int, str], Mapping[str, float]] = {}
+        moments = self.document.boards
+        for number, moment in enumerate(moments, 1):
+            snapshot = self.fold.snapshot(moment)
+            if snapshot is None:
+                raise LookupError(f"board {number} is from before the rules")
+            replicates = snapshot.rules.replicates
+            try:
+                ranked = (
+                    assess(snapshot, replicates=replicates) if number == len(moments) else order(snapshot)
+                )
+            except OrganizerError as error:
+                raise ValueError(str(error)) from None
+            before = boards[-1] if boards else None
+            append_board(
+                boards, following_board(snapshot, ranked, before, quality, at=moment, replicates=replicates)
+            )
+            quality = {} if ranked is None else ranked.row_quality
         return tuple(boards)
+
+    @cached_property
+    def final_rows(self) -> tuple[Row, ...]:
+        """The rows of the board that follows from the register when the phase was closed or, if it is open, revealed."""
+        snapshot = self.fold.snapshot(self.fold.closed_at)
+        if snapshot is None:
+            return ()
+        board = following_board(snapshot, order(snapshot), None, {}, at=self.fold.closed_at, replicates=0)
+        return public_rows(board, self.rules)
+
+    @cached_property
+    def history(self) -> list[tuple[HistoryLine, bytes]]:
+        """The lines of the published history about it, oldest first.
+
+        Raises:
+            Malformed: If one of them is not exactly such a line.
+        """
+        texts = enumerate(self.repository.files.get(HISTORY, b"").splitlines(), 1)
+        lines = [(read(HistoryLine, text, f"{HISTORY}, line {number}"), text) for number, text in texts]
+        return [(line, text) for line, text in lines if line.phase == self.stem]
+
+    @cached_property
+    def published(self) -> list[tuple[HistoryLine, bytes]]:
+        """These lines without those of boards from before a restore that are unknown to the restored state."""
+        restored_at = self.fold.restored_at
+        if restored_at is None:
+            return self.history
+        moments = enumerate(self.document.boards, 1)
+        known = {(number, moment.replace(microsecond=0)) for number, moment in moments}
+        return [
+            (line, text)
+            for line, text in self.history
+            if line.made_at >= restored_at or (line.sequence, line.made_at) in known
+        ]
+
+    @property
+    def later(self) -> list[HistoryLine]:
+        """The lines of boards that were made after the reveal."""
+        return [line for line, _ in self.published[len(self.document.boards) :]]
+
+    @property
+    def stem(self) -> str:
+        """The stem of its files' names."""
+        return file_stems(Site(title="", phases=(self.site(()),)))[self.name]
+
+    def site(self, history: Sequence[Board]) -> PhaseSite:
+        """Return it as a part of the page, with some of its boards."""
+        return PhaseSite(codename=self.name, title=self.name, rules=self.rules, history=tuple(history))
 
     @property
     def records(self) -> Mapping[int, list[ScoreEvent]]:
@@ -257,22 +266,106 @@ class RevealedPhase:
         return not_revealed(check, f"{sentence[:1].upper()}{sentence[1:]}.", phase=self.name)
 
 
-class _Folds(Mapping[str, PhaseFold]):
-    """The folds of all revealed phases, each made when it is first needed."""
+@dataclass(frozen=True, kw_only=True)
+class Reveals:
+    """What was revealed in a repository, by phase.
 
-    def __init__(self, repository: PublicRepository) -> None:
-        self._repository = repository
+    Attributes:
+        phases: The phases whose documents have the promised form.
+        malformed: Where a document of another phase has another form, and which.
+    """
 
-    def __getitem__(self, name: str) -> PhaseFold:
-        if name not in revealed_phases(self._repository):
-            raise KeyError(name)
-        return read_phase(self._repository, name).fold
+    phases: dict[str, RevealedPhase]
+    malformed: dict[str, str]
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(revealed_phases(self._repository))
 
-    def __len__(self) -> int:
-        return len(revealed_phases(self._repository))
+def reveals(repository: PublicRepository) -> Reveals:
+    """Read everything that was revealed, once only, because the documents are large."""
+    if not repository.read:
+        repository.read.append(_reveals(repository))
+    read_once: Reveals = repository.read[0]
+    return read_once
+
+
+def _reveals(repository: PublicRepository) -> Reveals:
+    read_phases: dict[str, RevealedPhase] = {}
+    malformed: dict[str, str] = {}
+    folds: dict[str, PhaseFold] = {}
+    for name in revealed_phases(repository):
+        try:
+            read_phases[name] = _read_phase(repository, name, folds)
+        except UNREADABLE as error:
+            malformed[name] = str(error)
+    for name, phase in list(read_phases.items()):  # once all folds are complete
+        try:
+            _ = phase.rules, phase.boards, phase.history
+        except UNREADABLE as error:
+            malformed[name] = str(error)
+            del read_phases[name]
+    return Reveals(phases=read_phases, malformed=malformed)
+
+
+def _read_phase(repository: PublicRepository, name: str, folds: dict[str, PhaseFold]) -> RevealedPhase:
+    """Read a phase, and add its fold to those to which the rules of another one may refer."""
+    path, entries = reveal_path(name), public_commitments(repository)
+    document = read(Reveal, repository.files[path], path)
+    if document.phase != name:
+        raise Malformed(f"{path}: phase: is {document.phase}")
+    promises = list(read_promises(entries, document.commitments, name))
+    if not any(promise.manifest for promise in promises):
+        raise Malformed(f"{path}: commitments: there is no commitment to its tasks")
+    opened = _events(repository, document)
+    fold = PhaseFold(name, folds)
+    for _, event in opened:
+        fold.take(event)
+    folds[name] = fold
+    return RevealedPhase(
+        repository=repository,
+        name=name,
+        public=entries,
+        chain=public_log(repository),
+        document=document,
+        promises=promises,
+        ids=id_lists.read(repository.files[f"reveal/{name}/ids.txt"]),
+        labels={
+            file: _label_rows(content, f"reveal/{name}/labels/{file}")
+            for file, content in label_files(repository, name).items()
+        },
+        events=opened,
+        fold=fold,
+    )
+
+
+def each_opening(repository: PublicRepository, document: Reveal) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield place and opening of each event of a register; together they would take twenty times the memory of the files."""
+    for part in document.parts:
+        path = parts.path_of(repository.files, f"reveal/{document.phase}", part)
+        for number, line in enumerate(parts.lines_of(repository.files[path]), 1):
+            place = f"{path}, line {number}"
+            yield place, parsed(line, place)
+
+
+def _events(repository: PublicRepository, document: Reveal) -> list[tuple[str, Event]]:
+    opened = []
+    for place, opening in each_opening(repository, document):
+        with _where(place):
+            commitment, shown = events.read_opening(opening)
+            opened.append((commitment, shown, pseudonyms.hidden(opening, shown)))
+    register = []
+    for number, (commitment, fields) in enumerate(pseudonyms.filled(opened), 1):
+        with _where(f"register of {document.phase}, event {number}"):
+            register.append((commitment, events.parse(fields)))
+    return register
+
+
+def label_files(repository: PublicRepository, phase: str) -> dict[str, bytes]:
+    """Return the published label files of a phase: name to content."""
+    folder = f"reveal/{phase}/labels/"
+    return {
+        path.removeprefix(folder): repository.files[path]
+        for path in repository.files
+        if path.startswith(folder)
+    }
 
 
 def _label_rows(content: bytes, path: str) -> list[tuple[str, float]]:
@@ -302,22 +395,6 @@ def revealed_phases(repository: PublicRepository) -> list[str]:
     )
 
 
-def read_phase(repository: PublicRepository, name: str) -> RevealedPhase:
-    """Read one revealed phase with the public promises, once only, because its documents are large."""
-    if name not in repository.read:
-        repository.read[name] = RevealedPhase(
-            repository, name, public_commitments(repository), public_log(repository)
-        )
-    phase: RevealedPhase = repository.read[name]
-    return phase
-
-
-def readable_phases(repository: PublicRepository) -> list[RevealedPhase]:
-    """Return the revealed phases whose documents have the promised form; the others are contradicted."""
-    phases_ = (read_phase(repository, name) for name in revealed_phases(repository))
-    return [phase for phase in phases_ if phase.malformed is None]
-
-
 def public_commitments(repository: PublicRepository) -> list[dict[str, Any]]:
     """Return the public list of commitments; an empty one if it is malformed."""
     try:
@@ -336,7 +413,7 @@ def public_log(repository: PublicRepository) -> list[Line]:
 
 def phases(repository: PublicRepository) -> list[str]:
     """Return every phase that was ever committed to or revealed."""
-    found = dict.fromkeys(revealed_phases(repository))
+    names = dict.fromkeys(revealed_phases(repository))
     for entry in public_commitments(repository):
-        found |= dict.fromkeys(entry["phases"])
-    return list(found)
+        names |= dict.fromkeys(entry["phases"])
+    return list(names)

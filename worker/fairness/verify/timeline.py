@@ -15,7 +15,7 @@ from worker.fairness import receipts
 from worker.fairness.verify.growth import Added
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.registered import CADENCES
-from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase
+from worker.fairness.verify.revealed import RevealedPhase
 from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted
 
 CHECK = "times"
@@ -32,15 +32,12 @@ def times(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) -
         return contradicted(CHECK, fault)
     for name, phase in revealed.items():
         before = [max(one.times) for one in added if one.place < seen.revealed.get(name, 0)]
-        try:
-            if before and max(before) - SLACK > phase.revealed_at:
-                return contradicted(
-                    CHECK,
-                    f"Phase {name} claims to have been revealed on {phase.revealed_at.isoformat()[:16]}, but what was published"
-                    f" before the reveal is dated up to {max(before).isoformat()[:16]}: the reveal was backdated.",
-                )
-        except UNREADABLE:
-            continue  # which is reported where it is read
+        if before and max(before) - SLACK > phase.revealed_at:
+            return contradicted(
+                CHECK,
+                f"Phase {name} claims to have been revealed on {phase.revealed_at.isoformat()[:16]}, but what was published"
+                f" before the reveal is dated up to {max(before).isoformat()[:16]}: the reveal was backdated.",
+            )
     most = max((len(one.times) for one in added if one.path == receipts.PATH), default=0)
     if most > CADENCES:
         return believed(

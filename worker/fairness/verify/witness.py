@@ -22,7 +22,7 @@ from worker.fairness.verify.revealed import (
     phases,
     public_commitments,
     public_log,
-    readable_phases,
+    reveals,
 )
 from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
 
@@ -40,7 +40,7 @@ class Scored:
 
 def entry_of(repository: PublicRepository, receipt: Mapping[str, Any]) -> Scored | None:
     """Return the revealed entry to which a receipt belongs; None if there is none, or it cannot be read."""
-    for phase in readable_phases(repository):
+    for phase in reveals(repository).phases.values():
         for commitment, event in phase.events:
             if commitment == receipt.get("commitment") and isinstance(event, ScoreEvent):
                 return Scored(phase=phase.name, submission=event.submission, content_hash=event.content)
@@ -116,7 +116,7 @@ def _claims(
                 check, "The commitment in your receipt is not in the repository: history was rewritten."
             )
         )
-    revealed = readable_phases(repository)
+    revealed = list(reveals(repository).phases.values())
     yield _in_the_log(receipt, lines, check, waits=waits)
     hidden = set(phases(repository)) - {phase.name for phase in revealed}
     opened = list(_on_the_board(receipt, revealed, check))

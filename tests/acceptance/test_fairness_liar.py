@@ -140,7 +140,7 @@ def test_an_invented_baseline_is_found_by_its_file(story: Story) -> None:
     repository = story.publish()
     assert lies(repository) == set()
     (found,) = published_verdicts(repository)
-    assert (found.worth, "its scores do not follow from its published file" in found.sentence) == (
+    assert (found.worth, "the published scores do not follow from this file" in found.sentence) == (
         Worth.CONTRADICTED,
         True,
     )

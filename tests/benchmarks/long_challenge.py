@@ -19,7 +19,7 @@ import numpy as np
 
 from leaderboard import Board, PhaseSite, Site
 from leaderboard.git import with_signature
-from leaderboard.ranking import append_board, next_board, to_json
+from leaderboard.ranking import append_board, next_board
 from leaderboard.rendering import render, update_history
 from scoring.protocol import Protocol, ids_hash
 from scoring.quality import mean_quality, quality, shown
@@ -69,14 +69,12 @@ class Story:
         lines: Lines of the public log.
         fillers: Line to the key of its filler.
         boards: One board per submission; only the last one has figures.
-        texts: The same boards as JSON, with all their figures.
     """
 
     openings: list[str] = field(default_factory=list)
     lines: list[bytes] = field(default_factory=list)
     fillers: dict[int, str] = field(default_factory=dict)
     boards: list[Board] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
 
 
 def make_repository(folder: Path, size: Size) -> Path:
@@ -203,7 +201,6 @@ def _story(record: PhaseRecord, size: Size) -> Story:
         board = next_board(snapshot, story.boards[-1:], at=made_at, replicates=REPLICATES)
         assert board is not None
         append_board(story.boards, board)
-        story.texts.append(to_json(board))
         _publish(story, happened, random, made_at=made_at + timedelta(minutes=1))
     return story
 
@@ -324,15 +321,17 @@ def _publish(
 
 def _revealed(record: PhaseRecord, reveal: Mapping[str, Any], story: Story) -> dict[str, bytes]:
     folder = f"reveal/{PHASE}"
-    lists = {"register": story.openings, "boards": story.texts}
-    written = {name: parts.written(name, lines) for name, lines in lists.items()}
-    named = {name: [part.to_json() for part, _ in found] for name, found in written.items()}
+    written = parts.written(story.openings)
+    lists = {
+        "parts": [part.to_json() for part, _ in written],
+        "boards": [board.made_at.isoformat() for board in story.boards],
+    }
     files = {
         disclosure.path(PHASE): disclosure.text((), {}).encode(),
-        reveal_path(PHASE): json.dumps({**reveal, "parts": named}).encode(),
+        reveal_path(PHASE): json.dumps({**reveal, **lists}).encode(),
         f"{folder}/ids.txt": "".join(f"{name}\n" for name in record.ids).encode(),
     }
-    files |= {f"{folder}/{part.name}": text.encode() for found in written.values() for part, text in found}
+    files |= {f"{folder}/{part.name}": text.encode() for part, text in written}
     for task in record.tasks:
         rows = "".join(
             f"{name},{float(label)!r}\n" for name, label in zip(task.ids, task.labels, strict=True)

@@ -21,14 +21,12 @@ from worker.fairness.events import Hash, Moment, Number
 from worker.fairness.manifests import (
     AnnouncedProtocol,
     Manifest,
-    Opening,
     commitment_of,
     covers,
     opening,
     phase_manifest,
 )
 from worker.fairness.published_format import FORMAT
-from worker.fairness.reveals import OpenedCommitment, Reveal, reveal_path
 from worker.fairness.signing import Signer, renew, signer
 from worker.fairness.succession import COMMITMENT, SUCCESSION, key_of, keys_of
 from worker.state import Transaction
@@ -186,8 +184,6 @@ def commit(
         "manifests": {name: manifest.to_json() for name, manifest in manifests.items()},
     }
     tx.add_commitment(sequence, json.dumps(public), json.dumps(private))
-    for phase, files in tx.reveals().items():
-        tx.add_reveal(phase, _opened_too(files, phase, sequence, opened, manifests.get(phase)))
     return public
 
 
@@ -198,29 +194,6 @@ def _key(tx: Transaction, *, new_key: bool) -> tuple[Signer, str | None]:
         return before, None
     key = renew(tx)
     return key, before.sign(SUCCESSION, key.public)
-
-
-def _opened_too(
-    files: Mapping[str, str],
-    phase: str,
-    sequence: int,
-    opened: Opening,
-    manifest: Manifest | None,
-) -> dict[str, str]:
-    """Open a later commitment in a phase's reveal, if the commitment says the same about that phase as the reveal.
-
-    Otherwise a verifier would find a commitment that nothing opens, only because another phase was changed. A phase that was itself changed
-    after its reveal must be revealed again.
-    """
-    path = reveal_path(phase)
-    document = read(Reveal, files[path], path)
-    if manifest != document.commitments[-1].manifest:
-        return dict(files)
-    added = OpenedCommitment(sequence=sequence, opening=opened, manifest=manifest)
-    return {
-        **files,
-        path: document.model_copy(update={"commitments": [*document.commitments, added]}).text(),
-    }
 
 
 def begin(

@@ -1,4 +1,4 @@
-"""Long lists of a reveal are divided into parts, and read back in their order."""
+"""The register of a reveal is divided into parts, and read back in its order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VALUES = st.recursive(
 def test_parts_hold_what_was_written(values: list[object], at_most: int, ascii_only: bool) -> None:
     """The order is kept, no part is too large unless it has one element, and each matches its description."""
     lines = [json.dumps(value, ensure_ascii=ascii_only) for value in values]
-    written = parts.written("boards", lines, at_most=at_most)
+    written = parts.written(lines, at_most=at_most)
     files = {f"reveal/dev/{part.name}": text.encode() for part, text in written}
     assert len(files) == len(written)
     read: list[object] = []
@@ -28,7 +28,7 @@ def test_parts_hold_what_was_written(values: list[object], at_most: int, ascii_o
         path = parts.path_of(files, "reveal/dev", part)
         content = files[path]
         found = list(parts.lines_of(content))
-        assert path == f"reveal/dev/boards-{number}.jsonl"
+        assert path == f"reveal/dev/register-{number}.jsonl"
         assert len(content) <= at_most or len(found) == 1
         read += map(json.loads, found)
     assert read == values

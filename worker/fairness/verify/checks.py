@@ -114,8 +114,8 @@ def _beliefs(phase: RevealedPhase) -> Iterator[Verdict]:
     for team, pseudonym in phase.fold.pseudonyms.items():
         yield phase.believed(
             "names",
-            f"“{pseudonym}” is the pseudonym of team number {team}, whose name was removed. Its former name, in older"
-            " lines of the history, is taken on trust. Its submissions, scores and ranks are checked like all others",
+            f"“{pseudonym}” is the pseudonym of team number {team}, whose name was removed. The names in older lines of"
+            " the history are taken on trust. Its submissions, scores and ranks are checked like all others",
         )
     yield phase.believed(
         "evalai",
@@ -133,35 +133,32 @@ def _nothing_left_out(
 ) -> Iterator[Verdict]:
     """Check that the whole log was opened, once every phase is revealed."""
     left = registered.unopened(chain, revealed.values())
-    lost = sorted(receipts.lost_lines(chain))
-    ended = max(phase.revealed_at for phase in revealed.values())
-    waiting = sorted(phase.name for phase in revealed.values() if phase.waits)
-    later = [line for line in chain if line.sequence in left and line.made_at > ended]
-    if lost:
+    if lost := sorted(receipts.lost_lines(chain)):
         yield believed(
             "register",
             f"{count_of(len(lost), 'line')} of the public log (from line {lost[0]} to line {lost[-1]}) cannot be opened: according to the"
             " organizers, the keys were lost when the state was restored from a backup. The content is taken on trust.",
         )
-    number = sum(left.values())
-    told = (
-        f"{count_of(number, 'entry', 'entries')} in {count_of(len(left), 'line')} of the public log"
-        f" {'has' if number == 1 else 'have'} not been opened"
-    )
     if not left:
         where = "Every other entry" if lost else "Every entry"
         yield consistent("register", f"{where} of the public log was opened.")
-    elif len(later) == len(left):
-        yield not_revealed("register", f"{told}, because the last reveal was earlier.")
+        return
+    number = sum(left.values())
+    sentence = (
+        f"{count_of(number, 'entry', 'entries')} in {count_of(len(left), 'line')} of the public log"
+        f" {'has' if number == 1 else 'have'} not been opened"
+    )
+    ended = max(phase.revealed_at for phase in revealed.values())
+    waiting = sorted(phase.name for phase in revealed.values() if phase.waits)
+    if all(line.made_at > ended for line in chain if line.sequence in left):
+        yield not_revealed("register", f"{sentence}, because the last reveal was earlier.")
     elif waiting:
         yield not_revealed(
-            "register",
-            f"{told}: phase {', '.join(waiting)} was changed after its reveal.",
+            "register", f"{sentence}: phase {', '.join(waiting)} was changed after its reveal."
         )
     elif len(revealed) < len(names):
         yield not_revealed(
-            "register",
-            f"{told}: not all phases have been revealed, and some entries may be padding.",
+            "register", f"{sentence}: not all phases have been revealed, and some entries may be padding."
         )
     else:
-        yield contradicted("register", f"{told}, although every phase has been revealed.")
+        yield contradicted("register", f"{sentence}, although every phase has been revealed.")

@@ -6,7 +6,6 @@ organizers.
 
 from __future__ import annotations
 
-import json
 import re
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
@@ -154,25 +153,13 @@ def own_commits(repository: git.Repo, blobs: Blobs, steps: Sequence[Step]) -> Ow
     return Own(steps=allowed, until=until)
 
 
-def reveals(blobs: Blobs, steps: Sequence[Step], own: Own, newest: Step) -> dict[str, int]:
-    """Return for each phase the position of the challenge's first commit whose reveal has the newest one's time.
-
-    A reveal is written again, with its time, when a later commitment is opened in it.
-    """
-    places = {}
-    for path in sorted(newest.blobs.keys() - set(GROWING)):
-        revealed_at = _revealed_at(blobs, newest, path)
-        places[path.split("/")[1]] = next(
+def reveals(steps: Sequence[Step], own: Own, newest: Step) -> dict[str, int]:
+    """Return for each phase the position of the challenge's first commit with the newest one's reveal."""
+    return {
+        path.split("/")[1]: next(
             place
             for place, step in enumerate(steps)
-            if step.commit in own.steps and _revealed_at(blobs, step, path) == revealed_at
+            if step.commit in own.steps and step.blobs.get(path) == newest.blobs[path]
         )
-    return places
-
-
-def _revealed_at(blobs: Blobs, step: Step, path: str) -> object:
-    """Return the time of a reveal; None if it cannot be read."""
-    try:
-        return json.loads(blobs.content(step.blobs.get(path, ABSENT)))["revealed_at"]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return None
+        for path in sorted(newest.blobs.keys() - set(GROWING))
+    }

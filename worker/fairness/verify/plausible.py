@@ -12,7 +12,6 @@ import numpy as np
 
 from scoring.engines import TOLERANCE
 from scoring.printable import all_of
-from scoring.protocol import Protocol
 from scoring.tasks import TaskType
 from worker.fairness.events import ScoreEvent
 from worker.fairness.verify.revealed import RevealedPhase
@@ -23,27 +22,22 @@ WORST = {TaskType.REGRESSION: -math.inf, TaskType.CLASSIFICATION: 0.0}
 
 
 def possible(phase: RevealedPhase) -> Verdict:
-    """Check that every fold score is possible, that there are as many as promised, and that no entry has two scores."""
-    by_content: dict[tuple[str, ...], tuple[int, Sequence[float]]] = {}
-    contents: dict[int, str] = {}
+    """Check that every fold score is possible, that there are as many as promised, and that equal files have equal scores."""
+    scored: dict[tuple[str, ...], tuple[int, Sequence[float]]] = {}
     for submission, records in phase.records.items():
         for record in records:
-            content = record.content
-            if contents.setdefault(submission, content) != content:
-                return phase.contradicted(
-                    "possible", f"submission {submission} was scored with two different contents"
-                )
             for task, cell in record.cells.items():
-                folds = cell.folds
-                fault = _fault(phase, record, task, folds)
-                if fault:
+                if (fault := _fault(phase, record, task, cell.folds)) is not None:
                     return phase.contradicted(
                         "possible", f"submission {submission} has {fault} in task {task}"
                     )
-                key = (content, record.protocol, task, cell.version)
-                other, known = by_content.setdefault(key, (submission, folds))
-                if largest_difference(folds, known) > TOLERANCE:
-                    return phase.contradicted("possible", _two_scores(submission, other, task))
+                key = (record.content, record.protocol, task, cell.version)
+                other, folds = scored.setdefault(key, (submission, cell.folds))
+                if largest_difference(cell.folds, folds) > TOLERANCE:
+                    return phase.contradicted(
+                        "possible",
+                        f"submissions {other} and {submission} have two different scores of one content in task {task}",
+                    )
     if not phase.records:
         return phase.consistent("possible", "no score is open")
     return phase.consistent(
@@ -57,27 +51,14 @@ def possible(phase: RevealedPhase) -> Verdict:
 
 def _fault(phase: RevealedPhase, record: ScoreEvent, task: str, folds: Sequence[float]) -> str | None:
     """Return what is impossible about one task's fold scores."""
-    protocol, types = phase.protocol_of(record), phase.types_of(record)
+    protocol, scores = phase.protocol_of(record), np.array(folds)
     if len(folds) != protocol.folds:
         return f"{len(folds)} fold scores instead of {protocol.folds}"
-    failed = sum(not math.isfinite(score) for score in folds)
-    if failed > _may_fail(protocol):
-        return f"{failed} failed folds, where {_may_fail(protocol)} are allowed,"
-    worst = WORST[types[task]]
-    for score in folds:
-        if math.isfinite(score) and not worst <= score <= BEST:
-            return f"an impossible fold score of {score:.6g}"
-    return None
-
-
-def _may_fail(protocol: Protocol) -> int:
-    return min(protocol.recipe.max_failed_folds, protocol.folds - 1)
-
-
-def _two_scores(submission: int, other: int, task: str) -> str:
-    if submission == other:
-        return f"submission {submission} has two different scores of one version of task {task}"
-    return f"submissions {other} and {submission} have the same content and different scores in task {task}"
+    allowed = min(protocol.recipe.max_failed_folds, protocol.folds - 1)
+    if (failed := int(np.isnan(scores).sum())) > allowed:
+        return f"{failed} failed folds, where {allowed} are allowed,"
+    impossible = scores[(scores > BEST) | (scores < WORST[phase.types_of(record)[task]])]
+    return f"an impossible fold score of {impossible[0]:.6g}" if impossible.size else None
 
 
 def largest_difference(computed: Sequence[float], published: Sequence[float]) -> float:

@@ -282,7 +282,7 @@ def _read(repository: git.Repo, address: str, *, complete: bool) -> PublicReposi
             whole=repository.git.rev_parse("--is-shallow-repository") == "false",
             key=None if newest is None else newest.key,
             growth=growth(blobs, steps, own, newest or steps[-1], below),
-            revealed={} if newest is None else reveals(blobs, steps, own, newest),
+            revealed={} if newest is None else reveals(steps, own, newest),
             changed=changed,
             changed_by=_changed_by(repository, f"{checked.hexsha}..{tip.hexsha}", changed, steps),
         ),

@@ -25,6 +25,22 @@ YOURS = "your submission"
 Progress = Callable[[int, int], None]
 
 
+class Unusable(Exception):
+    """Scores cannot be recomputed, or differ; the message says why.
+
+    Attributes:
+        is_lie: Whether that counts against the organizers.
+    """
+
+    def __init__(self, sentence: str, *, is_lie: bool = False) -> None:
+        super().__init__(sentence)
+        self.is_lie = is_lie
+
+    def verdict(self, phase: RevealedPhase, check: str, who: str = "") -> Verdict:
+        """Return it as the verdict on somebody's file."""
+        return (phase.contradicted if self.is_lie else phase.believed)(check, f"{who}{self}")
+
+
 def submission_verdicts(
     repository: PublicRepository,
     file: Path,
@@ -50,25 +66,30 @@ def submission_verdicts(
         ParticipantError: If the file cannot be read in any revealed phase.
     """
     refused: list[ParticipantError] = []
-    found, valid, phases = 0, list[RevealedPhase](), list(reveals(repository).phases.values())
+    valid: list[RevealedPhase] = []
+    known, phases = False, list(reveals(repository).phases.values())
     for phase in phases:
         try:
             embeddings = read_submission(
                 file, phase.ids, phase.protocol.embedding_dim, max_expanded_bytes=EXPANDED_BYTES
             )
             records = phase.records_of(embeddings.content_hash)
-            if other := _other_entry(embeddings, records, [one for one in scored if one.phase == phase.name]):
+            if other := _other_entry(
+                embeddings, records, [entry for entry in scored if entry.phase == phase.name]
+            ):
                 yield phase.believed(check, other)
-            if records:
-                found += 1
-                yield _recomputed(phase, embeddings, engine=engine, progress=progress, check=check)
-            else:
+            if not records:
                 valid.append(phase)
+                continue
+            known = True
+            yield _recomputed(phase, embeddings, check, engine=engine, progress=progress)
+        except Unusable as error:
+            yield error.verdict(phase, check)
         except ParticipantError as error:
             refused.append(error)
     if refused and len(refused) == len(phases):
         raise refused[0]
-    for phase in valid if not found else ():
+    for phase in valid if not known else ():
         yield phase.believed(
             check,
             "the file is valid, but no open entry of the register has its content: either the submission is private, or nothing about it"
@@ -94,45 +115,19 @@ def _other_entry(
 
 
 def _recomputed(
-    phase: RevealedPhase,
-    embeddings: Embeddings,
-    *,
-    engine: str,
-    progress: Progress,
-    check: str,
+    phase: RevealedPhase, embeddings: Embeddings, check: str, *, engine: str, progress: Progress
 ) -> Verdict:
-    """Recompute one submission's scores on the published labels, and compare them."""
-    if not phase.with_labels:
-        return phase.believed(
-            check, "only hashes of the labels were released: the scores cannot be recomputed"
-        )
-    try:
-        tasks = published_tasks(phase)
-    except NeucoError:
-        return phase.contradicted(check, "the published labels cannot be read")
+    tasks = published_tasks(phase)
     of = len(tasks) * phase.protocol.folds
-    ours, worst = recomputed(
+    records, worst = recomputed(
         phase, embeddings, tasks, engine=engine, progress=lambda done: progress(done, of)
     )
-    if not ours:
-        return phase.believed(
-            check,
-            (
-                "your file was scored on tasks that have since changed, and their labels are not published: its scores"
-                " cannot be recomputed"
-            ),
-        )
-    if worst > TOLERANCE:
-        return phase.contradicted(
-            check, f"the published scores are not those of your file (off by {worst:.2g})"
-        )
     return Verdict(
         phase=phase.name,
         check=check,
         worth=Worth.RECOMPUTED,
-        sentence=f"All {len(tasks)} x {phase.protocol.folds} fold scores were recomputed; "
-        f"the largest difference is {worst:.1e}.",
-        submissions=tuple(sorted({record.submission for record in ours})),
+        sentence=f"All {len(tasks)} x {phase.protocol.folds} fold scores were recomputed; the largest difference is {worst:.1e}.",
+        submissions=tuple(sorted({record.submission for record in records})),
     )
 
 
@@ -146,9 +141,8 @@ def recomputed(
 ) -> tuple[list[ScoreEvent], float]:
     """Recompute scores; return the records of this content, these tasks and the phase's protocol, and the largest difference from them.
 
-    Without such a record, nothing is computed.
-
     Raises:
+        Unusable: If there is no such record, or the scores differ.
         ParticipantError: If these embeddings cannot be scored.
     """
     versions = {task.name: task.version for task in tasks}
@@ -158,25 +152,35 @@ def recomputed(
         if record.versions == versions and record.protocol == phase.protocol.hash
     ]
     if not records:
-        return [], 0.0
+        raise Unusable(
+            "it was scored on tasks that have since changed, and their labels are not published: its scores cannot be recomputed"
+        )
     key, device = phase.latest.splits_key(phase.key), make_engine(ENGINES[engine])
     card = score_embeddings(embeddings, tasks, phase.protocol, key, engine=device, progress=progress)
-    return records, max(
+    worst = max(
         largest_difference(task.folds, record.cells[task.task].folds)
         for record in records
         for task in card.tasks
     )
+    if worst > TOLERANCE:
+        raise Unusable(f"the published scores do not follow from this file (off by {worst:.2g})", is_lie=True)
+    return records, worst
 
 
 def published_tasks(phase: RevealedPhase) -> tuple[Task, ...]:
     """Read the tasks from the published labels, with the version numbers of their packages.
 
     Raises:
-        NeucoError: If they are not valid tasks.
+        Unusable: If there are no labels, or they are not valid tasks.
     """
+    if not phase.with_labels:
+        raise Unusable("only hashes of the labels were released: the scores cannot be recomputed")
     with tempfile.TemporaryDirectory() as temporary:
         for name, content in phase.label_files.items():
             (Path(temporary) / Path(name).name).write_bytes(content)
-        tasks = load_tasks(Path(temporary), phase.ids)
+        try:
+            tasks = load_tasks(Path(temporary), phase.ids)
+        except NeucoError:
+            raise Unusable("the published labels cannot be read", is_lie=True) from None
     packages = {task.identifier: task.package for task in phase.manifest.tasks}
     return tuple(task.of_package(packages[task.name]) for task in tasks)

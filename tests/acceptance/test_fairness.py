@@ -16,11 +16,9 @@ from tests.acceptance.fair_challenge import ALWAYS, REVEAL, Fair, others, reveal
 from tests.worker.harness.harness import clean_environment, embeddings, git
 from worker.fairness import receipts
 from worker.fairness.verify import Worth, make_report, verdicts
-from worker.fairness.verify.drawn import tries
 from worker.fairness.verify.public import opened, read_folder
 from worker.fairness.verify.recompute import submission_verdicts
 from worker.fairness.verify.report import TRUST
-from worker.fairness.verify.revealed import reveals
 
 pytestmark = pytest.mark.xdist_group("fairness")
 ROOT = Path(__file__).parents[2]
@@ -40,35 +38,6 @@ def test_honest_repository_verifies(fair: Fair) -> None:
     tip = git(fair.harness.board, "rev-parse", "main").strip()
     assert report.heading()[0] == f"Repository: {fair.harness.board}"
     assert report.heading()[1].startswith(f"Branch main, commit {tip[:10]} of 20")
-
-
-def test_verify_reports_how_many_draws_another_winner_takes(fair: Fair) -> None:
-    """Without a public random value, `verify` says how many tries another winner would have taken, by the figures of the last board."""
-    repository = read_folder(fair.public)
-    [told] = [verdict.sentence for verdict in verdicts(repository) if verdict.check == "beacon"]
-    board = reveals(repository).phases["dev"].boards[-1]
-    assert board.private.figures is not None
-    first = board.private.figures.rows[0]
-    assert first.submission == board.standings[0].submission
-    assert told.endswith(
-        f". To put another team first, they would have needed {tries(first.p_first, board.private.figures.replicates)}."
-    )
-
-
-@pytest.mark.parametrize(
-    ("p_first", "words"),
-    [
-        (0.3, "about 2 tries"),
-        (0.66, "about 3 tries"),
-        (0.9927, "about 140 tries"),
-        (0.999, "about 1,000 tries"),
-        (0.9995, "more than 1,000 tries"),
-        (1.0, "more than 1,000 tries"),
-    ],
-)
-def test_tries_are_reported_with_two_digits(p_first: float, words: str) -> None:
-    """Tries are rounded to two digits, and limited by the precision of 2,000 replicates."""
-    assert tries(p_first, 2000) == words
 
 
 def test_command_needs_nothing_but_public_files(fair: Fair, tmp_path: Path) -> None:

@@ -5,14 +5,14 @@ Organizers who can still change the secret or the tasks when the value is known 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from worker.fairness import draws
 from worker.fairness.drand import QUICKNET, Chain, is_signed, value_of
 from worker.fairness.draws import Draw
-from worker.fairness.verify.opening import same_labels
 from worker.fairness.verify.promises import Promise
 from worker.fairness.verify.revealed import RevealedPhase
 from worker.fairness.verify.verdict import Verdict
@@ -21,7 +21,7 @@ CHECK = "beacon"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class MixedValue:
     """A value that was mixed in.
 
     Attributes:
@@ -39,78 +39,50 @@ class Told:
 
 def drawn(phase: RevealedPhase) -> Verdict:
     """Report what decided the splits of a phase, and whether anybody could have chosen it."""
-    told: list[Told] = []
-    open_one: tuple[Draw, Promise] | None = None
+    values: list[MixedValue] = []
+    announced: tuple[Draw, Promise] | None = None
     missed = 0
     for promise in phase.promises:
         if (draw := draws.named(promise.public, phase.name)) is not None:
-            missed += open_one is not None and open_one[0].at <= promise.made_at
-            open_one = (draw, promise)
+            missed += announced is not None and announced[0].at <= promise.made_at
+            announced = (draw, promise)
         if (value := draws.drawn(promise.public, phase.name)) is not None:
-            if open_one is None:
+            if announced is None:
                 return phase.contradicted(
                     CHECK, "a value was mixed into its splits that no commitment had announced"
                 )
-            told.append(Told(draw=open_one[0], naming=open_one[1], mixing=promise, value=value))
-            open_one = None
-    if open_one is not None:
+            values.append(MixedValue(draw=announced[0], naming=announced[1], mixing=promise, value=value))
+            announced = None
+    if announced is not None:
         return phase.contradicted(
             CHECK,
-            f"the value that commitment {open_one[0].sequence} announced was never mixed into its splits",
+            f"the value that commitment {announced[0].sequence} announced was never mixed into its splits",
         )
-    if not told:
+    if not values:
         return phase.believed(
             CHECK,
             "no public random value was mixed into its splits, so the organizers could have tried many and chosen some;"
-            f" that they did not is taken on trust{_needed(phase)}",
+            " that they did not is taken on trust",
         )
-    for one in told:
-        if (lie := _lie(phase, one)) is not None:
+    for mixed in values:
+        if (lie := _lie(phase, mixed)) is not None:
             return phase.contradicted(CHECK, lie)
-    return _judged(phase, told[-1], times=len(told) + missed)
+    return _judged(phase, values[-1], times=len(values) + missed)
 
 
-def _needed(phase: RevealedPhase) -> str:
-    """Report how many draws it would have taken for another winner, as far as the folds of the last board show."""
-    board = phase.boards[-1] if phase.boards else None
-    if board is None or board.private.figures is None:
-        return ""
-    competing = {row.submission: row.rank for row in board.standings if row.numbered}
-    if len(competing) < 2:
-        return ""
-    figures = board.private.figures
-    p_first = min(row.p_first for row in figures.rows if competing.get(row.submission) == 1)
-    return f". To put another team first, they would have needed {tries(p_first, figures.replicates)}"
-
-
-def tries(p_first: float, replicates: int) -> str:
-    """Report how many other draws are enough for another winner.
-
-    Args:
-        p_first: Share of the bootstrap's replicates in which the winner stays first. The folds are independent draws of splits, so
-            resampling them is like drawing other splits; docs/performance.md compares it with real draws.
-        replicates: Their number, which limits how rare a change can be estimated.
-    """
-    other, most = 1 - p_first, replicates // 2
-    if other * most < 1:
-        return f"more than {most:,} tries"
-    number = max(2, round(1 / other))
-    return f"about {round(number, 2 - len(str(number))):,} tries"
-
-
-def _lie(phase: RevealedPhase, told: Told) -> str | None:
+def _lie(phase: RevealedPhase, mixed: MixedValue) -> str | None:
     """Return what contradicts a draw, None if nothing does."""
-    draw, number = told.draw, told.mixing.sequence
-    if told.naming.made_at >= draw.at:
+    draw, number = mixed.draw, mixed.mixing.sequence
+    if mixed.naming.made_at >= draw.at:
         return f"commitment {draw.sequence} announced a value of {draw.source} that was already known"
     if draw.chain is not None and draw.round is not None:
-        wrong = _no_round(draw, draw.chain, draw.round, told.value)
+        wrong = _no_round(draw, draw.chain, draw.round, mixed.value)
         if wrong is not None:
             return wrong
-    if told.mixing.made_at < draw.at.replace(microsecond=0):  # commitments have whole seconds
+    if mixed.mixing.made_at < draw.at.replace(microsecond=0):  # commitments have whole seconds
         return f"commitment {number} mixed in a value of {draw.source} that did not exist yet"
-    before = [one for one in phase.promises if one.sequence < number and one.manifest is not None]
-    if changed := _changes(phase, before[-1:], told.mixing):
+    before = [promise for promise in phase.promises if promise.sequence < number and promise.manifest]
+    if before and (changed := _changes(phase, before[-1], mixed.mixing)):
         return f"its {changed} changed in commitment {number}, together with the value of {draw.source}"
     return None
 
@@ -131,68 +103,47 @@ def _no_round(draw: Draw, chain: Chain, number: int, value: Mapping[str, Any]) -
     return None
 
 
-def _judged(phase: RevealedPhase, told: Told, *, times: int) -> Verdict:
+def _judged(phase: RevealedPhase, mixed: MixedValue, *, times: int) -> Verdict:
     """Return the verdict on a draw that nothing contradicts."""
-    draw, shown = told.draw, told.value["value"]
+    draw, value = mixed.draw, mixed.value["value"]
+    doubts = []
     if draw.chain is None:
-        said = (
-            f"the value “{shown}” of {draw.source} was mixed into its splits, as commitment {draw.sequence} had announced for"
+        sentence = (
+            f"the value “{value}” of {draw.source} was mixed into its splits, as commitment {draw.sequence} had announced for"
             f" {draw.at:%Y-%m-%d %H:%M} UTC"
         )
-        doubts = [f"that {draw.source} published this value is taken on trust"]
+        doubts.append(f"that {draw.source} published this value is taken on trust")
     else:
-        said = (
-            f"its splits follow from round {draw.round} of {draw.source} (value {shown[:16]}…), made at {draw.at:%Y-%m-%d %H:%M:%S}"
+        sentence = (
+            f"its splits follow from round {draw.round} of {draw.source} (value {value[:16]}…), made at {draw.at:%Y-%m-%d %H:%M:%S}"
             f" UTC and announced before that, by the organizers' clock, in commitment {draw.sequence}"
         )
-        foreign = draw.chain != QUICKNET
-        doubts = ["that nobody could choose the values of this chain is taken on trust"] if foreign else []
+        if draw.chain != QUICKNET:
+            doubts.append("that nobody could choose the values of this chain is taken on trust")
     if times > 1:
         doubts.append(
             f"this is draw number {times}; that the earlier ones were not dropped because of their values is taken on"
             " trust"
         )
-    doubts += _changed_later(phase, draw)
-    return phase.believed(CHECK, "; ".join([said, *doubts])) if doubts else phase.consistent(CHECK, said)
+    about = [promise for promise in phase.promises if promise.manifest is not None]
+    doubts += [
+        f"its {changed} changed in commitment {later.sequence}, when the value was known, so these splits could"
+        " have been chosen; that they were not is taken on trust"
+        for earlier, later in pairwise(about)
+        if later.made_at >= draw.at and (changed := _changes(phase, earlier, later))
+    ]
+    if doubts:
+        return phase.believed(CHECK, "; ".join([sentence, *doubts]))
+    return phase.consistent(CHECK, sentence)
 
 
-def _changed_later(phase: RevealedPhase, draw: Draw) -> Iterator[str]:
-    """Say what a commitment changed once the value was known."""
-    before: list[Promise] = []
-    for promise in phase.promises:
-        if promise.manifest is None:
-            continue
-        if promise.made_at >= draw.at and (changed := _changes(phase, before, promise)):
-            yield (
-                f"its {changed} changed in commitment {promise.sequence}, when the value was known, so these splits could"
-                " have been chosen; that they were not is taken on trust"
-            )
-        before = [promise]
-
-
-def _changes(phase: RevealedPhase, before: Sequence[Promise], after: Promise) -> str:
-    """Name what a commitment changes from the one before it; nothing if there is none before."""
-    if not before or after.manifest is None:
+def _changes(phase: RevealedPhase, earlier: Promise, later: Promise) -> str:
+    """Name what a commitment changes from an earlier one about the same phase."""
+    if earlier.manifest is None or later.manifest is None:
         return ""
-    (earlier,) = before
     changed = {
-        "secret": earlier.is_opened_by(phase.key) != after.is_opened_by(phase.key),
-        "protocol": earlier.rules_of_scores != after.rules_of_scores,
-        "tasks": not _same_tasks(phase, earlier, after),
+        "secret": earlier.is_opened_by(phase.key) != later.is_opened_by(phase.key),
+        "protocol": earlier.manifest.protocol.announced != later.manifest.protocol.announced,
+        "tasks": earlier.manifest.versions != later.manifest.versions,
     }
     return " and ".join(name for name, differs in changed.items() if differs)
-
-
-def _same_tasks(phase: RevealedPhase, earlier: Promise, later: Promise) -> bool:
-    """Return whether two commitments bind the same tasks: by their labels if these are published, otherwise by their versions."""
-    if earlier.tasks.keys() != later.tasks.keys():
-        return False
-    published = phase.labels if phase.with_labels else {}
-    for (name, kind), task in earlier.tasks.items():
-        other, content = later.tasks[name, kind], published.get(task.file)
-        if content is None:
-            if task.version != other.version:
-                return False
-        elif same_labels(content, task) != same_labels(content, other):
-            return False
-    return True

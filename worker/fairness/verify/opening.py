@@ -165,7 +165,7 @@ def labels(phase: RevealedPhase) -> Verdict:
                 "labels", f"the labels of task {task.identifier} are not the ones committed to"
             )
     for promise in _about(phase):
-        for task in promise.tasks.values():
+        for task in promise.manifest.tasks if promise.manifest else ():
             rows = phase.labels.get(task.file, [])
             if same_labels(rows, task) != (task.version == _version(rows, task)):
                 return phase.contradicted(

@@ -9,7 +9,7 @@ from typing import Any
 
 from scoring.randomness import secret_commitment
 from worker.challenge.keys import mixed_key, public_value
-from worker.fairness.manifests import AnnouncedProtocol, CommittedTask, Manifest, Opening
+from worker.fairness.manifests import Manifest, Opening
 from worker.fairness.reveals import OpenedCommitment
 
 
@@ -43,16 +43,6 @@ class Promise:
     def made_at(self) -> datetime:
         """When it was published, according to its organizers."""
         return datetime.fromisoformat(self.public["made_at"])
-
-    @property
-    def tasks(self) -> Mapping[tuple[str, str], CommittedTask]:
-        """The tasks that were committed to: name and type to what binds their labels."""
-        return {(task.identifier, task.type): task for task in self.manifest.tasks} if self.manifest else {}
-
-    @property
-    def rules_of_scores(self) -> AnnouncedProtocol | None:
-        """The committed protocol, without what binds the key of the splits."""
-        return None if self.manifest is None else self.manifest.protocol.announced
 
     def splits_key(self, key: bytes) -> bytes:
         """Return the key of the seeds under this commitment: the revealed one, mixed with the beacon if there was one."""

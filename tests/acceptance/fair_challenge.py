@@ -16,7 +16,7 @@ import pytest
 
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings
-from worker.fairness import events, parts, receipts
+from worker.fairness import events, receipts, reveals
 from worker.fairness.signing import Signer, signer
 from worker.fairness.verify import Verdict, Worth, verdicts
 from worker.fairness.verify.public import PublicRepository
@@ -118,7 +118,7 @@ def with_reveal(
     files = {file: content for file, content in repository.files.items() if not _is_part(file, folder)}
     rest = dict(document)
     if isinstance(document.get("register"), list):
-        divided = parts.written(json.dumps(event) for event in rest.pop("register"))
+        divided = reveals.written(json.dumps(event) for event in rest.pop("register"))
         rest["parts"] = [part.to_json() for part, _ in divided]
         files |= {f"{folder}/{part.name}": text.encode() for part, text in divided}
     files[path] = json.dumps(rest).encode()

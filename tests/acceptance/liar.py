@@ -28,10 +28,10 @@ from tests.acceptance.fair_challenge import Fair, public_copy, revealed, with_re
 from tests.worker.harness.commits import sign_head
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings
-from worker.fairness import commitments, events, receipts, succession
+from worker.fairness import commitments, events, receipts, signing
+from worker.fairness.documents import FORMAT
 from worker.fairness.fold import ChallengeFold
 from worker.fairness.manifests import Manifest, Opening, commitment_of, phase_commitment
-from worker.fairness.published_format import FORMAT
 from worker.fairness.signing import Signer
 from worker.fairness.verify.public import Contents, PublicRepository, opened
 
@@ -168,7 +168,7 @@ class Story:
         """Sign the commitments as they are."""
         for entry in self.entries:
             entry.pop("signature", None)
-            entry["signature"] = self.signer.sign(succession.COMMITMENT, entry)
+            entry["signature"] = self.signer.sign(signing.COMMITMENT, entry)
 
     def lines(self, until: datetime | None = None) -> list[dict[str, Any]]:
         """Return the public log, chained and signed."""
@@ -358,7 +358,7 @@ def honest(fair: Fair, begun: datetime = BEGUN) -> Story:
 def _begun(entry: Mapping[str, Any], signer: Signer, begun: datetime) -> dict[str, Any]:
     body = {name: value for name, value in entry.items() if name != "signature"}
     body |= {"made_at": begun.isoformat(timespec="seconds"), "receipts_every": EVERY.total_seconds()}
-    return {**body, "signature": signer.sign(succession.COMMITMENT, body)}
+    return {**body, "signature": signer.sign(signing.COMMITMENT, body)}
 
 
 def _dated(fields: Mapping[str, Any], moments: list[str], begun: datetime) -> dict[str, Any]:

@@ -235,11 +235,6 @@ def _on_early_board(change: Callable[[Board, Board], Board]) -> Tell:
     return tell
 
 
-def _other_rules(board: Board, _: Board) -> Board:
-    rules = replace(board.private.rules, ghost_task=0.5) if board.private.rules else None
-    return replace(board, private=replace(board.private, rules=rules))
-
-
 def _swapped_rows(board: Board, _: Board) -> Board:
     first, second, *rest = board.standings
     names = replace(first, team=second.team), replace(second, team=first.team)
@@ -294,7 +289,6 @@ CAUGHT: dict[str, tuple[Tell, str]] = {
     ),
     "rules that fit the last board only": (_hide_winner_from_the_start, "dev: boards"),
     "rules that were made after the scores": (_rules_afterwards, "dev: facts"),
-    "an early board by other rules": (_on_early_board(_other_rules), "dev: boards"),
     "boards whose times run back": (
         _on_early_board(lambda one, last: replace(one, made_at=last.made_at + timedelta(minutes=1))),
         "dev: boards",
@@ -404,7 +398,7 @@ NAMED: dict[str, tuple[Tell, str, str | None]] = {
     "the winner is hidden": (
         _hide_winner,
         'hidden_teams: [] to ["A"]',
-        "(we like others), which changed these ranks: A 1 → none",
+        "(we like others), which changed these ranks: A 2 → none",
     ),
     "the winner is disqualified": (
         take_off(removed="too late"),
@@ -449,7 +443,7 @@ NAMED: dict[str, tuple[Tell, str, str | None]] = {
     "closed before the winner sent": (
         _closed_too_early,
         "of A was answered after the board was closed",
-        "it was on no board",
+        "nothing published says why",
     ),
     "the last board is kept back": (_last_board_kept_back, "was not published before the reveal", None),
     "a friend's scores are raised": (

@@ -194,7 +194,7 @@ def test_scores_that_do_not_follow_are_contradicted(repository: PublicRepository
     forged = changed(repository, REVEAL, of_event(events.SCORE, higher))
     found = [one for one in published_verdicts(forged) if one.worth is Worth.CONTRADICTED]
     assert len(found) == 1
-    assert f"Submission {named}: its scores do not follow" in found[0].sentence
+    assert f"Submission {named}: the published scores do not follow" in found[0].sentence
 
 
 def test_a_promised_content_that_is_missing_is_contradicted_unless_explained(

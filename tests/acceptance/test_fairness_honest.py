@@ -321,7 +321,7 @@ def corrects_itself(challenge: Challenge) -> None:
     challenge.work()
     with opened(str(challenge.harness.board)) as repository:
         (opens,) = [one for one in verdicts(repository) if (one.phase, one.check) == ("dev", "commitment")]
-    assert opens.worth is Worth.CONSISTENT  # the new commitment says the same about this phase
+    assert opens.worth is Worth.NOT_REVEALED  # the new commitment waits for another reveal
 
 
 def ends_everywhere(challenge: Challenge) -> None:

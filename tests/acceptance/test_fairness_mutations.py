@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from tests.acceptance.fair_challenge import Fair, revealed, with_file, with_reveal
-from worker.challenge.canonical import canonical
-from worker.fairness import commitments, events, receipts, succession
-from worker.fairness.hashing import digest
+from worker.challenge.canonical import canonical, digest
+from worker.fairness import commitments, events, receipts, signing
 from worker.fairness.signing import Signer
 from worker.fairness.verify import Worth, verdicts
 from worker.fairness.verify.commits import HISTORY
@@ -102,7 +101,7 @@ def with_entries(public: PublicRepository, entries: list[Any], signer: Signer) -
     made = []
     for entry in entries:
         body = {name: value for name, value in entry.items() if name != "signature"}
-        signature = {"signature": signer.sign(succession.COMMITMENT, body)} if "signature" in entry else {}
+        signature = {"signature": signer.sign(signing.COMMITMENT, body)} if "signature" in entry else {}
         made.append({**body, **signature})
     return with_file(public, commitments.PATH, json.dumps(made).encode())
 

@@ -14,7 +14,7 @@ from tests.acceptance.fair_challenge import (
     revealed,
     with_file,
 )
-from worker.fairness import parts
+from worker.fairness import reveals
 from worker.fairness.verify import verdicts
 from worker.fairness.verify.public import PublicRepository, read_folder
 
@@ -41,7 +41,7 @@ def test_many_parts_equal_one(fair: Fair) -> None:
     """A register that is split into several parts gives the same verdicts, and parts in the wrong order are found."""
     repository = read_folder(fair.public)
     document = revealed(repository)
-    divided = parts.written(map(json.dumps, document.pop("register")), at_most=3000)
+    divided = reveals.written(map(json.dumps, document.pop("register")), at_most=3000)
     many = {**repository.files, **{f"{FOLDER}/{part.name}": text.encode() for part, text in divided}}
     listed = [part.to_json() for part, _ in divided]
     assert len(listed) > 1

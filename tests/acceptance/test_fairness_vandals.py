@@ -14,7 +14,7 @@ from tests.acceptance.fair_challenge import REVEAL, Fair, lies
 from tests.acceptance.test_fairness_witnesses import verify
 from tests.worker.harness.commits import sign_head
 from tests.worker.harness.harness import clean_environment
-from worker.fairness import commitments, receipts, succession
+from worker.fairness import commitments, receipts, signing
 from worker.fairness.signing import Signer
 from worker.fairness.verify import Worth, verdicts
 from worker.fairness.verify.public import PublicRepository, opened, read_folder
@@ -82,7 +82,7 @@ def stranger_entry(clone: Clone) -> bytes:
     entries = json.loads(clone.read(commitments.PATH))
     body = {**entries[-1], "sequence": len(entries) + 1, "commitment": "66" * 32, "key": STRANGER.public}
     del body["signature"]
-    return json.dumps([*entries, {**body, "signature": STRANGER.sign(succession.COMMITMENT, body)}]).encode()
+    return json.dumps([*entries, {**body, "signature": STRANGER.sign(signing.COMMITMENT, body)}]).encode()
 
 
 def by_a_stranger(clone: Clone) -> dict[str, bytes]:

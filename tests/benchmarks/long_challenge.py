@@ -27,18 +27,10 @@ from scoring.randomness import phase_key, secret_commitment
 from scoring.tasks import Task, TaskType, make_task
 from tests.worker.harness.rules import phase_rules
 from worker.challenge.records import PhaseRecord
-from worker.fairness import (
-    commitments,
-    disclosure,
-    events,
-    manifests,
-    parts,
-    receipts,
-    succession,
-)
+from worker.fairness import commitments, disclosure, events, manifests, receipts, reveals, signing
 from worker.fairness.commit_signatures import CommitSigner
+from worker.fairness.documents import FORMAT
 from worker.fairness.fold import ChallengeFold
-from worker.fairness.published_format import FORMAT
 from worker.fairness.reveals import reveal_path
 from worker.fairness.signing import Signer
 from worker.fairness.verify.growth import HISTORY
@@ -97,7 +89,7 @@ def make_repository(folder: Path, size: Size) -> Path:
         "key": SIGNER.public,
         "succession": None,
     }
-    public["signature"] = SIGNER.sign(succession.COMMITMENT, public)
+    public["signature"] = SIGNER.sign(signing.COMMITMENT, public)
     story = _story(record, size)
     rules = record.rules.for_board(epsilon=record.protocol.recipe.epsilon, chosen={})
     history = tuple(story.boards)
@@ -321,7 +313,7 @@ def _publish(
 
 def _revealed(record: PhaseRecord, reveal: Mapping[str, Any], story: Story) -> dict[str, bytes]:
     folder = f"reveal/{PHASE}"
-    written = parts.written(story.openings)
+    written = reveals.written(story.openings)
     lists = {
         "parts": [part.to_json() for part, _ in written],
         "boards": [board.made_at.isoformat() for board in story.boards],

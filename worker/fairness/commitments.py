@@ -15,7 +15,7 @@ from scoring.errors import InfrastructureError, OrganizerError
 from scoring.randomness import secret_commitment
 from worker.challenge.keys import public_value, split_key
 from worker.challenge.setups import PhaseSetup, has_scores, open_phase, put_on_record
-from worker.fairness.documents import Count, Document, Malformed, Signature, read
+from worker.fairness.documents import FORMAT, Count, Document, Malformed, Signature, read
 from worker.fairness.draws import alert_key
 from worker.fairness.events import Hash, Moment, Number
 from worker.fairness.manifests import (
@@ -26,9 +26,7 @@ from worker.fairness.manifests import (
     opening,
     phase_manifest,
 )
-from worker.fairness.published_format import FORMAT
-from worker.fairness.signing import Signer, renew, signer
-from worker.fairness.succession import COMMITMENT, SUCCESSION, key_of, keys_of
+from worker.fairness.signing import COMMITMENT, SUCCESSION, Signer, key_of, keys_of, renew, signer
 from worker.state import Transaction
 
 PATH = "commitment.json"

@@ -14,9 +14,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from worker.fairness.documents import Document, read
+from worker.fairness.documents import FORMAT, Document, read
 from worker.fairness.events import Hash, Number
-from worker.fairness.published_format import FORMAT
 
 BRANCH: Literal["files"] = "files"
 BASELINES, TOP, ALL = "baselines", "top:", "all"

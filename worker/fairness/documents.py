@@ -6,9 +6,11 @@ A missing, unknown or repeated key and an impossible value are errors. Nothing h
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from scoring.errors import OrganizerError
 
 Count = Annotated[int, Field(ge=1)]
 Signature = Annotated[str, Field(pattern="^[0-9a-f]{128}$")]
@@ -76,3 +78,24 @@ def _message(error: ValidationError, where: str) -> str:
         where, place = f"{where}, entry {place[0] + 1}", place[1:]
     what = {"missing": "is missing", "extra_forbidden": "is unknown"}.get(fault["type"], fault["msg"])
     return ": ".join([where, *([".".join(map(str, place))] if place else []), what])
+
+
+FORMAT: Literal[1] = 1
+
+
+def check_format(commitments: bytes | None) -> None:
+    """Check that this version reads a repository's format, which is the one of its first commitment.
+
+    Raises:
+        OrganizerError: If it does not.
+    """
+    try:
+        stated = json.loads(commitments or b"[]")[0]["format"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return  # the checks report it
+    if isinstance(stated, int) and stated != FORMAT:
+        raise OrganizerError(
+            f"The repository has format {stated}; this version reads format {FORMAT}.",
+            cure="Check it with the version of neuco-worker that its commitment.json names.",
+            code="verify.format",
+        )

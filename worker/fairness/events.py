@@ -24,9 +24,8 @@ from pydantic import (
 )
 
 from scoring.scorecard import folds_from_json, folds_to_json
-from worker.challenge.canonical import canonical
+from worker.challenge.canonical import canonical, digest
 from worker.challenge.records import PhaseRules
-from worker.fairness.hashing import digest
 
 SUBMISSION = "submission"
 """The facts about a submission that decide whether and how it is on a board; a new event follows each change."""

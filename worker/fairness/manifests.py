@@ -14,11 +14,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from scoring.protocol import Protocol, Recipe
-from worker.challenge.canonical import canonical
+from worker.challenge.canonical import NONCE_BYTES, canonical, digest
 from worker.challenge.records import PhaseRecord
 from worker.fairness.documents import Count, Document
 from worker.fairness.events import Hash, Number
-from worker.fairness.hashing import NONCE_BYTES, digest
 
 
 class AnnouncedRecipe(Document):

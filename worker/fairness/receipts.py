@@ -15,13 +15,11 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from scoring.errors import InfrastructureError
-from worker.challenge.canonical import canonical
+from worker.challenge.canonical import NONCE_BYTES, canonical, digest
 from worker.fairness import events
-from worker.fairness.documents import Count, Document, Malformed, Signature, read
+from worker.fairness.documents import FORMAT, Count, Document, Malformed, Signature, read
 from worker.fairness.events import Hash, Moment, Number
-from worker.fairness.hashing import NONCE_BYTES, digest
 from worker.fairness.ladder import ShownValue
-from worker.fairness.published_format import FORMAT
 from worker.fairness.register import note
 from worker.fairness.signing import is_signed, signer
 from worker.state import LOG_UNSEEN, Transaction

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from scoring.engines import KERNEL_ENGINES
 from scoring.errors import InfrastructureError
-from worker.challenge.canonical import canonical
+from worker.challenge.canonical import NONCE_BYTES, canonical, digest
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import read_record
 from worker.fairness import events, pseudonyms
@@ -27,7 +27,6 @@ from worker.fairness.events import (
     SubmissionFacts,
 )
 from worker.fairness.fold import ChallengeFold
-from worker.fairness.hashing import NONCE_BYTES, digest
 from worker.fairness.ladder import ShownValue
 from worker.state import COUNTED, CellRow, State, SubmissionRow, Transaction
 

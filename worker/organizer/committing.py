@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from scoring.errors import OrganizerError
+from worker.challenge.canonical import digest
 from worker.challenge.files import read_secret
 from worker.fairness import commitments, draws
-from worker.fairness.hashing import digest
 from worker.fairness.recording import name_draw
 from worker.organizer.session import OrganizerSession
 from worker.state import Transaction

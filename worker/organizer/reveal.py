@@ -15,10 +15,9 @@ from scoring.tasks import Task
 from worker.challenge.files import read_secret
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import open_phase
-from worker.fairness import disclosure, events, id_lists, parts
-from worker.fairness.documents import read
+from worker.fairness import disclosure, events, id_lists, reveals
+from worker.fairness.documents import FORMAT, read
 from worker.fairness.pseudonyms import opened, pseudonyms
-from worker.fairness.published_format import FORMAT
 from worker.fairness.receipts import close_batch
 from worker.fairness.register import register, withholds
 from worker.fairness.reveals import OpenedCommitment, Reveal, reveal_path
@@ -206,7 +205,7 @@ def _document(
     """Return the document, and the parts of its register: path to text."""
     boards = [from_json(text) for text in tx.boards(phase)]
     stood = {row.submission for board in boards for row in board.standings}
-    register_parts = parts.written(_register(tx, phase, stood))
+    register_parts = reveals.written(_register(tx, phase, stood))
     document = Reveal(
         format=FORMAT,
         phase=phase,

@@ -11,7 +11,7 @@ from leaderboard.rendering import render
 from scoring.errors import NeucoError
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
-from worker.fairness import commitments, receipts, succession
+from worker.fairness import commitments, receipts, signing
 from worker.fairness.commit_signatures import CommitSigner
 from worker.publishing import changes
 from worker.publishing.beacon import record_commitments
@@ -96,7 +96,7 @@ def _files(pending: PendingBoards, existing: Files, own: Files) -> Files:
     attestations = preconditions.attestations
     public = existing if preconditions.restored else own
     commitments.check_growth(public.get(commitments.PATH), attestations.get(commitments.PATH))
-    keys = succession.keys_of(attestations.get(commitments.PATH))
+    keys = signing.keys_of(attestations.get(commitments.PATH))
     receipts.check_growth(public.get(receipts.PATH), attestations.get(receipts.PATH), keys=keys)
     site = render(pending.site, readme=existing.get(README), history=own.get(HISTORY))
     return {**site, **attestations}

@@ -19,7 +19,7 @@ from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.challenge.configuration import load
 from worker.cli import guarded
-from worker.fairness import commitments, receipts, succession
+from worker.fairness import commitments, receipts, signing
 from worker.fairness.commit_signatures import signing_key
 from worker.fairness.signing import Signer, is_signed, signer
 from worker.fairness.verify import Verdict, Worth, receipt_verdicts, verdicts
@@ -84,7 +84,7 @@ def test_a_new_key_signs_everything_that_follows(
     worker.drive()
     worker.wait(40)
     assert worker.alerts() == set()
-    assert succession.keys_of(shown(harness, commitments.PATH).encode()) == (old.public, new.public)
+    assert signing.keys_of(shown(harness, commitments.PATH).encode()) == (old.public, new.public)
     assert signed_by(harness) == new.public
     lines = [json.loads(line) for line in shown(harness, receipts.PATH).splitlines()]
     by = [
@@ -206,12 +206,12 @@ class Theft:
             **more,
         }
         del body["signature"]
-        signed = {**body, "signature": by.sign(succession.COMMITMENT, body)}
+        signed = {**body, "signature": by.sign(signing.COMMITMENT, body)}
         return json.dumps([*entries, signed]).encode()
 
     def heir(self) -> bytes:
         """Return the public list with a new key of the thief, signed by the old key."""
-        return self.commitment(THIEF, succession=self.old.sign(succession.SUCCESSION, THIEF.public))
+        return self.commitment(THIEF, succession=self.old.sign(signing.SUCCESSION, THIEF.public))
 
     def line(self) -> bytes:
         """Return the log with one more line that the old key has signed."""

@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.fairness import parts
+from worker.fairness import reveals
 
 VALUES = st.recursive(
     st.none() | st.integers() | st.text(),
@@ -20,14 +20,14 @@ VALUES = st.recursive(
 def test_parts_hold_what_was_written(values: list[object], at_most: int, ascii_only: bool) -> None:
     """The order is kept, no part is too large unless it has one element, and each matches its description."""
     lines = [json.dumps(value, ensure_ascii=ascii_only) for value in values]
-    written = parts.written(lines, at_most=at_most)
+    written = reveals.written(lines, at_most=at_most)
     files = {f"reveal/dev/{part.name}": text.encode() for part, text in written}
     assert len(files) == len(written)
     read: list[object] = []
     for number, (part, _) in enumerate(written, 1):
-        path = parts.path_of(files, "reveal/dev", part)
+        path = reveals.path_of(files, "reveal/dev", part)
         content = files[path]
-        found = list(parts.lines_of(content))
+        found = list(reveals.lines_of(content))
         assert path == f"reveal/dev/register-{number}.jsonl"
         assert len(content) <= at_most or len(found) == 1
         read += map(json.loads, found)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.leaderboard.harness.git_server import add_file, bare, git
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
-from worker.fairness import commitments, events, receipts, succession
+from worker.fairness import commitments, events, receipts, signing
 from worker.fairness.signing import Signer
 from worker.fairness.verify import Worth, verdicts
 from worker.fairness.verify.public import opened
@@ -45,7 +45,7 @@ def strangers_commitment(board: Path) -> bytes:
     entries = json.loads(show(board, commitments.PATH))
     body = {**entries[-1], "sequence": len(entries) + 1, "commitment": "66" * 32, "key": STRANGER.public}
     del body["signature"]
-    return json.dumps([*entries, {**body, "signature": STRANGER.sign(succession.COMMITMENT, body)}]).encode()
+    return json.dumps([*entries, {**body, "signature": STRANGER.sign(signing.COMMITMENT, body)}]).encode()
 
 
 def chained_line(board: Path) -> bytes:

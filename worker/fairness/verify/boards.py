@@ -28,13 +28,14 @@ def boards_follow(phase: RevealedPhase) -> Verdict:
     following = [line for _, line in history_lines(phase.site(phase.boards), phase.stem)]
     shown = phase.published
     renamed_at = max((note.at for note in fold.notes if note.what == RENAMED), default=None)
+    rows: tuple[dict[str, Any], dict[str, Any]] = {}, {}
     for number, follows in enumerate(following, 1):
         if number > len(shown):
             return phase.contradicted(CHECK, f"board {number} is not in the published history")
         line, text = shown[number - 1]
         published, expected = json.loads(text), json.loads(follows)
         if renamed_at is not None and line.made_at < renamed_at:
-            published, expected = _nameless(published), _nameless(expected)
+            published, expected = _replayed(rows[0], published), _replayed(rows[1], expected)
         elif text == follows:
             continue
         if (difference := next(differences(published, expected), None)) is not None:
@@ -44,10 +45,17 @@ def boards_follow(phase: RevealedPhase) -> Verdict:
     return _complete(phase, lost=len(phase.history) - len(shown))
 
 
-def _nameless(line: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a line without names of teams: those of the history stay when a name is removed, those of the register do not."""
-    changed = [{key: value for key, value in row.items() if key != "team"} for row in line["changed"]]
-    return {**line, "changed": changed, "left": len(line["left"])}
+def _replayed(rows: dict[str, Any], line: Mapping[str, Any]) -> dict[str, Any]:
+    """Apply a line to the rows of the board before it; return the line with all rows of its board, without names.
+
+    The names that a history had before one was removed stay in it, and cannot be compared with those of the register.
+    """
+    for team in line["left"]:
+        rows.pop(team, None)
+    rows |= {row["team"]: row for row in line["changed"]}
+    board = sorted(rows.values(), key=lambda row: int(row["position"]))
+    nameless = [{key: value for key, value in row.items() if key != "team"} for row in board]
+    return {**line, "changed": nameless, "left": []}
 
 
 def differences(published: Any, follows: Any, where: str = "") -> Iterator[str]:

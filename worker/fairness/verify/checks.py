@@ -19,7 +19,6 @@ from worker.fairness.verify import (
     opening,
     plausible,
     registered,
-    signed,
     timeline,
     tip,
 )
@@ -33,7 +32,7 @@ from worker.fairness.verify.revealed import (
     RevealedPhase,
     phases,
     public_log,
-    reveals,
+    read_reveals,
 )
 from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
 
@@ -75,8 +74,8 @@ def verdicts(repository: PublicRepository, now: datetime | None = None) -> Itera
         yield order
     chain = public_log(repository)
     yield ledger.log(repository, chain, now)
-    yield from signed.signatures(entries, chain)
-    revealed, malformed = reveals(repository).phases, reveals(repository).malformed
+    yield from ledger.signatures(entries, chain)
+    revealed, malformed = read_reveals(repository).phases, read_reveals(repository).malformed
     if (found := timeline.times(repository, revealed)) is not None:
         yield found
     if revealed:

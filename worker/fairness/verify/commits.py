@@ -14,8 +14,8 @@ from functools import cache, lru_cache
 
 import git
 
-from leaderboard.git import without_signature
-from worker.fairness import commitments, receipts, succession
+from leaderboard.git import OWN_FILES, OWN_FOLDERS, without_signature
+from worker.fairness import commitments, receipts, signing
 from worker.fairness.commit_signatures import signing_key
 
 HISTORY = "leaderboard/history.jsonl"
@@ -58,7 +58,7 @@ class Blobs:
 
     def __init__(self, repository: git.Repo) -> None:
         self.content = lru_cache(maxsize=1)(lambda blob: b"" if blob == ABSENT else read(repository, blob))
-        self.keys = cache(lambda blob: succession.keys_of(self.content(blob)))
+        self.keys = cache(lambda blob: signing.keys_of(self.content(blob)))
 
 
 def read(repository: git.Repo, name: str) -> bytes:
@@ -163,3 +163,20 @@ def reveals(steps: Sequence[Step], own: Own, newest: Step) -> dict[str, int]:
         )
         for path in sorted(newest.blobs.keys() - set(GROWING))
     }
+
+
+# What GitHub and GitLab show instead of our README.md or page, and what changes how they serve them.
+_SERVED = re.compile(
+    r"((\.github|docs)/)?readme(\.[^/]+)?|(docs/|public/)?([^/]+\.x?html?|index\.md|CNAME|\.nojekyll|_.+)",
+    re.IGNORECASE,
+)
+
+
+def is_own(path: str) -> bool:
+    """Return whether a worker publishes a file at this path; it leaves nothing of others in its folders."""
+    return path in OWN_FILES or path.startswith(tuple(f"{folder}/" for folder in OWN_FOLDERS))
+
+
+def is_served(path: str) -> bool:
+    """Return whether a file, if it is changed, added or removed, can change what visitors see."""
+    return is_own(path) or _SERVED.fullmatch(path) is not None

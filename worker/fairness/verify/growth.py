@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 from worker.challenge.canonical import canonical
-from worker.fairness import commitments, receipts, succession
+from worker.fairness import commitments, receipts, signing
 from worker.fairness.signing import is_signed
 from worker.fairness.verify.commits import ABSENT, GROWING, HISTORY, Blobs, Own, Step
 
@@ -119,7 +119,7 @@ def signed_in(path: str, content: bytes, keys: Collection[str]) -> set[Signed]:
     found = set[Signed]()
     for document in _documents(path, content):
         with suppress(*UNREADABLE):
-            signature, kind, body = document.pop("signature"), succession.COMMITMENT, document
+            signature, kind, body = document.pop("signature"), signing.COMMITMENT, document
             if path == receipts.PATH:
                 kind, body = receipts.BATCH, document["head"]
             if any(is_signed(key, kind, body, signature) for key in keys):

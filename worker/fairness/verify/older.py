@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from worker.fairness import commitments, succession
+from worker.fairness import commitments, signing
 from worker.fairness.verify.growth import GROWING, grew, signed_in
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted
@@ -32,7 +32,7 @@ def _goes_on(path: str, older: PublicRepository, newer: PublicRepository) -> boo
     """Return whether a file still has everything that the older clone has of it, also what only its unsigned commits have."""
     later = newer.files.get(path, b"")
     signed = [] if older.history is None else older.history.growth.signed
-    keys = succession.keys_of(newer.files.get(commitments.PATH))
+    keys = signing.keys_of(newer.files.get(commitments.PATH))
     unsigned = {one for one, _ in signed if one[0] == path}
     return grew(path, older.files.get(path, b""), later) and unsigned <= signed_in(path, later, keys)
 

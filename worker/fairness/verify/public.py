@@ -17,10 +17,9 @@ import git
 from scoring.errors import InfrastructureError, OrganizerError
 from worker.fairness import commitments
 from worker.fairness.disclosure import BRANCH, PART_BYTES
-from worker.fairness.published_format import check_format
-from worker.fairness.verify.commits import Blobs, Step, own_commits, reveals, walk
+from worker.fairness.documents import check_format
+from worker.fairness.verify.commits import Blobs, Step, is_own, is_served, own_commits, reveals, walk
 from worker.fairness.verify.growth import Growth, growth
-from worker.fairness.verify.served import is_own, is_served
 
 _CONFIGURATION = {
     "protocol.ext.allow": "never",

@@ -18,7 +18,7 @@ from worker.fairness.disclosure import Files, PublishedFile
 from worker.fairness.documents import Malformed, read
 from worker.fairness.verify.public import Contents, PublicRepository
 from worker.fairness.verify.recompute import Unusable, published_tasks, recomputed
-from worker.fairness.verify.revealed import RevealedPhase, reveals
+from worker.fairness.verify.revealed import RevealedPhase, read_reveals
 from worker.fairness.verify.verdict import Verdict, Worth
 
 CHECK = "files"
@@ -54,7 +54,7 @@ def published_verdicts(
         recompute: False to check only that everything promised is there.
         progress: Called with the number of folds done since the last call, and the total.
     """
-    plans = [_plan(phase, recompute=recompute) for phase in reveals(repository).phases.values()]
+    plans = [_plan(phase, recompute=recompute) for phase in read_reveals(repository).phases.values()]
     of = sum(plan.folds for plan in plans)
     for plan in plans:
         yield from plan.verdicts

@@ -15,7 +15,7 @@ from scoring.tasks import Task, load_tasks
 from worker.fairness.events import ScoreEvent
 from worker.fairness.verify.plausible import largest_difference
 from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.revealed import RevealedPhase, reveals
+from worker.fairness.verify.revealed import RevealedPhase, read_reveals
 from worker.fairness.verify.verdict import Verdict, Worth, believed
 from worker.fairness.verify.witness import Scored
 
@@ -67,7 +67,7 @@ def submission_verdicts(
     """
     refused: list[ParticipantError] = []
     valid: list[RevealedPhase] = []
-    known, phases = False, list(reveals(repository).phases.values())
+    known, phases = False, list(read_reveals(repository).phases.values())
     for phase in phases:
         try:
             embeddings = read_submission(

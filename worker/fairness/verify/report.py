@@ -8,7 +8,7 @@ from typing import Any
 
 from scoring.printable import all_of
 from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.revealed import phases, public_log, revealed_phases, reveals
+from worker.fairness.verify.revealed import phases, public_log, read_reveals, revealed_phases
 from worker.fairness.verify.verdict import Verdict, Worth, believed
 
 YOURS = "your "
@@ -277,7 +277,7 @@ def _answer(question: Question, verdicts: list[Verdict]) -> Answer:
 def make_report(repository: PublicRepository, found: Iterable[Verdict]) -> Report:
     """Summarize verdicts on a repository, and name the scores that were not recomputed."""
     verdicts = list(found)
-    revealed, readable = revealed_phases(repository), reveals(repository).phases
+    revealed, readable = revealed_phases(repository), read_reveals(repository).phases
     sums = {}
     for name in dict.fromkeys([*phases(repository), *(one.phase for one in verdicts if one.phase)]):
         entries = len(readable[name].records) if name in readable else 0

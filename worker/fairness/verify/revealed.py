@@ -22,13 +22,13 @@ from scoring.errors import OrganizerError
 from scoring.printable import printable
 from scoring.protocol import Protocol
 from scoring.tasks import TaskType
-from worker.fairness import commitments, events, id_lists, parts, pseudonyms, receipts
+from worker.fairness import commitments, events, id_lists, pseudonyms, receipts
 from worker.fairness.documents import Count, Document, Malformed, parsed, read
 from worker.fairness.events import Event, Moment, PhaseEvent, ScoreEvent
 from worker.fairness.fold import PhaseFold
 from worker.fairness.manifests import Manifest
 from worker.fairness.receipts import Line
-from worker.fairness.reveals import Reveal, reveal_path
+from worker.fairness.reveals import Reveal, lines_of, path_of, reveal_path
 from worker.fairness.verify.commits import HISTORY
 from worker.fairness.verify.promises import Promise, read_promises
 from worker.fairness.verify.public import PublicRepository
@@ -279,7 +279,7 @@ class Reveals:
     malformed: dict[str, str]
 
 
-def reveals(repository: PublicRepository) -> Reveals:
+def read_reveals(repository: PublicRepository) -> Reveals:
     """Read everything that was revealed, once only, because the documents are large."""
     if not repository.read:
         repository.read.append(_reveals(repository))
@@ -339,8 +339,8 @@ def _read_phase(repository: PublicRepository, name: str, folds: dict[str, PhaseF
 def each_opening(repository: PublicRepository, document: Reveal) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield place and opening of each event of a register; together they would take twenty times the memory of the files."""
     for part in document.parts:
-        path = parts.path_of(repository.files, f"reveal/{document.phase}", part)
-        for number, line in enumerate(parts.lines_of(repository.files[path]), 1):
+        path = path_of(repository.files, f"reveal/{document.phase}", part)
+        for number, line in enumerate(lines_of(repository.files[path]), 1):
             place = f"{path}, line {number}"
             yield place, parsed(line, place)
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from scoring.printable import name_some
 from worker.fairness.commit_signatures import openssh
+from worker.fairness.verify.commits import is_served
 from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.served import is_served
 from worker.fairness.verify.verdict import Verdict, believed, changed, consistent
 
 SIGNED, TIP = "signed", "tip"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from worker.fairness import events, receipts, succession
+from worker.fairness import events, receipts, signing
 from worker.fairness.documents import Malformed, read
 from worker.fairness.events import ScoreEvent
 from worker.fairness.ladder import AFTER_THE_CLOSE
@@ -22,7 +22,7 @@ from worker.fairness.verify.revealed import (
     phases,
     public_commitments,
     public_log,
-    reveals,
+    read_reveals,
 )
 from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
 
@@ -40,7 +40,7 @@ class Scored:
 
 def entry_of(repository: PublicRepository, receipt: Mapping[str, Any]) -> Scored | None:
     """Return the revealed entry to which a receipt belongs; None if there is none, or it cannot be read."""
-    for phase in reveals(repository).phases.values():
+    for phase in read_reveals(repository).phases.values():
         for commitment, event in phase.events:
             if commitment == receipt.get("commitment") and isinstance(event, ScoreEvent):
                 return Scored(phase=phase.name, submission=event.submission, content_hash=event.content)
@@ -84,7 +84,7 @@ def _claims(
     lines = public_log(repository)
     waits = len(lines) <= receipt.batch and not _is_overdue(lines, entries, now=now)
     named = receipt.challenge in {entry["commitment"] for entry in entries}
-    if receipt.key not in succession.keys_in(entries):
+    if receipt.key not in signing.keys_in(entries):
         yield (
             not_revealed(
                 check,
@@ -116,7 +116,7 @@ def _claims(
                 check, "The commitment in your receipt is not in the repository: history was rewritten."
             )
         )
-    revealed = list(reveals(repository).phases.values())
+    revealed = list(read_reveals(repository).phases.values())
     yield _in_the_log(receipt, lines, check, waits=waits)
     hidden = set(phases(repository)) - {phase.name for phase in revealed}
     opened = list(_on_the_board(receipt, revealed, check))
@@ -130,7 +130,7 @@ def _is_of_a_replaced_key(
 
     Any other receipt remains evidence, whatever is said about its key. Otherwise the organizers could use a new key to discredit receipts.
     """
-    keys = succession.keys_in(entries)
+    keys = signing.keys_in(entries)
     later = keys[keys.index(receipt.key) + 1 :]
     named = next((entry for entry in entries if entry["commitment"] == receipt.challenge), {})
     if named.get("key") in later:

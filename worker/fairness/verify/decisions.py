@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from itertools import pairwise
 
@@ -60,7 +60,7 @@ def _ranks(boards: tuple[Board, ...]) -> dict[str, int]:
 def _changes(phase: RevealedPhase) -> Iterator[str]:
     fold = phase.fold
     for earlier, later in pairwise(fold.decisions.events):
-        changes = [*_rules(earlier, later), *_scoring(fold, earlier, later)]
+        changes = [*_rules(earlier, later), *_scoring(phase, earlier, later)]
         if later.chosen != earlier.chosen:
             chosen = [str(pk) for team, pk in later.chosen.items() if earlier.chosen.get(team) != pk]
             changes.append(
@@ -82,11 +82,12 @@ def _rules(earlier: PhaseEvent, later: PhaseEvent) -> Iterator[str]:
         yield f"the rules {', '.join(names)} changed ({values})"
 
 
-def _scoring(fold: PhaseFold, earlier: PhaseEvent, later: PhaseEvent) -> Iterator[str]:
-    """Report a change of tasks or protocol."""
-    if (later.tasks, later.protocol) == (earlier.tasks, earlier.protocol):
+def _scoring(phase: RevealedPhase, earlier: PhaseEvent, later: PhaseEvent) -> Iterator[str]:
+    """Report a change of tasks or protocol; a public value that was mixed into the splits is reported elsewhere."""
+    before, after = (replace(phase.protocol_of(event), secret_commitment="") for event in (earlier, later))
+    if (later.tasks, after) == (earlier.tasks, before):
         return
-    again = any(scores.moments[0] < later.at for scores in fold.scores.values())
+    again = any(scores.moments[0] < later.at for scores in phase.fold.scores.values())
     then = ", and all submissions were scored again" if again else " before the first score"
     yield f"the tasks or the protocol changed{then}"
 

@@ -174,7 +174,7 @@ def labels(phase: RevealedPhase) -> Verdict:
                 )
     return phase.consistent(
         "labels",
-        f"the labels of {all_of(len(names), 'task')} are the ones committed to, and have the versions",
+        f"the labels of {all_of(len(names), 'task')} are the ones committed to, with the versions that are their hashes",
     )
 
 

@@ -54,7 +54,6 @@ class Entry:
         climbed: False if the Ladder selects and it did not beat its team's previous value.
         scores: Task identifier to K fold scores, NaN for a failed fold. A complete row has every task of the phase.
         content_hash: Hash of the embeddings, for the private report.
-        engines: Engines other than the compiled kernel that trained its probes.
     """
 
     submission: int
@@ -68,7 +67,6 @@ class Entry:
     eligible: bool = True
     climbed: bool = True
     content_hash: str = ""
-    engines: frozenset[str] = frozenset()
 
     @cached_property
     def scored_tasks(self) -> frozenset[str]:
@@ -237,7 +235,6 @@ class PhaseSite:
     Attributes:
         waiting: The teams whose values are not shown yet; None if values are shown.
         methods: Submission pk to what its participant says about the method, for submissions on the newest board that may show it.
-        engines: Engines that trained the probes of the newest board's submissions; empty if it was only the compiled kernel.
     """
 
     codename: str
@@ -248,7 +245,6 @@ class PhaseSite:
     revealed: bool = False
     frozen_at: datetime | None = None
     methods: Mapping[int, Method] = field(default_factory=dict)
-    engines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

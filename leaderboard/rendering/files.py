@@ -80,8 +80,6 @@ def _json(site: Site, phase: ShownPhase) -> bytes:
         },
         "entries": [_entry(row) | _method(row) for row in phase.rows],
     }
-    if phase.site.engines:
-        document["engines"] = list(phase.site.engines)
     if phase.waiting is not None:
         document["waiting"] = [_waiting(team) for team in phase.waiting]
     document |= unlocked_json(phase.unlocked)

@@ -105,10 +105,6 @@ def rule_lines(phase: PhaseSite) -> tuple[str, ...]:
     )
     if phase.waiting is not None and not phase.history:
         shown = f"Values and ranks are shown when the organizers close this phase. {shown}"
-    engines = (
-        f"Scores were computed with the scoring engine{'' if len(phase.engines) == 1 else 's'} {' and '.join(phase.engines)};"
-        " the default engine can differ by rounding."
-    )
     return (
         "The board is ordered by the dynamic rank, not by mean Q; the page also shows the ranks by mean Q.",
         (
@@ -122,5 +118,4 @@ def rule_lines(phase: PhaseSite) -> tuple[str, ...]:
             " is unreliable."
         ),
         shown,
-        *((engines,) if phase.engines else ()),
     )

@@ -3,14 +3,13 @@
 ``torch`` and ``ray`` load PyTorch or Ray, so they are imported only if one of them was chosen.
 """
 
-from scoring.engines.base import KERNEL_ENGINES, TOLERANCE, Engine, Unit, ignore
+from scoring.engines.base import TOLERANCE, Engine, Unit, ignore
 from scoring.engines.fold_pool import train_in_order
 from scoring.engines.local import LocalEngine, available_cores
 from scoring.engines.registry import CHUNK, make_engine
 
 __all__ = [
     "CHUNK",
-    "KERNEL_ENGINES",
     "TOLERANCE",
     "Engine",
     "LocalEngine",

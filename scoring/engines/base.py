@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from scoring.errors import OrganizerError
 from scoring.protocol import Recipe
 
-KERNEL_ENGINES = frozenset({"local", "ray"})
-"""The engines that run the compiled kernel, so that their scores agree to the bit on equal processors."""
 TOLERANCE = 2e-5
 """Largest difference between a fold's scores by two engines or on two kinds of processors, relative to max(1, |score|). F1 may differ by
 one more count for each sample whose logit is so close to the threshold that rounding decides its class."""

@@ -272,7 +272,6 @@ def _happened(
         "cells": cells,
         "q_mean": shown(q_mean, record.rules.decimals),
         "counts": None,
-        "engines": [],
     }
     steps = (
         (events.SUBMISSION, facts),

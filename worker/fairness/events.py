@@ -156,7 +156,6 @@ class ScoreEvent(ClosedEvent):
     cells: Annotated[dict[str, Cell], Field(min_length=1)]
     q_mean: float | None
     counts: bool | None
-    engines: list[str]
 
     @property
     def versions(self) -> dict[str, str]:

@@ -231,9 +231,7 @@ class PhaseFold:
         if before is not None and before[0] == key:
             return before[1]
         scores = {task: cell.folds for task, cell in score.cells.items()}
-        entry = membership.entry(
-            facts, decided.rules, scores, eligible=competes, climbed=counts, engines=frozenset(score.engines)
-        )
+        entry = membership.entry(facts, decided.rules, scores, eligible=competes, climbed=counts)
         self._entries[name] = key, entry
         return entry
 

@@ -71,7 +71,6 @@ def entry(
     *,
     eligible: bool,
     climbed: bool = True,
-    engines: frozenset[str] = frozenset(),
 ) -> Entry | None:
     """Return a submission's entry; None if it is on no board, whatever its score.
 
@@ -81,7 +80,6 @@ def entry(
         scores: Task to fold scores, for every task of the phase.
         eligible: Whether its team competes.
         climbed: Whether it beat its team's earlier value, if the Ladder selects; a baseline has no ladder.
-        engines: The engines that trained its probes.
     """
     if not stands(facts) or facts.submitted_at is None or facts.team_key is None:
         return None
@@ -101,5 +99,4 @@ def entry(
         eligible=eligible,
         climbed=climbed or baseline,
         content_hash=facts.content or "",
-        engines=engines,
     )

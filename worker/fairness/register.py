@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from scoring.engines import KERNEL_ENGINES
 from scoring.errors import InfrastructureError
 from worker.challenge.canonical import NONCE_BYTES, canonical, digest
 from worker.challenge.records import PhaseRecord
@@ -118,7 +117,6 @@ def register_score(
         },
         q_mean=None,
         counts=None,
-        engines=sorted({cell.engine for cell in cells} - KERNEL_ENGINES),  # `verify` uses the kernel
     )
     value = fold.at(tx).phase(event.phase).shown_value(event, at)
     event = event.model_copy(update={"q_mean": value.value, "counts": value.counts})

@@ -210,7 +210,6 @@ def make_boards(inputs: Inputs) -> PendingBoards:
                 revealed=codename in inputs.revealed,
                 frozen_at=frozen_at,
                 methods=_of_board(inputs.methods[codename], boards_so_far),
-                engines=_engines(phase, boards_so_far),
             )
         )
     committed = commitments.PATH in inputs.preconditions.attestations
@@ -222,15 +221,6 @@ def _of_board(methods: Mapping[int, Method], history: tuple[Board, ...]) -> dict
     """Return what participants say of the newest board's submissions."""
     shown = [row.submission for row in history[-1].standings] if history else []
     return {submission: methods[submission] for submission in shown if submission in methods}
-
-
-def _engines(phase: PhaseSnapshot | None, history: tuple[Board, ...]) -> tuple[str, ...]:
-    """Return which engines trained the probes of the newest board's submissions; nothing if only the kernel did, which is usual."""
-    shown = {row.submission for row in history[-1].standings} if history else set()
-    entries = () if phase is None else phase.entries
-    return tuple(
-        sorted({engine for entry in entries if entry.submission in shown for engine in entry.engines})
-    )
 
 
 def _rules_so_far(inputs: Inputs, codename: str) -> Rules:

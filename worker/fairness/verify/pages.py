@@ -1,7 +1,7 @@
 """Every published file, rendered again from what was revealed and compared byte for byte.
 
 What the organizers say themselves is taken from the page's own data and must be trusted: the title, the links, the order of the phases,
-when each was closed, which engines trained the probes, and the text around the board in README.md. The same holds for what participants
+when each was closed, and the text around the board in README.md. The same holds for what participants
 say of their methods. What shows a phase that is not revealed, or that was changed after its reveal, is compared after the next reveal.
 """
 
@@ -126,7 +126,6 @@ def _shown(repository: PublicRepository, stem: str, revealed: Mapping[str, Revea
         revealed=True,
         frozen_at=None if closed is None else datetime.fromisoformat(closed),
         methods=_methods(document),
-        engines=tuple(document.get("engines", ())),
     )
     return ShownPhase(stem=stem, site=site, complete=not phase.later and phase.fold.unknown_phase is None)
 

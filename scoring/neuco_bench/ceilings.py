@@ -3,49 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from statistics import fmean
 
 import numpy as np
+import pandas as pd
 
 from scoring.errors import OrganizerError
-from scoring.neuco_bench.labels import LabeledTask, read_labels
+from scoring.neuco_bench.labels import LabeledTask, Labels
 from scoring.probes.measures import score
 from scoring.probes.probe import TaskKind
 from scoring.tasks import TaskPlace, label_rows
-from scoring.tasks.packages import TaskPackage, find_packages
+from scoring.tasks.packages import TaskPackage
 
 
-def task_places(packages: Sequence[TaskPackage], tasks: Sequence[LabeledTask]) -> tuple[TaskPlace, ...]:
-    """Return the places of packages in the tree of groups, with their ceilings, estimated ones included.
+def places_of(labels: Labels) -> tuple[TaskPlace, ...]:
+    """Return the places of task packages in the tree of groups, with their ceilings, estimated ones included.
 
     Raises:
         OrganizerError: If a ceiling cannot be estimated.
     """
-    labeled = {task.name: task for task in tasks}
+    tasks = {task.name: task for task in labels.tasks}
     return tuple(
         TaskPlace(
             identifier=package.identifier,
             parent=package.parent,
-            ceiling=package.ceiling
-            if not isinstance(package.ceiling, str)
-            else estimate_ceiling(package, labeled[package.identifier]),
+            ceiling=estimate_ceiling(package, tasks[package.identifier])
+            if package.ceiling == "estimate"
+            else package.ceiling,
         )
-        for package in packages
-        if package.identifier in labeled
+        for package in labels.packages
     )
-
-
-def places_of(folder: Path) -> tuple[TaskPlace, ...]:
-    """Return the places of the packages in a tasks folder; plain label files have none.
-
-    Raises:
-        OrganizerError: If a package cannot be read, or its ceiling cannot be estimated.
-    """
-    packages = find_packages(folder)
-    tasks = [read_labels(package.labels, package.identifier, package.type)[0] for package in packages]
-    return task_places(packages, tasks)
 
 
 def estimate_ceiling(package: TaskPackage, task: LabeledTask) -> float:
@@ -64,12 +52,13 @@ def estimate_ceiling(package: TaskPackage, task: LabeledTask) -> float:
             cure="Write a number as the ceiling.",
             code="package.no_repeats",
         )
-    known = dict(zip(task.ids, task.labels.tolist(), strict=True))
-    repeated: dict[str, list[float]] = {}
-    for _, identifier, label in label_rows(package.repeats):
-        if identifier in known:
-            repeated.setdefault(identifier, []).append(label)
-    repeated = {identifier: labels for identifier, labels in repeated.items() if len(labels) > 1}
+    labels = dict(zip(task.ids, task.labels.tolist(), strict=True))
+    rows = pd.DataFrame(label_rows(package.repeats), columns=["line", "id", "label"])
+    repeated = {
+        str(identifier): measured.tolist()
+        for identifier, measured in rows[rows["id"].isin(labels)].groupby("id")["label"]
+        if len(measured) > 1
+    }
     if len(repeated) < 2:
         raise OrganizerError(
             f"{package.repeats} has repeated measurements of fewer than two samples.",
@@ -77,30 +66,30 @@ def estimate_ceiling(package: TaskPackage, task: LabeledTask) -> float:
             code="package.no_repeats",
         )
     if task.kind is TaskKind.REGRESSION:
-        return _reliability(repeated, known)
-    return _agreement(repeated, known)
+        return _reliability(repeated, labels)
+    return _agreement(repeated, labels)
 
 
-def _reliability(repeated: Mapping[str, list[float]], known: Mapping[str, float]) -> float:
-    freedom = sum(len(labels) - 1 for labels in repeated.values())
-    within = math.fsum((x - fmean(labels)) ** 2 for labels in repeated.values() for x in labels) / freedom
-    noise = within * fmean(1 / len(labels) for labels in repeated.values())
-    return 1.0 - noise / float(np.var(list(known.values())))
+def _reliability(repeated: Mapping[str, list[float]], labels: Mapping[str, float]) -> float:
+    freedom = sum(len(measured) - 1 for measured in repeated.values())
+    within = (
+        math.fsum((x - fmean(measured)) ** 2 for measured in repeated.values() for x in measured) / freedom
+    )
+    noise = within * fmean(1 / len(measured) for measured in repeated.values())
+    return 1.0 - noise / float(np.var(list(labels.values())))
 
 
-def _agreement(repeated: Mapping[str, list[float]], known: Mapping[str, float]) -> float:
-    positive = max(known.values())
-    turns = max(len(labels) for labels in repeated.values())
-    values = []
-    for turn in range(turns):
-        said, truth = [], []
-        for identifier, labels in repeated.items():
-            if turn < len(labels):
-                votes = [label == positive for number, label in enumerate(labels) if number != turn]
-                share = fmean(votes)
-                truth.append(known[identifier] == positive if share == 0.5 else share > 0.5)
-                said.append(labels[turn] == positive)
+def _agreement(repeated: Mapping[str, list[float]], labels: Mapping[str, float]) -> float:
+    positive = max(labels.values())
+    scores = []
+    for turn in range(max(map(len, repeated.values()))):
+        answers, truth = [], []
+        for identifier, measured in repeated.items():
+            if turn < len(measured):
+                share = fmean(label == positive for label in measured[:turn] + measured[turn + 1 :])
+                truth.append(labels[identifier] == positive if share == 0.5 else share > 0.5)
+                answers.append(measured[turn] == positive)
         if any(truth):
-            outputs = np.where(np.array(said), 1.0, -1.0)
-            values.append(score(TaskKind.BINARY, outputs, np.array(truth, dtype=np.float32)))
-    return fmean(values) if values else 0.0
+            outputs = np.where(np.array(answers), 1.0, -1.0)
+            scores.append(score(TaskKind.BINARY, outputs, np.array(truth, dtype=np.float32)))
+    return fmean(scores) if scores else 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
@@ -74,6 +74,10 @@ SAMPLE: dict[str, Any] = {
 }
 """The values of ``config/kin/neuco-bench.yaml``, for a run without a file: NeuCo-Bench's sample, with the scores of all folds."""
 
+STORING = (
+    "With store_probes, NeuCo-Bench draws random numbers after each task, so its numbers for the second and later tasks differ from these."
+    " Without it, they are the same."
+)
 KEYS = tuple(key for key in StandaloneSettings.model_fields if key not in {"raw", "warnings"})
 
 
@@ -135,37 +139,23 @@ def _without_device(document: Mapping[Any, Any]) -> dict[str, Any]:
     }
 
 
-def _differences(settings: StandaloneSettings, given: Mapping[str, Any]) -> list[str]:
+def _differences(settings: StandaloneSettings, given: Mapping[str, Any]) -> Iterator[str]:
     """Say which defaults count, and what is not as in NeuCo-Bench."""
-    warnings = []
     if "k_folds" not in given:
-        warnings.append("The configuration does not say k_folds: 40, the value of NeuCo-Bench's sample.")
+        yield "The configuration does not say k_folds: 40, the value of NeuCo-Bench's sample."
     if settings.probe_type == "linear" and "epochs" not in settings.probe_params:
-        warnings.append(
-            "The configuration does not say epochs: 10, NeuCo-Bench's default; challenges train for 20."
-        )
+        yield "The configuration does not say epochs: 10, NeuCo-Bench's default; challenges train for 20."
     device = str(settings.probe_params.get("device") or "cpu")
     if settings.probe_type != "mlp" and device not in {"cpu", "auto"}:
-        warnings.append(
-            f"device {device} has no effect on the probe {settings.probe_type}: it is trained on the processor."
-        )
-    if settings.store_probes and settings.probe_type == "svm":
-        warnings.append("store_probes has no effect on the probe svm.")
-    if settings.store_probes and settings.probe_type == "linear":
-        warnings.append(
-            "With store_probes, NeuCo-Bench draws random numbers after each task, so its numbers for the second and later tasks differ"
-            " from these. Without it, they are the same."
-        )
+        yield f"device {device} has no effect on the probe {settings.probe_type}: it is trained on the processor."
+    if settings.store_probes:
+        yield STORING
     if settings.task_filter == ():
-        warnings.append("task_filter is an empty list, so no task is scored. Remove it to score all.")
-    return warnings
+        yield "task_filter is an empty list, so no task is scored. Remove it to score all."
 
 
-def _unknown(values: Mapping[str, Any]) -> list[str]:
-    warnings = []
-    for key in values:
-        if key not in KEYS:
-            near = get_close_matches(key, (*KEYS, *FLAT), n=1)
-            hint = f"; did you mean {near[0]}?" if near else "."
-            warnings.append(f"The configuration's key {key!r} is unknown and has no effect{hint}")
-    return warnings
+def _unknown(values: Mapping[str, Any]) -> Iterator[str]:
+    for key in sorted(values.keys() - KEYS):
+        near = get_close_matches(key, (*KEYS, *FLAT), n=1)
+        hint = f"; did you mean {near[0]}?" if near else "."
+        yield f"The configuration's key {key!r} is unknown and has no effect{hint}"

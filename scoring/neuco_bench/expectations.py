@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from scoring.errors import NeucoError
+from scoring.errors import NeucoError, OrganizerError
 from scoring.metrics import R2_TOLERANCE
 from scoring.neuco_bench.ceilings import estimate_ceiling
 from scoring.neuco_bench.configuration import StandaloneSettings
-from scoring.neuco_bench.labels import KINDS, LabeledTask, read_labels
+from scoring.neuco_bench.labels import LabeledTask, read_labels
 from scoring.neuco_bench.reading import read_embeddings
 from scoring.neuco_bench.run import SEED, Material, score_run
 from scoring.probes.probe import TaskKind, splits
@@ -38,7 +38,7 @@ class Expectation:
     sentence: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class PackageCheck:
     """The result of checking a task.
 
@@ -51,7 +51,7 @@ class PackageCheck:
     """
 
     identifier: str
-    findings: tuple[Expectation, ...]
+    findings: list[Expectation] = field(default_factory=list)
     ceiling: float | None = None
     baseline_score: float | None = None
     fingerprint: str = ""
@@ -61,12 +61,16 @@ class PackageCheck:
         """Whether all expectations hold."""
         return all(finding.passed for finding in self.findings)
 
+    def expect(self, check: str, sentence: Callable[[], str]) -> None:
+        """Add what a check returns, or the error that it raises."""
+        try:
+            self.findings.append(Expectation(check=check, passed=True, sentence=sentence()))
+        except NeucoError as error:
+            self.findings.append(Expectation(check=check, passed=False, sentence=error.message))
+
 
 def check_package(
-    package: TaskPackage,
-    public_ids: Sequence[str] | None = None,
-    *,
-    folds: int = 40,
+    package: TaskPackage, public_ids: Sequence[str] | None = None, *, folds: int = 40
 ) -> PackageCheck:
     """Check a package, from its labels to the score of its baseline.
 
@@ -75,50 +79,21 @@ def check_package(
         public_ids: Ids that may have labels, if they are known.
         folds: Number of random splits that must be possible.
     """
-    findings: list[Expectation] = []
-    try:
-        task = _labels(package, public_ids)
-    except NeucoError as error:
-        return PackageCheck(
-            identifier=package.identifier,
-            findings=(Expectation(check="data", passed=False, sentence=error.message),),
-        )
-    mark = fingerprint(task)
-    findings.append(
-        Expectation(
-            check="data", passed=True, sentence=f"{len(task.ids):,} labels of type {task.kind.value}."
-        )
-    )
-    if package.fingerprint and not mark.startswith(package.fingerprint):
-        findings.append(
-            Expectation(
-                check="data",
-                passed=False,
-                sentence=f"The labels have the fingerprint {mark}, task.yaml says {package.fingerprint}: increase the version and"
-                " write the new fingerprint down.",
-            )
-        )
-    findings.append(check_splits(task, folds))
-    ceiling, found = check_ceiling(package, task)
-    findings.append(found)
-    measured, expected = check_baseline(package, task)
-    findings.append(expected)
-    return PackageCheck(
-        identifier=package.identifier,
-        findings=tuple(findings),
-        ceiling=ceiling,
-        baseline_score=measured,
-        fingerprint=mark,
-    )
+    result = PackageCheck(identifier=package.identifier)
+    result.expect("data", lambda: _check_data(package, public_ids, result))
+    if result.fingerprint:
+        task, _ = read_labels(package.labels, package.identifier, package.type)
+        result.expect("splits", lambda: _check_splits(task, folds))
+        result.expect("ceiling", lambda: _check_ceiling(package, task, result))
+        result.expect("baseline", lambda: _check_baseline(package, task, result))
+    return result
 
 
 def check_file(path: Path, public_ids: Sequence[str] | None = None, *, folds: int = 40) -> PackageCheck:
-    """Check a plain label file, which has only data and splits to check."""
+    """Check a plain label file, which has neither a ceiling nor a baseline."""
     name, _, kind = path.stem.rpartition("__")
     plain = TaskPackage.model_construct(identifier=name or path.stem, version=1, type=kind, labels=path)
-    checked = check_package(plain, public_ids, folds=folds)
-    kept = tuple(finding for finding in checked.findings if finding.check in {"data", "splits"})
-    return PackageCheck(identifier=checked.identifier, findings=kept, fingerprint=checked.fingerprint)
+    return check_package(plain, public_ids, folds=folds)
 
 
 def fingerprint(task: LabeledTask) -> str:
@@ -131,91 +106,75 @@ def fingerprint(task: LabeledTask) -> str:
     return digest.hexdigest()[:FINGERPRINT]
 
 
-def check_splits(task: LabeledTask, folds: int) -> Expectation:
+def _check_data(package: TaskPackage, public_ids: Sequence[str] | None, result: PackageCheck) -> str:
+    """Check labels, by the challenge's rules if a challenge supports their type."""
+    task, _ = read_labels(package.labels, package.identifier, package.type)
+    if package.type in {member.value for member in TaskType}:
+        allowed = frozenset(task.ids if public_ids is None else public_ids)
+        rows = label_rows(package.labels)
+        make_task(package.identifier, TaskType(package.type), rows, allowed, source=str(package.labels))
+    result.fingerprint = fingerprint(task)
+    if not result.fingerprint.startswith(package.fingerprint):
+        raise OrganizerError(
+            f"The labels have the fingerprint {result.fingerprint}, task.yaml says {package.fingerprint}.",
+            cure="Increase the version and write the new fingerprint down.",
+        )
+    return f"{len(task.ids):,} labels of type {task.kind.value}."
+
+
+def _check_splits(task: LabeledTask, folds: int) -> str:
     """Check that random splits can be scored: in every test part, regression labels must vary, and every class must occur."""
     if len(task.ids) < MINIMUM_ROWS:
-        sentence = f"{len(task.ids)} labels are too few for splits; at least {MINIMUM_ROWS} are needed."
-        return Expectation(check="splits", passed=False, sentence=sentence)
-    if task.kind is TaskKind.REGRESSION:
-        spread = float(np.ptp(task.labels)) or 1.0
-        scaled = (task.labels - task.labels.min()) / spread
-        poor = sum(
-            float(np.sum((part - part.mean()) ** 2)) <= R2_TOLERANCE
-            for part in (scaled[fold.test] for fold in splits(len(scaled), folds, SEED))
+        raise OrganizerError(
+            f"{len(task.ids)} labels are too few for splits; at least {MINIMUM_ROWS} are needed."
         )
+    tests = [fold.test for fold in splits(len(task.ids), folds, SEED)]
+    if task.kind is TaskKind.REGRESSION:
+        scaled = task.labels / (float(np.ptp(task.labels)) or 1.0)
+        poor = sum(float(scaled[test].var()) * len(test) <= R2_TOLERANCE for test in tests)
         what = "labels that do not vary in their test part, where R2 says nothing"
     else:
         if task.kind is TaskKind.MULTICLASS:
             present = task.labels[:, np.newaxis] == np.arange(len(task.classes))
         else:
             present = (task.labels == task.labels.max()).reshape(len(task.ids), -1)
-        poor = sum(not present[fold.test].any(axis=0).all() for fold in splits(len(present), folds, SEED))
+        poor = sum(not present[test].any(axis=0).all() for test in tests)
         what = "no sample of some class in their test part; its F1 is 0 there"
     if poor:
-        return Expectation(
-            check="splits", passed=False, sentence=f"{poor} of {folds} random splits have {what}."
-        )
-    return Expectation(check="splits", passed=True, sentence=f"{folds} random splits can be scored.")
+        raise OrganizerError(f"{poor} of {folds} random splits have {what}.")
+    return f"{folds} random splits can be scored."
 
 
-def check_ceiling(package: TaskPackage, task: LabeledTask) -> tuple[float | None, Expectation]:
-    """Return the ceiling, given or estimated, and a finding about it."""
+def _check_ceiling(package: TaskPackage, task: LabeledTask, result: PackageCheck) -> str:
     if package.ceiling is None:
-        return None, Expectation(check="ceiling", passed=True, sentence="No ceiling is given.")
+        return "No ceiling is given."
     if isinstance(package.ceiling, float):
-        return package.ceiling, Expectation(
-            check="ceiling", passed=True, sentence=f"The ceiling is {package.ceiling:.4f}, as given."
-        )
-    try:
-        value = estimate_ceiling(package, task)
-    except NeucoError as error:
-        return None, Expectation(check="ceiling", passed=False, sentence=error.message)
+        result.ceiling = package.ceiling
+        return f"The ceiling is {package.ceiling:.4f}, as given."
+    value = estimate_ceiling(package, task)
     if not 0 < value <= 1:
-        sentence = f"The repeated labels differ so much that the estimated ceiling is {value:.4f}."
-        return None, Expectation(check="ceiling", passed=False, sentence=sentence)
-    return value, Expectation(
-        check="ceiling", passed=True, sentence=f"The ceiling is {value:.4f}, estimated from repeated labels."
-    )
+        raise OrganizerError(f"The repeated labels differ so much that the estimated ceiling is {value:.4f}.")
+    result.ceiling = value
+    return f"The ceiling is {value:.4f}, estimated from repeated labels."
 
 
-def check_baseline(package: TaskPackage, task: LabeledTask) -> tuple[float | None, Expectation]:
+def _check_baseline(package: TaskPackage, task: LabeledTask, result: PackageCheck) -> str:
     """Score the package's baseline embeddings and compare with the expected score; a difference shows that something has changed."""
     baseline = package.baseline
     if baseline is None:
-        return None, Expectation(check="baseline", passed=True, sentence="No baseline is shipped.")
-    settings = StandaloneSettings(
-        k_folds=baseline.folds,
-        probe_params={
-            "epochs": baseline.epochs,
-            "batch_size": baseline.batch_size,
-            "learning_rate": baseline.learning_rate,
-        },
-        enable_plots=False,
-    )
-    try:
-        embeddings = read_embeddings(baseline.embeddings, set(task.ids))
-        report = score_run(
-            Material(tasks=(task,), embeddings=embeddings, warnings=embeddings.warnings),
-            settings,
-        )
-    except NeucoError as error:
-        return None, Expectation(check="baseline", passed=False, sentence=error.message)
+        return "No baseline is shipped."
+    recipe = baseline.model_dump(include={"epochs", "batch_size", "learning_rate"})
+    settings = StandaloneSettings(k_folds=baseline.folds, probe_params=recipe, enable_plots=False)
+    embeddings = read_embeddings(baseline.embeddings, set(task.ids))
     if embeddings.warnings:
-        return None, Expectation(check="baseline", passed=False, sentence=" ".join(embeddings.warnings))
-    measured = report.overall_score
+        raise OrganizerError(" ".join(embeddings.warnings))
+    material = Material(tasks=(task,), embeddings=embeddings, warnings=())
+    result.baseline_score = measured = score_run(material, settings).overall_score
     if baseline.score is None:
-        sentence = f"The baseline scores {measured:.6f}; write this as baseline.score into task.yaml."
-        return measured, Expectation(check="baseline", passed=False, sentence=sentence)
-    right = abs(measured - baseline.score) <= baseline.tolerance
+        raise OrganizerError(
+            f"The baseline scores {measured:.6f}; write this as baseline.score into task.yaml."
+        )
     sentence = f"The baseline scores {measured:.6f}, expected {baseline.score:.6f} ± {baseline.tolerance:g}."
-    return measured, Expectation(check="baseline", passed=right, sentence=sentence)
-
-
-def _labels(package: TaskPackage, public_ids: Sequence[str] | None) -> LabeledTask:
-    """Read labels, by the challenge's rules if a challenge supports their type."""
-    task, _ = read_labels(package.labels, package.identifier, package.type)
-    if package.type in {member.value for member in TaskType}:
-        allowed = frozenset(task.ids if public_ids is None else public_ids)
-        kind = TaskType.REGRESSION if KINDS[package.type] is TaskKind.REGRESSION else TaskType.CLASSIFICATION
-        make_task(package.identifier, kind, label_rows(package.labels), allowed, source=str(package.labels))
-    return task
+    if abs(measured - baseline.score) > baseline.tolerance:
+        raise OrganizerError(sentence)
+    return sentence

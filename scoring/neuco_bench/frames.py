@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping
 from dataclasses import dataclass
+from html import escape
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,12 +17,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from rich.console import Console
 
 from scoring.errors import OrganizerError
 from scoring.neuco_bench.configuration import SAMPLE, parse_settings
-from scoring.neuco_bench.labels import KINDS, SEPARATOR
-from scoring.neuco_bench.run import SEED, Inputs, RunReport, read_material, score_run
+from scoring.neuco_bench.labels import KINDS, SEPARATOR, read_annotations
+from scoring.neuco_bench.run import SEED, RunReport, read_material, score_run
 from scoring.probes.probe import TaskKind
+from scoring.progress import progress_bar
 
 TYPED = re.compile(rf".+__({'|'.join(KINDS)})\Z", re.IGNORECASE)
 FILES = (str, PathLike)
@@ -60,25 +62,18 @@ class Result:
 
     def __repr__(self) -> str:
         """Return mean Q, a line per task, and the warnings."""
-        return "\n".join([self._title, self._shown.to_string(index_names=False), *self._warnings])
+        title, table, warned = self._parts()
+        return "\n".join([title, table.to_string(index_names=False), *warned])
 
     def _repr_html_(self) -> str:
-        from html import escape
+        title, table, warned = self._parts()
+        lines = "".join(f"<p>{escape(line)}</p>" for line in warned)
+        return f"<p><b>{title}</b></p>{table.to_html(escape=True)}{lines}"
 
-        lines = "".join(f"<p>{escape(line)}</p>" for line in self._warnings)
-        return f"<p><b>{self._title}</b></p>{self._shown.to_html(escape=True)}{lines}"
-
-    @property
-    def _title(self) -> str:
-        return f"Mean Q {self.q:.3f}, mean score {self.report.overall_score:.4f}"
-
-    @property
-    def _shown(self) -> pd.DataFrame:
-        return self.to_frame().drop(columns="folds").round({"q": 3, "score": 4, "std": 4})
-
-    @property
-    def _warnings(self) -> list[str]:
-        return [f"Warning: {warning}" for warning in self.report.warnings]
+    def _parts(self) -> tuple[str, pd.DataFrame, list[str]]:
+        table = self.to_frame().drop(columns="folds").round({"q": 3, "score": 4, "std": 4})
+        title = f"Mean Q {self.q:.3f}, mean score {self.report.overall_score:.4f}"
+        return title, table, [f"Warning: {warning}" for warning in self.report.warnings]
 
 
 def score(
@@ -124,36 +119,35 @@ def score(
         annotations = (
             Path(labels) if isinstance(labels, FILES) else _label_files(labels, table, folder / "labels")
         )
-        material = read_material(Inputs(submission=submission, annotations=annotations), settings)
-    with _bar(shown=progress) as advance:
+        material = read_material(submission, read_annotations(annotations), settings)
+    with progress_bar("Scoring", "folds", Console(stderr=True, quiet=not progress)) as advance:
         report = score_run(material, settings, seed=seed, threads=threads, progress=advance)
     for warning in report.warnings:
         warnings.warn(warning, stacklevel=2)
     return Result(report=report)
 
 
-def _with_ids(values: Any) -> pd.DataFrame:
-    """Return a table with text ids as its index; without ids, rows are numbered."""
-    if isinstance(values, Mapping):
-        named = {str(key): np.asarray(vector) for key, vector in values.items()}
-        is_npz = set(named) == {"ids", "embeddings"}
-        table = (
-            pd.DataFrame(named["embeddings"], index=named["ids"])
-            if is_npz
-            else pd.DataFrame(np.stack([*named.values()]), index=[*named])
-        )
-    elif isinstance(values, pd.DataFrame):
-        table = values.set_index("id") if "id" in values else values
-    else:
-        table = pd.DataFrame(np.asarray(values))
+def _indexed(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with text ids as its index; without a column of ids, its index has them."""
+    table = table.set_index("id") if "id" in table else table
     return table.set_axis(table.index.astype(str), axis=0)
+
+
+def _with_ids(values: Any) -> pd.DataFrame:
+    """Return embeddings as a table with text ids as its index; without ids, rows are numbered."""
+    if isinstance(values, pd.DataFrame):
+        return _indexed(values)
+    if not isinstance(values, Mapping):
+        return _indexed(pd.DataFrame(np.asarray(values)))
+    if set(values) == {"ids", "embeddings"}:
+        return _indexed(pd.DataFrame(np.asarray(values["embeddings"]), index=np.asarray(values["ids"])))
+    return _indexed(pd.DataFrame(np.stack([*map(np.asarray, values.values())]), index=[*values]))
 
 
 def _label_files(labels: Any, embeddings: pd.DataFrame | None, folder: Path) -> Path:
     """Write a label file per task, and return their folder."""
     if isinstance(labels, pd.DataFrame):
-        table = labels.set_index("id") if "id" in labels else labels
-        tasks: dict[str, Any] = {str(name): table[name] for name in table}
+        tasks: dict[str, Any] = {str(name): column for name, column in _indexed(labels).items()}
     elif isinstance(labels, Mapping):
         tasks = {str(name): values for name, values in labels.items()}
     else:
@@ -196,13 +190,3 @@ def _labels(name: str, values: Any, embeddings: pd.DataFrame | None) -> tuple[pd
     if not pd.api.types.is_numeric_dtype(values):
         return values, TaskKind.MULTICLASS
     return values, TaskKind.BINARY if values.nunique() == 2 else TaskKind.REGRESSION
-
-
-def _bar(*, shown: bool) -> AbstractContextManager[Callable[[int, int | None], None]]:
-    if not shown:
-        return nullcontext(lambda *_: None)
-    from rich.console import Console
-
-    from scoring.progress import progress_bar
-
-    return progress_bar("Scoring", "folds", Console(stderr=True))

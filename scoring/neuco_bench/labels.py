@@ -17,6 +17,8 @@ from scoring.inputs.label_files import read_label_rows
 from scoring.inputs.lines import MISSING, NUMBER
 from scoring.printable import count_of
 from scoring.probes.probe import TaskKind
+from scoring.tasks import is_package
+from scoring.tasks.packages import TaskPackage, read_package
 
 KINDS = {
     "regr": TaskKind.REGRESSION,
@@ -49,66 +51,62 @@ class LabeledTask:
     classes: tuple[str, ...] = ()
 
 
-def read_annotations(folder: Path) -> tuple[tuple[LabeledTask, ...], tuple[str, ...]]:
-    """Read all label files ``<task>__<type>.csv`` and task packages of a folder.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Labels:
+    """The content of all label files: the tasks by name, the packages among them, and warnings."""
 
-    Returns:
-        The tasks, sorted by name, and warnings.
+    tasks: tuple[LabeledTask, ...]
+    packages: tuple[TaskPackage, ...]
+    warnings: tuple[str, ...]
+
+
+def read_annotations(path: Path) -> Labels:
+    """Read one label file ``<task>__<type>.csv``, or all label files and task packages of a folder.
 
     Raises:
         OrganizerError: If there are no label files, or one cannot be used.
     """
-    if not folder.is_dir():
+    files = [path] if path.is_file() else sorted(path.iterdir()) if path.is_dir() else []
+    packages = tuple(read_package(file) for file in files if is_package(file))
+    sources = [
+        *((package.identifier, package.type, package.labels) for package in packages),
+        # not ._ files, which macOS adds
+        *(_source(file) for file in files if file.suffix == ".csv" and not file.name.startswith(".")),
+    ]
+    if not sources:
         raise OrganizerError(
-            f"There is no folder {folder}.",
+            f"{path} does not contain a label file.",
             cure="Set --annotation_path to the folder with the label files (<task>__regr.csv, <task>__cls.csv).",
             code="standalone.no_labels",
         )
-    tasks: dict[str, LabeledTask] = {}
-    warnings: list[str] = []
-    for name, kind, path in _sources(folder):
-        task, remarks = read_labels(path, name, kind)
-        if name in tasks:
-            raise OrganizerError(
-                f"Two files in {folder} belong to the task {name}.",
-                cure="Keep one of them.",
-                code="standalone.duplicate_task",
-            )
-        tasks[name] = task
-        warnings.extend(remarks)
-    if not tasks:
+    repeated = [name for name, count in Counter(name for name, *_ in sources).items() if count > 1]
+    if repeated:
         raise OrganizerError(
-            f"{folder} does not contain a label file.",
-            cure="Name them <task>__regr.csv or <task>__cls.csv, with the columns id,label.",
-            code="standalone.no_labels",
+            f"Two files in {path} belong to the task {repeated[0]}.",
+            cure="Keep one of them.",
+            code="standalone.duplicate_task",
         )
-    return tuple(task for _, task in sorted(tasks.items())), tuple(warnings)
+    content = [read_labels(file, name, kind) for name, kind, file in sorted(sources)]
+    return Labels(
+        tasks=tuple(task for task, _ in content),
+        packages=packages,
+        warnings=tuple(warning for _, warnings in content for warning in warnings),
+    )
 
 
-def _sources(folder: Path) -> list[tuple[str, str, Path]]:
-    sources = []
-    for path in sorted(folder.iterdir()):
-        if path.name.startswith("."):  # also ._ files, which macOS adds
-            continue
-        if path.suffix == ".csv" and path.is_file():
-            name, _, kind = path.stem.rpartition("__")
-            if not name:
-                raise OrganizerError(
-                    f"{path} is not named after a task and its type.",
-                    cure="Name it <task>__regr.csv or <task>__cls.csv, or move it out of the folder.",
-                    code="standalone.bad_name",
-                )
-            sources.append((name, kind, path))
-        elif (path / "task.yaml").is_file():
-            from scoring.tasks.packages import read_package
-
-            package = read_package(path)
-            sources.append((package.identifier, package.type, package.labels))
-    return sources
+def _source(file: Path) -> tuple[str, str, Path]:
+    name, _, kind = file.stem.rpartition("__")
+    if not name:
+        raise OrganizerError(
+            f"{file} is not named after a task and its type.",
+            cure="Name it <task>__regr.csv or <task>__cls.csv, or move it out of the folder.",
+            code="standalone.bad_name",
+        )
+    return name, kind, file
 
 
-def read_labels(path: Path, name: str, kind: str) -> tuple[LabeledTask, tuple[str, ...]]:
-    """Read one label file.
+def read_labels(path: Path, name: str, type_name: str) -> tuple[LabeledTask, tuple[str, ...]]:
+    """Read one label file, and return it with warnings.
 
     A row without a label is left out, as in NeuCo-Bench. A classification with more than two different whole numbers counts as multiclass;
     NeuCo-Bench would stop.
@@ -116,36 +114,26 @@ def read_labels(path: Path, name: str, kind: str) -> tuple[LabeledTask, tuple[st
     Raises:
         OrganizerError: If the type is unknown or the file cannot be used.
     """
-    chosen = KINDS.get(kind.lower())
-    if chosen is None:
+    kind = KINDS.get(type_name.lower())
+    if kind is None:
         raise OrganizerError(
-            f"{path} has the unknown task type {kind!r}.",
+            f"{path} has the unknown task type {type_name!r}.",
             cure=f"Use one of: {', '.join(KINDS)}.",
             code="standalone.bad_type",
         )
-    rows = [(identifier, label) for _, identifier, label in read_label_rows(path)]
+    rows = [(without_suffix(identifier), label) for _, identifier, label in read_label_rows(path)]
+    labeled = [row for row in rows if kind is TaskKind.MULTILABEL or row[1].casefold() not in MISSING]
+    ids, texts = tuple(identifier for identifier, _ in labeled), [text for _, text in labeled]
     warnings = []
-    if chosen is not TaskKind.MULTILABEL:
-        labeled = [(identifier, text) for identifier, text in rows if text.casefold() not in MISSING]
-        if len(labeled) < len(rows):
-            warnings.append(
-                f"{name}: {count_of(len(rows) - len(labeled), 'row without a label was', 'rows without a label were')} left out."
-            )
-        rows = labeled
-    if len(rows) < 2:
-        raise OrganizerError(
-            f"{path} has fewer than two labeled rows.",
-            cure="Label more samples, or remove the file.",
-            code="standalone.too_few_rows",
+    if missing := len(rows) - len(labeled):
+        warnings.append(
+            f"{name}: {count_of(missing, 'row without a label was', 'rows without a label were')} left out."
         )
-    ids = tuple(without_suffix(identifier) for identifier, _ in rows)
-    texts = [text for _, text in rows]
-    repeated = sum(count - 1 for count in Counter(ids).values())
-    if repeated:
+    if repeated := len(ids) - len(set(ids)):
         warnings.append(
             f"{name}: {count_of(repeated, 'row repeats', 'rows repeat')} an id; a sample in both parts of a split leaks its label."
         )
-    if chosen is TaskKind.BINARY and len(values := set(_numbers(texts, path))) > 2:
+    if kind is TaskKind.BINARY and len(values := set(_numbers(texts, path))) > 2:
         if not all(value.is_integer() for value in values):
             raise OrganizerError(
                 f"{path} is a classification task with labels such as {min(values):g} and {max(values):g}.",
@@ -153,9 +141,9 @@ def read_labels(path: Path, name: str, kind: str) -> tuple[LabeledTask, tuple[st
                 code="standalone.not_classes",
             )
         warnings.append(f"{name}: {len(values)} classes, scored by macro F1; NeuCo-Bench knows two.")
-        chosen, texts = TaskKind.MULTICLASS, [str(int(value)) for value in _numbers(texts, path)]
-    labels, classes = _encoded(texts, chosen, path)
-    return LabeledTask(name=name, kind=chosen, ids=ids, labels=labels, classes=classes), tuple(warnings)
+        kind, texts = TaskKind.MULTICLASS, [str(int(value)) for value in _numbers(texts, path)]
+    labels, classes = _encoded(texts, kind, path)
+    return LabeledTask(name=name, kind=kind, ids=ids, labels=labels, classes=classes), tuple(warnings)
 
 
 def _encoded(texts: list[str], kind: TaskKind, path: Path) -> tuple[NDArray[Any], tuple[str, ...]]:
@@ -174,13 +162,8 @@ def _encoded(texts: list[str], kind: TaskKind, path: Path) -> tuple[NDArray[Any]
             cure="Add samples of another class, or remove the file.",
             code="standalone.one_class",
         )
-    number = {name: index for index, name in enumerate(classes)}
-    if kind is TaskKind.MULTICLASS:
-        return np.array([number[names[0]] for names in sets], dtype=np.int64), classes
-    labels = np.zeros((len(sets), len(classes)), dtype=np.float32)
-    for row, names in enumerate(sets):
-        labels[row, [number[name] for name in names]] = 1.0
-    return labels, classes
+    labels = np.array([[name in names for name in classes] for names in sets], dtype=np.float32)
+    return (labels.argmax(axis=1) if kind is TaskKind.MULTICLASS else labels), classes
 
 
 def _natural(name: str) -> tuple[float, str]:

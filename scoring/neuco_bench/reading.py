@@ -1,7 +1,7 @@
 """Read embeddings as NeuCo-Bench does, with the code that reads submissions, and a warning for what a challenge would refuse.
 
-Cells that are not numbers become 0, samples without an embedding drop out of their tasks, and repeated ids stay. All of this happens before
-the standardization, as in NeuCo-Bench. A file whose scores would mean nothing is refused, in the words of a challenge.
+Cells that are not numbers become 0, and samples without an embedding drop out of their tasks, both before the standardization, as in
+NeuCo-Bench. A file whose scores would mean nothing is refused, in the words of a challenge.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class LenientEmbeddings:
     """Embeddings of the ids that any label file names.
 
     Attributes:
-        ids: One per row, in the order of the file; an id may occur more than once.
+        ids: One per row, sorted by their UTF-8 bytes.
         matrix: float32, n x N, finite, not standardized.
         warnings: What a challenge would have refused or ignored.
     """
@@ -58,7 +58,7 @@ def read_embeddings(
         ParticipantError: If the file is not a table of embeddings, is wider than ``embedding_dim``, or its scores would mean nothing.
         InfrastructureError: If the file cannot be opened.
     """
-    rows = _RowsInOrder(frozenset(wanted) - frozenset(exclude), embedding_dim)
+    rows = _WantedRows(frozenset(wanted) - frozenset(exclude), embedding_dim)
     try:
         read_table(path, rows, max_expanded_bytes=ANY_NUMBER)
         return rows.embeddings()
@@ -83,8 +83,8 @@ def read_excluded(path: Path) -> frozenset[str]:
     return frozenset(without_suffix(line.strip()) for line in lines if line.strip())
 
 
-class _RowsInOrder(MatrixBuilder):
-    """Collects the rows of ids in the order of the file, with repeated ones.
+class _WantedRows(MatrixBuilder):
+    """Collects the rows of the ids that label files name, in a matrix as wide as the file's or as the configuration says.
 
     Args:
         wanted: The ids.
@@ -98,7 +98,6 @@ class _RowsInOrder(MatrixBuilder):
         super().__init__(tuple(wanted), 0, Faults())
         self.most_rows = ANY_NUMBER
         self._width = width
-        self._rows: list[int] = []  # for each row of the matrix, the number of its id
 
     def resolve(self, names: Sequence[str]) -> Columns:
         """Return the meaning of the columns of a table."""
@@ -123,22 +122,16 @@ class _RowsInOrder(MatrixBuilder):
         self.dim = columns
         self.matrix = np.zeros((len(self.ids), width), dtype=np.float32)
 
-    def _place(self, row: int, number: int) -> int:
-        self._rows.append(row)
-        if len(self._rows) > len(self.matrix):  # repeated ids
-            self.matrix.resize((2 * len(self.matrix), self.matrix.shape[1]), refcheck=False)
-        return len(self._rows) - 1
-
     def embeddings(self) -> LenientEmbeddings:
         """Return what was read.
 
         Raises:
             ParticipantError: If its scores would mean nothing.
         """
-        faults, count = self.faults, len(self._rows)
+        faults, present = self.faults, np.flatnonzero(self.first_seen)
         if faults.counts.keys() & REFUSED:
             raise faults.verdict(REFUSED)
-        if not count:
+        if not len(present):
             form = differing_form(self.stranger_examples, self.ids)
             differs = f": it has {form[1][0]}, so {form[0]}" if form else ""
             raise ParticipantError(
@@ -146,30 +139,26 @@ class _RowsInOrder(MatrixBuilder):
                 cure="Check the column id. The label files must use the same ids.",
                 code="standalone.no_ids",
             )
-        self.matrix.resize((count, self.matrix.shape[1]), refcheck=False)
+        matrix = self.matrix if len(present) == len(self.ids) else self.matrix[present]
         zeros = [code for code in ZEROS if code in faults.counts]
-        if sum(faults.counts[code] for code in zeros) == count * self.dim:
+        if sum(faults.counts[code] for code in zeros) == len(present) * self.dim:
             raise faults.verdict()  # no cell is a number
-        if count > 1 and has_equal_rows(self.matrix):
-            raise Faults(counts={"values.constant": 1}, examples={"values.constant": []}).verdict()
+        if len(present) > 1 and has_equal_rows(matrix):
+            faults.add("values.constant")
+            raise faults.verdict({"values.constant"})
         warnings = [
             f"{faults.sentence(code)}. Scored as 0, before the embeddings are standardized." for code in zeros
         ]
         if "rows.no_id" in faults.counts:
             warnings.append(f"{faults.sentence('rows.no_id')}. Left out.")
         warnings.extend(f"{note[0].upper()}{note[1:]}." for note in self.notes_on_table())
-        different = len(set(self._rows))
-        if missing := len(self.ids) - different:
+        if missing := len(self.ids) - len(present):
             warnings.append(
                 f"{count_of(missing, 'labeled id has', 'labeled ids have')} no embedding; some tasks are scored on fewer samples."
             )
-        if repeated := count - different:
+        if self.dim < matrix.shape[1]:
             warnings.append(
-                f"{count_of(repeated, 'row repeats', 'rows repeat')} an id; a sample in both parts of a split leaks."
+                f"The embeddings have {count_of(self.dim, 'dimension')} and are padded with zeros to {matrix.shape[1]:,}."
             )
-        if self.dim < self.matrix.shape[1]:
-            warnings.append(
-                f"The embeddings have {count_of(self.dim, 'dimension')} and are padded with zeros to {self.matrix.shape[1]:,}."
-            )
-        ids = tuple(self.ids[row] for row in self._rows)
-        return LenientEmbeddings(ids=ids, matrix=self.matrix, warnings=tuple(warnings))
+        ids = tuple(self.ids[row] for row in present)
+        return LenientEmbeddings(ids=ids, matrix=matrix, warnings=tuple(warnings))

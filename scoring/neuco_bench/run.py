@@ -3,51 +3,37 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from scoring.complexity import Complexity, complexity
 from scoring.errors import OrganizerError
 from scoring.evaluate import training_labels
 from scoring.kernel import NEUTRAL, Moments, gather, reference_moments
-from scoring.neuco_bench.ceilings import task_places
+from scoring.neuco_bench.ceilings import places_of
 from scoring.neuco_bench.configuration import StandaloneSettings
-from scoring.neuco_bench.labels import LabeledTask, read_annotations, read_labels
-from scoring.neuco_bench.reading import LenientEmbeddings, read_embeddings, read_excluded
-from scoring.printable import count_of
+from scoring.neuco_bench.labels import LabeledTask, Labels
+from scoring.neuco_bench.reading import LenientEmbeddings, read_embeddings
+from scoring.printable import count_of, name_some
 from scoring.probes.measures import confusion, measures
 from scoring.probes.probe import TEST_SIZE, ProbeInput, ProbeSettings, TaskKind, Training, make_probe
 from scoring.quality import Quality, mean_quality, quality
 from scoring.tasks import MINIMUM_ROWS, TaskPlace, TaskType
-from scoring.tasks.packages import find_packages
 from scoring.training_length import TrainingLength, training_length
 
 SEED = 42  # NeuCo-Bench's
-
-
-@dataclass(frozen=True, kw_only=True)
-class Inputs:
-    """The files that a run reads.
-
-    Attributes:
-        submission: Table of embeddings.
-        annotations: Folder of label files, or one of them.
-        excluded: Ids to leave out, or None.
-    """
-
-    submission: Path
-    annotations: Path
-    excluded: Path | None = None
+Join = tuple[NDArray[np.intp], NDArray[Any]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Material:
-    """The content of these files: tasks, the embeddings of all their ids, and the places of task packages."""
+    """The tasks of a run, the embeddings of all their ids, and the places of task packages."""
 
     tasks: tuple[LabeledTask, ...]
     embeddings: LenientEmbeddings
@@ -110,42 +96,43 @@ class RunReport:
     scale: Moments = NEUTRAL
 
 
-def read_material(inputs: Inputs, settings: StandaloneSettings) -> Material:
-    """Read all files of a run.
+def read_material(
+    submission: Path, labels: Labels, settings: StandaloneSettings, *, excluded: Collection[str] = ()
+) -> Material:
+    """Read a table of embeddings for labels that were read.
+
+    Args:
+        submission: The table.
+        labels: The tasks, of which ``task_filter`` may choose some.
+        settings: The configuration.
+        excluded: Ids to leave out.
 
     Raises:
         ParticipantError: If the embeddings cannot be used.
-        OrganizerError: If the labels cannot be used, or ``task_filter`` names unknown tasks.
+        OrganizerError: If ``task_filter`` names unknown tasks.
     """
-    if inputs.annotations.is_file():
-        name, _, kind = inputs.annotations.stem.rpartition("__")
-        task, label_warnings = read_labels(inputs.annotations, name, kind)
-        tasks: tuple[LabeledTask, ...] = (task,)
-    else:
-        tasks, label_warnings = read_annotations(inputs.annotations)
-    names = {task.name for task in tasks}
-    unknown = sorted(set(settings.task_filter or ()) - names)
+    names = [task.name for task in labels.tasks]
+    unknown = sorted(set(settings.task_filter or ()).difference(names))
     if unknown:
         raise OrganizerError(
-            f"task_filter names {unknown[0]!r}, which is not a task in {inputs.annotations}.",
-            cure=f"The tasks are: {', '.join(sorted(names))}.",
+            f"task_filter names {unknown[0]!r}, which is not a task.",
+            cure=f"The tasks are: {', '.join(names)}.",
             code="standalone.unknown_task",
         )
-    excluded = frozenset[str]() if inputs.excluded is None else read_excluded(inputs.excluded)
-    wanted = {identifier for task in tasks for identifier in task.ids}
-    embeddings = read_embeddings(
-        inputs.submission, wanted, embedding_dim=settings.embedding_dim, exclude=excluded
-    )
+    wanted = {identifier for task in labels.tasks for identifier in task.ids}
+    embeddings = read_embeddings(submission, wanted, embedding_dim=settings.embedding_dim, exclude=excluded)
+    tasks = [
+        task for task in labels.tasks if settings.task_filter is None or task.name in settings.task_filter
+    ]
+    warnings = [*settings.warnings, *labels.warnings, *embeddings.warnings]
+    fewer = [task.name for task in tasks if not set(embeddings.ids).issubset(task.ids)]
+    if fewer and settings.standardize_embeddings:
+        warnings.append(
+            f"The embeddings are standardized over all {len(embeddings.ids):,} samples that any label file names,"
+            f" also for tasks that label fewer: {name_some(fewer, 3)}."
+        )
     return Material(
-        tasks=tasks,
-        embeddings=embeddings,
-        warnings=(
-            *settings.warnings,
-            *label_warnings,
-            *embeddings.warnings,
-            *_union_warning(tasks, embeddings, settings),
-        ),
-        places=task_places(find_packages(inputs.annotations), tasks),
+        tasks=tuple(tasks), embeddings=embeddings, warnings=tuple(warnings), places=places_of(labels)
     )
 
 
@@ -157,7 +144,7 @@ def score_run(
     threads: int | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> RunReport:
-    """Score all tasks that the configuration asks for, in order of their names.
+    """Score all tasks, in order of their names.
 
     As in NeuCo-Bench, embeddings are standardized over the ids of all label files together, even those of tasks that are not scored.
     ``progress`` is called with the folds that were trained since its last call, and with the number of all.
@@ -170,22 +157,18 @@ def score_run(
     probe = make_probe(
         settings.probe_type, ProbeSettings(params=settings.probe_params, seed=seed, threads=threads)
     )
-    rows = _rows_by_id(material.embeddings.ids)
+    rows = {identifier: row for row, identifier in enumerate(material.embeddings.ids)}
     # All tasks are checked before the first is trained.
-    chosen = [
-        _join(task, rows, normalize=settings.normalize_labels)
-        for task in material.tasks
-        if settings.task_filter is None or task.name in settings.task_filter
-    ]
+    joined = [_join(task, rows, normalize=settings.normalize_labels) for task in material.tasks]
     reports: list[TaskReport] = []
     warnings = list(material.warnings)
-    for data in _probe_inputs(chosen, matrix, scale):
+    for data in _probe_inputs(material.tasks, joined, matrix, scale):
         begun = time.perf_counter()
         training = probe.train(
             data,
             folds=settings.k_folds,
             details=settings.enable_plots,
-            progress=lambda finished: progress(finished, len(chosen) * settings.k_folds),
+            progress=lambda finished: progress(finished, len(joined) * settings.k_folds),
         )
         seconds = time.perf_counter() - begun
         layers = None if probe.hidden is None else (matrix.shape[1], *probe.hidden, data.outputs)
@@ -209,17 +192,14 @@ def score_run(
 
 
 def _probe_inputs(
-    joins: Sequence[_Join], matrix: NDArray[np.float32], scale: Moments
+    tasks: Sequence[LabeledTask], joined: Sequence[Join], matrix: NDArray[np.float32], scale: Moments
 ) -> Iterator[ProbeInput]:
     """Yield the inputs of one task after the other; consecutive tasks with the same samples share their rows."""
-    index, rows = np.empty(0, dtype=np.intp), matrix[:0]
-    for join in joins:
-        if not np.array_equal(index, join.index):
-            index, rows = join.index, gather(matrix, join.index, scale)
-        task = join.task
-        yield ProbeInput(
-            name=task.name, kind=task.kind, rows=rows, targets=join.targets, classes=task.classes
-        )
+    last, rows = np.empty(0, dtype=np.intp), matrix[:0]
+    for task, (index, targets) in zip(tasks, joined, strict=True):
+        if not np.array_equal(last, index):
+            last, rows = index, gather(matrix, index, scale)
+        yield ProbeInput(name=task.name, kind=task.kind, rows=rows, targets=targets, classes=task.classes)
 
 
 def narrowed(material: Material, dim: int) -> Material:
@@ -239,58 +219,17 @@ def narrowed(material: Material, dim: int) -> Material:
     return replace(material, embeddings=replace(material.embeddings, matrix=part))
 
 
-def _union_warning(
-    tasks: Sequence[LabeledTask], embeddings: LenientEmbeddings, settings: StandaloneSettings
-) -> tuple[str, ...]:
-    """Warn that embeddings are standardized together with samples of other tasks."""
-    if not settings.standardize_embeddings:
-        return ()
-    union = set(embeddings.ids)
-    fewer = [
-        task.name
-        for task in tasks
-        if (settings.task_filter is None or task.name in settings.task_filter) and union - set(task.ids)
-    ]
-    if not fewer:
-        return ()
-    named = ", ".join(fewer[:3]) + (f" and {len(fewer) - 3} more" if len(fewer) > 3 else "")
-    return (
-        f"The embeddings are standardized over all {len(union):,} samples that any label file names,"
-        f" also for tasks that label fewer: {named}.",
-    )
-
-
-def _rows_by_id(ids: Sequence[str]) -> dict[str, list[int]]:
-    rows: dict[str, list[int]] = {}
-    for row, identifier in enumerate(ids):
-        rows.setdefault(identifier, []).append(row)
-    return rows
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Join:
-    """A task's labels with the rows of their embeddings, in the order of the label file."""
-
-    task: LabeledTask
-    index: NDArray[np.intp]
-    targets: NDArray[Any]
-
-
-def _join(task: LabeledTask, rows: Mapping[str, list[int]], *, normalize: bool) -> _Join:
-    """Join labels and embeddings; an id without an embedding is left out, and one with two embeddings is kept twice."""
-    pairs = [(label, row) for label, identifier in enumerate(task.ids) for row in rows.get(identifier, ())]
-    if len(pairs) < MINIMUM_ROWS:
+def _join(task: LabeledTask, rows: Mapping[str, int], *, normalize: bool) -> Join:
+    """Return the rows of a task's embeddings, and the targets, in the order of the label file, without ids that have no embedding."""
+    labeled = [place for place, identifier in enumerate(task.ids) if identifier in rows]
+    if len(labeled) < MINIMUM_ROWS:
         raise OrganizerError(
-            f"The task {task.name} has {count_of(len(pairs), 'sample')} with an embedding, but at least {MINIMUM_ROWS} are needed.",
+            f"The task {task.name} has {count_of(len(labeled), 'sample')} with an embedding, but at least {MINIMUM_ROWS} are needed.",
             cure="Embed more of its ids, or exclude the task with task_filter.",
             code="standalone.too_few_samples",
         )
-    chosen = np.array([label for label, _ in pairs], dtype=np.intp)
-    return _Join(
-        task=task,
-        index=np.array([row for _, row in pairs], dtype=np.intp),
-        targets=_targets(task, task.labels[chosen], normalize=normalize),
-    )
+    index = np.array([rows[task.ids[place]] for place in labeled], dtype=np.intp)
+    return index, _targets(task, task.labels[labeled], normalize=normalize)
 
 
 def _targets(task: LabeledTask, labels: NDArray[Any], *, normalize: bool) -> NDArray[Any]:
@@ -316,21 +255,15 @@ def _targets(task: LabeledTask, labels: NDArray[Any], *, normalize: bool) -> NDA
 def _report(
     data: ProbeInput, training: Training, seconds: float, cost: Complexity, length: TrainingLength | None
 ) -> TaskReport:
-    values: dict[str, list[float]] = {}
-    total: NDArray[np.int64] | None = None
-    for fold in training.folds:
-        targets = data.targets[fold.test]
-        for name, value in measures(data.kind, fold.predictions, targets).items():
-            values.setdefault(name, []).append(value)
-        counted = confusion(data.kind, fold.predictions, targets)
-        if counted is not None:
-            total = counted if total is None else total + counted
+    tested = [(fold.predictions, data.targets[fold.test]) for fold in training.folds]
+    values = pd.DataFrame([measures(data.kind, *part) for part in tested])
+    counts = [matrix for part in tested if (matrix := confusion(data.kind, *part)) is not None]
     return TaskReport(
         data=data,
         training=training,
         quality=quality([fold.score for fold in training.folds]),
-        metrics={name: tuple(column) for name, column in values.items()},
-        confusion=total,
+        metrics={str(name): tuple(values[name].tolist()) for name in values},
+        confusion=np.sum(counts, axis=0) if counts else None,
         complexity=cost,
         seconds=seconds,
         length=length,
@@ -344,31 +277,23 @@ def _length(data: ProbeInput, training: Training) -> TrainingLength | None:
     return training_length(*data.rows.shape, test_size=TEST_SIZE, **recipe)
 
 
-def _short(reports: Sequence[TaskReport]) -> list[str]:
+def _short(reports: Sequence[TaskReport]) -> Iterator[str]:
     """Warn of probes that train for too few steps, with the cure."""
-    short = {
-        report.data.name: report.length for report in reports if report.length and not report.length.is_enough
-    }
-    if not short:
-        return []
-    worst = max(short, key=lambda name: short[name].epochs)
-    return [
-        f"{', '.join(short)}: probes train for too few steps to learn much, so these scores say little about the embeddings. Those of"
-        f" {worst} train for {short[worst].reason}. Set epochs to {short[worst].epochs} or more, or probe_type to ridge."
-    ]
-
-
-def _remarks(report: TaskReport) -> list[str]:
-    name, failed = report.data.name, report.quality.failed_folds
-    remarks = []
-    if failed:
-        remarks.append(
-            f"{name}: {count_of(failed, 'fold')} gave no finite score and {'is' if failed == 1 else 'are'} left out."
+    short = [(report.length, report.data.name) for report in reports if report.length]
+    short = [(length, name) for length, name in short if not length.is_enough]
+    if short:
+        length, worst = max(short, key=lambda pair: pair[0].epochs)
+        names = ", ".join(name for _, name in short)
+        yield (
+            f"{names}: probes train for too few steps to learn much, so these scores say little about the embeddings. Those of"
+            f" {worst} train for {length.reason}. Set epochs to {length.epochs} or more, or probe_type to ridge."
         )
-    if report.data.kind is TaskKind.BINARY:
-        empty = sum(not report.data.targets[fold.test].any() for fold in report.training.folds)
-        if empty:
-            remarks.append(
-                f"{name}: {count_of(empty, 'fold has', 'folds have')} no positive sample to test on, which makes an F1 of 0."
-            )
-    return remarks
+
+
+def _remarks(report: TaskReport) -> Iterator[str]:
+    name, failed = report.data.name, report.quality.failed_folds
+    if failed:
+        yield f"{name}: {count_of(failed, 'fold')} gave no finite score and {'is' if failed == 1 else 'are'} left out."
+    empty = sum(not report.data.targets[fold.test].any() for fold in report.training.folds)
+    if empty and report.data.kind is TaskKind.BINARY:
+        yield f"{name}: {count_of(empty, 'fold has', 'folds have')} no positive sample to test on, which makes an F1 of 0."

@@ -1,6 +1,7 @@
 """Store a probe per task, trained on all samples, as NeuCo-Bench does: ``probe.pth``, and ``load_probe.py`` to load it.
 
-Stored probes are trained after scoring, from their own seeds, so storing them changes no score.
+Stored probes are trained after scoring, from their own seeds, so storing them changes no score. In NeuCo-Bench it changes those of the
+following tasks.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def store_probes(folder: Path, report: RunReport, settings: StandaloneSettings) 
         if not layers:
             continue
         target = folder / task.data.name / "probe"
-        target.mkdir(parents=True, exist_ok=True)
+        target.mkdir(parents=True)
         shutil.copyfile(str(load_probe.__file__), target / "load_probe.py")
         names = [*(f"hidden_{number}" for number in range(len(layers) - 1)), "linear"]
         state = {

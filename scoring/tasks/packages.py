@@ -20,7 +20,7 @@ from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, Valid
 from scoring.checked import checked
 from scoring.errors import OrganizerError
 from scoring.inputs.documents import read_yaml
-from scoring.tasks.names import DESCRIPTION, NAME, is_package
+from scoring.tasks.names import DESCRIPTION, NAME
 
 GROUP = r"^([A-Za-z0-9][A-Za-z0-9 _.-]*(/[A-Za-z0-9][A-Za-z0-9 _.-]*)*)?$"
 
@@ -133,10 +133,3 @@ def read_package(folder: Path) -> TaskPackage:
             code="package.no_repeats",
         )
     return package
-
-
-def find_packages(folder: Path) -> tuple[TaskPackage, ...]:
-    """Read the packages of a tasks folder, sorted by identifier; plain label files are skipped."""
-    paths = sorted(folder.iterdir()) if folder.is_dir() else []
-    packages = [read_package(path) for path in paths if is_package(path)]
-    return tuple(sorted(packages, key=lambda package: package.identifier))

@@ -75,8 +75,9 @@ def replay(
 ) -> dict[str, Any]:
     """Score with NeuCo-Bench's stream, as `neuco-worker score` does."""
     from scoring.neuco_bench.configuration import parse_settings
+    from scoring.neuco_bench.labels import read_annotations
     from scoring.neuco_bench.results import finite, summary_document, task_document
-    from scoring.neuco_bench.run import Inputs, read_material, score_run
+    from scoring.neuco_bench.run import read_material, score_run
 
     begun = time.perf_counter()
     probe = {"epochs": 20, "batch_size": 64, "learning_rate": 0.001}
@@ -89,7 +90,7 @@ def replay(
             "enable_plots": False,
         }
     )
-    material = read_material(Inputs(submission=data.submission, annotations=data.tasks), settings)
+    material = read_material(data.submission, read_annotations(data.tasks), settings)
     times["reading"] = time.perf_counter() - begun  # includes the labels
     begun = time.perf_counter()
     report = score_run(material, settings, threads=threads)

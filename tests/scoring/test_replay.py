@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from scoring.neuco_bench.configuration import StandaloneSettings, read_settings
-from scoring.neuco_bench.run import Inputs, Material, read_material, score_run
+from scoring.neuco_bench.labels import read_annotations
+from scoring.neuco_bench.run import Material, read_material, score_run
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -39,7 +41,8 @@ def test_leaving_out_a_task_changes_only_later_ones() -> None:
     material, settings = load(GOLDEN / "digits_pixels", k_folds=2, epochs=1)
     names = sorted(task.name for task in material.tasks)
     full = scores(material, settings)
-    fewer = scores(material, settings.model_copy(update={"task_filter": (names[0], *names[2:])}))
+    left = tuple(task for task in material.tasks if task.name != names[1])
+    fewer = scores(replace(material, tasks=left), settings)
     assert fewer[names[0]] == full[names[0]]
     assert fewer[names[2]] != full[names[2]]
 
@@ -54,8 +57,8 @@ def load(
     if epochs is not None:
         params = {**settings.probe_params, "epochs": epochs}
         settings = settings.model_copy(update={"probe_params": params})
-    inputs = Inputs(submission=folder / "embeddings.csv", annotations=folder / "labels")
-    return read_material(inputs, settings), settings
+    labels = read_annotations(folder / "labels")
+    return read_material(folder / "embeddings.csv", labels, settings), settings
 
 
 def scores(

@@ -123,6 +123,7 @@ def report(
     from leaderboard.report import report as make_report
     from leaderboard.report import report_page
     from scoring.neuco_bench.ceilings import places_of
+    from scoring.neuco_bench.labels import read_annotations
     from worker.challenge.setups import not_recorded
     from worker.fairness.register import LATEST, RegisterFold
     from worker.organizer.comparing import similarities
@@ -135,7 +136,8 @@ def report(
             last = [from_json(text) for text in tx.boards(phase, after=tx.last_board(phase) - 1)]
         if state is None:
             raise not_recorded(phase)
-        places = places_of(session.configuration.path(setup.tasks))
+        tasks = session.configuration.path(setup.tasks)
+        places = places_of(read_annotations(tasks)) if tasks.is_dir() else ()
         alike = None
         if compare:
             with progress_bar("Comparing what teams sent", "submissions") as progress:

@@ -112,7 +112,9 @@ def score(
     Example: `neuco-worker score --annotation_path labels --submission_file embeddings.csv --config config.yaml --phase dev`
     """
     from leaderboard.exchange import rank_runs
-    from scoring.neuco_bench.run import Inputs, read_material
+    from scoring.neuco_bench.labels import read_annotations
+    from scoring.neuco_bench.reading import read_excluded
+    from scoring.neuco_bench.run import read_material
     from worker.cli.rank import show_leaderboard, write_leaderboard
     from worker.cli.terminal import Console
 
@@ -126,6 +128,8 @@ def score(
         )
     sizes = None if dims is None else _sizes(dims)
     settings = _settings(config, folds, console if json_output else shown)
+    tasks = read_annotations(labels)
+    excluded = frozenset[str]() if exclude_file is None else read_excluded(exclude_file)
     documents = []
     for file in files:
         bench = _Bench(
@@ -138,8 +142,7 @@ def score(
             threads=threads,
             now=datetime.now().astimezone(),
         )
-        inputs = Inputs(submission=file, annotations=labels, excluded=exclude_file)
-        material = read_material(inputs, settings)
+        material = read_material(file, tasks, settings, excluded=excluded)
         _warn(console, material.warnings)
         method = method_name or file.stem
         if sizes is None:

@@ -20,7 +20,7 @@ from scoring.neuco_bench.configuration import StandaloneSettings, parse_settings
 from scoring.neuco_bench.labels import read_annotations, read_labels
 from scoring.neuco_bench.reading import read_embeddings, read_excluded
 from scoring.neuco_bench.results import finite, make_run_folder
-from scoring.neuco_bench.run import Inputs, narrowed, read_material, score_run
+from scoring.neuco_bench.run import narrowed, read_material, score_run
 from scoring.probes.probe import TaskKind
 
 IDS = [f"a{number:02}" for number in range(30)]
@@ -74,12 +74,11 @@ def test_cells_that_are_not_numbers_count_as_zero(tmp_path: Path) -> None:
 
 
 def test_ids_stay_text_and_lose_their_suffix(tmp_path: Path) -> None:
-    """Leading zeros stay, .zarr and .zarr.zip are removed, repeated ids stay with a warning, and excluded and unknown ids are left out."""
-    rows = [["007", 1], ["b.zarr", 2], ["c.zarr.zip", 3], ["b", 4], ["strange", 5], ["bad", 6]]
+    """Leading zeros stay, .zarr and .zarr.zip are removed, and excluded and unknown ids are left out."""
+    rows = [["007", 1], ["b.zarr", 2], ["c.zarr.zip", 3], ["strange", 5], ["bad", 6]]
     path = write_csv(tmp_path / "t.csv", ["id", "0"], rows)
     read = read_embeddings(path, ["007", "b", "c", "bad"], exclude=["bad"])
-    assert read.ids == ("007", "b", "c", "b")
-    assert [warning.split(" ", 1)[0] for warning in read.warnings] == ["1"]
+    assert (read.ids, read.warnings) == (("007", "b", "c"), ())
     (tmp_path / "bad.txt").write_text("bad.zarr\n\n")
     assert read_excluded(tmp_path / "bad.txt") == {"bad"}
 
@@ -96,6 +95,7 @@ def test_ids_stay_text_and_lose_their_suffix(tmp_path: Path) -> None:
         ([["id", "0"], ["a", "np.float32(0.1)"]], "cells.text"),
         ([["id", "0"], ["a", "[0.1, 0.2]"]], "cells.list"),
         ([["id", "0"], ["a", "1"], ["b", "1"]], "values.constant"),
+        ([["id", "0"], ["a", "1"], ["b", "2"], ["a.zarr", "3"]], "rows.duplicate"),
         ([["id", "0", "1", "2"], ["a", 1, 2, 3]], "standalone.too_wide"),
     ],
 )
@@ -123,7 +123,7 @@ def test_hidden_files_are_no_labels(tmp_path: Path) -> None:
     """MacOS puts a ._ file next to each file on foreign disks."""
     write_csv(tmp_path / "t__regr.csv", ["id", "label"], [["a", 1], ["b", 2]])
     (tmp_path / "._t__regr.csv").write_bytes(b"\0\5\x16\7")
-    assert [task.name for task in read_annotations(tmp_path)[0]] == ["t"]
+    assert [task.name for task in read_annotations(tmp_path).tasks] == ["t"]
 
 
 def test_ids_in_another_form_are_recognized(tmp_path: Path) -> None:
@@ -163,9 +163,7 @@ def test_the_order_of_a_submission_does_not_matter(order: list[int]) -> None:
         scores = []
         for rows in (range(30), order):
             write_csv(folder / "e.csv", ["id", 0, 1, 2], ([IDS[row], *values[row]] for row in rows))
-            material = read_material(
-                Inputs(submission=folder / "e.csv", annotations=folder / "labels"), settings
-            )
+            material = read_material(folder / "e.csv", read_annotations(folder / "labels"), settings)
             scores.append(score_run(material, settings).tasks[0].quality.mean)
         assert scores[0] == pytest.approx(scores[1], abs=1e-6)
 
@@ -175,8 +173,8 @@ def test_narrowing_takes_the_first_dimensions(tmp_path: Path) -> None:
     write_csv(tmp_path / "e.csv", ["id", 0, 1, 2], ([i, 1, 2, n] for n, i in enumerate(IDS)))
     (tmp_path / "labels").mkdir()
     write_csv(tmp_path / "labels" / "t__regr.csv", ["id", "label"], ([i, n] for n, i in enumerate(IDS)))
-    inputs = Inputs(submission=tmp_path / "e.csv", annotations=tmp_path / "labels")
-    material = read_material(inputs, parse_settings({"k_folds": 1}))
+    labels = read_annotations(tmp_path / "labels")
+    material = read_material(tmp_path / "e.csv", labels, parse_settings({"k_folds": 1}))
     assert narrowed(material, 2).embeddings.matrix.shape == (30, 2)
     with pytest.raises(OrganizerError):
         narrowed(material, 4)
@@ -189,7 +187,7 @@ def test_tasks_that_cannot_be_scored_are_refused_before_training(tmp_path: Path,
     (tmp_path / "labels").mkdir()
     write_csv(tmp_path / "labels" / "poor__regr.csv", ["id", "label"], zip(IDS, labels, strict=False))
     settings = parse_settings({"k_folds": 1, "epochs": 1})
-    material = read_material(Inputs(submission=tmp_path / "e.csv", annotations=tmp_path / "labels"), settings)
+    material = read_material(tmp_path / "e.csv", read_annotations(tmp_path / "labels"), settings)
     with pytest.raises(OrganizerError, match="poor"):
         score_run(material, settings)
 
@@ -305,7 +303,7 @@ def test_a_run_without_tasks_has_no_score(tmp_path: Path) -> None:
     write_csv(tmp_path / "labels" / "t__regr.csv", ["id", "label"], ([i, n] for n, i in enumerate(IDS)))
     settings = parse_settings({"k_folds": 1, "epochs": 1, "task_filter": []})
     report = score_run(
-        read_material(Inputs(submission=tmp_path / "e.csv", annotations=tmp_path / "labels"), settings),
+        read_material(tmp_path / "e.csv", read_annotations(tmp_path / "labels"), settings),
         settings,
     )
     assert (report.tasks, np.isnan(report.overall_q)) == ((), True)

@@ -15,7 +15,7 @@ from scoring.neuco_bench.ceilings import estimate_ceiling
 from scoring.neuco_bench.expectations import check_package, fingerprint
 from scoring.neuco_bench.labels import read_annotations, read_labels
 from scoring.tasks import TaskPlace, group_scores, load_tasks
-from scoring.tasks.packages import find_packages, read_package
+from scoring.tasks.packages import read_package
 
 IDS = tuple(f"s{number:03}" for number in range(60))
 GENERATOR = np.random.RandomState(5)
@@ -73,7 +73,7 @@ def test_a_folder_may_hold_packages_and_label_files(tmp_path: Path) -> None:
     make_package(tmp_path, name="b_package")
     write_table(tmp_path / "a__cls.csv", ["id", "label"], zip(IDS, (LABELS > 0) * 1, strict=True))
     assert [task.name for task in load_tasks(tmp_path, IDS)] == ["a", "b_package"]
-    assert [task.name for task in read_annotations(tmp_path)[0]] == ["a", "b_package"]
+    assert [task.name for task in read_annotations(tmp_path).tasks] == ["a", "b_package"]
     write_table(tmp_path / "b_package__regr.csv", ["id", "label"], zip(IDS, LABELS, strict=True))
     with pytest.raises(OrganizerError) as caught:
         load_tasks(tmp_path, IDS)
@@ -173,7 +173,7 @@ def test_the_ceiling_of_noisy_labels_is_their_reliability(tmp_path: Path) -> Non
     write_table(package / "repeats.csv", ["id", "label"], pairs)
     text = "identifier: noisy\nversion: 1\ntype: regr\nceiling: estimate\nrepeats: repeats.csv\n"
     (package / "task.yaml").write_text(text)
-    [found] = find_packages(tmp_path)
+    found = read_package(package)
     task, _ = read_labels(found.labels, "noisy", "regr")
     assert estimate_ceiling(found, task) == pytest.approx(1 / (1 + 0.25 / 2), abs=0.01)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import stat
 import struct
 import zipfile
 import zlib
@@ -15,6 +14,16 @@ from scoring.inputs.sniffing import first_member, kind_of_members
 
 RATIO = 200  # highest expansion; embeddings reach 2 to 10, zeros in Deflate about 1000
 RATIO_FROM_BYTES = 32 << 20  # no limit to the ratio below this size
+DAMAGE = (
+    zipfile.BadZipFile,
+    gzip.BadGzipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    LookupError,
+    RuntimeError,  # NotImplementedError, too
+    ValueError,
+)
 LARGEST_READ = 1 << 20  # bytes; a longer directory of a zip would hold thousands of names
 
 
@@ -98,9 +107,7 @@ class ArchiveStream:
         """
         try:
             return self._content.read(min(size, LARGEST_READ))
-        except EOFError:
-            raise self._faults.fatal("archive.truncated") from None
-        except (zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, struct.error, ValueError):
+        except DAMAGE:
             raise self._faults.fatal("archive.damaged") from None
 
 
@@ -139,34 +146,23 @@ def open_directory(file: BinaryIO, faults: Faults) -> zipfile.ZipFile:
         if (kind := kind_of_members([first_member(file)])) is not None:
             raise faults.fatal("file.kind", f"it is {kind}") from None
         raise faults.fatal("archive.members", "it holds thousands") from None
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, LookupError, struct.error, EOFError):
-        raise faults.fatal("archive.truncated") from None
+    except DAMAGE:
+        raise faults.fatal("archive.damaged") from None
 
 
 def open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, faults: Faults) -> Readable:
     """Open one file of a zip as a stream, whose checksum is verified at its end.
 
     Raises:
-        Unreadable: If it is encrypted, a link, damaged, or compressed in an uncommon way.
+        Unreadable: If it is encrypted, damaged, or compressed in an uncommon way.
     """
-    if member.flag_bits & 0x1:
-        raise faults.fatal("archive.encrypted")
-    if stat.S_ISLNK(member.external_attr >> 16):
-        raise faults.fatal("archive.symlink")
-    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+    is_encrypted = member.flag_bits & 0x1
+    if is_encrypted or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         # LZMA, for example, may allocate gigabytes before the first byte.
         raise faults.fatal("archive.method")
     try:
         return ArchiveStream(archive.open(member), faults)
-    except (
-        zipfile.BadZipFile,
-        NotImplementedError,
-        RuntimeError,
-        ValueError,
-        LookupError,
-        struct.error,
-        EOFError,
-    ):
+    except DAMAGE:
         raise faults.fatal("archive.damaged") from None
 
 

@@ -149,7 +149,7 @@ def resolve_any_columns(names: Sequence[str], faults: Faults) -> Columns:
         id_column=id_column,
         positions=tuple(chosen),
         dimensions=tuple(range(len(chosen))),
-        extra=tuple(position for position in others if position not in set(chosen)),
+        extra=tuple(sorted(set(others) - set(chosen))),
     )
 
 
@@ -167,24 +167,17 @@ def _judge_dimension(
     """
     missing = [number for number in range(embedding_dim) if number not in taken]
     wanted = f"columns must be called 0 to {embedding_dim - 1}"
-    if not missing and not beyond:
-        return
-    if missing == [0] and [name.lstrip("0") for name in beyond] == [str(embedding_dim)]:
-        faults.add("columns.from_one", f"the last is called {embedding_dim}; {wanted}")
-        return
-    if others and not taken and not beyond:
+    hint = f"found {len(taken) + len(beyond):,}, expected {embedding_dim:,}; {wanted}"
+    if others and missing and not taken and not beyond:
         faults.add("columns.names", *others, count=len(others))
         faults.hints["columns.names"] = wanted
-        return
-    hint = f"found {len(taken) + len(beyond):,}, expected {embedding_dim:,}; {wanted}"
-    if missing:
+    elif missing:
         faults.add("columns.missing", *(f"column {number}" for number in missing[:NAMED]), count=len(missing))
         faults.hints["columns.missing"] = "; ".join([hint, *others[:NAMED]])
     if beyond:
-        faults.add(
-            "columns.unexpected", *(f"column {shown(name)}" for name in beyond[:NAMED]), count=len(beyond)
-        )
-        faults.hints["columns.unexpected"] = wanted if missing else hint
+        named = (f"column {shown(name)}" for name in beyond[:NAMED])
+        faults.add("columns.unexpected", *named, count=len(beyond))
+        faults.hints["columns.unexpected"] = hint
 
 
 def _described(names: Sequence[str], positions: Sequence[int]) -> list[str]:

@@ -76,23 +76,18 @@ CATALOGUE: dict[str, Kind] = {
         one="The file expands to more than the challenge accepts",
         cure="Upload only the public ids, the column id and the numbered columns.",
     ),
-    "archive.truncated": Kind(
-        one="The archive is incomplete", cure="Create it again, and let the upload finish."
+    "archive.damaged": Kind(
+        one="The archive is incomplete or damaged", cure="Create it again, and let the upload finish."
     ),
-    "archive.damaged": Kind(one="The archive is damaged", cure="Create it again and upload the new one."),
     "archive.bomb": Kind(
         one="The archive expands to many times its size", cure="Upload the table without compression."
     ),
-    "archive.encrypted": Kind(one="The archive is encrypted", cure="Create it without a password."),
     "archive.members": Kind(
         one="The zip must contain exactly one file", cure="Put only the table into the zip."
     ),
-    "archive.symlink": Kind(
-        one="The zip contains a link instead of a file", cure="Put the table itself into the zip."
-    ),
     "archive.method": Kind(
-        one="The zip uses a compression method that is not supported",
-        cure="Use Deflate, which most programs use by default.",
+        one="The zip is encrypted, or compressed by a method that is not supported",
+        cure="Create it without a password, with Deflate, which most programs use by default.",
     ),
     "archive.nested": Kind(
         one="The archive contains another archive or a binary file",
@@ -137,7 +132,6 @@ CATALOGUE: dict[str, Kind] = {
         many="No column has a number as its name; {count} have other names",
         cure="Write one column for each dimension, and name it by its number.",
     ),
-    "columns.from_one": Kind(one="The columns are numbered from 1", cure="Number them from 0."),
     "columns.missing": Kind(
         one="1 numbered column is missing",
         many="{count} numbered columns are missing",
@@ -165,11 +159,6 @@ CATALOGUE: dict[str, Kind] = {
         one="1 line has the wrong number of fields",
         many="{count} lines have the wrong number of fields",
         cure="Every line needs as many fields as there are column names.",
-    ),
-    "rows.comment": Kind(
-        one="1 line is a comment",
-        many="{count} lines are comments",
-        cure="Comments are not allowed. Remove every line that begins with #.",
     ),
     "rows.quotes": Kind(
         one="1 line has a misplaced quotation mark or line break",

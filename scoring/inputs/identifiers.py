@@ -31,9 +31,19 @@ def read_ids(path: Path) -> tuple[str, ...]:
             cure="Keep only ids in the file, one per line, without a header or other columns.",
             code="ids.header",
         )
-    _refuse_blank(path, lines)
+    blank = [str(number) for number, line in enumerate(lines, start=1) if not line]
+    _refuse(path, blank, "has", "blank line", cure="Remove them.", code="ids.blank")
+    odd = [str(number) for number, line in enumerate(lines, start=1) if not line.isprintable()]
+    cure = "Write plain text, one public id per line."
+    _refuse(path, odd, "has control or invisible characters in", "line", cure=cure, code="ids.characters")
     ids = tuple(without_suffix(line) for line in lines)
-    _refuse_duplicates(path, ids)
+    first: dict[str, int] = {}
+    again = [
+        f"{identifier} on lines {first[identifier]} and {number}"
+        for number, identifier in enumerate(ids, start=1)
+        if first.setdefault(identifier, number) != number
+    ]
+    _refuse(path, again, "repeats an id on", "line", cure="Keep each id once.", code="ids.duplicate")
     return ids
 
 
@@ -52,36 +62,11 @@ def _lines(path: Path) -> list[str]:
     return lines[:-1] if lines[-1] == "" else lines
 
 
-def _refuse_blank(path: Path, lines: list[str]) -> None:
-    blank = [number for number, line in enumerate(lines, start=1) if not line]
-    if blank:
+def _refuse(path: Path, places: list[str], verb: str, noun: str, *, cure: str, code: str) -> None:
+    if places:
+        listed = ", ".join(places[:SHOWN])
         raise OrganizerError(
-            f"The id list {path} has {count_of(len(blank), 'blank line')} (first: {_listed(blank)}).",
-            cure="Remove them.",
-            code="ids.blank",
+            f"The id list {path} {verb} {count_of(len(places), noun)} (first: {listed}).",
+            cure=cure,
+            code=code,
         )
-    odd = [number for number, line in enumerate(lines, start=1) if not line.isprintable()]
-    if odd:
-        raise OrganizerError(
-            f"The id list {path} has control or invisible characters in {count_of(len(odd), 'line')} (first: {_listed(odd)}).",
-            cure="Write plain text, one public id per line.",
-            code="ids.characters",
-        )
-
-
-def _refuse_duplicates(path: Path, ids: tuple[str, ...]) -> None:
-    first: dict[str, int] = {}
-    again = []
-    for number, identifier in enumerate(ids, start=1):
-        if first.setdefault(identifier, number) != number:
-            again.append(f"{identifier} on lines {first[identifier]} and {number}")
-    if again:
-        raise OrganizerError(
-            f"The id list {path} repeats an id on {count_of(len(again), 'line')} (first: {_listed(again)}).",
-            cure="Keep each id once.",
-            code="ids.duplicate",
-        )
-
-
-def _listed(items: list[int] | list[str]) -> str:
-    return ", ".join(str(item) for item in items[:SHOWN])

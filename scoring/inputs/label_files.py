@@ -34,7 +34,12 @@ def read_label_rows(path: Path) -> list[tuple[int, str, str]]:
                 raise faults.fatal("file.empty")
             header, rest = read_header(first, faults, most_columns=ANY_SIZE)
             names = [name.strip() for name in header]
-            columns = _column(names, ID_NAMES, path), _column(names, ("label",), path)
+            ids = [name for name in ID_NAMES if names.count(name) == 1]
+            if not ids or names.count("label") != 1:
+                raise _refusal(
+                    f"{path} does not begin with a header that has one column id and one column label."
+                )
+            columns = names.index(ids[0]), names.index("label")
             for block in chain([rest], stream):
                 for line, record in enumerate(io.BytesIO(block.text), start=block.line):
                     fields = fields_of(record, line, faults)
@@ -50,13 +55,6 @@ def read_label_rows(path: Path) -> list[tuple[int, str, str]]:
     except (ParticipantError, InfrastructureError) as error:
         raise OrganizerError(f"{path}: {error.sentence}", cure=error.cure, code=error.code) from None
     return rows
-
-
-def _column(names: list[str], wanted: tuple[str, ...], path: Path) -> int:
-    for name in wanted:
-        if names.count(name) == 1:
-            return names.index(name)
-    raise _refusal(f"{path} does not begin with a header that has one column id and one column label.")
 
 
 def _refusal(sentence: str) -> OrganizerError:

@@ -51,9 +51,6 @@ class CarefulReader:
         Without an id, the line is blank, or its id cannot be determined. Without values, the line is not a row; it still counts for its
         id, so that the id is not reported as missing, too.
         """
-        if self._is_comment(record):
-            faults.add("rows.comment", f"line {line} begins with #")
-            return None, None
         fields = fields_of(record, line, faults)
         position, expected = self.columns.id_column, len(self.columns.names)
         if fields is not None and len(fields) == expected:
@@ -73,15 +70,6 @@ class CarefulReader:
                 )
         identifier = fields[position].strip(' \t\r\n"') if position < len(fields) else ""
         return (identifier if self.knows(identifier) else None), None
-
-    def _is_comment(self, record: bytes) -> bool:
-        """Return whether a line that begins with # is a comment: its number of fields differs from a row's, and it has no public id."""
-        if not record.lstrip(b" \t").startswith(b"#"):
-            return False
-        if len(fields_of(record, 0, Faults()) or ()) == len(self.columns.names):
-            return False
-        fields, position = _split_anyhow(record), self.columns.id_column
-        return position >= len(fields) or not self.knows(fields[position].strip(" \t\r\n"))
 
     def _looks_split(self, fields: list[str]) -> bool:
         """Return whether decimal commas may be the reason for too many fields."""

@@ -109,7 +109,9 @@ class MatrixBuilder:
         odd = ~np.isfinite(cells)
         if not odd.any():
             return cells
-        bad = odd & np.array([[self.knows(name)] for name in identifiers])
+        bad = odd.copy()
+        for row in np.flatnonzero(odd.any(axis=1)).tolist():
+            bad[row] &= self.knows(identifiers[row])
         kinds = (
             ("cells.empty", np.zeros_like(bad) if empty is None else empty),
             ("cells.nan", np.isnan(cells)),
@@ -131,29 +133,22 @@ class MatrixBuilder:
     def _target(self, written: str, number: int) -> int:
         trimmed = written.strip(" \t")
         identifier = without_suffix(trimmed)
-        if identifier != trimmed:
-            self.suffix_removed = True
-        if trimmed != written:
-            self.spaces_removed = True
+        self.suffix_removed |= identifier != trimmed
+        self.spaces_removed |= trimmed != written
         row = self.index.get(identifier, -1)
+        if row >= 0 and not self.first_seen[row]:
+            self.first_seen[row] = number
+            return row
         if row >= 0:
-            return self._place(row, number)
-        if identifier:
+            place = f"{shown(identifier)} on {self.row_name}s {self.first_seen[row]} and {number}"
+            self.faults.add("rows.duplicate", place)
+        elif identifier:
             self.strangers += 1
             if len(self.stranger_examples) < STRANGERS_KEPT:
                 self.stranger_examples.append(trimmed)
         else:
             self.faults.add("rows.no_id", f"{self.row_name} {number}")
         return -1
-
-    def _place(self, row: int, number: int) -> int:
-        """Return the row of the matrix for the next row of an id that is asked for."""
-        if self.first_seen[row]:
-            place = f"{shown(self.ids[row])} on {self.row_name}s {self.first_seen[row]} and {number}"
-            self.faults.add("rows.duplicate", place)
-            return -1
-        self.first_seen[row] = number
-        return row
 
     def finish(self) -> Embeddings:
         """Check the submission as a whole and return its embeddings; call it after everything was read.

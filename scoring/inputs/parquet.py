@@ -45,9 +45,10 @@ def read_parquet(
             thrift_string_size_limit=FOOTER_BYTES,
             thrift_container_size_limit=max(100_000, 2 * (builder.dim + builder.most_columns)),
         )
-        names = open_table().schema_arrow.names
+        metadata = open_table().metadata
+        names = metadata.schema.to_arrow_schema().names
         # A long id that is repeated a million times is kept once.
-        table = open_table(read_dictionary=[name for name in ID_NAMES if name in names])
+        table = open_table(metadata=metadata, read_dictionary=[name for name in ID_NAMES if name in names])
         _judge_size(table, builder, max_expanded_bytes)
         vector = _vector_column(table.schema_arrow)
         if vector is None:

@@ -54,11 +54,10 @@ class Block:
 
 @dataclass(kw_only=True)
 class Parsed:
-    """The content of a block: ids and line numbers, and the values of those lines that are rows."""
+    """The content of a block: the id and the number of each line that has an id, and its values, which are 0 if they cannot be used."""
 
     identifiers: list[str] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
-    whole: list[int] | slice = field(default_factory=list)  # which of the lines have values
     values: NDArray[np.float32]
     faults: Faults = field(default_factory=Faults)
 
@@ -81,16 +80,14 @@ def read_csv(source: Readable, builder: MatrixBuilder, *, fast: bool | None = No
     if first is None:
         raise faults.fatal("file.empty")
     names, rest = read_header(first, faults, most_columns=builder.dim + builder.most_columns)
-    blank = BLANK_LINES.match(rest.text)
-    start = blank.end() if blank else 0
-    record = rest.text[start : rest.text.find(b"\n", start) + 1]
-    judge_lists(names, record, rest.line + rest.text.count(b"\n", 0, start), builder.dim, faults)
+    record, line, _ = _first_line(rest.text, rest.line)
+    judge_lists(names, record, line, builder.dim, faults)
     columns = builder.resolve(names)
     reader = _BlockReader(columns, builder, fast=len(first.text) >= SMALL_FILE if fast is None else fast)
     for block, parsed in reader.read_all(chain([rest], stream)):
         faults.merge(parsed.faults)
         targets = builder.claim(parsed.identifiers, parsed.numbers)
-        builder.assign(targets[parsed.whole], 0, parsed.values)
+        builder.assign(targets, 0, parsed.values)
         builder.ends_in_number |= block.unended and block.text[-2:-1].isdigit()
         if sum(faults.counts.values()) > builder.most_faults:
             raise faults.fatal("rows.stopped")
@@ -141,13 +138,9 @@ def read_header(block: Block, faults: Faults, *, most_columns: int) -> tuple[lis
         Unreadable: If there are no names, or too many.
     """
     text = block.text.removeprefix(MARK)
-    blank = BLANK_LINES.match(text)
-    start = blank.end() if blank else 0
-    if start == len(text):
+    record, line, end = _first_line(text, block.line)
+    if not record:
         raise faults.fatal("file.empty")
-    before = text.count(b"\n", 0, start)
-    end = text.find(b"\n", start) + 1
-    record, line = text[start:end], block.line + before
     if b"\r" in record.rstrip(b"\r\n") and end == len(text):
         raise faults.fatal("file.line_ends")
     if SEPARATOR_LINE.match(record):
@@ -160,8 +153,16 @@ def read_header(block: Block, faults: Faults, *, most_columns: int) -> tuple[lis
     if names[0].startswith("#") and "id" not in [name.strip() for name in names]:
         raise faults.fatal("file.comment", f"line {line} begins with #")
     _check_delimiter(names, text[end:], faults)
-    lines = block.lines - before - 1
+    lines = block.lines - (line - block.line) - 1
     return names, Block(text=text[end:], line=line + 1, lines=lines, unended=block.unended)
+
+
+def _first_line(text: bytes, number: int) -> tuple[bytes, int, int]:
+    """Return the first line that is not blank, its number if the text begins at ``number``, and where it ends in the text."""
+    blank = BLANK_LINES.match(text)
+    start = blank.end() if blank else 0
+    end = text.find(b"\n", start) + 1
+    return text[start:end], number + text.count(b"\n", 0, start), end
 
 
 def _check_delimiter(names: list[str], rows: bytes, faults: Faults) -> None:
@@ -206,19 +207,15 @@ class _BlockReader:
         if self._plain is not None and (rows := self._plain.read(block.text, block.lines)) is not None:
             identifiers, values = rows
             numbers = list(range(block.line, block.line + block.lines))
-            return Parsed(identifiers=identifiers, numbers=numbers, whole=slice(None), values=values)
+            return Parsed(identifiers=identifiers, numbers=numbers, values=values)
         parsed = Parsed(values=np.empty((0, self._dim), dtype=np.float32))
-        whole, rows_read = [], []
+        nothing, rows_read = np.zeros(self._dim, dtype=np.float32), []
         for line, record in enumerate(io.BytesIO(block.text), start=block.line):
             identifier, row = self._careful.read(record, line, parsed.faults)
-            if identifier is None:
-                continue
-            if row is not None:
-                whole.append(len(parsed.identifiers))
-                rows_read.append(row)
-            parsed.identifiers.append(identifier)
-            parsed.numbers.append(line)
-        parsed.whole = whole
+            if identifier is not None:
+                rows_read.append(nothing if row is None else row)
+                parsed.identifiers.append(identifier)
+                parsed.numbers.append(line)
         if rows_read:
             parsed.values = np.stack(rows_read)
         return parsed

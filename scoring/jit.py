@@ -25,9 +25,8 @@ def cache_candidates() -> tuple[Path, ...]:
     The operator's choice (NUMBA_CACHE_DIR), or else systemd's directories (CacheDirectory=, StateDirectory=) and the user's cache
     directory. Never a shared place such as /tmp, where another user could plant code that we would run.
     """
-    told = os.environ.get("NUMBA_CACHE_DIR")
-    if told:
-        return (Path(told),)
+    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+        return (Path(chosen),)
     provided = [os.environ.get(name, "").split(":")[0] for name in ("CACHE_DIRECTORY", "STATE_DIRECTORY")]
     return (
         *(Path(directory) / "numba" for directory in provided if directory),

@@ -30,7 +30,7 @@ def machine() -> dict[str, str]:
     """Describe the machine: architecture, processor, cores, system; without its host name, because scorecards are passed on."""
     return {
         "architecture": platform.machine(),
-        "processor": _processor(),
+        "processor": _entry("/proc/cpuinfo", "model name") or platform.processor() or "unknown",
         "cores": str(os.cpu_count() or 1),
         "system": platform.system(),
     }
@@ -41,23 +41,18 @@ def peak_memory_bytes() -> int:
 
     Read from VmHWM if the system has it, because ru_maxrss includes the parent's memory at the time of the fork.
     """
-    try:
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
+    if peak := _entry("/proc/self/status", "VmHWM"):
+        return int(peak.split()[0]) * 1024
     import resource
 
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return largest if sys.platform == "darwin" else largest * 1024
 
 
-def _processor() -> str:
+def _entry(path: str, name: str) -> str:
+    """Return an entry of a file of the Linux kernel; empty elsewhere."""
     try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
+        lines = Path(path).read_text().splitlines()
     except OSError:
-        pass
-    return platform.processor() or "unknown"
+        return ""
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(name)), "")

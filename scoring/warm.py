@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,62 +30,38 @@ class Warmth:
 def warm() -> Warmth:
     """Read a tiny table and score a tiny unit, which compiles and caches everything that they call.
 
-    A power failure can leave empty files in the cache, and numba fails on them. They are removed first, and the compiled code is flushed to
-    the disk before this function returns.
+    A power failure can leave empty files in the cache, and numba fails on them, so they are removed first.
     """
     started = time.perf_counter()
     from scoring.engines import LocalEngine
+    from scoring.inputs import columns, faults, plain_lines
     from scoring.jit import DIRECTORY
     from scoring.randomness.fold_draws import draw_folds
 
     remove_empty(DIRECTORY)
-    _read()
-
-    samples = 20
-    generator = np.random.RandomState(0)
-    rows = generator.standard_normal((samples, 4)).astype(np.float32)
+    # called directly, because small files are read without compiled code
+    reader = plain_lines.PlainReader(columns.resolve_columns(["id", "0"], 1, faults.Faults()), 1)
+    reader.read(b"a,1\n", 1)
+    samples, seeds = 20, np.array([1], dtype=np.uint32)
+    rows = np.random.RandomState(0).standard_normal((samples, 4)).astype(np.float32)
     moments(rows)
     LocalEngine(threads=1).score(
         Unit(
             rows=rows,
-            targets=np.stack([np.arange(samples), np.arange(samples) % 2, np.arange(samples)]).astype(
-                np.float32
-            ),
+            targets=(np.arange(3 * samples) % 2).reshape(3, samples).astype(np.float32),
             classification=np.array([False, True, False]),
-            split_seeds=np.array([1], dtype=np.uint32),
-            training_seeds=np.array([2], dtype=np.uint32),
+            split_seeds=seeds,
+            training_seeds=seeds,
             recipe=Recipe(epochs=1),
         )
     )
-    seeds = np.array([1], dtype=np.uint32)
     draw_folds(seeds, seeds, rows=samples, tested=2, dim=4, epochs=1)
-    write_to_disk(DIRECTORY)
     return Warmth(directory=DIRECTORY, seconds=time.perf_counter() - started)
 
 
 def remove_empty(directory: Path | None) -> None:
     """Remove the empty files of a cache; a file that another process is writing has another suffix."""
-    for path in _cached(directory):
+    for path in [] if directory is None else [*directory.rglob("*.nbi"), *directory.rglob("*.nbc")]:
         with contextlib.suppress(FileNotFoundError):  # another process does the same
             if path.stat().st_size == 0:
                 path.unlink()
-
-
-def write_to_disk(directory: Path | None) -> None:
-    """Flush the files of a cache to the disk."""
-    for path in _cached(directory):
-        with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
-            os.fsync(file)
-
-
-def _cached(directory: Path | None) -> list[Path]:
-    """List the indexes and the compiled code that numba keeps in a folder."""
-    return [] if directory is None else [*directory.rglob("*.nbi"), *directory.rglob("*.nbc")]
-
-
-def _read() -> None:
-    from scoring.inputs import columns, faults, plain_lines
-
-    # called directly, because small files are read without compiled code
-    reader = plain_lines.PlainReader(columns.resolve_columns(["id", "0"], 1, faults.Faults()), 1)
-    reader.read(b"a,1\n", 1)

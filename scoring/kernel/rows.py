@@ -32,14 +32,14 @@ def moments(matrix: NDArray[np.float32]) -> Moments:
     It takes two passes, because a difference of large sums would lose a small deviation. It is compiled, because numpy would convert the
     whole matrix to float64 or take five times as long.
     """
-    from scoring.kernel.sums import add_rows, add_squares
+    from scoring.kernel.sums import add_rows
 
     values = np.ascontiguousarray(matrix)
     sums = np.zeros(matrix.shape[1])
-    add_rows(values, sums)
+    add_rows(values, 0.0, False, sums)
     mean = math.fsum(sums) / matrix.size
     sums[:] = 0
-    add_squares(values, mean, sums)
+    add_rows(values, mean, True, sums)
     return Moments(mean=mean, std=math.sqrt(math.fsum(sums) / matrix.size))
 
 

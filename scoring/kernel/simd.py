@@ -47,15 +47,6 @@ def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any
     return builder.gep(data, [index])
 
 
-def _is_flat_float32(array: Any) -> bool:
-    return (
-        isinstance(array, types.Array)
-        and array.ndim == 1
-        and array.layout == "C"
-        and array.dtype == types.float32
-    )
-
-
 def _llvm(builder: Any, name: str, *operands: Any) -> Any:
     kind = ir.FunctionType(_VECTOR, [_VECTOR] * len(operands))
     return builder.call(_external(builder, kind, f"llvm.{name}.v{LANES}f32"), operands)
@@ -67,8 +58,6 @@ def _external(builder: Any, kind: Any, name: str) -> Any:
 
 def _load(typing: Any, array: Any, index: Any) -> Any:
     """Read 16 values of a flat float32 array, starting at ``index``."""
-    if not _is_flat_float32(array):
-        return None
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         address = _address(context, builder, signature.args[0], arguments[0], arguments[1])
@@ -79,8 +68,6 @@ def _load(typing: Any, array: Any, index: Any) -> Any:
 
 def _store(typing: Any, array: Any, index: Any, value: Any) -> Any:
     """Write 16 values to a flat float32 array, starting at ``index``."""
-    if not _is_flat_float32(array):
-        return None
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         address = _address(context, builder, signature.args[0], arguments[0], arguments[1])
@@ -92,8 +79,6 @@ def _store(typing: Any, array: Any, index: Any, value: Any) -> Any:
 
 def _prefetch(typing: Any, array: Any, index: Any) -> Any:
     """Prefetch the cache line of ``array[index]``; the index may be out of bounds, because a prefetch has no effect on results."""
-    if not _is_flat_float32(array):
-        return None
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         address = _address(context, builder, signature.args[0], arguments[0], arguments[1])
@@ -127,31 +112,16 @@ def _fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
     return lanes_type(lanes_type, lanes_type, lanes_type), generate
 
 
-def _product(typing: Any, a: Any, b: Any) -> Any:
-    """Return a * b."""
+def _of_two(emit: Callable[[Any, Any, Any], Any]) -> Any:
+    """Make an operation on the lanes of two values from the method of LLVM's builder."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.fmul(*arguments)
+    def typed(typing: Any, a: Any, b: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return emit(builder, *arguments)
 
-    return lanes_type(lanes_type, lanes_type), generate
+        return lanes_type(lanes_type, lanes_type), generate
 
-
-def _difference(typing: Any, a: Any, b: Any) -> Any:
-    """Return a - b."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.fsub(*arguments)
-
-    return lanes_type(lanes_type, lanes_type), generate
-
-
-def _quotient(typing: Any, a: Any, b: Any) -> Any:
-    """Return a / b."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.fdiv(*arguments)
-
-    return lanes_type(lanes_type, lanes_type), generate
+    return typed
 
 
 def _root(typing: Any, a: Any) -> Any:
@@ -189,8 +159,8 @@ store = _make(_store)
 prefetch = _make(_prefetch)
 spread = _make(_spread)
 fused = _make(_fused)
-product = _make(_product)
-difference = _make(_difference)
-quotient = _make(_quotient)
+product = _make(_of_two(ir.IRBuilder.fmul))
+difference = _make(_of_two(ir.IRBuilder.fsub))
+quotient = _make(_of_two(ir.IRBuilder.fdiv))
 root = _make(_root)
 total = _make(_total)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,14 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderboard import Entry, PhaseSnapshot, Rules
-from leaderboard.exchange import neurobench_documents, rows_of_phase
+from leaderboard.exchange import rows_of_phase
 from scoring.complexity import complexity, sparsity
-from scoring.engines import LocalEngine
-from scoring.evaluate import score_embeddings
-from scoring.inputs.embeddings import Embeddings
-from scoring.protocol import Protocol, Recipe, ids_hash
-from scoring.scorecard import Scorecard
-from scoring.tasks import TaskType, make_task
+from scoring.protocol import Recipe
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.floats(0, 1))
@@ -33,38 +26,6 @@ def test_sparsity_is_the_share_of_zeros(rows: int, columns: int, share: float) -
     )
     assert cost.embedding_bytes == 4 * columns
     assert cost.latency_ms == 500.0
-
-
-def test_a_challenges_scorecard_has_its_complexity(tmp_path: Path) -> None:
-    """Every scorecard has its probe's complexity, survives JSON, and is exported in NeuroBench's layout; older ones are still read."""
-    ids = tuple(f"s{number:02}" for number in range(40))
-    generator = np.random.RandomState(0)
-    matrix = np.maximum(generator.standard_normal((40, 6)), 0).astype(np.float32)
-    rows = [(n, i, float(matrix[n].sum() + 0.1 * n)) for n, i in enumerate(ids)]
-    task = make_task("sum", TaskType.REGRESSION, rows, frozenset(ids), source="here")
-    protocol = Protocol(
-        phase="dev",
-        folds=2,
-        embedding_dim=6,
-        ids_hash=ids_hash(ids),
-        secret_commitment="0" * 64,
-        recipe=Recipe(epochs=1),
-    )
-    card = score_embeddings(
-        Embeddings.from_rows(ids, matrix), [task], protocol, b"k" * 32, engine=LocalEngine(threads=1)
-    )
-    assert card.complexity["probe_parameters"] == 7
-    assert card.complexity["activation_sparsity"] == pytest.approx(float((matrix == 0).mean()))
-    assert Scorecard.from_json(card.to_json()) == card
-    older = card.to_json()
-    del older["complexity"]
-    assert Scorecard.from_json(older).complexity == {}
-    path = tmp_path / "card.json"
-    path.write_text(json.dumps(card.to_json()))
-    [found] = neurobench_documents(path)
-    assert (found["task"], found["model"]) == ("sum", "card")
-    assert found["metrics"]["complexity"]["total_parameters"] == 7
-    assert found["metrics"]["correctness"]["r2"] == card.tasks[0].mean
 
 
 def test_only_public_submissions_are_exported() -> None:

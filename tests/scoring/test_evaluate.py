@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from leaderboard.exchange import neurobench_documents
 from scoring.engines import Engine, make_engine
 from scoring.errors import OrganizerError, ParticipantError
 from scoring.evaluate import score_embeddings
@@ -78,8 +80,8 @@ def test_both_engines_fill_the_same_scorecard() -> None:
         assert scores == pytest.approx(folds(cards[1])[name], abs=1e-5)
 
 
-def test_a_scorecard_summarizes_its_folds() -> None:
-    """Q and mean Q follow from the stored folds; provenance is there; the JSON document reads back."""
+def test_a_scorecard_summarizes_its_folds(tmp_path: Path) -> None:
+    """Q and mean Q follow from the stored folds; provenance is there; the JSON document reads back, and is exported for NeuroBench."""
     progress: list[int] = []
     card = score_embeddings(embeddings(), TASKS, protocol(), KEY, engine=LOCAL, progress=progress.append)
     assert sum(progress) == 16
@@ -92,7 +94,13 @@ def test_a_scorecard_summarizes_its_folds() -> None:
     assert card.notes == ("a note",)
     assert {"numpy", "numba", "python", "engine"} <= set(card.versions)
     assert card.peak_memory_bytes > 10**7
+    assert (card.complexity["probe_parameters"], card.complexity["embedding_bytes"]) == (8, 28)
     assert Scorecard.from_json(json.loads(json.dumps(card.to_json()))) == card
+    path = tmp_path / "card.json"
+    path.write_text(json.dumps(card.to_json()))
+    found = neurobench_documents(path)[0]
+    assert (found["task"], found["model"]) == ("a", "card")
+    assert found["metrics"]["correctness"]["f1"] == card.tasks[0].mean
 
 
 def test_other_tasks_and_their_order_change_nothing() -> None:

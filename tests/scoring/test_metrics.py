@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from torchmetrics.functional.classification import binary_f1_score
 from torchmetrics.functional.regression import r2_score
 
-from scoring.metrics import SIGMOID_HALF, f1, f1_from_counts, r2, r2_from_sums
+from scoring.metrics import SIGMOID_HALF, f1, r2
 from scoring.quality import mean_quality, quality
 
 UNIT = st.floats(0, 1, width=32)
@@ -80,27 +80,12 @@ def test_f1_agrees_with_torchmetrics(pair: tuple[list[float], list[bool]]) -> No
     assert f1(logits, targets) == pytest.approx(expected, abs=1e-6)
 
 
-def test_logits_within_the_unit_interval_count_as_probabilities() -> None:
-    """0.3 is a positive as a logit and a negative as a probability."""
-    targets = np.array([1, 1], dtype=np.float32)
-    assert f1(np.array([0.3, 0.9], dtype=np.float32), targets) == pytest.approx(2 / 3)
-    assert f1(np.array([0.3, 1.1], dtype=np.float32), targets) == 1.0
-
-
 def test_the_threshold_is_where_float32_sigmoid_leaves_one_half() -> None:
     """Torch decides differently for the greatest logit that is a negative and for the next float above it."""
     edge = np.float32(SIGMOID_HALF)
     above = np.nextafter(edge, np.float32(1))
     assert torch.sigmoid(torch.tensor([edge * np.float32(0.999)])).item() <= 0.5
     assert torch.sigmoid(torch.tensor([above])).item() > 0.5
-
-
-def test_metrics_of_sums_by_hand() -> None:
-    """Small cases that need no library."""
-    assert r2_from_sums(1.0, 4.0) == 0.75
-    assert r2_from_sums(8.0, 4.0) == -1.0
-    assert f1_from_counts(3, 1, 2) == pytest.approx(6 / 9)
-    assert f1_from_counts(0, 0, 0) == 0.0
 
 
 def test_quality_by_hand() -> None:
@@ -126,9 +111,3 @@ def test_the_order_of_folds_does_not_matter(folds: list[float], random: object) 
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     assert quality(folds) == quality(shuffled)
     assert mean_quality(folds) == mean_quality(shuffled)
-
-
-@given(st.floats(-1, 1), st.integers(1, 20))
-def test_equal_folds_give_a_quality_of_100_times_the_score(score: float, folds: int) -> None:
-    """This follows from Eq. 1 of the paper."""
-    assert quality([score] * folds).q == pytest.approx(100 * score, abs=1e-9)

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -48,35 +47,10 @@ def test_the_kernel_agrees_with_the_usual_loop(samples: int, dim: int, batch_siz
     assert np.all(np.abs(scores - expected) <= 1e-5 * np.maximum(1, np.abs(expected)))
 
 
-def test_one_step_by_hand() -> None:
-    """The step has the gradient of the mean squared error and one AdamW update; the score is the R2 of the test part."""
-    unit = make_unit(samples=20, dim=2, types="r", folds=1, recipe=Recipe(epochs=1, batch_size=64))
-    order = np.random.RandomState(int(unit.split_seeds[0])).permutation(20)
-    test, train = order[:2], order[2:]
-    torch.manual_seed(int(unit.training_seeds[0]))
-    layer = torch.nn.Linear(2, 1)
-    weights = np.append(layer.weight.detach().numpy()[0], layer.bias.detach().numpy()).astype(np.float64)
-    rows = np.column_stack([unit.rows, np.ones(20)]).astype(np.float64)
-    labels = unit.targets[0].astype(np.float64)
-    gradient = 2 * rows[train].T @ (rows[train] @ weights - labels[train]) / len(train)
-    # the first step of Adam moves each weight by lr * g / (|g| + eps), after the decay by lr * 0.01
-    weights = weights * (1 - 0.001 * 0.01) - 0.001 * gradient / (np.abs(gradient) + 1e-8)
-    residual = np.sum((rows[test] @ weights - labels[test]) ** 2)
-    expected = 1 - residual / np.sum((labels[test] - labels[test].mean()) ** 2)
-    assert LocalEngine(threads=1).score(unit)[0, 0] == pytest.approx(expected, rel=1e-5)
-
-
-def test_the_best_epoch_counts() -> None:
-    """More epochs never lower a score, because the earlier ones are the same."""
-    few = make_unit(samples=72, dim=5, folds=2, recipe=Recipe(epochs=2, learning_rate=0.5))
-    many = make_unit(samples=72, dim=5, folds=2, recipe=Recipe(epochs=6, learning_rate=0.5))
-    assert np.all(LocalEngine(threads=1).score(many) >= LocalEngine(threads=1).score(few))
-
-
 @settings(max_examples=25)
 @given(
     samples=st.integers(20, 150),
-    dim=st.integers(1, 70),
+    dim=st.one_of(st.integers(1, 70), st.just(1024)),
     types=st.text("rc", min_size=1, max_size=5),
     folds=st.integers(1, 7),
     batch_size=st.integers(1, 80),
@@ -97,16 +71,6 @@ def test_dividing_the_work_changes_no_bit(
     end = data.draw(st.integers(begin + 1, folds))
     cut = LocalEngine(threads=2).score(part(unit, tasks=tasks, folds=slice(begin, end)))
     assert cut.tobytes() == whole[tasks][:, begin:end].tobytes()
-
-
-@pytest.mark.parametrize("dim", [16, 100, 1024])
-def test_a_task_alone_has_the_same_bits_as_among_others(dim: int) -> None:
-    """A task may be alone, first or second of a pair, or the odd one at the end, even at realistic sizes."""
-    unit = make_unit(samples=257, dim=dim, types="rcrcr", folds=2, recipe=Recipe(epochs=2))
-    together = LocalEngine(threads=2).score(unit)
-    for task in range(5):
-        alone = LocalEngine(threads=1).score(part(unit, tasks=[task]))
-        assert alone[0].tobytes() == together[task].tobytes()
 
 
 def test_another_processor_agrees() -> None:
@@ -167,14 +131,6 @@ def test_an_error_stops_the_threads() -> None:
     with pytest.raises(ValueError, match="longer"):
         LocalEngine(threads=2).score(broken)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("fold_")]
-
-
-def test_an_error_in_a_thread_reaches_the_caller() -> None:
-    """A broken unit raises instead of giving NaN."""
-    unit = make_unit(samples=40, dim=4)
-    broken = Unit(**{**unit.__dict__, "split_seeds": unit.split_seeds[:1]})
-    with pytest.raises(ValueError):
-        LocalEngine(threads=2).score(broken)
 
 
 def test_a_fold_without_finite_score_is_nan() -> None:

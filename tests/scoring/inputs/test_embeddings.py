@@ -56,14 +56,6 @@ def test_the_hash_is_what_the_documentation_says() -> None:
     assert Embeddings.from_rows(["ü", "a"], np.array([[-2.0], [1.5]])).content_hash == expected
 
 
-def test_ids_are_sorted_by_their_utf8_bytes() -> None:
-    """The order is that of bytes, not of a language, with astral characters last."""
-    ids = ["b", "ä", "Z", "\uffee", "\U0001f600", "a"]
-    embeddings = Embeddings.from_rows(ids, np.arange(6, dtype=np.float32)[:, np.newaxis])
-    assert embeddings.ids == ("Z", "a", "b", "ä", "\uffee", "\U0001f600")
-    assert embeddings.matrix[:, 0].tolist() == [2, 5, 0, 1, 3, 4]
-
-
 def test_the_callers_matrix_is_not_changed() -> None:
     """The canonical form is a copy."""
     matrix = np.array([[-0.0], [1.0]], dtype=np.float32)

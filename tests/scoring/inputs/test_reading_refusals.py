@@ -726,15 +726,6 @@ def test_tricks_in_ids_and_names_are_made_harmless(trick: str, tmp_path: Path) -
         assert "script>" not in message
 
 
-def test_an_id_may_begin_with_the_sign_of_a_comment(tmp_path: Path) -> None:
-    """A faulty row with a public id is not reported as a comment, and neither is a row with the right number of fields."""
-    ids = ["#0", *IDS[1:]]
-    lines = lines_of(good().replace(b"s000", b"#0"))
-    assert read(from_lines([*lines, "# other,1,2,3,4"]), tmp_path, ids=ids).ids == tuple(sorted(ids))
-    lines[1] += ",1"
-    assert refused(from_lines(lines), tmp_path, ids=ids).code == "rows.ragged"
-
-
 def test_columns_that_are_ignored_may_hold_lists(tmp_path: Path) -> None:
     """A list is a fault only in a numbered column; if columns are missing, the message is about these."""
     lines = lines_of(good())

@@ -115,18 +115,8 @@ def test_a_folder_is_refused_like_any_other_file(inside: str, words: str, folder
 
 def test_a_file_beyond_the_download_cap_is_refused(folder: Path) -> None:
     """A file that the worker would not download is refused here, too."""
-    arguments = (
-        str(folder / "good.csv"),
-        "--ids",
-        str(folder / "ids.txt"),
-        "--dim",
-        "4",
-        "--max-megabytes",
-        "0.002",
-    )
-    assert run(folder, *arguments)[0] == 0
-    (folder / "good.csv").write_bytes(good() + b"\n" * 1000)
-    assert run(folder, *arguments)[0] == 1
+    arguments = (str(folder / "good.csv"), "--ids", str(folder / "ids.txt"), "--dim", "4", "--max-megabytes")
+    assert [run(folder, *arguments, limit)[0] for limit in ("0.002", "0.0001")] == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -145,33 +135,6 @@ def test_wrong_usage_gives_exit_status_2(
     """A missing file, list or dimension is not a verdict on the submission."""
     monkeypatch.chdir(folder)
     assert run(folder, *arguments)[0] == 2
-
-
-def test_validate_never_imports_torch(folder: Path) -> None:
-    """Participants need not install it, and do not wait for its import, for good and for bad files."""
-    script = (
-        "import sys; sys.modules['torch'] = None; import typer; from worker.participant.validate import validate;"
-        "app = typer.Typer(); app.command()(validate); app()"
-    )
-    for name, code in (("good.csv", 0), ("bad.csv", 1)):
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-c",
-                script,
-                str(folder / name),
-                "--ids",
-                str(folder / "ids.txt"),
-                "--dim",
-                "4",
-                "--json",
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=ROOT,
-        )
-        assert done.returncode == code, done.stderr
 
 
 def test_the_example_for_participants_writes_valid_files(folder: Path) -> None:

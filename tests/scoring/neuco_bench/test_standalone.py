@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,9 +17,9 @@ from hypothesis import strategies as st
 from scoring.errors import NeucoError, OrganizerError, ParticipantError
 from scoring.neuco_bench.configuration import StandaloneSettings, parse_settings, read_settings
 from scoring.neuco_bench.labels import read_annotations, read_labels
-from scoring.neuco_bench.reading import read_embeddings, read_excluded
+from scoring.neuco_bench.reading import LenientEmbeddings, read_embeddings, read_excluded
 from scoring.neuco_bench.results import finite, make_run_folder
-from scoring.neuco_bench.run import narrowed, read_material, score_run
+from scoring.neuco_bench.run import Material, narrowed, read_material, score_run
 from scoring.probes.probe import TaskKind
 
 IDS = [f"a{number:02}" for number in range(30)]
@@ -126,15 +125,6 @@ def test_hidden_files_are_no_labels(tmp_path: Path) -> None:
     assert [task.name for task in read_annotations(tmp_path).tasks] == ["t"]
 
 
-def test_ids_in_another_form_are_recognized(tmp_path: Path) -> None:
-    """The error says in what the ids of embeddings and labels differ."""
-    path = write_csv(tmp_path / "t.csv", ["id", "0"], [["1", 1], ["2", 2]])
-    with pytest.raises(
-        ParticipantError, match='it has "1" instead of "01", so zeros at the beginning are lost'
-    ):
-        read_embeddings(path, ["01", "02"])
-
-
 def test_the_type_of_a_task_follows_from_its_name(tmp_path: Path) -> None:
     """Types have their short and their long names in any case; an unknown one is refused with the known ones."""
     rows = [[identifier, number % 2] for number, identifier in enumerate(IDS)]
@@ -149,32 +139,11 @@ def test_the_type_of_a_task_follows_from_its_name(tmp_path: Path) -> None:
         read_annotations(tmp_path)
 
 
-@given(st.permutations(range(30)))
-def test_the_order_of_a_submission_does_not_matter(order: list[int]) -> None:
-    """Rows are joined to labels in the order of the label file, so scores do not depend on the submission's."""
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        (folder / "labels").mkdir()
-        values = np.random.RandomState(2).randint(-50, 50, (30, 3))
-        write_csv(
-            folder / "labels" / "t__regr.csv", ["id", "label"], zip(IDS, values.sum(axis=1), strict=True)
-        )
-        settings = parse_settings({"k_folds": 2, "epochs": 1, "enable_plots": False})
-        scores = []
-        for rows in (range(30), order):
-            write_csv(folder / "e.csv", ["id", 0, 1, 2], ([IDS[row], *values[row]] for row in rows))
-            material = read_material(folder / "e.csv", read_annotations(folder / "labels"), settings)
-            scores.append(score_run(material, settings).tasks[0].quality.mean)
-        assert scores[0] == pytest.approx(scores[1], abs=1e-6)
-
-
-def test_narrowing_takes_the_first_dimensions(tmp_path: Path) -> None:
+def test_narrowing_takes_the_first_dimensions() -> None:
     """A size study refuses more dimensions than the embeddings have."""
-    write_csv(tmp_path / "e.csv", ["id", 0, 1, 2], ([i, 1, 2, n] for n, i in enumerate(IDS)))
-    (tmp_path / "labels").mkdir()
-    write_csv(tmp_path / "labels" / "t__regr.csv", ["id", "label"], ([i, n] for n, i in enumerate(IDS)))
-    labels = read_annotations(tmp_path / "labels")
-    material = read_material(tmp_path / "e.csv", labels, parse_settings({"k_folds": 1}))
+    matrix = np.zeros((30, 3), dtype=np.float32)
+    embeddings = LenientEmbeddings(ids=tuple(IDS), matrix=matrix, warnings=())
+    material = Material(tasks=(), embeddings=embeddings, warnings=())
     assert narrowed(material, 2).embeddings.matrix.shape == (30, 2)
     with pytest.raises(OrganizerError):
         narrowed(material, 4)

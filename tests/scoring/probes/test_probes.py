@@ -115,69 +115,48 @@ def test_the_linear_probe_is_a_plain_torch_loop(kind: TaskKind) -> None:
             assert fold.score == other.score
 
 
-@pytest.mark.parametrize("kind", [TaskKind.REGRESSION, TaskKind.BINARY])
-def test_losses_are_those_of_the_batches_as_trained(kind: TaskKind) -> None:
-    """Loss curves are torch's means over the batches, for training and validation."""
+LOSSES = {
+    TaskKind.REGRESSION: torch.nn.MSELoss(),
+    TaskKind.BINARY: torch.nn.BCEWithLogitsLoss(),
+    TaskKind.MULTICLASS: torch.nn.CrossEntropyLoss(),
+    TaskKind.MULTILABEL: torch.nn.BCEWithLogitsLoss(),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_losses_and_scores_are_those_of_a_torch_loop(kind: TaskKind) -> None:
+    """Torch's layer, loss and AdamW give the same curves, with NeuCo-Bench's stream or, for several outputs, with a seed for each fold."""
     data = make_input(kind)
     probe = make_probe("linear", ProbeSettings(params=QUICK["linear"]))
     [fold] = probe.train(data, folds=1, details=True).folds
-    rows, targets = torch.from_numpy(data.rows), torch.from_numpy(data.targets)
-    [split] = splits(len(rows), 1, 42)
-    test, train = (torch.from_numpy(part.astype(np.int64)) for part in (split.test, split.train))
-    torch.manual_seed(42)
-    layer = torch.nn.Linear(rows.shape[1], 1)
+    rows, targets = torch.from_numpy(data.rows), torch.as_tensor(data.targets)
+    train, test = (torch.from_numpy(part.astype(np.int64)) for part in (fold.train, fold.test))
+    torch.manual_seed(fold_seed(42, data.name, 0) if data.has_columns else 42)
+    layer = torch.nn.Linear(rows.shape[1], data.outputs)
+    model = layer if data.has_columns else torch.nn.Sequential(layer, torch.nn.Flatten(0))
     optimizer = torch.optim.AdamW(layer.parameters(), lr=0.02)
-    loss_function = torch.nn.BCEWithLogitsLoss() if kind is TaskKind.BINARY else torch.nn.MSELoss()
     curves: tuple[list[float], list[float]] = ([], [])
-    for _ in range(3):
-        for part, curve in zip((train, test), curves, strict=True):
-            torch.empty((), dtype=torch.int64).random_()
-            losses = []
-            for batch in torch.split(part[torch.randperm(len(part))], 16):
-                loss = loss_function(layer(rows[batch]).view(-1), targets[batch])
-                if part is train:
-                    optimizer.zero_grad()
-                    loss.backward()
-                    optimizer.step()
-                losses.append(loss.item())
-            curve.append(float(np.mean(losses)))
-    assert fold.train_losses == pytest.approx(curves[0], abs=1e-5)
-    assert fold.test_losses == pytest.approx(curves[1], abs=1e-5)
-
-
-@pytest.mark.parametrize("kind", [TaskKind.MULTICLASS, TaskKind.MULTILABEL])
-def test_several_outputs_are_trained_like_in_torch(kind: TaskKind) -> None:
-    """Torch's layer, loss and AdamW give the same losses and score, with the same initial weights and orders."""
-    data = make_input(kind)
-    [fold] = (
-        make_probe("linear", ProbeSettings(params=QUICK["linear"])).train(data, folds=1, details=True).folds
-    )
-    rows = torch.from_numpy(data.rows)
-    targets = torch.as_tensor(data.targets)
-    layer = torch.nn.Linear(5, 3)
-    torch.manual_seed(fold_seed(42, data.name, 0))
-    for parameter in (layer.weight, layer.bias):
-        torch.nn.init.uniform_(parameter, -(5**-0.5), 5**-0.5)
-    optimizer = torch.optim.AdamW(layer.parameters(), lr=0.02)
-    loss_function = (
-        torch.nn.CrossEntropyLoss() if kind is TaskKind.MULTICLASS else torch.nn.BCEWithLogitsLoss()
-    )
-    curve, scores = [], []
+    scores = []
     for _ in range(3):
         losses = []
-        for batch in torch.split(
-            torch.from_numpy(fold.train.astype(np.int64))[torch.randperm(len(fold.train))], 16
-        ):
+        if not data.has_columns:
+            torch.empty((), dtype=torch.int64).random_()  # a DataLoader's base seed
+        for batch in torch.split(train[torch.randperm(len(train))], 16):
             optimizer.zero_grad()
-            loss = loss_function(layer(rows[batch]), targets[batch])
+            loss = LOSSES[kind](model(rows[batch]), targets[batch])
             loss.backward()
             optimizer.step()
             losses.append(loss.item())
-        curve.append(float(np.mean(losses)))
-        outputs = layer(rows[torch.from_numpy(fold.test.astype(np.int64))]).detach().numpy()
-        scores.append(score(kind, outputs.astype(np.float64), data.targets[fold.test]))
-    assert fold.train_losses == pytest.approx(curve, abs=1e-5)
-    assert fold.history == pytest.approx(scores, abs=1e-6)
+        if not data.has_columns:
+            torch.empty((), dtype=torch.int64).random_()
+            torch.randperm(len(test))
+        outputs = model(rows[test]).detach()
+        curves[0].append(float(np.mean(losses)))
+        curves[1].append(LOSSES[kind](outputs, targets[test]).item())
+        scores.append(score(kind, outputs.numpy().astype(np.float64), data.targets[fold.test]))
+    assert fold.train_losses == pytest.approx(curves[0], abs=1e-5)
+    assert fold.test_losses == pytest.approx(curves[1], abs=1e-5)
+    assert fold.history == pytest.approx(scores, abs=1e-5)
 
 
 @pytest.mark.parametrize(("samples", "dim"), [(60, 5), (40, 70)])

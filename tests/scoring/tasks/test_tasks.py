@@ -150,14 +150,6 @@ def test_labels_in_another_encoding_are_refused(tmp_path: Path) -> None:
     assert caught.value.code == "file.encoding"
 
 
-def test_one_task_has_one_file(tmp_path: Path) -> None:
-    """The same task as regression and as classification is refused."""
-    folder_of(tmp_path, t__regr=label_file(CLASSES), t__cls=label_file(CLASSES))
-    with pytest.raises(OrganizerError) as caught:
-        load_tasks(tmp_path, PUBLIC)
-    assert caught.value.code == "tasks.duplicate_task"
-
-
 @pytest.mark.parametrize("name", ["labels.xlsx", "t__regr.CSV", "t__regr.csv.gz", "t__regr"])
 def test_unknown_files_are_refused(name: str, tmp_path: Path) -> None:
     """An ignored file could be a task that is missing from the scores."""
@@ -217,11 +209,3 @@ def test_faulty_id_lists_are_refused(data: bytes, code: str, words: str, tmp_pat
     assert caught.value.code == code
     assert words in caught.value.message
     assert caught.value.cure
-
-
-def test_a_missing_id_list_is_named(tmp_path: Path) -> None:
-    """A missing list is named."""
-    with pytest.raises(OrganizerError) as caught:
-        read_ids(tmp_path / "none.txt")
-    assert caught.value.code == "ids.unreadable"
-    assert "none.txt" in caught.value.message

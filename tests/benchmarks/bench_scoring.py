@@ -36,7 +36,6 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, help="folder for the generated files; kept, and used again")
     parser.add_argument("--rounds", type=int, default=3, help="turns of jobs and plain loop")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--no-scaling", action="store_true", help="leave the scaling tables out")
     parser.add_argument("--write", action="store_true", help="write the figures into docs/performance.md")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as temporary:
@@ -57,8 +56,6 @@ def report(folder: Path, options: argparse.Namespace) -> Iterator[str]:
     jobs, plain = _take_turns(folder, options)
     yield _say(_jobs(jobs, plain, options))
     yield _say(_limits(jobs["challenge"], options.threads))
-    if not options.no_scaling:
-        yield _say(_scaling(options.threads))
 
 
 def _heading() -> str:
@@ -124,7 +121,7 @@ def _jobs(jobs: dict[str, list[dict]], plain: list[dict[str, float]], options: a
         ("part", *jobs),
         [
             (part, *(_median_part(runs, part) for runs in jobs.values()))
-            for part in ("interpreter and imports", "reading", "labels", "probes", "other scoring", "total")
+            for part in ("reading", "probes", "total")
         ],
     )
     slow = statistics.median(full)
@@ -223,7 +220,6 @@ def _oracle_agreement() -> float:
 def _limits(jobs: list[dict], threads: int) -> str:
     dim, samples = challenge_data.DIM, max(challenge_data.ROW_SETS)
     multiply = limits.multiply_add_rate(threads)
-    in_order = limits.read_rate(threads, samples, dim, shuffled=False)
     shuffled = limits.read_rate(threads, samples, dim, shuffled=True)
     trained = sum(challenge_data.ROW_SETS[row_set] for _, _, row_set in challenge_data.TASKS)
     work = FOLDS * EPOCHS * trained * dim * (0.9 * 4 + 0.1 * 2)
@@ -241,7 +237,6 @@ def _limits(jobs: list[dict], threads: int) -> str:
                 f"{multiply / 1e9:.0f} GFLOP/s",
                 f"{work / multiply:.2f} s",
             ),
-            ("rows read in order (19 MB)", f"{in_order / 1e9:.0f} GB/s", f"{traffic / in_order:.2f} s"),
             (
                 "rows read in random order (19 MB)",
                 f"{shuffled / 1e9:.0f} GB/s",
@@ -251,39 +246,9 @@ def _limits(jobs: list[dict], threads: int) -> str:
     )
     return (
         f"Limits of the machine, measured in the same run on all threads together:\n\n{table}\n"
-        f"At the rate in the last row, reading the rows takes {traffic / shuffled:.2f} s; reading the CSV takes {reading:.2f} s."
-        f" The evaluation job in a challenge takes {job / least:.2f} times the sum of the two."
+        f"The evaluation job in a challenge takes {job / least:.2f} times as long as reading the rows at this rate and the CSV."
         f" The kernel reaches {reached / 1e9:.0f} GFLOP/s with two"
         " tasks on the largest row set.\n"
-    )
-
-
-# Scaling
-
-
-def _scaling(threads: int) -> str:
-    base = {"samples": 1659, "dim": 512, "tasks": 2, "folds": 16, "epochs": 10}
-    changes: dict[str, tuple[int, ...]] = {
-        "folds": (16, 32, 64),
-        "epochs": (5, 10, 20),
-        "dim": (128, 256, 512, 1024, 2048),
-        "samples": (830, 1659, 3318, 6636),
-        "tasks": (1, 2, 3, 4),
-    }
-    rows = []
-    for name, values in changes.items():
-        for value in values:
-            unit = _unit(**{**base, name: value})
-            seconds = min(_time(unit, threads) for _ in range(3))
-            rows.append((f"{name} = {value}", f"{seconds:.3f}", f"{seconds / value * 1e6:.0f}"))
-    unit = _unit(**base)
-    for count in sorted({1, 2, 4, threads}):
-        seconds = min(_time(unit, count) for _ in range(3))
-        rows.append((f"threads = {count}", f"{seconds:.3f}", f"{seconds * count * 1e6:.0f} (times threads)"))
-    what = ", ".join(f"{name} = {value}" for name, value in base.items())
-    return (
-        f"Scaling of the local engine with {threads} threads. One value is changed at a time from {what}:\n\n"
-        + _table(("changed", "seconds", "µs per unit"), rows)
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,8 +18,6 @@ from scoring.neuco_bench.run import SEED, Material, score_run
 from scoring.probes.probe import TaskKind, splits
 from scoring.tasks import MINIMUM_ROWS, TaskType, label_rows, make_task
 from scoring.tasks.packages import TaskPackage
-
-FINGERPRINT = 16  # hexadecimal digits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,14 +44,12 @@ class PackageCheck:
         findings: In the order of the checks; only one if the labels cannot be used.
         ceiling: The ceiling, given or estimated, or None.
         baseline_score: The measured mean score of the baseline, or None.
-        fingerprint: Fingerprint of the current labels.
     """
 
     identifier: str
     findings: list[Expectation] = field(default_factory=list)
     ceiling: float | None = None
     baseline_score: float | None = None
-    fingerprint: str = ""
 
     @property
     def passed(self) -> bool:
@@ -80,12 +75,15 @@ def check_package(
         folds: Number of random splits that must be possible.
     """
     result = PackageCheck(identifier=package.identifier)
-    result.expect("data", lambda: _check_data(package, public_ids, result))
-    if result.fingerprint:
-        task, _ = read_labels(package.labels, package.identifier, package.type)
-        result.expect("splits", lambda: _check_splits(task, folds))
-        result.expect("ceiling", lambda: _check_ceiling(package, task, result))
-        result.expect("baseline", lambda: _check_baseline(package, task, result))
+    try:
+        task = _labels(package, public_ids)
+    except NeucoError as error:
+        result.findings.append(Expectation(check="data", passed=False, sentence=error.message))
+        return result
+    result.expect("data", lambda: f"{len(task.ids):,} labels of type {task.kind.value}.")
+    result.expect("splits", lambda: _check_splits(task, folds))
+    result.expect("ceiling", lambda: _check_ceiling(package, task, result))
+    result.expect("baseline", lambda: _check_baseline(package, task, result))
     return result
 
 
@@ -96,30 +94,14 @@ def check_file(path: Path, public_ids: Sequence[str] | None = None, *, folds: in
     return check_package(plain, public_ids, folds=folds)
 
 
-def fingerprint(task: LabeledTask) -> str:
-    """Return 16 hexadecimal digits that identify the labels, whatever their order or formatting."""
-    digest = hashlib.sha256(f"neuco-worker labels 1\0{task.kind.value}\0{';'.join(task.classes)}\0".encode())
-    for identifier, label in sorted(
-        zip(task.ids, task.labels.tolist(), strict=True), key=lambda pair: pair[0]
-    ):
-        digest.update(f"{len(identifier)}:{identifier}={label!r}\n".encode())
-    return digest.hexdigest()[:FINGERPRINT]
-
-
-def _check_data(package: TaskPackage, public_ids: Sequence[str] | None, result: PackageCheck) -> str:
-    """Check labels, by the challenge's rules if a challenge supports their type."""
+def _labels(package: TaskPackage, public_ids: Sequence[str] | None) -> LabeledTask:
+    """Read labels, by the challenge's rules if a challenge supports their type."""
     task, _ = read_labels(package.labels, package.identifier, package.type)
     if package.type in {member.value for member in TaskType}:
         allowed = frozenset(task.ids if public_ids is None else public_ids)
         rows = label_rows(package.labels)
         make_task(package.identifier, TaskType(package.type), rows, allowed, source=str(package.labels))
-    result.fingerprint = fingerprint(task)
-    if not result.fingerprint.startswith(package.fingerprint):
-        raise OrganizerError(
-            f"The labels have the fingerprint {result.fingerprint}, task.yaml says {package.fingerprint}.",
-            cure="Increase the version and write the new fingerprint down.",
-        )
-    return f"{len(task.ids):,} labels of type {task.kind.value}."
+    return task
 
 
 def _check_splits(task: LabeledTask, folds: int) -> str:

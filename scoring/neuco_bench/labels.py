@@ -108,8 +108,7 @@ def _source(file: Path) -> tuple[str, str, Path]:
 def read_labels(path: Path, name: str, type_name: str) -> tuple[LabeledTask, tuple[str, ...]]:
     """Read one label file, and return it with warnings.
 
-    A row without a label is left out, as in NeuCo-Bench. A classification with more than two different whole numbers counts as multiclass;
-    NeuCo-Bench would stop.
+    A row without a label is left out, as in NeuCo-Bench.
 
     Raises:
         OrganizerError: If the type is unknown or the file cannot be used.
@@ -134,14 +133,11 @@ def read_labels(path: Path, name: str, type_name: str) -> tuple[LabeledTask, tup
             f"{name}: {count_of(repeated, 'row repeats', 'rows repeat')} an id; a sample in both parts of a split leaks its label."
         )
     if kind is TaskKind.BINARY and len(values := set(_numbers(texts, path))) > 2:
-        if not all(value.is_integer() for value in values):
-            raise OrganizerError(
-                f"{path} is a classification task with labels such as {min(values):g} and {max(values):g}.",
-                cure="Number the classes 0, 1, 2 and so on, or name the file <task>__regr.csv if the task is a regression.",
-                code="standalone.not_classes",
-            )
-        warnings.append(f"{name}: {len(values)} classes, scored by macro F1; NeuCo-Bench knows two.")
-        kind, texts = TaskKind.MULTICLASS, [str(int(value)) for value in _numbers(texts, path)]
+        raise OrganizerError(
+            f"{path} is a classification task of two classes, with {len(values)} different labels.",
+            cure="Name the file <task>__multiclass.csv, or <task>__regr.csv if the task is a regression.",
+            code="standalone.not_classes",
+        )
     labels, classes = _encoded(texts, kind, path)
     return LabeledTask(name=name, kind=kind, ids=ids, labels=labels, classes=classes), tuple(warnings)
 

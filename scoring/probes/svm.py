@@ -23,7 +23,6 @@ from pydantic import (
 )
 
 from scoring.checked import checked
-from scoring.errors import OrganizerError
 from scoring.probes.probe import Fold, FoldResult, Probe, ProbeInput, ProbeSettings, TaskKind
 from scoring.probes.ridge import decided_by_sign
 from scoring.probes.states import State, best_of
@@ -78,15 +77,7 @@ class SvmProbe(Probe):
 
         super().__init__(settings)
         given = {key: value for key, value in settings.params.items() if value is not None}
-        params = checked(SvmParameters, given, place="probe_params", code="probe.bad_parameter")
-        searched = (params.kernel_gamma_start_end, params.kernel_coef0_start_end)
-        if searched != (None, None) and 1 in params.kernel_degree_list:
-            raise OrganizerError(
-                "probe_params searches gamma or coef0, while kernel_degree_list contains 1.",
-                cure="Remove 1 from kernel_degree_list, or the ranges of gamma and coef0.",
-                code="probe.bad_parameter",
-            )
-        self._params = params
+        self._params = checked(SvmParameters, given, place="probe_params", code="probe.bad_parameter")
 
     def hyperparameters(self, folds: Sequence[FoldResult]) -> Mapping[str, object]:
         """Return the setting with the highest mean score over the folds."""

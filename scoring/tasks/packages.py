@@ -79,7 +79,6 @@ class TaskPackage(BaseModel, extra="forbid", frozen=True):
         ceiling: The score that a perfect model reaches, given the noise of the labels: a number, ``estimate`` (from ``repeats``), or None.
         labels: Label file.
         dataset: Name of the data that the samples come from.
-        fingerprint: First digits of the labels' hash, which reveal a change without a new version; empty for none.
         baseline: The package's baseline, or None.
     """
 
@@ -98,7 +97,6 @@ class TaskPackage(BaseModel, extra="forbid", frozen=True):
     )
     labels: File = Field("labels.csv", validate_default=True, description=FILE)
     dataset: Line = ""
-    fingerprint: Line = ""
     baseline: Baseline | None = Field(None, description="keys with values, such as embeddings and score")
 
 

@@ -357,7 +357,9 @@ def test_several_classes_and_labels(small_case: Callable[..., Path], tmp_path: P
     with (case / "labels" / "slope__regr.csv").open() as file:
         rows = [(row["id"], float(row["label"])) for row in csv.DictReader(file)]
     labels = case / "labels"
-    write_csv(labels / "third__cls.csv", ["id", "label"], ((i, int(v > -1) + int(v > 1)) for i, v in rows))
+    write_csv(
+        labels / "third__multiclass.csv", ["id", "label"], ((i, int(v > -1) + int(v > 1)) for i, v in rows)
+    )
     write_csv(
         labels / "name__multiclass.csv",
         ["id", "label"],

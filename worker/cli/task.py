@@ -30,7 +30,6 @@ parent: ""              # group of tasks, such as land/forest
 ceiling: null           # best score that the noise of the labels permits: a number, or estimate (needs repeats)
 labels: labels.csv      # columns id,label
 repeats: null           # file of repeated labels (columns id,label), for an estimated ceiling
-fingerprint: {fingerprint}  # of the labels; `task check` notices if they change without a new version
 baseline: null          # shipped embeddings and the score they must give:
 #  embeddings: baseline.csv
 #  folds: 10
@@ -60,7 +59,6 @@ def new(
 
     Example: `neuco-worker task new tasks/canopy --labels canopy__regr.csv`
     """
-    from scoring.neuco_bench.expectations import fingerprint
     from scoring.neuco_bench.labels import read_labels
     from scoring.tasks import NAME
 
@@ -79,10 +77,10 @@ def new(
         )
     if folder.exists():
         raise OrganizerError(f"{folder} exists already.", cure="Choose another folder.", code="task.exists")
-    read, _ = read_labels(labels, folder.name, chosen)
+    read_labels(labels, folder.name, chosen)
     folder.mkdir(parents=True)
     (folder / "labels.csv").write_bytes(labels.read_bytes())
-    text = TEMPLATE.format(identifier=folder.name, type=chosen, fingerprint=f'"{fingerprint(read)}"')
+    text = TEMPLATE.format(identifier=folder.name, type=chosen)
     (folder / "task.yaml").write_text(text, "utf-8")
     print(f"Made {folder}. Fill in {folder / 'task.yaml'}, then run: neuco-worker task check {folder}")
 
@@ -151,5 +149,4 @@ def _document(done: PackageCheck) -> dict[str, Any]:
         "findings": [vars(finding) for finding in done.findings],
         "ceiling": done.ceiling,
         "baseline_score": done.baseline_score,
-        "fingerprint": done.fingerprint,
     }

@@ -215,7 +215,6 @@ def test_parameters_are_counted() -> None:
         ("linear", {"learning_rate": "fast"}),
         ("ridge", {"alphas": []}),
         ("ridge", {"alpha": -1}),
-        ("svm", {"kernel_gamma_start_end": [0.1, 1]}),  # degree 1 is the default
         ("svm", {"C_start_end": [1, 0.1]}),
         ("svm", {"opt_params": 3}),
         ("svm", {"C_start_end": [0.1, 10**400]}),

@@ -101,18 +101,6 @@ def test_the_baseline_must_reach_its_expected_score(tmp_path: Path) -> None:
     assert wrong.check == "baseline"
 
 
-def test_changed_labels_are_noticed(tmp_path: Path) -> None:
-    """A fingerprint that does not match asks for a new version; row order and formatting do not change it."""
-    package = make_package(tmp_path)
-    mark = check_package(read_package(package)).fingerprint
-    (package / "task.yaml").write_text(f"identifier: canopy\nversion: 1\ntype: regr\nfingerprint: '{mark}'\n")
-    rows = list(zip(IDS, (f"{label:.6f}" for label in LABELS), strict=True))
-    write_table(package / "labels.csv", ["id", "label"], rows[::-1])
-    assert check_package(read_package(package)).passed
-    write_table(package / "labels.csv", ["id", "label"], [("s000", "9.5"), *rows[1:]])
-    assert "Increase the version" in check_package(read_package(package)).findings[0].sentence
-
-
 def test_splits_that_cannot_be_scored_are_found(tmp_path: Path) -> None:
     """Two positives among sixty labels cannot be in every test part."""
     text = "identifier: rare\nversion: 1\ntype: cls\n"

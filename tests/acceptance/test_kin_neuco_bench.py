@@ -133,18 +133,6 @@ def test_golden_results_come_out_of_the_command_line(case: str, tmp_path: Path) 
         assert summary["task_acc_scores"][task] == result["mean_score"]
 
 
-def test_the_flat_form_of_the_paper_means_the_same(small_case: Callable[..., Path], tmp_path: Path) -> None:
-    """The form in appendix B.2, with top-level probe parameters and ``false`` for all tasks, gives the same scores."""
-    nested = {"probe_params": {"batch_size": 16, "epochs": 2, "learning_rate": 0.1}, "probe_type": "linear"}
-    flat = small_case(task_filter=False)
-    config = tmp_path / "nested.yaml"
-    config.write_text(yaml.safe_dump({"k_folds": 2, "enable_plots": False, "task_filter": None, **nested}))
-    one = json.loads((run_score(tmp_path / "a", flat) / "results_summary.json").read_text())
-    other = json.loads((run_score(tmp_path / "b", flat, config=config) / "results_summary.json").read_text())
-    assert one["task_q_scores"] == other["task_q_scores"]
-    assert set(one["task_q_scores"]) == {"slope", "sign"}
-
-
 def test_files_and_labels_are_enough(
     small_case: Callable[..., Path],
     tmp_path: Path,
@@ -276,16 +264,6 @@ def test_update_leaderboard_ranks_after_the_run(small_case: Callable[..., Path],
     folder = run_score(tmp_path, case)
     [path] = (tmp_path / "leaderboards" / "dev").glob("*.csv")
     assert folder.name in path.read_text()
-
-
-def test_json_is_one_document(
-    small_case: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """With --json, stdout contains only the summary."""
-    folder = run_score(tmp_path, small_case(), more=("--json",))
-    document = json.loads(capsys.readouterr().out)
-    assert document["folder"] == str(folder)
-    assert set(document["task_q_scores"]) == {"slope", "sign"}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The replay of NeuCo-Bench's random stream, against scores that NeuCo-Bench itself produced."""
+"""The replay of NeuCo-Bench's random stream: threads do not change it, and a task that is left out changes only later ones."""
 
 from __future__ import annotations
 

@@ -106,23 +106,19 @@ class SvmProbe(Probe):
         """Draw the settings to try, the same for all tasks."""
         params, seed = self._params, self._params.opt_params.random_state
         generator = np.random.RandomState(self.settings.seed if seed is None else seed)
-
-        def log_uniform(bounds: tuple[float, float]) -> float:
-            return float(np.exp(generator.uniform(*np.log(bounds))))
-
-        settings = []
+        ranges = {"C": params.C_start_end, "gamma": params.kernel_gamma_start_end}
+        choices = {"degree": params.kernel_degree_list, "epsilon": params.epsilon_list}
+        settings: list[dict[str, Any]] = []
         for _ in range(params.opt_params.n_iter):
-            setting: dict[str, Any] = {
-                "C": log_uniform(params.C_start_end),
-                "degree": int(generator.choice(params.kernel_degree_list)),
+            setting = {
+                name: float(np.exp(generator.uniform(*np.log(bounds))))
+                for name, bounds in ranges.items()
+                if bounds
             }
-            if params.kernel_gamma_start_end is not None:
-                setting["gamma"] = log_uniform(params.kernel_gamma_start_end)
-            if params.kernel_coef0_start_end is not None:
+            if params.kernel_coef0_start_end:
                 setting["coef0"] = float(generator.uniform(*params.kernel_coef0_start_end))
-            if params.epsilon_list is not None:
-                setting["epsilon"] = float(generator.choice(params.epsilon_list))
-            settings.append(setting)
+            chosen = {name: generator.choice(values).item() for name, values in choices.items() if values}
+            settings.append(setting | chosen)
         return settings
 
 

@@ -220,7 +220,7 @@ def _oracle_agreement() -> float:
 def _limits(jobs: list[dict], threads: int) -> str:
     dim, samples = challenge_data.DIM, max(challenge_data.ROW_SETS)
     multiply = limits.multiply_add_rate(threads)
-    shuffled = limits.read_rate(threads, samples, dim, shuffled=True)
+    shuffled = limits.read_rate(threads, samples, dim)
     trained = sum(challenge_data.ROW_SETS[row_set] for _, _, row_set in challenge_data.TASKS)
     work = FOLDS * EPOCHS * trained * dim * (0.9 * 4 + 0.1 * 2)
     traffic = FOLDS * EPOCHS * sum(challenge_data.ROW_SETS) * dim * 4

@@ -69,11 +69,11 @@ def multiply_add_rate(threads: int) -> float:
     return threads * rounds * 10 * LANES * 2 / _together(threads, lambda: _multiply(rounds, values))
 
 
-def read_rate(threads: int, samples: int, dim: int, *, shuffled: bool) -> float:
-    """Return bytes per second over all threads, reading rows of an n x N matrix in order or in random order."""
+def read_rate(threads: int, samples: int, dim: int) -> float:
+    """Return bytes per second over all threads, reading rows of an n x N matrix in random order."""
     rows = aligned((samples, dim))
     rows[:] = 1
-    order = np.random.default_rng(0).permutation(samples) if shuffled else np.arange(samples)
+    order = np.random.default_rng(0).permutation(samples)
     rounds = max(1, int(4e9 / rows.nbytes))
     _read(rows.reshape(-1), dim, order[:1], 1)
     return (

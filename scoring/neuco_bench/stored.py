@@ -9,9 +9,6 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import torch
-
-from scoring.neuco_bench import load_probe
 from scoring.neuco_bench.configuration import StandaloneSettings
 from scoring.neuco_bench.run import RunReport
 from scoring.probes.probe import ProbeSettings, make_probe
@@ -23,6 +20,8 @@ def store_probes(folder: Path, report: RunReport, settings: StandaloneSettings) 
     A probe takes standardized embeddings. Support vector machines are not stored: their library would save a pickle, which can run code
     when it is loaded.
     """
+    import torch
+
     probe = make_probe(settings.probe_type, ProbeSettings(params=settings.probe_params, seed=report.seed))
     for task in report.tasks:
         layers = probe.refit(task.data)
@@ -30,7 +29,7 @@ def store_probes(folder: Path, report: RunReport, settings: StandaloneSettings) 
             continue
         target = folder / task.data.name / "probe"
         target.mkdir(parents=True)
-        shutil.copyfile(str(load_probe.__file__), target / "load_probe.py")
+        shutil.copy(Path(__file__).with_name("load_probe.py"), target)
         names = [*(f"hidden_{number}" for number in range(len(layers) - 1)), "linear"]
         state = {
             f"{name}.{part}": torch.from_numpy(values)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import json
-import os
 import re
 import shlex
 import shutil
@@ -13,7 +12,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from scoring.neuco_bench import configuration
 from scoring.probes.probe import PROBES
@@ -87,82 +85,6 @@ def test_shipped_configurations_are_clean(name: str) -> None:
         assert set(settings.raw) == set(configuration.KEYS)
         sample = configuration.parse_settings(configuration.SAMPLE)
         assert sample.model_copy(update={"raw": settings.raw}) == settings
-
-
-@pytest.mark.parametrize("name", ["geobench-check.yml", "geobench-comment.yml"])
-def test_workflows_give_a_strangers_files_no_right(name: str) -> None:
-    """The job that reads a submission has no write permission, and the job that can comment checks out no code."""
-    workflow = yaml.safe_load((ROOT / "config" / "kin" / name).read_text())
-    triggers = workflow[True]  # YAML parses the key `on` as true
-    [job] = workflow["jobs"].values()
-    used = [step.get("uses", "") for step in job["steps"]]
-    assert "pull_request_target" not in triggers
-    if name == "geobench-check.yml":
-        assert workflow["permissions"] == {"contents": "read"}
-        assert "--normalizer" in str(job["steps"])
-    else:
-        assert not any("checkout" in step for step in used)
-    for step in job["steps"]:
-        assert "${{" not in step.get("run", ""), "an expression in a script is code from outside"
-
-
-class PullRequest:
-    """A repository with the example's normalizer, and a clone like GitHub's checkout of a pull request."""
-
-    def __init__(self, folder: Path) -> None:
-        self.clone = folder / "clone"
-        self.folder = folder
-        self.environment = {
-            key: value for key, value in os.environ.items() if not key.startswith(("GIT_", "GITHUB_"))
-        } | {
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "RUNNER_TEMP": str(folder),
-            "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
-            "BASE": "main",
-        }
-        main = folder / "main"
-        main.mkdir()
-        shutil.copy(ROOT / "config" / "kin" / "normalizer.json", main)
-        self.run("git init -q -b main && git add normalizer.json", main)
-        self.run("git -c user.name=x -c user.email=x@example.org commit -q -m Freeze", main)
-        self.run(f"git clone -q --depth 1 file://{main} {self.clone}", folder)
-        shutil.copytree(ROOT / "config" / "kin" / "new_submission", self.clone / "new_submission")
-
-    def run(self, script: str, where: Path) -> int:
-        """Run a step's script as GitHub does, in a bash that stops at the first error, and return its status."""
-        command = ["bash", "-e", "-o", "pipefail", "-c", script]
-        return subprocess.run(command, cwd=where, env=self.environment, check=False).returncode
-
-    def check(self) -> int:
-        """Run the workflow's scripts, except the installation, and return the first nonzero status, or 0."""
-        workflow = yaml.safe_load((ROOT / "config" / "kin" / "geobench-check.yml").read_text())
-        scripts = [step["run"] for step in workflow["jobs"]["check"]["steps"] if "run" in step]
-        assert [script.split()[0] for script in scripts] == ["pip", "pip", "git", "status=0"]
-        return next((status for script in scripts[2:] if (status := self.run(script, self.clone))), 0)
-
-
-def test_the_workflow_checks_a_pull_request(tmp_path: Path) -> None:
-    """The workflow accepts a valid submission, rejects a faulty one and writes a verdict, always with the main branch's normalizer."""
-    request = PullRequest(tmp_path)
-    (request.clone / "normalizer.json").write_text("{}")  # a normalizer in the pull request is ignored
-    assert request.check() == 0
-    verdict = (request.clone / "verdict.md").read_text()
-    assert verdict.startswith("### The submission is valid")
-    assert "| Rank |" in verdict
-    assert (tmp_path / "summary.md").read_text() == verdict
-    results = request.clone / "new_submission" / "results_and_parameters.csv"
-    results.write_text("\n".join(results.read_text().splitlines()[:4]) + "\n")
-    assert request.check() == 1
-    assert "exactly 5 are needed" in (request.clone / "verdict.md").read_text()
-    (request.clone / "verdict.md").unlink()
-    (tmp_path / "normalizer.json").unlink()
-    (tmp_path / "main" / "normalizer.json").write_text("broken")
-    request.run(
-        "git -c user.name=x -c user.email=x@example.org commit -q -a -m Break", request.folder / "main"
-    )
-    assert request.check() == 2
-    assert (request.clone / "verdict.md").read_text() == "The check itself failed; see the log.\n"
 
 
 def test_the_worker_imports_nothing_of_it() -> None:

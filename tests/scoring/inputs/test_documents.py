@@ -22,11 +22,6 @@ def test_all_invalid_yaml_raises_the_same_error(text: str | bytes) -> None:
         read_yaml(text)
 
 
-def test_plain_values_come_out() -> None:
-    """Mappings, lists, texts and numbers."""
-    assert read_yaml("a: [1, 2.5, x, true, null]") == {"a": [1, 2.5, "x", True, None]}
-
-
 def test_only_this_module_calls_the_yaml_loaders() -> None:
     """PyYAML's own loaders are called in one place only."""
     root = Path(scoring.__file__).parents[1]

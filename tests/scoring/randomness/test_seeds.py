@@ -12,21 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import ShuffleSplit
 
-import scoring
 from scoring.protocol import ids_hash
 from scoring.randomness import Splitter, fold_seeds, held_out, phase_key, secret_commitment, torch_stream
 
-README = (Path(scoring.__file__).parent / "README.md").read_text()
 PAGE = (Path(__file__).parents[3] / "docs" / "protocol.md").read_text()
 VECTORS = json.loads(re.search(r"```json\n(.*?)```", PAGE, re.DOTALL)[1])
-
-
-def test_every_module_is_documented() -> None:
-    """The README's table has every module and subpackage, and no other."""
-    room = Path(scoring.__file__).parent
-    named = {name for row in re.findall(r"^\| (`.*?) \|", README, re.MULTILINE) for name in row.split(", ")}
-    modules = {f"`{path.stem}`" for path in room.glob("*.py")} - {"`__init__`"}
-    assert named == modules | {f"`{path.parent.name}/`" for path in room.glob("*/__init__.py")}
 
 
 def test_the_documented_vectors_hold() -> None:

@@ -116,7 +116,7 @@ def test_a_folder_is_refused_like_any_other_file(inside: str, words: str, folder
 def test_a_file_beyond_the_download_cap_is_refused(folder: Path) -> None:
     """A file that the worker would not download is refused here, too."""
     arguments = (str(folder / "good.csv"), "--ids", str(folder / "ids.txt"), "--dim", "4", "--max-megabytes")
-    assert [run(folder, *arguments, limit)[0] for limit in ("0.002", "0.0001")] == [0, 1]
+    assert [run(folder, *arguments, limit)[0] for limit in ("0.002", "0.001")] == [0, 1]
 
 
 @pytest.mark.parametrize(

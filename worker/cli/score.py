@@ -105,7 +105,7 @@ def score(
     """Score embeddings on your own tasks, as NeuCo-Bench's main.py does: same flags, configuration, files and numbers.
 
     Some faults that a challenge would refuse only cause a warning: missing values count as 0, samples without an embedding are left out,
-    missing dimensions are 0.
+    missing dimensions are 0. With store_probes, NeuCo-Bench's own numbers for the second and later tasks differ from these.
 
     Example: `neuco-worker score embeddings.csv labels`
 

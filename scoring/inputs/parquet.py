@@ -127,7 +127,7 @@ def _is_number(kind: Any) -> bool:
 def _check_id_type(kind: Any, faults: Faults) -> None:
     if hasattr(kind, "value_type"):  # of a dictionary
         kind = kind.value_type
-    if "string" not in str(kind) and "binary" not in str(kind) and "int" not in str(kind):
+    if "string" not in str(kind) and "int" not in str(kind):
         faults.add("columns.type", f"column id holds {shown(str(kind))}")
 
 
@@ -222,14 +222,6 @@ def _identifiers(chunks: Sequence[Any], faults: Faults) -> list[str]:
         encoded = chunk if hasattr(chunk, "dictionary") else chunk.dictionary_encode()
         if encoded.dictionary.nbytes > MOST_ID_BYTES:
             raise faults.fatal("file.too_large", "the ids are too long")
-        words = [_word(value, faults) for value in encoded.dictionary]
+        words = ["" if word is None else str(word) for word in encoded.dictionary.to_pylist()]
         identifiers.extend("" if index is None else words[index] for index in encoded.indices.to_pylist())
     return identifiers
-
-
-def _word(value: Any, faults: Faults) -> str:
-    try:
-        written = value.as_py()
-        return written.decode() if isinstance(written, bytes) else "" if written is None else str(written)
-    except UnicodeDecodeError:
-        raise faults.fatal("file.encoding", "an id is not UTF-8") from None

@@ -96,7 +96,6 @@ CATALOGUE: dict[str, Kind] = {
     "parquet.damaged": Kind(
         one="The Parquet file is cut off or damaged", cure="Write it again, and check that you can read it."
     ),
-    "parquet.encrypted": Kind(one="The Parquet file is encrypted", cure="Write it without encryption."),
     "npz.damaged": Kind(one="The NPZ file is cut off or damaged", cure="Write it again with numpy.savez."),
     "npz.arrays": Kind(
         one="The NPZ file does not contain the arrays ids and embeddings",

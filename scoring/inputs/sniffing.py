@@ -75,7 +75,7 @@ def sniff(file: BinaryIO, faults: Faults) -> FileKind:
     """Return the kind of a file, and leave the file at its beginning.
 
     Raises:
-        Unreadable: If it is empty or an encrypted Parquet file.
+        Unreadable: If it is empty.
     """
     head = file.read(16)
     file.seek(0)
@@ -83,8 +83,6 @@ def sniff(file: BinaryIO, faults: Faults) -> FileKind:
         raise faults.fatal("file.empty")
     if head.startswith(b"PAR1"):
         return FileKind.PARQUET
-    if head.startswith(b"PARE"):
-        raise faults.fatal("parquet.encrypted")
     if head.startswith(b"\x1f\x8b"):
         return FileKind.GZIP
     if head.startswith((b"PK\3\4", b"PK\5\6", b"PK\7\x08")):

@@ -533,8 +533,8 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     ),
     "parquet encrypted": (
         b"PARE" + b"\0" * 90 + b"PARE",
-        "parquet.encrypted",
-        "The Parquet file is encrypted.",
+        "file.kind",
+        "it is encrypted Parquet",
     ),
     "parquet text column": (
         parquet_with(c1=["x"] * len(IDS)),

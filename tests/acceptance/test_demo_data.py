@@ -10,7 +10,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from worker.organizer.demo import data, methods
-from worker.organizer.demo.entries import BROKEN, PIXELS
+from worker.organizer.demo.entries import BROKEN, PIXELS, file
 from worker.organizer.resources import shipped
 
 
@@ -54,12 +54,12 @@ def test_labels_are_true() -> None:
 def test_files_say_what_was_embedded() -> None:
     """A good file has every id and the exact values; the broken file has NaN cells and lacks ids."""
     phase, _ = data.load()
-    header, *rows = csv.reader(io.StringIO(PIXELS.file(phase).decode()))
+    header, *rows = csv.reader(io.StringIO(file(PIXELS, phase).decode()))
     assert header == ["id", *map(str, range(64))]
     assert [row[0] for row in rows] == list(phase.ids)
     np.testing.assert_array_equal(
         np.array([row[1:] for row in rows], dtype=np.float32), methods.raw_pixels(phase.images)
     )
-    broken = list(csv.reader(io.StringIO(BROKEN.file(phase).decode())))[1:]
+    broken = list(csv.reader(io.StringIO(file(BROKEN, phase).decode())))[1:]
     assert len(broken) == len(phase.ids) - 2
     assert sum(cell == "nan" for row in broken for cell in row) == 2

@@ -19,8 +19,7 @@ from scoring.errors import OrganizerError
 from tests.worker.harness.harness import ROOT, clean_environment
 from tests.worker.organizer.doctor_faults import PHASES, ROWS, label_rows, public_ids, write_healthy
 from worker.challenge.configuration import load
-from worker.organizer.rehearsal.entries import own_entries
-from worker.organizer.rehearsal.files import csv_of
+from worker.organizer.rehearsal.entries import csv_of, own_entries
 from worker.organizer.rehearsal.report import PhaseReport, Rehearsal, RehearsedSubmission
 
 DIM, CONFIGURED_FOLDS, FOLDS = 8, 12, 3
@@ -190,7 +189,6 @@ GOOD = RehearsedSubmission(
     silent=True,
     seconds=2.0,
     full_seconds=4.0,
-    peak_memory_bytes=1,
 )
 REFUSED = replace(
     GOOD, team="B", method="a malformed file", good=False, status="failed", q_mean=None, message="No."

@@ -29,6 +29,7 @@ from worker.sandbox.journal import Journal, JournalEntry
 from worker.sandbox.practice import PracticeTeam
 from worker.sandbox.replies import Refusal
 from worker.sandbox.sandbox import Sandbox
+from worker.sandbox.server import Listener
 from worker.sandbox.settings import PhaseSettings, SandboxSettings, from_challenge
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "FaultPlan",
     "Journal",
     "JournalEntry",
+    "Listener",
     "ManualClock",
     "PhaseSettings",
     "PracticeTeam",

@@ -21,7 +21,6 @@ from worker.sandbox.settings import SandboxSettings
 from worker.sandbox.state import Phase, Team, User, World
 from worker.sandbox.views.public import board
 
-HOST = "127.0.0.1"
 PLACEHOLDER = b"file_content"
 """The whole file of a large upload that is not finished."""
 F = TypeVar("F", bound=Callable[..., Any])
@@ -78,7 +77,7 @@ class Sandbox:
         """Listen on two ports of loopback: one for the API, and one for the files, which then have another origin."""
         app, port = create_application(self.world), self.settings.port
         for number in (port, port and port + 1):
-            self._listeners.append(Listener(app, HOST, number))
+            self._listeners.append(Listener(app, number))
         self.url, self.media_url = (listener.url for listener in self._listeners)
         self.world.media_url = self.media_url
         return self

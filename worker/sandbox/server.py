@@ -31,7 +31,7 @@ class Listener:
         InfrastructureError: If the port is taken.
     """
 
-    def __init__(self, app: Flask, host: str, port: int) -> None:
+    def __init__(self, app: Flask, port: int = 0, host: str = "127.0.0.1") -> None:
         try:
             listening = socket.create_server((host, port), backlog=128)
         except OSError as problem:

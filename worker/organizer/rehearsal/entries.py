@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scoring.errors import OrganizerError
 from scoring.inputs.identifiers import read_ids
 from worker.challenge.configuration import Configuration
-from worker.organizer.rehearsal.files import csv_of, spoilt
 
 RANDOM = "random embeddings"
 HOST = "host"  # submits through EvalAI's team of the hosts
@@ -34,7 +36,7 @@ class Entry:
 
     team: str
     method: str
-    content: bytes
+    content: bytes = b""
     file_name: str = "embeddings.csv"
     project_url: str = ""
     publication_url: str = ""
@@ -98,3 +100,27 @@ def own_entries(files: Sequence[str], phases: Collection[str]) -> dict[str, tupl
         entry = Entry(team=f"Rehearsal: {file}", method=file, content=content, file_name=file)
         entries[codename] = (*entries.get(codename, ()), entry)
     return entries
+
+
+def csv_of(ids: Sequence[str], matrix: NDArray[np.float32]) -> bytes:
+    """Write embeddings as participants do: a header, then a line per id with all digits of its numbers."""
+    import pyarrow
+    from pyarrow.csv import WriteOptions, write_csv
+
+    header = [str(column) for column in range(matrix.shape[1])]
+    numbers = pyarrow.BufferOutputStream()
+    write_csv(pyarrow.table(list(matrix.T), names=header), numbers, WriteOptions(include_header=False))
+    # pyarrow would quote every id, but participants quote only those that need it
+    names = io.StringIO()
+    csv.writer(names, lineterminator="\n").writerows([name] for name in ids)
+    cells = numbers.getvalue().to_pybytes().splitlines()
+    lines = map(b",".join, zip(names.getvalue().encode().splitlines(), cells, strict=True))
+    return b"\n".join([",".join(["id", *header]).encode(), *lines, b""])
+
+
+def spoilt(content: bytes, *, nan: Sequence[tuple[int, int]], missing: int) -> bytes:
+    """Damage a file: NaN in some cells (line and column), and the last ids left out."""
+    lines = [line.split(b",") for line in content.splitlines()]
+    for line, column in nan:
+        lines[line][column] = b"nan"
+    return b"\n".join([*map(b",".join, lines[:-missing]), b""])

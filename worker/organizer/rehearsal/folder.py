@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +17,9 @@ import yaml
 
 from worker.challenge.configuration import Configuration
 from worker.sandbox import Sandbox
+
+STOP_S = 12  # the daemon's own limit and a little more
+LAST_WORDS = 1500  # characters of the worker's log in the error when it fails
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +65,27 @@ class RehearsalFolder:
         documents = [self.published(name) for name in names if name.endswith(".json")]
         boards = [document for document in documents if document.get("title") == codename]
         return tuple(boards[0]["entries"]) if boards else ()
+
+    @contextmanager
+    def worker(self, command: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Run the real worker, ``once`` as cron would, or ``run`` as systemd would, and end it as systemd would."""
+        code = "from worker.cli import main; main()"
+        words = [sys.executable, "-c", code, command, "--config", str(self.configuration)]
+        with self.log.open("ab") as log:
+            process = subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT, cwd=self.path)
+            try:
+                yield process
+            finally:
+                process.send_signal(signal.SIGTERM)
+                try:
+                    process.wait(timeout=STOP_S)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+
+    def last_words(self) -> str:
+        """Return the end of the worker's log."""
+        return self.log.read_text("utf-8", "replace")[-LAST_WORDS:].strip()
 
 
 def prepare(

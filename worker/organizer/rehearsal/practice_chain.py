@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from typing import Any
+
+from flask import Flask, abort
 
 from worker.fairness.drand import DOMAIN, Chain, recursion_as_before, value_of
+from worker.sandbox import Listener
 
 NAME = "a practice chain"
 KEY = 20250611
@@ -61,46 +62,14 @@ def served(
         clock: Returns the time.
         off_by: Number of rounds by which its answers are wrong.
     """
-    with _Server(chain, clock, off_by) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    application = Flask("drand")
 
+    @application.get(f"/{chain.hash}/public/<int:number>")
+    def answer(number: int) -> dict[str, Any]:
+        if chain.made_at(number) > clock():
+            abort(404)
+        signature = sign(number + off_by)
+        return {"round": number, "randomness": value_of(signature), "signature": signature}
 
-class _Server(ThreadingHTTPServer):
-    def __init__(self, chain: Chain, clock: Callable[[], datetime], off_by: int) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.chain, self.clock, self.off_by = chain, clock, off_by
-
-    def answer(self, path: str) -> bytes | None:
-        """Return drand's answer about a round; None if it belongs to another chain or does not exist yet."""
-        folder, _, number = path.removeprefix("/").partition("/public/")
-        belongs = folder == self.chain.hash and number.isdigit()
-        if not belongs or self.chain.made_at(int(number)) > self.clock():
-            return None
-        signature = sign(int(number) + self.off_by)
-        body = {"round": int(number), "randomness": value_of(signature), "signature": signature}
-        return json.dumps(body).encode()
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: _Server
-
-    def do_GET(self) -> None:
-        """Respond as drand's servers do."""
-        body = self.server.answer(self.path)
-        if body is None:
-            self.send_error(404)
-            return
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Do nothing."""
+    with closing(Listener(application)) as server:
+        yield server.url

@@ -67,27 +67,20 @@ class PracticeValue:
         self._entered = False
 
     def look(self, now: datetime) -> None:
-        """Enter the value if a commitment has named its source, and its moment has come."""
-        named = [draws.named(entry, phase) for entry, phase in _phases_of(self._folder, "draws")]
-        due = [draw for draw in named if draw is not None and draw.chain is None and draw.at <= now]
-        if self._entered or not due:
+        """Enter the value if a published commitment has named its source, and its moment has come."""
+        if self._entered:
             return
+        waiting = draws.waiting(self._folder.published(PATH) or []).values()
+        due = [draw for draw in waiting if draw.chain is None and draw.at <= now]
+        if not due:
+            return
+        self._entered = True
         self._tell(
             f"The value of {due[0].source} is due. In the real challenge, you now run `neuco-worker challenge apply --beacon"
             f" VALUE` with the published value; here, “{PRACTICE_VALUE}” is used."
         )
         with open_session(self._folder.configuration) as session:
             enter_value(session, PRACTICE_VALUE)
-        self._entered = True
-
-
-def drawn(folder: RehearsalFolder) -> set[str]:
-    """Return the phases into whose splits a public value was mixed."""
-    return {phase for _, phase in _phases_of(folder, "drawn")}
-
-
-def _phases_of(folder: RehearsalFolder, key: str) -> list[tuple[dict[str, Any], str]]:
-    return [(entry, phase) for entry in folder.published(PATH) or [] for phase in entry.get(key, {})]
 
 
 def real_wait(fairness: Fairness) -> str:

@@ -29,9 +29,8 @@ from worker.organizer.board_by_hand import freeze, publish_now
 from worker.organizer.disclosure import disclose
 from worker.organizer.rehearsal.entries import Entries, Entry
 from worker.organizer.rehearsal.folder import RehearsalFolder, prepare
-from worker.organizer.rehearsal.practice_draw import PracticeValue, drawn, practised, real_wait
+from worker.organizer.rehearsal.practice_draw import PracticeValue, practised, real_wait
 from worker.organizer.rehearsal.report import PhaseReport, Rehearsal, RehearsedSubmission
-from worker.organizer.rehearsal.runner import LOOK_EVERY_S, last_words, watch, worker_process
 from worker.organizer.reveal import reveal
 from worker.organizer.session import open_session
 from worker.sandbox import Sandbox, from_challenge
@@ -39,7 +38,8 @@ from worker.state import Attempt, Store, Transaction
 
 # calls a minute, so that the rehearsal never waits; EvalAI's limit is taken into account afterwards
 UNHINDERED = 1_000_000
-PATIENCE_S = 120.0  # beyond a submission's deadline, without any change, after which the rehearsal has failed
+PATIENCE_S = 120.0  # beyond a submission's deadline, without an answer, after which the rehearsal has failed
+LOOK_EVERY_S = 0.2
 ANSWERED = ("finished", "failed")
 BEACON = "beacon"
 """The check of `verify` about what decided the splits."""
@@ -90,7 +90,7 @@ def rehearse(
             prepare(folder, configuration, evalai, folds=folds, draw=draw)
             status = _drain(configuration, folder, evalai, submitted, tell=tell)
         calls = _calls(evalai, since=calls_before)
-        failures = _failures(configuration, folder, evalai, status)
+        failures = _failures(folder, evalai, status)
         verified: tuple[str, ...] = ()
         if not failures:
             verified, failures = _end(folder, configuration.phases, tell)
@@ -130,12 +130,12 @@ def play(
         tell(
             f"The worker runs. Its board is in the git repository {folder.repository}, its log in {folder.log}."
         )
-        with worker_process(folder, "run") as process:
+        with folder.worker("run") as process:
             while not stop.wait(LOOK_EVERY_S):
                 value.look(datetime.now(UTC))
                 if process.poll() is not None:
                     raise InfrastructureError(
-                        f"The worker exited with status {process.returncode}. {last_words(folder)}",
+                        f"The worker exited with status {process.returncode}. {folder.last_words()}",
                         cure="Correct what the last lines of its log name, and run the command with a new folder.",
                         code="rehearse.worker",
                     )
@@ -183,18 +183,30 @@ def _drain(
     *,
     tell: Callable[[str], object],
 ) -> int:
-    """Run the worker until nothing is left to do, report its progress, and return its exit status."""
-    answered: set[int] = set()
-    value = PracticeValue(folder, tell)
-    patience_s = configuration.submission.deadline + PATIENCE_S
-    pks = [submission.pk for submission in submitted]
-    with worker_process(folder, "once") as process:
-        for statuses in watch(process, folder, evalai, pks, patience_s=patience_s):
+    """Run the worker until nothing is left to do, report its progress, and return its exit status.
+
+    Raises:
+        InfrastructureError: If nothing is answered any more.
+    """
+    waiting, value = list(submitted), PracticeValue(folder, tell)
+    patience_s, answered_at = configuration.submission.deadline + PATIENCE_S, time.monotonic()
+    ended = False
+    with folder.worker("once") as process:
+        while not ended:
+            time.sleep(LOOK_EVERY_S)
+            ended = process.poll() is not None  # checked before the last look, so that nothing is missed
             value.look(datetime.now(UTC))
-            for submission in submitted:
-                if statuses[submission.pk] in ANSWERED and submission.pk not in answered:
-                    answered.add(submission.pk)
-                    tell(f"{len(answered)} of {len(submitted)} answered. {_outcome(evalai, submission)}")
+            for submission in [one for one in waiting if evalai.submission(one.pk)["status"] in ANSWERED]:
+                waiting.remove(submission)
+                answered_at = time.monotonic()
+                done = len(submitted) - len(waiting)
+                tell(f"{done} of {len(submitted)} answered. {_outcome(evalai, submission)}")
+            if time.monotonic() - answered_at > patience_s and not ended:
+                raise InfrastructureError(
+                    f"There was no progress for {patience_s:.0f} seconds.",
+                    cure=f"Look for the cause in the last lines of the worker's log: {folder.last_words()}",
+                    code="rehearse.stuck",
+                )
     return int(process.returncode)
 
 
@@ -216,7 +228,7 @@ def _end(
                 freeze(session, codename)
         if kept := [name for name, phase in phases.items() if phase.shown == "at_end"]:
             tell(f"{', '.join(kept)}: closed; the withheld values are now shown.")
-            with worker_process(folder, "once") as process:
+            with folder.worker("once") as process:
                 process.wait(timeout=PATIENCE_S)
         tell("Closing and revealing the phases, and checking the repository with `verify` …")
         with open_session(folder.configuration) as session:
@@ -229,7 +241,7 @@ def _end(
     except NeucoError as error:
         return (), (f"The end of the challenge could not be rehearsed: {error.message}",)
     except subprocess.TimeoutExpired:
-        return (), (f"The worker did not exit after the phases were closed. {last_words(folder)}",)
+        return (), (f"The worker did not exit after the phases were closed. {folder.last_words()}",)
     contradicted = [one.sentence for one in report.verdicts if one.worth is Worth.CONTRADICTED]
     sources = [f"Phase {one.phase}: {one.sentence}" for one in report.verdicts if one.check == BEACON]
     return (*sources, report.sentence), tuple(
@@ -237,17 +249,12 @@ def _end(
     )
 
 
-def _failures(
-    configuration: Configuration, folder: RehearsalFolder, evalai: Sandbox, status: int
-) -> tuple[str, ...]:
-    undrawn = configuration.phases.keys() - drawn(folder) if configuration.fairness.beacon != NONE else ()
-    failures = [f"{phase}: no public value was mixed into its splits." for phase in sorted(undrawn)]
+def _failures(folder: RehearsalFolder, evalai: Sandbox, status: int) -> tuple[str, ...]:
+    failures = []
     if status != 0:
-        failures.append(f"The worker exited with status {status}. {last_words(folder)}")
-    if evalai.queue_length():
-        failures.append(
-            f"{count_of(evalai.queue_length(), 'message is', 'messages are')} still in the queue."
-        )
+        failures.append(f"The worker exited with status {status}. {folder.last_words()}")
+    if waiting := evalai.queue_length():
+        failures.append(f"{count_of(waiting, 'message is', 'messages are')} still in the queue.")
     return tuple(failures)
 
 
@@ -290,11 +297,10 @@ def _rehearsed(tx: Transaction, evalai: Sandbox, one: _Submitted, *, more: float
     """
     shown = evalai.submission(one.pk)
     stdout, stderr = evalai.text(one.pk, "stdout_file"), evalai.text(one.pk, "stderr_file")
-    seconds, peak = None, None
+    seconds = None
     for attempt in tx.attempts(pk=one.pk):
         if attempt.kind == Attempt.EVALUATE.value and attempt.closed_at is not None:
             seconds = (attempt.closed_at - attempt.opened_at).total_seconds()
-            peak = attempt.peak_memory_bytes
     row = tx.get(one.pk)
     content = row.content_hash if row is not None else None
     training_s = sum(
@@ -314,7 +320,6 @@ def _rehearsed(tx: Transaction, evalai: Sandbox, one: _Submitted, *, more: float
         silent=not (stderr if one.entry.good else stdout),
         seconds=seconds,
         full_seconds=None if seconds is None else seconds + training_s * (more - 1),
-        peak_memory_bytes=peak,
     )
 
 

@@ -26,7 +26,6 @@ class RehearsedSubmission:
         silent: Whether stderr of a scored submission, or stdout of a refused one, is empty, as it should be.
         seconds: Time from the start of its evaluation to the end.
         full_seconds: The same with all folds of the configuration.
-        peak_memory_bytes: Peak resident size of its process.
     """
 
     phase: str
@@ -40,7 +39,6 @@ class RehearsedSubmission:
     silent: bool
     seconds: float | None
     full_seconds: float | None
-    peak_memory_bytes: int | None
 
     @property
     def faults(self) -> Iterator[str]:

@@ -14,7 +14,7 @@ from scoring.errors import OrganizerError
 from worker.challenge.configuration import load
 from worker.challenge.secrets import read_challenge_secret
 from worker.organizer.archiving import FORMAT, MANIFEST, read_backup
-from worker.organizer.service_install import install
+from worker.organizer.service import install
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "config" / "challenge.yaml"

@@ -13,7 +13,7 @@ import pytest
 from scoring.errors import OrganizerError
 from worker.challenge.configuration import load
 from worker.organizer.configuration_text import with_values
-from worker.organizer.unit import Instance, instance_of, main, not_open, open_places, places
+from worker.organizer.service import Instance, instance_of, main, not_open, open_places, places
 from worker.runtime.cgroup import DELEGATED
 
 ROOT = Path(__file__).parents[2]
@@ -123,7 +123,7 @@ def test_a_configuration_outside_a_service_gets_a_cure(
 ) -> None:
     """A configuration that was not adopted has no units, and the error says how to adopt it."""
     path = tmp_path / "challenge.yaml"
-    assert main([str(path)]) == 2
+    assert main(["paths", str(path)]) == 2
     assert capsys.readouterr().err == (
         f"neuco-worker: No service uses {path}. Adopt the configuration first: sudo neuco-challenge NAME adopt DIR.\n"
     )

@@ -22,7 +22,6 @@ __all__ = [
     "rescoring",
     "reveal",
     "scaffold",
-    "service_install",
+    "service",
     "session",
-    "unit",
 ]

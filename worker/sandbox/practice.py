@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +33,7 @@ class PracticeTeam:
         facts = self._answer("GET", "/sandbox/")
         self._challenge, self._phases = facts["challenge"], facts["phases"]
         teams = facts["teams"]
-        participants = [team for team in teams if not team.startswith("Host_")] or list(teams)
-        self.name = _one_of(name or next(iter(participants), ""), teams, "team")
+        self.name = _one_of(name or next(iter(teams)), teams, "team")
         self._headers = {"Authorization": f"Token {teams[self.name]}"}
 
     def submit(self, file: Path, *, phase: str, method: str, public: bool) -> int:
@@ -44,9 +45,8 @@ class PracticeTeam:
         number = self._phases[_one_of(phase, self._phases, "phase")]
         path = f"/api/jobs/challenge/{self._challenge}/challenge_phase/{number}/submission/"
         fields = {"status": "submitting", "method_name": method, "is_public": json.dumps(public)}
-        with file.open("rb") as content:
-            answer = self._answer("POST", path, data=fields, files={"input_file": (file.name, content)})
-        return int(answer["id"])
+        files = {"input_file": (file.name, file.read_bytes())}
+        return int(self._answer("POST", path, data=fields, files=files)["id"])
 
     def outcome(self, number: int) -> tuple[str, str] | None:
         """Return the status and the text that EvalAI shows of a submission; None until it has ended."""
@@ -58,9 +58,16 @@ class PracticeTeam:
         return str(submission["status"]), "\n".join(text for text in texts if text)
 
     def _answer(self, method: str, path: str, **what: Any) -> Any:
+        """Return the document that answers a call, which is repeated after the wait that the sandbox asks for."""
         headers = getattr(self, "_headers", {})
         try:
-            answer = requests.request(method, self._server + path, headers=headers, timeout=TIMEOUT_S, **what)
+            while True:
+                answer = requests.request(
+                    method, self._server + path, headers=headers, timeout=TIMEOUT_S, **what
+                )
+                if answer.status_code != HTTPStatus.TOO_MANY_REQUESTS:
+                    break
+                time.sleep(int(answer.headers["Retry-After"]))
             document = answer.json()
         except (requests.RequestException, ValueError) as error:
             raise InfrastructureError(

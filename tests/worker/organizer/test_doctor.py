@@ -35,7 +35,7 @@ from worker.evalai import Challenge, Phase, PhaseSplit
 from worker.evalai.records import read
 from worker.organizer.doctor import CHECKS, Level, evalai
 from worker.organizer.scaffold import EXAMPLE_QUEUE
-from worker.organizer.unit import instance_of, open_places
+from worker.organizer.service import instance_of, open_places
 from worker.sandbox import Fault as Spoilt
 from worker.sandbox import FaultPlan, ManualClock
 

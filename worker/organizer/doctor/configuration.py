@@ -34,17 +34,23 @@ _GIVES_AWAY = {
 def placeholders(challenge: Challenge) -> Iterator[Finding]:
     """Name all placeholders at once. What depends on one of them is not checked until it is replaced."""
     configuration = challenge.configuration
-    values = {
-        "leaderboard.repository": configuration.leaderboard.repository == EXAMPLE_REPOSITORY,
-        "evalai.challenge": not configuration.evalai.challenge,
-        "evalai.queue": configuration.evalai.queue == EXAMPLE_QUEUE,
+    todo = {
+        f"{count_of(len(paths), 'file')} of phase {name}": "Replace the files with your own label files and ids."
+        for name, paths in challenge.examples.items()
     }
-    examples = [
-        f"{count_of(len(paths), 'file')} of phase {name}" for name, paths in challenge.examples.items()
-    ]
-    examples += [key for key, is_example in values.items() if is_example]
-    if examples:
-        yield fail(f"What `init` wrote as an example is still in place: {', '.join(examples)}.")
+    if configuration.leaderboard.repository == EXAMPLE_REPOSITORY:
+        todo["leaderboard.repository"] = "Enter the address of your own repository."
+    if not configuration.evalai.challenge:
+        todo["evalai.challenge"] = (
+            "Upload bundle.zip to EvalAI: evalai.challenge is the number in the address of the challenge's page."
+        )
+    if configuration.evalai.queue == EXAMPLE_QUEUE:
+        todo["evalai.queue"] = "After the upload, EvalAI shows evalai.queue in the challenge's Manage tab."
+    if todo:
+        yield fail(
+            f"What `init` wrote as an example is still in place: {', '.join(todo)}.",
+            " ".join(dict.fromkeys(todo.values())),
+        )
 
 
 def phases(challenge: Challenge) -> Iterator[Finding]:

@@ -37,9 +37,6 @@ CHALLENGE: tuple[Check[Challenge], ...] = (
         "configuration.placeholders",
         "Have the examples that `init` wrote been replaced?",
         configuration.placeholders,
-        "Replace the files with your own label files and ids, and leaderboard.repository with the address of your own repository."
-        " Upload bundle.zip to EvalAI: evalai.challenge is the number in the address of the challenge's page, and evalai.queue is"
-        " in its Manage tab.",
     ),
     Check(
         "configuration.phases",

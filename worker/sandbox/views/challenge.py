@@ -122,9 +122,10 @@ def host_team(team: int) -> dict[str, Any] | Response:
 
 @views.get("/sandbox/")
 def teams() -> dict[str, Any]:
-    """Return the challenge, its phases, and each team with its first member's token; EvalAI has no such address."""
+    """Return the challenge, its phases, and each team with its first member's token, hosts last; EvalAI has no such address."""
+    teams = sorted(world.teams.values(), key=lambda team: team.members[0] in world.hosts)
     return {
         "challenge": world.settings.challenge,
         "phases": {phase.settings.codename: phase.pk for phase in world.phases.values()},
-        "teams": {team.name: world.users[team.members[0]].hex_token for team in world.teams.values()},
+        "teams": {team.name: world.users[team.members[0]].hex_token for team in teams},
     }

@@ -1,13 +1,17 @@
-"""The systemd units that run a challenge: which places they must open for it, and which ones they do.
+"""A challenge as a service of this machine; ``adopt`` and ``paths`` of ``deploy/neuco-challenge`` call this.
+
+In the copied configuration, secrets become systemd's credentials (``credential:NAME``), and paths become those that the service may write
+to; everything else, including comments, stays.
 
 A unit restricts its service: it may write only to its own folders and sees no home folder. A configuration may name other places, such as
-a repository on this machine. ``neuco-challenge NAME paths`` writes these into a drop-in of the units; the doctor compares the two.
+a repository on this machine. ``paths`` writes these into a drop-in of the units; the doctor compares the two.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,12 +20,79 @@ from urllib.parse import unquote, urlsplit
 
 from scoring.errors import NeucoError, OrganizerError
 from worker.challenge.configuration import Configuration, load
+from worker.organizer.configuration_text import with_values
 
 TEMPLATES = ("neuco-worker@.service", "neuco-worker-once@.service")
 DROP_IN = "50-paths.conf"
 HOMES = (Path("/home"), Path("/root"), Path("/run/user"))
 # Only compared; no file is made there.
 TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108  # nosec B108
+
+
+CREDENTIALS = {
+    "evalai.token": "evalai.token",
+    "leaderboard.token": "git.token",
+    "leaderboard.ssh_key": "ssh_key",
+    "alerts.webhook": "alerts.webhook",
+}
+"""The credential of the unit for each key that refers to a secret."""
+
+
+def install(source: Path, folder: Path, database: Path) -> None:
+    """Rewrite the configuration that was copied from ``source`` to ``folder``, and copy the secrets to which it refers.
+
+    Args:
+        source: The folder in which the challenge was made.
+        folder: The folder of the configuration, tasks and ids now, with the folder ``credentials``.
+        database: The service's SQLite file.
+
+    Raises:
+        OrganizerError: If the configuration is wrong, or names files that were not copied.
+    """
+    path = folder / "challenge.yaml"
+    old = load(source / "challenge.yaml")
+    values: dict[tuple[str, ...], str] = {("challenge", "secret"): "credential:challenge.secret"}
+    for key, reference in old.references().items():
+        name = CREDENTIALS[key]
+        _copy_secret(old, reference, key, folder / "credentials" / name)
+        values[tuple(key.split("."))] = f"credential:{name}"
+    if old.leaderboard.known_hosts is not None:
+        shutil.copy(
+            old.secret_path(old.leaderboard.known_hosts, "leaderboard.known_hosts"), folder / "known_hosts"
+        )
+        values["leaderboard", "known_hosts"] = "file:known_hosts"
+    if old.repository_url != old.leaderboard.repository:
+        values["leaderboard", "repository"] = old.repository_url
+    if old.database_file is not None:
+        values["state",] = f"sqlite:///{database}"
+    path.write_text(with_values(path.read_text(encoding="utf-8-sig"), values), encoding="utf-8")
+    new = load(path)
+    lost = [
+        str(place)
+        for phase in new.phases.values()
+        for place in (new.path(phase.tasks), new.path(phase.ids))
+        if not place.exists()
+    ]
+    if lost:
+        raise OrganizerError(
+            f"{lost[0]} was not copied.",
+            cure="The command copies only tasks/ and ids/. Copy this file by hand, or use an absolute path.",
+            code="adopt.missing",
+        )
+
+
+def _copy_secret(old: Configuration, reference: str, key: str, target: Path) -> None:
+    """Copy the secret to which a reference points; one that is missing here (a variable that is not set) is reported later."""
+    if reference.startswith("credential:") and "CREDENTIALS_DIRECTORY" not in os.environ:
+        return
+    try:
+        if key == "leaderboard.ssh_key":
+            secret = old.secret_path(reference, key).read_text(encoding="utf-8")
+        else:
+            secret = old.secret(reference, key).get_secret_value() + "\n"
+    except (OrganizerError, OSError):
+        return
+    target.write_text(secret, encoding="utf-8")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,53 +153,45 @@ def instance_of(configuration: Path) -> Instance | None:
 
 def places(configuration: Configuration, instance: Instance) -> list[Place]:
     """Return the places outside the service's own folders that a configuration makes it read or write."""
-    writable = (Path("/var/lib/neuco-worker") / instance.name, Path("/var/cache/neuco-worker"))
-    readable = (*writable, Path("/etc/neuco-worker") / instance.name)
-    written = [
-        Place(key=key, path=instance.seen(path), written=True) for key, path in _written(configuration)
+    own = {Path("/var/lib/neuco-worker") / instance.name, Path("/var/cache/neuco-worker")}
+    readable = own | {Path("/etc/neuco-worker") / instance.name}
+    named = [
+        Place(key=key, path=instance.seen(path), written=written)
+        for key, path, written in _named(configuration)
     ]
-    read = [Place(key=key, path=instance.seen(path), written=False) for key, path in _read(configuration)]
-    return [
-        *(place for place in written if not _within(place.path, writable)),
-        *(place for place in read if not _within(place.path, readable)),
-    ]
+    return [place for place in named if not _within(place.path, own if place.written else readable)]
 
 
-def _written(configuration: Configuration) -> Iterator[tuple[str, Path]]:
-    yield "state", configuration.state_dir
+def _named(configuration: Configuration) -> Iterator[tuple[str, Path, bool]]:
+    """Yield key, path, and whether it is written to, of each place that a configuration names."""
+    yield "state", configuration.state_dir, True
     repository = configuration.repository_url
-    if repository.startswith("/"):
-        yield "leaderboard.repository", Path(repository)
-    elif repository.startswith("file://"):
-        yield "leaderboard.repository", Path(unquote(urlsplit(repository).path))
+    if repository.startswith(("/", "file://")):
+        yield "leaderboard.repository", Path(unquote(urlsplit(repository).path)), True
     if configuration.metrics.textfile is not None:
-        yield "metrics.textfile", configuration.path(configuration.metrics.textfile).parent
-
-
-def _read(configuration: Configuration) -> Iterator[tuple[str, Path]]:
+        yield "metrics.textfile", configuration.path(configuration.metrics.textfile).parent, True
     for name, phase in configuration.phases.items():
-        yield f"phases.{name}.tasks", configuration.path(phase.tasks)
-        yield f"phases.{name}.ids", configuration.path(phase.ids)
-    references = configuration.references()
-    if configuration.leaderboard.known_hosts is not None:
-        references["leaderboard.known_hosts"] = configuration.leaderboard.known_hosts
-    for key, reference in references.items():
+        yield f"phases.{name}.tasks", configuration.path(phase.tasks), False
+        yield f"phases.{name}.ids", configuration.path(phase.ids), False
+    files = configuration.references()
+    files["leaderboard.known_hosts"] = configuration.leaderboard.known_hosts or ""
+    for key, reference in files.items():
         if reference.startswith("file:"):
-            yield key, configuration.path(Path(reference.removeprefix("file:")))
+            yield key, configuration.path(Path(reference.removeprefix("file:"))), False
 
 
 def _within(path: Path, folders: Iterable[Path]) -> bool:
     return any(path.is_relative_to(folder) for folder in folders)
 
 
-def drop_in(found: Iterable[Place], instance: Instance) -> str:
+def drop_in(named: Iterable[Place], instance: Instance) -> str:
     """Return the lines that the units need in addition to their own; empty if there are none.
 
     Raises:
         OrganizerError: If a place cannot be opened for a service.
     """
     lines = []
-    for place in found:
+    for place in named:
         check(place)
         # The dash lets the service start without the place, because the service itself reports better what is missing.
         quoted = '"-' + str(place.path).replace("%", "%%") + '"'
@@ -183,8 +246,8 @@ def open_places(instance: Instance) -> list[Place]:
         OrganizerError: If the configuration is wrong, or names a place that cannot be opened.
     """
     configuration = load(instance.configuration)
-    found = places(configuration, instance)
-    text = drop_in(found, instance)
+    named = places(configuration, instance)
+    text = drop_in(named, instance)
     if not configuration.state_dir.exists():  # the service cannot make it outside its own folders
         configuration.state_dir.mkdir(parents=True, mode=0o700)
         owner = instance.configuration.stat()
@@ -197,17 +260,21 @@ def open_places(instance: Instance) -> list[Place]:
             (folder / DROP_IN).chmod(0o644)
         else:
             (folder / DROP_IN).unlink(missing_ok=True)
-    return found
+    return named
 
 
 def main(arguments: list[str]) -> int:
-    """Run as a separate program, with the configuration file of a service of this machine as its argument."""
+    """Run as a separate program: ``adopt SOURCE FOLDER DATABASE`` (see :func:`install`) or ``paths CONFIGURATION``."""
+    task, *names = arguments
+    paths = [Path(name) for name in names]
     try:
-        path = Path(arguments[0])
-        instance = instance_of(path)
+        if task == "adopt":
+            install(*(path.resolve() for path in paths))
+            return 0
+        instance = instance_of(paths[0])
         if instance is None:
             raise OrganizerError(
-                f"No service uses {path}.",
+                f"No service uses {paths[0]}.",
                 cure="Adopt the configuration first: sudo neuco-challenge NAME adopt DIR.",
                 code="adopt.missing",
             )

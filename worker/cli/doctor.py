@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scoring.errors import OrganizerError
-from scoring.printable import printable
+from scoring.printable import count_of, printable
 from worker.cli.options import ConfigOption, JsonOption, configuration_file
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from worker.organizer.doctor import CheckOutcome, Level, Report
+    from worker.organizer.doctor import CheckOutcome, Report
 
 TEST_TEXT = "This is a test: alerts of this challenge arrive here."
 GROUPS = {
@@ -35,6 +35,8 @@ GROUPS = {
     "machine": "This machine",
     "records": "Recorded phases",
 }
+
+MARKS = {"ok": ("✓", "green"), "skipped": ("-", "dim"), "warn": ("!", "yellow"), "fail": ("✗", "red")}
 
 
 def doctor(
@@ -65,17 +67,19 @@ def doctor(
     if alert:
         _send_alert(config)
         return
+    from worker.cli.terminal import Console
 
-    def now() -> datetime:
-        return datetime.now(UTC)
-
+    with Console(stderr=True).status("Checking …") as status:
+        report = examine(
+            config,
+            clock=lambda: datetime.now(UTC),
+            offline=offline,
+            on_outcome=lambda outcome: status.update(f"{GROUPS[outcome.check.group]} …"),
+            wait=_wait,
+        )
     if json_output:
-        report = examine(config, clock=now, offline=offline, wait=_wait)
         typer.echo(json.dumps(report.to_json(), indent=2))
     else:
-        report = _watched(
-            lambda on_outcome: examine(config, clock=now, offline=offline, on_outcome=on_outcome, wait=_wait)
-        )
         _show(report, show_all=show_all)
     if report.level is Level.FAIL:
         raise typer.Exit(1)
@@ -105,33 +109,22 @@ def _wait(seconds: float, why: str) -> None:
     time.sleep(seconds)
 
 
-def _watched(look: Callable[[Callable[[CheckOutcome], None]], Report]) -> Report:
-    """Show at a terminal what is being checked."""
-    from worker.cli.terminal import Console
-
-    console = Console(stderr=True, highlight=False)
-    if not sys.stderr.isatty():
-        return look(lambda _: None)
-    with console.status("Checking …") as status:
-        return look(lambda outcome: status.update(f"{GROUPS[outcome.check.group]} …"))
-
-
 def _show(report: Report, *, show_all: bool) -> None:
+    """Print the problems with their cures, a line for each group, and the costs."""
     from worker.cli.terminal import Console, table_of
     from worker.organizer.doctor import Level
 
     console = Console(highlight=False, soft_wrap=True)
-    for level, one, several, style in (
+    for level, singular, plural, style in (
         (Level.FAIL, "problem to fix", "problems to fix", "bold red"),
         (Level.WARN, "warning", "warnings", "bold yellow"),
     ):
-        number = sum(finding.level is level for outcome in report.outcomes for finding in outcome.findings)
-        checks = sum(outcome.level is level for outcome in report.outcomes)
-        if number:
-            found = "" if number == checks else f", found by {checks} check{'s' * (checks != 1)}"
-            console.print(f"{number} {one if number == 1 else several}{found}", style=style)
-            for outcome in report.outcomes:
-                _tell(console, outcome, level)
+        findings = [(o.check.id, f) for o in report.outcomes for f in o.findings if f.level is level]
+        if findings:
+            console.print(count_of(len(findings), singular, plural), style=style)
+            for identifier, finding in findings:
+                console.print(f"  • {finding.sentence}", markup=False)
+                console.print(f"    {finding.cure}  [{identifier}]", markup=False, style="dim")
             console.print()
     for group, heading in GROUPS.items():
         outcomes = [outcome for outcome in report.outcomes if outcome.check.group == group]
@@ -151,52 +144,26 @@ def _show(report: Report, *, show_all: bool) -> None:
     console.print(f"\n{len(report.outcomes)} checks: {_counts(report.outcomes)}.{more}", style="bold")
 
 
-def _tell(console: Console, outcome: CheckOutcome, level: Level) -> None:
-    """Print a check's findings of one level, each with its cure."""
-    from rich.text import Text
-
-    for finding in outcome.findings:
-        if finding.level is level:
-            console.print(Text(f"  • {finding.sentence}"))
-            console.print(Text(f"    {finding.cure}  [{outcome.check.id}]", style="dim"))
-
-
 def _counts(outcomes: Sequence[CheckOutcome]) -> str:
     """Return how many checks had each result, without results that no check had."""
-    from worker.organizer.doctor import Level
-
-    words = {Level.OK: "passed", Level.WARN: "with warnings", Level.FAIL: "failed", Level.SKIPPED: "skipped"}
-    counts = Counter(outcome.level for outcome in outcomes)
-    return ", ".join(f"{counts[level]} {word}" for level, word in words.items() if counts[level])
-
-
-def _mark(level: Level) -> tuple[str, str]:
-    from worker.organizer.doctor import Level
-
-    return {
-        Level.OK: ("✓", "green"),
-        Level.SKIPPED: ("-", "dim"),
-        Level.WARN: ("!", "yellow"),
-        Level.FAIL: ("✗", "red"),
-    }[level]
+    words = {"ok": "passed", "warn": "with warnings", "fail": "failed", "skipped": "skipped"}
+    counts = Counter(outcome.level.value for outcome in outcomes)
+    return ", ".join(f"{counts[level]} {word}" for level, word in words.items() if level in counts)
 
 
 def _group(console: Console, heading: str, outcomes: Sequence[CheckOutcome], *, show_all: bool) -> None:
     """Print a group as one line, with the reason if checks of it were skipped; below it each check on request, and facts."""
-    from rich.text import Text
-
     from worker.organizer.doctor import Level, worst
 
-    mark, style = _mark(worst(outcome.level for outcome in outcomes))
-    line = Text(f"{mark} ", style=style).append(f"{heading}: {_counts(outcomes)}", style="default")
-    reasons = dict.fromkeys(o.findings[0].sentence for o in outcomes if o.level is Level.SKIPPED)
-    if reasons:
-        line.append(f" ({'; '.join(reason.rstrip('.') for reason in reasons)})", style="dim")
-    console.print(line)
+    skipped = dict.fromkeys(o.findings[0].sentence for o in outcomes if o.level is Level.SKIPPED)
+    reasons = f" ({'; '.join(reason.rstrip('.') for reason in skipped)})" if skipped else ""
+    mark, style = MARKS[worst(outcome.level for outcome in outcomes)]
+    console.print(f"[{style}]{mark}[/] {heading}: {_counts(outcomes)}", end="")
+    console.print(reasons, style="dim", markup=False)
     for outcome in outcomes:
         if show_all:
-            mark, style = _mark(outcome.level)
-            console.print(Text(f"  {mark} ", style=style).append(outcome.check.question, style="default"))
+            mark, style = MARKS[outcome.level]
+            console.print(f"  [{style}]{mark}[/] {outcome.check.question}")
         for finding in outcome.findings:
             if finding.always or (show_all and finding.level in (Level.OK, Level.SKIPPED)):
-                console.print(Text(f"    {finding.sentence}", style="dim"))
+                console.print(f"    {finding.sentence}", style="dim", markup=False)

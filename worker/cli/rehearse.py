@@ -130,7 +130,7 @@ def _show_phase(console: Console, rehearsal: Rehearsal, phase: PhaseReport) -> N
         "Mean Q": [_number(entry["q_mean"], phase.decimals) for entry in phase.entries],
         "By mean Q": [_number(entry["rank_by_mean"]) or "–" for entry in phase.entries],
     }
-    console.print(table_of(board, f"Phase {phase.codename}: leaderboard"))
+    console.print(table_of(board, f"Leaderboard of phase {phase.codename}"))
     for one in phase.submissions:
         if one.message:
             console.print(f"  What EvalAI shows {one.team} about {one.method}:", markup=False)

@@ -15,7 +15,7 @@ import requests
 import yaml
 
 from scoring.errors import OrganizerError
-from worker.challenge.configuration import Configuration, load
+from worker.challenge.configuration import load
 from worker.challenge.web_address import EXAMPLE_REPOSITORY, web_address
 from worker.cli.bundle import bundle as bundle_command
 from worker.organizer import bundle, scaffold
@@ -55,26 +55,22 @@ def faults_after(challenge: Path, change: Callable[[dict[str, Any]], None]) -> l
     return bundle_faults(archive, load(challenge / "challenge.yaml"))
 
 
-def test_fresh_bundle_has_no_faults(challenge: Path) -> None:
-    """EvalAI and the worker accept what `init` packs."""
-    assert bundle_faults(challenge / "bundle.zip", load(challenge / "challenge.yaml")) == []
-
-
-def test_codenames_match_the_configuration(challenge: Path) -> None:
-    """The bundle has the phases, splits and metric that the worker looks for."""
+def test_the_yaml_follows_the_configuration(challenge: Path) -> None:
+    """It has the phases, splits and metric that the worker looks for, the limits of 2025, and no fault; a title is text."""
     made, configuration = document(challenge), load(challenge / "challenge.yaml")
-    assert [phase["codename"] for phase in made["challenge_phases"]] == list(configuration.phases)
+    dev, last = made["challenge_phases"]
+    assert [dev["codename"], last["codename"]] == list(configuration.phases)
     assert [split["codename"] for split in made["dataset_splits"]] == ["dev_split", "eval_split"]
     assert made["leaderboard"][0]["schema"]["labels"] == ["q_mean"]
     assert made["remote_evaluation"] is True
-
-
-def test_limits_are_those_of_2025(challenge: Path) -> None:
-    """Ten submissions a day in the development phase, and three in total in the last phase."""
-    dev, last = document(challenge)["challenge_phases"]
-    assert dev["max_submissions_per_day"] == 10
-    assert dev["max_submissions"] > 1000
+    assert (dev["max_submissions_per_day"], dev["max_submissions"]) == (10, bundle.UNLIMITED)
     assert last["max_submissions"] == 3
+    assert not any(split["show_leaderboard_by_latest_submission"] for split in made["challenge_phase_splits"])
+    assert bundle_faults(challenge / "bundle.zip", configuration) == []
+    assert made["title"] == 'Émbed: "2" <b>&amp; #1'
+    page = contents(challenge / "bundle.zip")["description.html"].decode()
+    assert "&lt;b&gt;&amp;amp; #1" in page
+    assert "<b>" not in page
 
 
 def simulated(document: dict[str, Any]) -> SandboxSettings:
@@ -131,26 +127,6 @@ def test_a_fresh_bundle_can_be_approved_without_moving_dates(challenge: Path) ->
         assert refusal.value.code == 403
         evalai.world.phase("eval").fields["is_public"] = True
         evalai.submit("A", "eval", b"id,0\n")
-
-
-def test_phases_one_after_another_cannot_be_approved(challenge: Path) -> None:
-    """The bundle's dates are needed: hosts cannot submit to a phase before it begins, either."""
-    made = document(challenge)
-    dev, last = made["challenge_phases"]
-    last["start_date"] = dev["end_date"]
-    with Sandbox(simulated(made), clock=ManualClock(NOW).clock()) as evalai:
-        finish(evalai, "dev")
-        with pytest.raises(Refusal, match="phase is not active"):
-            evalai.submit("host", "eval", b"id,0\n")
-        assert answered(evalai, "GET", "challenges/{challenge}/request_approval") == 406
-
-
-def test_title_survives(challenge: Path) -> None:
-    """A title is text: unchanged in the YAML, and escaped in the pages."""
-    assert document(challenge)["title"] == 'Émbed: "2" <b>&amp; #1'
-    page = (challenge / "bundle" / "description.html").read_text(encoding="utf-8")
-    assert "&lt;b&gt;&amp;amp; #1" in page
-    assert "<b>" not in page
 
 
 def test_pages_tell_nothing_about_tasks(challenge: Path) -> None:
@@ -327,74 +303,47 @@ def test_broken_yaml_is_a_fault(challenge: Path, yaml_text: str) -> None:
         scaffold.pack_bundle(challenge, now=NOW)
 
 
-def test_single_phase_has_no_total_limit(challenge: Path) -> None:
-    """Three in total applies to an evaluation phase that follows another; a single phase keeps ten a day."""
-    loaded = load(challenge / "challenge.yaml")
-    lone = Configuration.model_validate(
-        {**loaded.model_dump(), "phases": {"dev": loaded.phases["dev"].model_dump()}}
-    )
-    (phase,) = bundle.bundle_phases(lone, now=NOW)
-    assert (phase["per_day"], phase["total"]) == (10, bundle.UNLIMITED)
+BOARD = "The leaderboard that counts is the one that the organizers publish"
+CLOSES = "Mean Q and ranks are shown when the organizers close this phase."
+LATEST = "Your team's latest scored public submission counts."
+SENTENCES: list[tuple[dict[str, Any], dict[str, str]]] = [
+    ({"selection": "last"}, {"phase_dev": LATEST, "evaluation_details": LATEST, "phase_eval": LATEST}),
+    ({"selection": "best"}, {"phase_dev": "public submission with the highest mean Q counts."}),
+    (
+        {"selection": "chosen"},
+        {"phase_dev": "The organizers choose which of your team's", "description": BOARD},
+    ),
+    (
+        {"selection": "ladder", "ladder_step": 0.25},
+        {"phase_dev": "more than 0.25 above the value shown for the one that counts", "phase_eval": LATEST},
+    ),
+    ({}, {"phase_dev": BOARD, "evaluation_details": "EvalAI's own leaderboard and its badges do not count"}),
+    (
+        {"shown": "at_once"},
+        {"phase_eval": CLOSES, "submission_guidelines": "In the Eval phase, you see mean Q only after"},
+    ),
+    ({"shown": "at_end", "selection": "last"}, {"phase_dev": CLOSES}),
+    (
+        {},
+        {"terms_and_conditions": "scores and the dates of submissions are published in a public repository"},
+    ),
+    ({}, {"terms_and_conditions": "replace its name with a pseudonym"}),
+]
 
 
-def test_the_terms_say_that_names_stay_public(challenge: Path) -> None:
-    """The published history only grows, and participants are told this before they take part."""
-    page = (challenge / "bundle" / "terms_and_conditions.html").read_text(encoding="utf-8")
-    assert "Team names, scores and the dates of submissions are published in a public repository" in page
-    assert "replace its name with a pseudonym" in page
-
-
-def pages_with(challenge: Path, phase: str, **keys: object) -> dict[str, str]:
-    """Write the bundle of a challenge one of whose phases has these keys, and return its pages."""
+@pytest.mark.parametrize(("rules", "sentences"), SENTENCES)
+def test_the_pages_say_what_participants_need_to_know(
+    challenge: Path, rules: dict[str, Any], sentences: dict[str, str]
+) -> None:
+    """Which submission counts, which board, when values are shown, and what stays public: on the page of the phase whose rule it is."""
     path = challenge / "challenge.yaml"
     settings = yaml.safe_load(path.read_text(encoding="utf-8"))
-    settings["phases"][phase] |= keys
+    settings["phases"]["dev"] |= rules
     path.write_text(yaml.safe_dump(settings), encoding="utf-8")
-    bundle.write_sources(challenge / "bundle", load(path), now=NOW)
-    pages = (challenge / "bundle").glob("*.html")
-    return {page.name: page.read_text(encoding="utf-8").replace("&#39;", "'") for page in pages}
-
-
-@pytest.mark.parametrize(
-    ("selection", "sentence"),
-    [
-        ("last", "Your team's latest scored public submission counts."),
-        ("best", "Your team's scored public submission with the highest mean Q counts."),
-        ("chosen", "The organizers choose which of your team's scored public submissions counts"),
-        (
-            "ladder",
-            "more than 0.25 above the value shown for the one that counts. If it is not, you are told so",
-        ),
-    ],
-)
-def test_the_pages_say_which_submission_counts(challenge: Path, selection: str, sentence: str) -> None:
-    """Each phase's page, and the page about scoring, state the rule."""
-    pages = pages_with(challenge, "dev", selection=selection, ladder_step=0.25)
-    assert sentence in pages["phase_dev.html"]
-    assert sentence in pages["evaluation_details.html"]
-    assert "Your team's latest scored public submission counts." in pages["phase_eval.html"]
-
-
-@pytest.mark.parametrize("selection", ["last", "best", "chosen", "ladder"])
-def test_the_pages_say_that_the_published_board_counts(challenge: Path, selection: str) -> None:
-    """No setting lets EvalAI's own table show what counts, so it stays in the order of mean Q, and the pages say what it is."""
-    pages = pages_with(challenge, "dev", selection=selection)
-    assert "The leaderboard that counts is the one that the organizers publish" in pages["phase_dev.html"]
-    assert "EvalAI's own leaderboard and its badges do not count" in pages["evaluation_details.html"]
-    assert "the one that the organizers publish" in document(challenge)["leaderboard_description"]
-    splits = document(challenge)["challenge_phase_splits"]
-    assert not any(split["show_leaderboard_by_latest_submission"] for split in splits)
-
-
-def test_the_pages_say_when_values_are_shown(challenge: Path) -> None:
-    """Only the page of a phase that withholds its values says so."""
-    sentence = "Mean Q and ranks are shown when the organizers close this phase."
-    pages = pages_with(challenge, "eval", shown="at_end")
-    assert sentence not in pages["phase_dev.html"]
-    assert sentence in pages["phase_eval.html"]
-    assert "In the Eval phase, you see mean Q only after" in pages["submission_guidelines.html"]
-    both = pages_with(challenge, "dev", selection="last", shown="at_end")
-    assert sentence in both["phase_dev.html"]
+    pages = bundle.sources(load(path), now=NOW)
+    for name, sentence in sentences.items():
+        assert sentence in pages[f"{name}.html"].decode().replace("&#39;", "'")
+    assert (CLOSES in pages["phase_dev.html"].decode()) == (rules.get("shown") == "at_end")
 
 
 @pytest.mark.parametrize(
@@ -404,25 +353,22 @@ def test_the_pages_say_when_values_are_shown(challenge: Path) -> None:
         ("top:1", "of the first team on the final board"),
         ("top:3", "of the first 3 teams on the final board"),
         ("all", "of all teams on the final board"),
+        ("top:0", None),
     ],
 )
-def test_the_terms_say_whose_embeddings_are_published(challenge: Path, rule: str, sentence: str) -> None:
+def test_the_terms_say_whose_embeddings_are_published(
+    challenge: Path, rule: str, sentence: str | None
+) -> None:
     """Participants are told before their first submission what the reveal publishes, and the doctor recognizes the sentence."""
     path = challenge / "challenge.yaml"
     document = yaml.safe_load(path.read_text(encoding="utf-8")) | {"fairness": {"publish_files": rule}}
     path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    if sentence is None:
+        with pytest.raises(OrganizerError, match="publish_files"):
+            load(path)
+        return
     bundle.write_sources(challenge / "bundle", load(path), now=NOW)
-    page = (challenge / "bundle" / "terms_and_conditions.html").read_text(encoding="utf-8")
-    assert sentence in page
+    assert sentence in (challenge / "bundle" / "terms_and_conditions.html").read_text(encoding="utf-8")
     bundle.pack(challenge / "bundle", challenge / "bundle.zip")
     rules = ("baselines", "top:1", "top:3", "all")
     assert [one for one in rules if states_rule(challenge / "bundle.zip", one)] == [rule]
-
-
-def test_an_unknown_rule_is_refused(challenge: Path) -> None:
-    """Participants must not be told a rule without a meaning."""
-    path = challenge / "challenge.yaml"
-    document = yaml.safe_load(path.read_text(encoding="utf-8")) | {"fairness": {"publish_files": "top:0"}}
-    path.write_text(yaml.safe_dump(document), encoding="utf-8")
-    with pytest.raises(OrganizerError, match=r"fairness\.publish_files"):
-        load(path)

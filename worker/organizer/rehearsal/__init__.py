@@ -11,8 +11,6 @@ __all__ = [
     "Rehearsal",
     "RehearsalFolder",
     "RehearsedSubmission",
-    "entries",
-    "files",
     "play",
     "rehearse",
 ]

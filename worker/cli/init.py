@@ -33,10 +33,14 @@ def init(
         typer.Option(help="Codename of a phase; may be repeated, in order.", metavar="NAME"),
     ] = None,
     folds: Annotated[
-        list[str] | None,
-        typer.Option(help="Random splits per task; once for all phases, or once for each.", metavar="N"),
+        list[int] | None,
+        typer.Option(
+            help="Random splits per task; once for all phases, or once for each.", min=1, metavar="N"
+        ),
     ] = None,
-    dim: Annotated[str | None, typer.Option(help="Number of values in one embedding.", metavar="N")] = None,
+    dim: Annotated[
+        int | None, typer.Option(help="Number of values in one embedding.", min=1, metavar="N")
+    ] = None,
     repository: Annotated[
         str | None,
         typer.Option(
@@ -78,9 +82,9 @@ def init(
 def _decided(
     *,
     title: str | None,
-    dim: str | None,
+    dim: int | None,
     phases: tuple[str, ...],
-    folds: Sequence[str],
+    folds: Sequence[int],
     repository: str | None,
     beacon: str,
     asking: bool,
@@ -88,25 +92,20 @@ def _decided(
     """Return the organizer's decisions: the options, and answers to questions about the others."""
     from worker.organizer.scaffold import NewChallenge, with_folds
 
-    numbers = [_number(text, "--folds") for text in folds]
-    if title is None:
-        title = _asked("Title", DEFAULT_TITLE, _text, asking=asking)
-    size = (
-        _asked("Number of values in one embedding", str(DEFAULT_DIM), _size, asking=asking)
-        if dim is None
-        else _number(dim, "--dim")
-    )
+    title = title or _asked("Title", DEFAULT_TITLE, str.strip, asking=asking)
+    dim = dim or _asked("Number of values in one embedding", str(DEFAULT_DIM), _number, asking=asking)
     if not phases:
         phases = _asked("Phases, in order", " ".join(DEFAULT_PHASES), _codenames, asking=asking)
-    if repository is None:
-        repository = _asked("Git repository of the leaderboard", LATER, _repository, asking=asking)
-    else:
-        repository = _repository(repository)
+    repository = (
+        _asked("Git repository of the leaderboard", LATER, _repository, asking=asking)
+        if repository is None
+        else _repository(repository)
+    )
     usual = DEFAULT_FOLDS if phases == DEFAULT_PHASES else DEFAULT_FOLDS[:1]
     return NewChallenge(
         title=title,
-        phases=with_folds(phases, numbers or usual),
-        dim=size,
+        phases=with_folds(phases, folds or usual),
+        dim=dim,
         repository=None if repository == LATER else repository,
         beacon=beacon,
     )
@@ -120,10 +119,6 @@ def _asked(question: str, default: str, read: Callable[[str], Answer], *, asking
         except OrganizerError as error:
             typer.echo(f"  {error.sentence} {error.cure or ''}".rstrip(), err=True)
     return read(default)
-
-
-def _text(answer: str) -> str:
-    return answer.strip()
 
 
 def _repository(answer: str) -> str:
@@ -143,10 +138,6 @@ def _repository(answer: str) -> str:
     )
 
 
-def _size(answer: str) -> int:
-    return _number(answer, "The size of an embedding")
-
-
 def _codenames(answer: str) -> tuple[str, ...]:
     from worker.organizer.scaffold import with_folds
 
@@ -155,17 +146,17 @@ def _codenames(answer: str) -> tuple[str, ...]:
     return names
 
 
-def _number(text: str, what: str) -> int:
+def _number(answer: str) -> int:
     """Read a whole number of at least 1.
 
     Raises:
         OrganizerError: If it is not one.
     """
-    if text.strip().isdecimal() and int(text) > 0:
-        return int(text)
+    if answer.strip().isdecimal() and int(answer) > 0:
+        return int(answer)
     raise OrganizerError(
-        f"{what} must be a whole number of at least 1, not {text!r}.",
-        cure=f"Write the number in digits, such as {DEFAULT_DIM if 'fold' not in what else DEFAULT_FOLDS[0]}.",
+        f"The size of an embedding must be a whole number of at least 1, not {answer!r}.",
+        cure=f"Write the number in digits, such as {DEFAULT_DIM}.",
         code="init.number",
     )
 

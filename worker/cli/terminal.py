@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 import rich.console
-from rich.console import ConsoleOptions, RenderableType
+from rich.console import ConsoleOptions, JustifyMethod, RenderableType
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -30,8 +30,11 @@ TEXTS = {"Entry", "Method", "Phase", "Result", "Task", "Team", "Type", "Visibili
 def table_of(columns: Mapping[str, Sequence[str]], title: str, *, total: bool = False) -> Table:
     """Return a table of columns of texts; ``total`` sets the last row apart."""
     table = Table(title=Text(title), title_justify="left")
-    for name in columns:
-        table.add_column(Text(name), justify="left" if name in TEXTS else "right", no_wrap=name not in TEXTS)
+    for name, cells in columns.items():
+        # in a narrow terminal, texts and intervals take several lines, so that no number is cut off
+        divisible = name in TEXTS or any(" " in cell for cell in cells)
+        justify: JustifyMethod = "left" if name in TEXTS else "right"
+        table.add_column(Text(name), justify=justify, no_wrap=not divisible, overflow="fold")
     rows = list(zip(*columns.values(), strict=True))
     for place, row in enumerate(rows):
         table.add_row(*map(Text, row), end_section=total and place == len(rows) - 2)

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tests.worker.harness.harness import Harness, StepWorker
-from worker.cli.terminal import Console
+from worker.cli.terminal import Console, table_of
 
 HOSTILE = "Ada\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\u2066\x7f\rB"
 OBEYED = set("\x1b\x9b\x07\x7f\r\u202e\u2066")
@@ -29,6 +29,21 @@ def test_a_console_shows_text_without_any_effect() -> None:
     assert "\x1b[31m" in shown
     assert not [piece for piece in shown.split("\x1b")[1:] if not piece.startswith("[")]
     assert "\x1b[2J" not in shown
+
+
+def test_no_number_of_a_table_is_cut_off_in_a_narrow_terminal() -> None:
+    """Four runs with intervals fit 80 columns: intervals and texts take several lines."""
+    out = io.StringIO()
+    columns = {"Task": ["canopy-height"], "A": ["12.345"]}
+    for letter in "BCD":
+        columns |= {letter: ["22.123"], f"{letter} − A": ["+9.778 [+9.100, +10.200] *"]}
+    Console(file=out, width=80).print(table_of(columns, "Q"))
+    cells = zip(
+        *(line.split("│")[1:-1] for line in out.getvalue().splitlines() if line.startswith("│")), strict=True
+    )
+    assert ["".join("".join(cell).split()) for cell in cells] == [
+        cell.replace(" ", "") for (cell,) in columns.values()
+    ]
 
 
 def test_commands_show_untrusted_text_without_any_effect(harness: Harness, worker: StepWorker) -> None:

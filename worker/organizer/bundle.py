@@ -15,7 +15,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from scoring.errors import OrganizerError
 from worker.challenge.configuration import Configuration
 from worker.challenge.sections import Phase
 from worker.fairness.disclosure import ALL, BASELINES, TOP
@@ -136,16 +135,7 @@ def pack(folder: Path, target: Path, *, leaderboard: str | None = None) -> None:
         folder: The sources.
         target: Path of the zip.
         leaderboard: Address of the leaderboard's page, for the pages that link to it; if None, their placeholder stays.
-
-    Raises:
-        OrganizerError: If the folder does not contain a bundle.
     """
-    if not (folder / CONFIG_NAME).is_file():
-        raise OrganizerError(
-            f"{folder} does not contain {CONFIG_NAME}.",
-            cure=f"Remove or rename the folder. Then `neuco-worker bundle {folder.parent}` creates a new one.",
-            code="bundle.missing",
-        )
     files = {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in folder.rglob("*")

@@ -20,8 +20,8 @@ from worker.organizer.bundle import CONFIG_NAME, LEADERBOARD, PAGES, SCRIPT_FOLD
 
 TERMS = "terms_and_conditions.html"
 FIXED = {
-    *PAGES, "evaluation_script", "remote_evaluation", "is_docker_based", "schema", "id", "codename", "test_annotation_file",
-    "challenge_phase_id", "dataset_split_id", "leaderboard_id",
+    *PAGES, "evaluation_script", "remote_evaluation", "is_docker_based", "labels", "default_order_by", "id", "codename",
+    "test_annotation_file", "challenge_phase_id", "dataset_split_id", "leaderboard_id",
 }  # fmt: skip
 """Keys with values that the bundle's files or the worker rely on."""
 FREE_LISTS = {"tags", "submission_meta_attributes"}
@@ -95,7 +95,7 @@ def _differences(value: Any, wanted: Any, key: str = "", place: str = CONFIG_NAM
             return
         for number, (inner, made) in enumerate(zip(value, wanted, strict=True), start=1):
             yield from _differences(inner, made, key, f"{place} {number}")
-    elif type(value) is not type(wanted):
+    elif type(value) is not type(wanted) or getattr(value, "tzinfo", None):
         yield f"{place} must be {FORMS.get(type(wanted), 'a list')}."
     elif key in FIXED and value != wanted:
         yield f"{place} must be {wanted}, which configuration and files agree on."

@@ -158,7 +158,8 @@ def pack_bundle(directory: Path, configuration: Configuration | None = None, *, 
         fresh.unlink()
         raise OrganizerError(
             f"The bundle would not work: {' '.join(faults)}",
-            cure=f"Fix it in {directory}/bundle and pack it again: neuco-worker bundle {directory}",
+            cure=f"Fix it in {directory}/bundle and pack it again: neuco-worker bundle {directory}. Without that folder, it makes"
+            " a new one.",
             code="bundle.invalid",
         )
     fresh.replace(target)

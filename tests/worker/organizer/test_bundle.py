@@ -243,6 +243,8 @@ FAULTS: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     (lambda d: _split(d).pop("show_execution_time"), "show_execution_time must be True or False"),
     (lambda d: d["dataset_splits"][0].update(codename="x"), "codename must be dev_split"),
     (lambda d: d["leaderboard"][0].update(schema={"labels": ["q", "r"]}), "labels must be a list of 1"),
+    (lambda d: d["leaderboard"][0]["schema"].update(labels=["q"]), "schema.labels 1 must be q_mean"),
+    (lambda d: d.update(end_date=datetime(2030, 1, 1, tzinfo=UTC)), "end_date must be YYYY-MM-DD"),
 ]
 
 

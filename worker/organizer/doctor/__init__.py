@@ -7,7 +7,7 @@ hidden tasks are, because only the organizer reads them.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
@@ -28,7 +28,7 @@ from worker.organizer.doctor.check import (
     worst,
 )
 from worker.organizer.doctor.cost import Cost
-from worker.organizer.doctor.subjects import Examination, FilesUnusable, Wait
+from worker.organizer.doctor.subjects import Examination, Wait
 from worker.organizer.doctor.table import CHECKS, SUBJECTS
 
 ALL = frozenset(check.id for check in CHECKS)
@@ -75,13 +75,13 @@ def examine(
 def _findings(check: Check[Any], subject: Callable[[], object], reported: dict[str, str]) -> list[Finding]:
     """Return what a check finds, with its cure where the finding has none; an error that another check has reported is not repeated."""
     findings: list[Finding] = []
-    errors: list[NeucoError] = []
+    errors: Sequence[Any] = ()
     try:
         findings.extend(check.ask(subject()))
     except NotChecked as reason:
         findings.append(skipped(str(reason)))
-    except FilesUnusable as unusable:
-        errors = unusable.errors
+    except ExceptionGroup as unusable:
+        errors = unusable.exceptions
     except NeucoError as error:
         errors = [error]
     except Exception as defect:  # noqa: BLE001 - a defect in one check must not hide what the others find

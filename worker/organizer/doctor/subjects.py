@@ -48,14 +48,6 @@ TIMEOUT_S = (5.0, 20.0)  # for a call to EvalAI
 WAITS = 5  # for one call, each until EvalAI accepts calls again
 
 
-class FilesUnusable(Exception):
-    """Files that the worker cannot load."""
-
-    def __init__(self, errors: list[NeucoError]) -> None:
-        super().__init__()
-        self.errors = errors
-
-
 @dataclass(frozen=True, kw_only=True)
 class Examination:
     """One examination of one configuration file.
@@ -80,7 +72,7 @@ class Examination:
         if read not in self._subjects:
             try:
                 self._subjects[read] = read(self)
-            except (NeucoError, NotChecked, FilesUnusable) as error:
+            except (NeucoError, NotChecked, ExceptionGroup) as error:
                 self._subjects[read] = error
         subject = self._subjects[read]
         if isinstance(subject, Exception):
@@ -232,7 +224,7 @@ def read_files(exam: Examination) -> Files:
     """Load ids and tasks as the worker does.
 
     Raises:
-        FilesUnusable: With an error for each file that the worker cannot load.
+        ExceptionGroup: With an error for each file that the worker cannot load.
     """
     challenge = exam.subject(read_challenge)
     ids: dict[str, tuple[str, ...]] = {}
@@ -254,7 +246,7 @@ def read_files(exam: Examination) -> Files:
             except NeucoError as error:
                 errors.append(error)
     if errors:
-        raise FilesUnusable(errors)
+        raise ExceptionGroup("files that the worker cannot load", errors)
     if not tasks:
         raise NotChecked("Every phase still has example tasks or ids.")
     return Files(challenge=challenge, ids=ids, tasks=tasks)

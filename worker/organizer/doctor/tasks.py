@@ -10,8 +10,10 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import combinations
 from math import ceil, comb
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from scoring.inputs.limits import MEGABYTE
@@ -130,7 +132,8 @@ def distinct(files: Files) -> Iterator[Finding]:
 def order(files: Files) -> Iterator[Finding]:
     """Look for labels that follow from the order of the ids."""
     for codename, task in files.each_task():
-        strength = max(abs(_rank_correlation(task.labels, order)) for order in _orders(task))
+        ranks = pd.Series(task.labels).rank().to_numpy()
+        strength = max(abs(_correlation(ranks, order)) for order in _orders(task))
         if strength >= CERTAIN:
             yield fail(
                 f"{task.name} in phase {codename}: the labels follow the order of the ids. Anybody who sorts the ids knows the labels."
@@ -220,25 +223,14 @@ def _alike(one: Task, other: Task) -> bool:
     return len(pairs) >= COMMON and abs(_correlation(*np.array(pairs).T)) >= SAME
 
 
-def _correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+def _correlation(first: NDArray[Any], second: NDArray[Any]) -> float:
     if np.ptp(first) == 0 or np.ptp(second) == 0:
         return 0.0
     return float(np.corrcoef(first, second)[0, 1])
 
 
-def _rank_correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    """Return Spearman's correlation; ties get their mean rank."""
-    return _correlation(_ranks(first), _ranks(second))
-
-
-def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    return np.asarray((ends - (counts - 1) / 2)[places])
-
-
 def _orders(task: Task) -> Iterator[NDArray[np.float64]]:
-    """Yield the orders in which a participant may sort the ids: by their characters, and by the numbers in them."""
+    """Yield the ranks of the ids in the orders in which a participant may sort them: by their characters, and by the numbers in them."""
     yield np.arange(len(task.ids), dtype=np.float64)
     natural = [
         [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)] for name in task.ids

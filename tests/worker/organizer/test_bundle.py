@@ -313,7 +313,7 @@ SENTENCES: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"selection": "best"}, {"phase_dev": "public submission with the highest mean Q counts."}),
     (
         {"selection": "chosen"},
-        {"phase_dev": "The organizers choose which of your team's", "description": BOARD},
+        {"phase_dev": "The organizers choose which of your team's"},
     ),
     (
         {"selection": "ladder", "ladder_step": 0.25},

@@ -168,8 +168,8 @@ def test_keys_that_are_named_after_the_phase() -> None:
 @pytest.mark.parametrize(
     ("option", "sentence"),
     [
-        ("--dim=many", "'many' is not a valid integer"),
-        ("--folds=0", "0 is not in the range x>=1"),
+        ("--dim=many", "Invalid value for '--dim'"),
+        ("--folds=0", "Invalid value for '--folds'"),
         ("--phase=a/b", "'a/b' cannot be a phase's codename"),
         ("--repository=hmm", "'hmm' is not the address of a git repository"),
     ],

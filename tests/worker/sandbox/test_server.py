@@ -274,39 +274,6 @@ def test_throttle_window_slides(gaps: list[int], limit: int) -> None:
 # Start and stop
 
 
-def test_journal_tells_who_did_what(sandbox: Sandbox, web: Web) -> None:
-    """The journal has requests with users and effects in order; a token that reaches the file store is noted."""
-    pk = sandbox.submit("Team Alice", "dev", CSV)
-    path = f"/api/jobs/challenge/{sandbox.challenge}/update_submission/"
-    web("PATCH", path, json={"submission": pk, "submission_status": "running"})
-    web("PUT", path, "cohost", json=finished(sandbox, pk, stdout="out"))
-    requests.get(sandbox.submission(pk)["stdout_file"], headers={"Authorization": "Bearer x"}, timeout=60)
-    assert [e.name for e in sandbox.journal.effects(submission=pk)] == [
-        "submitted",
-        "message_sent",
-        "running",
-        "posted",
-    ]
-    assert [(e.method, e.user, e.status) for e in sandbox.journal.requests(path="update_submission")] == [
-        ("PATCH", "host", 200),
-        ("PUT", "cohost", 200),
-    ]
-    assert [p["stdout"] for p in sandbox.journal.posts()[pk]] == ["out"]
-    media = [e for e in sandbox.journal.requests() if e.origin == "media"]
-    assert [e.detail["authorization"] for e in media] == [True]
-
-
-def test_expired_links_answer_403_until_the_submission_is_read_again(sandbox: Sandbox) -> None:
-    """An expired address gives 403, while the address from a new reading gives the file."""
-    pk = sandbox.submit("Team Alice", "dev", CSV)
-    old = sandbox.submission(pk)["input_file"]
-    sandbox.expire_link(pk)
-    new = sandbox.submission(pk)["input_file"]
-    assert new.split("?")[0] == old
-    assert requests.get(old, timeout=60).status_code == 403
-    assert requests.get(new, timeout=60).content == CSV
-
-
 def test_settings_follow_a_challenge_configuration() -> None:
     """A worker's configuration gives the sandbox its title, keys, queue, phases, splits and metrics."""
     chosen = from_challenge(

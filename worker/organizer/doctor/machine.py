@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from scoring.printable import count_of
-from worker.organizer import service as services
 from worker.organizer.doctor.check import Finding, fail, note, warn
 from worker.organizer.doctor.subjects import Challenge
+from worker.organizer.service import instance_of, not_open
 from worker.runtime.limits import GIGABYTE
 
 
@@ -75,10 +75,10 @@ def capacity(challenge: Challenge) -> Iterator[Finding]:
 
 def service(challenge: Challenge) -> Iterator[Finding]:
     """Check that the service's units open every place that the configuration names."""
-    instance = services.instance_of(challenge.exam.path)
+    instance = instance_of(challenge.exam.path)
     if instance is None or not instance.units():
         yield note("No service of this machine runs this configuration.")
-    elif missing := services.not_open(challenge.configuration, instance):
+    elif missing := not_open(challenge.configuration, instance):
         named = ", ".join(f"{place.path} ({place.key})" for place in missing)
         yield fail(
             f"The units of the service do not open what the configuration names: {named}.",

@@ -11,6 +11,7 @@ __all__ = [
     "Rehearsal",
     "RehearsalFolder",
     "RehearsedSubmission",
+    "entries",
     "play",
     "rehearse",
 ]

@@ -131,15 +131,12 @@ class Report:
     @property
     def answers(self) -> tuple[Answer, ...]:
         """The answers to the five questions; what no question asks for belongs to the first one."""
-        asked = frozenset[str]().union(*(question.checks for question in QUESTIONS))
-        ours = [one for one in self.verdicts if not one.check.startswith(YOURS)]
-        return tuple(
-            _answer(
-                question,
-                [one for one in ours if one.check in question.checks or (first and one.check not in asked)],
-            )
-            for first, question in zip((True, False, False, False, False), QUESTIONS, strict=True)
-        )
+        asking = {check: question for question in QUESTIONS for check in question.checks}
+        answered: dict[Question, list[Verdict]] = {question: [] for question in QUESTIONS}
+        for verdict in self.verdicts:
+            if not verdict.check.startswith(YOURS):
+                answered[asking.get(verdict.check, QUESTIONS[0])].append(verdict)
+        return tuple(_answer(question, verdicts) for question, verdicts in answered.items())
 
     @property
     def trust(self) -> list[str]:

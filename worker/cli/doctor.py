@@ -165,5 +165,5 @@ def _group(console: Console, heading: str, outcomes: Sequence[CheckOutcome], *, 
             mark, style = MARKS[outcome.level]
             console.print(f"  [{style}]{mark}[/] {outcome.check.question}")
         for finding in outcome.findings:
-            if finding.always or (show_all and finding.level in (Level.OK, Level.SKIPPED)):
+            if finding.level is Level.OK or (show_all and finding.level is Level.SKIPPED):
                 console.print(f"    {finding.sentence}", style="dim", markup=False)

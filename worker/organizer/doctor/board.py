@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterator
-from datetime import UTC, timedelta
+from datetime import UTC
 from urllib.parse import urlsplit
 
 from scoring.loopback import is_loopback
-from scoring.printable import count_of
 from worker.challenge.sections import read_source
 from worker.fairness import commitments
 from worker.fairness.draws import CHOOSE_ONE, DRAND, NONE, WITHOUT, in_words
@@ -50,7 +49,6 @@ def examined(repository: Repository) -> Iterator[Finding]:
     )
     yield note(
         f"Branch {configuration.leaderboard.branch} of {shown}: a dry run of a push succeeded; {pushed}.",
-        always=True,
     )
     branch, default = repository.challenge.configuration.leaderboard.branch, repository.default_branch
     if default != branch and (default or repository.files):
@@ -101,7 +99,7 @@ def webhook(challenge: Challenge) -> Iterator[Finding]:
 
 
 def beacon(challenge: Challenge) -> Iterator[Finding]:
-    """Say who could choose the splits, and how long the first score will wait."""
+    """Say who could choose the splits, and for what the first score will wait."""
     fairness = challenge.configuration.fairness
     if fairness.beacon == NONE:
         yield warn(WITHOUT, CHOOSE_ONE)
@@ -110,18 +108,14 @@ def beacon(challenge: Challenge) -> Iterator[Finding]:
         wait = in_words(fairness.beacon_notice)
         yield note(
             f"In a new phase, scoring begins at least {wait} after the commitment to the phase. Submissions are downloaded meanwhile.",
-            always=True,
         )
         return
     source, at = read_source(fairness.beacon)
-    moment, left = f"{at.astimezone(UTC):%Y-%m-%d at %H:%M} UTC", at - challenge.exam.clock()
-    if left > timedelta(0):
-        days, hours = divmod(round(left / timedelta(hours=1)), 24)
+    moment = f"{at.astimezone(UTC):%Y-%m-%d at %H:%M} UTC"
+    if at > challenge.exam.clock():
         yield note(
-            f"Nothing is scored until {source} has published its value, on {moment} (in {count_of(days, 'day')} and"
-            f" {count_of(hours, 'hour')}), and you have run"
-            " `neuco-worker challenge apply --beacon VALUE`. Submissions are downloaded meanwhile.",
-            always=True,
+            f"Nothing is scored until {source} has published its value, on {moment}, and you have run"
+            " `neuco-worker challenge apply --beacon VALUE`. Submissions are downloaded meanwhile."
         )
         return
     with challenge.state() as tx:
@@ -145,7 +139,3 @@ def drand(challenge: Challenge) -> Iterator[Finding]:
         answering = [server for server in fairness.drand_servers if latest_round(session, server, chain)]
     if not answering:
         yield fail(f"No server of {chain.name} answers, so no phase could begin.")
-    else:
-        yield note(
-            f"{len(answering)} of {count_of(len(fairness.drand_servers), 'server')} of {chain.name} can be reached."
-        )

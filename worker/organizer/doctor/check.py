@@ -37,13 +37,11 @@ class Finding:
 
     Attributes:
         cure: What to do; if empty, the check's.
-        always: Whether it is shown even if nothing is wrong.
     """
 
     level: Level
     sentence: str
     cure: str = ""
-    always: bool = False
 
 
 def fail(sentence: str, cure: str = "") -> Finding:
@@ -56,9 +54,9 @@ def warn(sentence: str, cure: str = "") -> Finding:
     return Finding(level=Level.WARN, sentence=sentence, cure=cure)
 
 
-def note(sentence: str, *, always: bool = False) -> Finding:
-    """Return a fact, with nothing wrong; ``always`` shows it to every organizer."""
-    return Finding(level=Level.OK, sentence=sentence, always=always)
+def note(sentence: str) -> Finding:
+    """Return a fact, with nothing wrong."""
+    return Finding(level=Level.OK, sentence=sentence)
 
 
 def skipped(sentence: str) -> Finding:

@@ -18,7 +18,7 @@ from worker.challenge.web_address import EXAMPLE_REPOSITORY, web_address
 from worker.fairness import disclosure
 from worker.organizer.bundle import LEADERBOARD, published
 from worker.organizer.bundle_check import TERMS, pages_to_fill_in, states_rule
-from worker.organizer.doctor.check import Finding, fail, note, warn
+from worker.organizer.doctor.check import Finding, fail, warn
 from worker.organizer.doctor.subjects import GIT_S, Challenge
 from worker.organizer.scaffold import EXAMPLE_QUEUE
 
@@ -93,7 +93,6 @@ def bundle(challenge: Challenge) -> Iterator[Finding]:
     rule = challenge.configuration.fairness.publish_files
     archive, pack = challenge.base / "bundle.zip", f"neuco-worker bundle {challenge.base}"
     if not archive.is_file():
-        yield note("There is no bundle.zip next to the configuration.")
         return
     try:
         pages, is_stated = pages_to_fill_in(archive), states_rule(archive, rule)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, timedelta
+from datetime import timedelta
 from typing import Generic, TypeVar
 from urllib.parse import urlsplit
 
@@ -55,15 +55,13 @@ def token(challenge: Challenge) -> Iterator[Finding]:
     """Read the token, and when it expires."""
     expiry, now = challenge.token_expires, challenge.exam.clock()
     if expiry is None:
-        yield note("The token is 40 hexadecimal digits, which expire 365 days after the login.")
-    elif expiry <= now:
+        return  # 40 hexadecimal digits, which expire 365 days after the login
+    if expiry <= now:
         yield fail(f"The EvalAI token expired on {expiry:%Y-%m-%d}.")
     elif expiry <= now + SOON:
         yield warn(
             f"The EvalAI token expires on {expiry:%Y-%m-%d}, in {count_of((expiry - now).days, 'day')}."
         )
-    else:
-        yield note(f"The token expires on {expiry:%Y-%m-%d}.")
 
 
 def examined(evalai: EvalAI) -> Iterator[Finding]:
@@ -71,7 +69,6 @@ def examined(evalai: EvalAI) -> Iterator[Finding]:
     server = evalai.configuration.evalai.server
     yield note(
         f"Challenge {evalai.challenge.pk}, “{evalai.challenge.title}”, at {server}: phases {', '.join(evalai.phases) or 'none'}.",
-        always=True,
     )
 
 
@@ -138,12 +135,10 @@ def launch(evalai: EvalAI) -> Iterator[Finding]:
         if not phase.is_public:
             sentence = f"Phase {phase.codename} is not public (is_public), so EvalAI accepts submissions to it only from hosts."
             cure = "Make it public on EvalAI on the day on which it begins for participants."
-            yield note(f"{sentence} {cure}", always=True) if is_open else warn(sentence, cure)
+            yield note(f"{sentence} {cure}") if is_open else warn(sentence, cure)
     end = evalai.challenge.end_date
     if end is not None and end <= now:
         yield fail(f"The challenge ended on {end:%Y-%m-%d %H:%M} UTC; EvalAI takes no submissions.")
-    elif evalai.challenge.start_date is not None and evalai.challenge.start_date > now:
-        yield note(f"It begins on {evalai.challenge.start_date.astimezone(UTC):%Y-%m-%d %H:%M} UTC.")
     for phase in evalai.configured:
         if phase.end_date is not None and phase.end_date <= now:
             yield warn(

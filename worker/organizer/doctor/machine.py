@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from scoring.printable import count_of
-from worker.organizer.doctor.check import Finding, fail, note, warn
+from worker.organizer.doctor.check import Finding, fail, warn
 from worker.organizer.doctor.subjects import Challenge
 from worker.organizer.service import instance_of, not_open
 from worker.runtime.limits import GIGABYTE
@@ -33,10 +33,8 @@ def state(challenge: Challenge) -> Iterator[Finding]:
             f"Every user of this machine can look into {folder}, where submissions and fold scores are kept.",
             f"Run: chmod 700 {folder}",
         )
-    with challenge.state() as tx:
-        yield note(
-            "There is no state yet. The first start creates it." if tx is None else "The database answers."
-        )
+    with challenge.state():
+        pass  # a database that cannot be opened is an error
 
 
 def disk(challenge: Challenge) -> Iterator[Finding]:
@@ -48,8 +46,6 @@ def disk(challenge: Challenge) -> Iterator[Finding]:
         yield fail(
             f"{free:.1f} GB are free, too little for the reserve of {reserve:g} GB and one submission of {largest:g} GB."
         )
-    else:
-        yield note(f"{free:.1f} GB are free.")
 
 
 def capacity(challenge: Challenge) -> Iterator[Finding]:
@@ -60,7 +56,6 @@ def capacity(challenge: Challenge) -> Iterator[Finding]:
     total, cores = psutil.virtual_memory().total / GIGABYTE, len(os.sched_getaffinity(0))
     at_once, threads = configuration.scoring.at_once, configuration.scoring.threads
     allowed = configuration.submission.memory_gigabytes * at_once
-    yield note(f"{total:.1f} GB of memory, {count_of(cores, 'processor')}.")
     if total < allowed:
         yield warn(
             f"This machine has {total:.1f} GB of memory, but {count_of(at_once, 'evaluation')} at once may take {allowed:g} GB.",
@@ -77,8 +72,8 @@ def service(challenge: Challenge) -> Iterator[Finding]:
     """Check that the service's units open every place that the configuration names."""
     instance = instance_of(challenge.exam.path)
     if instance is None or not instance.units():
-        yield note("No service of this machine runs this configuration.")
-    elif missing := not_open(challenge.configuration, instance):
+        return
+    if missing := not_open(challenge.configuration, instance):
         named = ", ".join(f"{place.path} ({place.key})" for place in missing)
         yield fail(
             f"The units of the service do not open what the configuration names: {named}.",

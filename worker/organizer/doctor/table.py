@@ -29,7 +29,6 @@ CHALLENGE: tuple[Check[Challenge], ...] = (
             note(
                 f"“{challenge.configuration.challenge.title}” with the phases {', '.join(challenge.configuration.phases)},"
                 f" in {challenge.exam.path}.",
-                always=True,
             )
         ],
     ),

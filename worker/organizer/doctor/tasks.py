@@ -212,7 +212,6 @@ def examined(files: Files) -> Iterator[Finding]:
     for codename, tasks in files.tasks.items():
         yield note(
             f"Phase {codename}: {count_of(len(files.ids[codename]), 'public id')}, {count_of(len(tasks), 'task')}.",
-            always=True,
         )
 
 

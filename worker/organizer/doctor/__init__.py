@@ -19,6 +19,7 @@ from scoring.errors import NeucoError
 from worker.organizer.doctor.check import (
     Check,
     CheckOutcome,
+    Cost,
     Finding,
     Level,
     NotChecked,
@@ -27,7 +28,6 @@ from worker.organizer.doctor.check import (
     skipped,
     worst,
 )
-from worker.organizer.doctor.cost import Cost
 from worker.organizer.doctor.subjects import Examination, Wait
 from worker.organizer.doctor.table import CHECKS, SUBJECTS
 

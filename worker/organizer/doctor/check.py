@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
-
-if TYPE_CHECKING:
-    from worker.organizer.doctor.cost import Cost
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -112,6 +109,25 @@ class CheckOutcome:
                 for finding in self.findings
             ],
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """The cost of one submission to a phase.
+
+    Attributes:
+        tasks: How many it is scored on.
+        rows: Its public ids.
+        folds: Of each task.
+        seconds: From its matrix to its score, estimated for all folds from two.
+        csv_bytes: Its size as plain CSV, about.
+    """
+
+    tasks: int
+    rows: int
+    folds: int
+    seconds: float
+    csv_bytes: int
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,8 +32,7 @@ from worker.challenge.web_address import EXAMPLE_REPOSITORY
 from worker.daemon import make_client
 from worker.evalai import Challenge as RemoteChallenge
 from worker.evalai import Client, NotFound, Phase, PhaseSplit, Throttled, Unreachable
-from worker.organizer.doctor.check import NotChecked
-from worker.organizer.doctor.cost import Cost
+from worker.organizer.doctor.check import Cost, NotChecked
 from worker.organizer.scaffold import EXAMPLE_QUEUE, examples_left
 from worker.publishing import publisher_settings
 from worker.state import Store, Transaction

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations
 from math import ceil, comb
 from typing import Any
@@ -21,8 +22,9 @@ from scoring.printable import count_of
 from scoring.randomness import held_out
 from scoring.tasks import Task, TaskType
 from scoring.training_length import training_length
-from worker.organizer.doctor.check import Finding, fail, note, warn
-from worker.organizer.doctor.cost import measure
+from worker.challenge.configuration import Configuration
+from worker.challenge.files import read_phase
+from worker.organizer.doctor.check import Cost, Finding, fail, note, warn
 from worker.organizer.doctor.subjects import Files
 
 FEW_TESTED = 5  # samples of the held-out part
@@ -34,6 +36,8 @@ MOST_PREFIXES, LEAST_PER_PREFIX = 12, 5
 SHORTEST_NAME = 3
 SQUEEZED = 1000.0  # range of the labels, in units of the interquartile range
 HALF = 0.5
+COST_FOLDS = 2  # from which the time for all folds is estimated
+CSV_BYTES = 12  # of one value with all digits of a float32, and its comma
 GRID_S = 30
 
 
@@ -205,6 +209,39 @@ def cost(files: Files) -> Iterator[Finding]:
                 f" ({limits.max_megabytes:g}).",
                 "Raise submission.max_megabytes, or ask participants to submit Parquet or NPZ.",
             )
+
+
+def measure(configuration: Configuration, codename: str, secret: bytes) -> Cost:
+    """Score random embeddings on the phase's tasks.
+
+    Raises:
+        NeucoError: If the embeddings cannot be scored, so that the tasks or settings are wrong.
+    """
+    from scoring.engines import make_engine
+    from scoring.evaluate import score_embeddings
+    from scoring.inputs.embeddings import Embeddings
+    from scoring.warm import warm
+
+    warm()
+    setup, settings = read_phase(configuration, codename, secret), configuration.scoring
+    ids, dim, folds = setup.ids, setup.protocol.embedding_dim, setup.protocol.folds
+    matrix = np.random.default_rng(0).standard_normal((len(ids), dim), dtype=np.float32)
+    few = min(folds, COST_FOLDS)
+    card = score_embeddings(
+        Embeddings.from_rows(ids, matrix),
+        setup.record.tasks,
+        replace(setup.protocol, folds=few),
+        setup.key,
+        engine=make_engine(settings.engine, **settings.engine_options()),
+    )
+    training_s = sum(task.seconds for task in card.tasks)
+    return Cost(
+        tasks=len(setup.tasks),
+        rows=len(ids),
+        folds=folds,
+        seconds=card.seconds + training_s * (folds / few - 1),
+        csv_bytes=CSV_BYTES * dim * len(ids),
+    )
 
 
 def examined(files: Files) -> Iterator[Finding]:

@@ -15,7 +15,6 @@ import typer
 from typer.cli import get_docs_for_click
 
 from worker.challenge.configuration import Configuration
-from worker.challenge.sections import NAMED_AFTER
 from worker.cli import app
 
 DOCS = Path(__file__).parent
@@ -66,11 +65,9 @@ def table(section: dict[str, Any]) -> str:
 
 def default(part: dict[str, Any]) -> str:
     """Return the default of a key."""
-    usual = part.get("default")
-    if NAMED_AFTER in part:
-        usual = str(part[NAMED_AFTER]).format(codename="<codename>")
-    elif "default" not in part:
+    if "default" not in part:
         return "required"
+    usual = part["default"]
     return f"`{usual if isinstance(usual, str) else json.dumps(usual, ensure_ascii=False)}`"
 
 

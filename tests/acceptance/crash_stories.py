@@ -18,7 +18,6 @@ from tests.worker.publishing.test_alerts_and_publishing import Hook
 from worker.evalai import Client
 from worker.evaluation.act import ScoreSubmission
 from worker.fetching.act import FetchFile
-from worker.fetching.refetch import FetchAgain
 from worker.intake.calls import Call
 from worker.organizer.rehearsal.practice_chain import practice_chain, served
 from worker.runtime import Act
@@ -88,7 +87,7 @@ def kill_points() -> list[str]:
     points |= {
         f"{when} child {act.name}"
         for when in ("before", "during", "after")
-        for act in (FetchFile, FetchAgain, ScoreSubmission)
+        for act in (FetchFile, ScoreSubmission)
     }
     for path in SOURCES:
         points |= set(re.findall(r'checkpoint\("([^"{]+)"\)', path.read_text()))
@@ -414,16 +413,6 @@ def alerted(plot: Plot, point: str) -> None:
     hook.close()
 
 
-def wanted_again(plot: Plot, point: str) -> None:
-    """A rescore needs the stored file of a published submission, and the file is gone."""
-    pk = plot.bring(State.PUBLISHED)
-    for path in plot.harness.state.glob("files/*/*"):
-        path.unlink()
-    with closing(plot.harness.store()) as store, store.write() as tx:
-        tx.want_file(pk, str(tx.get_many([pk])[pk].file_hash))
-    plot.live(at=point)
-
-
 def drawn(plot: Plot, point: str) -> None:
     """A phase without any scores is changed, and its splits wait for another round."""
     rounds = practice_chain(genesis=int(datetime.now(UTC).timestamp()) - 1000)
@@ -497,6 +486,5 @@ STORIES: dict[Story, list[str]] = {
     reloaded: _both("call reconnect"),
     drawn: _both("call drand"),
     alerted: _both("call alert"),
-    wanted_again: [f"{when} child fetch_again" for when in ("before", "during", "after")],
 }
 """Each story with the kill points that it reaches; several stories may reach the same point."""

@@ -69,8 +69,13 @@ def fair(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> I
         harness.submit("B", embeddings(3), is_public=False)
         harness.submit("A", embeddings(4))
         assert harness.once().returncode == 0
-        assert harness.command("board", "freeze", "--phase", "dev", "--now", "--yes").returncode == 0
-        done = harness.command("challenge", "reveal", "--yes")
+        assert (
+            harness.command(
+                "board", "freeze", "--phase", "dev", "--now", "--yes", "--reason", "a test"
+            ).returncode
+            == 0
+        )
+        done = harness.command("challenge", "reveal", "--yes", "--reason", "a test")
         assert done.returncode == 0, done.stderr
         yield Fair(harness, public_copy(harness.board, folder / "public"))
 

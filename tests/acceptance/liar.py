@@ -389,8 +389,13 @@ def ended(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> 
         harness.submit("A", FILES["A"], phase="eval")
         assert harness.once().returncode == 0
         for phase in PHASES:
-            assert harness.command("board", "freeze", "--phase", phase, "--now", "--yes").returncode == 0
-        done = harness.command("challenge", "reveal", "--yes")
+            assert (
+                harness.command(
+                    "board", "freeze", "--phase", phase, "--now", "--yes", "--reason", "a test"
+                ).returncode
+                == 0
+            )
+        done = harness.command("challenge", "reveal", "--yes", "--reason", "a test")
         assert done.returncode == 0, done.stderr
         yield Fair(harness, public_copy(harness.board, folder / "public"))
 

@@ -23,7 +23,7 @@ from worker.fairness import disclosure, events
 from worker.fairness.verify import Verdict, Worth, verdicts
 from worker.fairness.verify.public import Contents, PublicRepository, contents_in, opened, read_folder
 from worker.fairness.verify.published import published_verdicts
-from worker.organizer.board_by_hand import publish_now
+from worker.organizer.board_by_hand import freeze, publish_now
 from worker.organizer.disclosure import disclose
 from worker.organizer.reveal import reveal
 from worker.organizer.session import open_session
@@ -51,8 +51,13 @@ def fair(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> I
         harness.submit("B", embeddings(2, noise=1.0))
         assert harness.once().returncode == 0
         harness.configure({"fairness": {"publish_files": "all"}})  # too late: the first commitment decides
-        assert harness.command("board", "freeze", "--phase", "dev", "--now", "--yes").returncode == 0
-        done = harness.command("challenge", "reveal", "--yes")
+        assert (
+            harness.command(
+                "board", "freeze", "--phase", "dev", "--now", "--yes", "--reason", "a test"
+            ).returncode
+            == 0
+        )
+        done = harness.command("challenge", "reveal", "--yes", "--reason", "a test")
         assert done.returncode == 0, done.stderr
         assert "not published" not in done.stdout
         yield Fair(harness, public_copy(harness.board, folder / "public"))
@@ -235,14 +240,19 @@ def test_a_stored_file_that_is_gone_does_not_keep_a_phase_hidden(
             (lost,) = [row for row in tx.submissions() if row.method == BASELINE]
         place = harness.state / "files" / str(lost.file_hash)[:2] / str(lost.file_hash)
         aside = place.rename(tmp_path / "aside")
-        assert harness.command("board", "freeze", "--phase", "dev", "--now", "--yes").returncode == 0
-        done = harness.command("challenge", "reveal", "--yes")
+        assert (
+            harness.command(
+                "board", "freeze", "--phase", "dev", "--now", "--yes", "--reason", "a test"
+            ).returncode
+            == 0
+        )
+        done = harness.command("challenge", "reveal", "--yes", "--reason", "a test")
         assert done.returncode == 0, done.stderr
         assert f"submission {lost.pk} in phase dev is not published: its stored file is gone" in done.stdout
         with opened(str(harness.board)) as public:
             assert worths(published_verdicts(public)) == [Worth.BELIEVED, Worth.RECOMPUTED]
         aside.rename(place)
-        done = harness.command("challenge", "reveal", "--yes")
+        done = harness.command("challenge", "reveal", "--yes", "--reason", "a test")
         assert done.returncode == 0, done.stderr
         with opened(str(harness.board)) as public:
             assert worths(published_verdicts(public)) == [Worth.RECOMPUTED]
@@ -256,8 +266,13 @@ def test_a_leading_worker_pushes_the_contents(tmp_path: Path, fork_server: ForkS
         assert harness.once().returncode == 0
         process = harness.run()
         harness.until(lambda: "run.start" in harness.log)
-        assert harness.command("board", "freeze", "--phase", "dev", "--now", "--yes").returncode == 0
-        done = harness.command("challenge", "reveal", "--yes")
+        assert (
+            harness.command(
+                "board", "freeze", "--phase", "dev", "--now", "--yes", "--reason", "a test"
+            ).returncode
+            == 0
+        )
+        done = harness.command("challenge", "reveal", "--yes", "--reason", "a test")
         assert done.returncode == 0, done.stderr
         process.terminate()
         assert process.wait(timeout=60) == 0
@@ -266,31 +281,23 @@ def test_a_leading_worker_pushes_the_contents(tmp_path: Path, fork_server: ForkS
             assert worths(published_verdicts(public)) == [Worth.RECOMPUTED]
 
 
-def test_contents_too_large_for_the_repository_are_published_elsewhere(
+def test_contents_too_large_for_the_repository_are_left_out(
     tmp_path: Path, fork_server: ForkServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The organizers give an address and learn which files to upload there; with these files, anyone can recompute the scores."""
+    """The list names each of them, and its scores are taken on trust."""
     with Harness(tmp_path, changes={"evalai": {"poll_every": 1}}, fork_server=fork_server) as harness:
         submit_baseline(harness)
         assert harness.once().returncode == 0
-        assert harness.command("board", "freeze", "--phase", "dev", "--now", "--yes").returncode == 0
         monkeypatch.setattr(disclosure, "LIMIT_BYTES", 0)
-        told: list[str] = []
         with open_session(harness.path) as session:
-            without = disclose(session, ["dev"], tell=told.append)
-            assert "would take more than 1 GB" in without["dev"]
-            contents = disclose(session, ["dev"], files_at="https://zenodo.org/1", tell=told.append)
+            freeze(session, "dev")
+            contents = disclose(session, ["dev"], tell=print)
             reveal(session, ["dev"], labels=True, contents=contents)
-            publish_now(session, tell=told.append)
-        folder = harness.state / "published-elsewhere"
-        assert f"Upload all files in the folders of {folder} to https://zenodo.org/1" in told[-1]
+            publish_now(session, tell=print)
         with opened(str(harness.board)) as public:
             (found,) = published_verdicts(public)
             assert found.worth is Worth.BELIEVED
-            assert "its file is at https://zenodo.org/1" in found.sentence
-            (brought,) = folder.iterdir()
-            contents_here = public.contents.after(contents_in(brought))
-            assert worths(published_verdicts(replace(public, contents=contents_here))) == [Worth.RECOMPUTED]
+            assert "would take more than 1 GB" in found.sentence
 
 
 @pytest.mark.parametrize(

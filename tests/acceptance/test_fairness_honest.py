@@ -219,10 +219,12 @@ def runs_again(challenge: Challenge) -> None:
 def disqualifies(challenge: Challenge) -> None:
     """A submission is disqualified and reinstated, and another one is disqualified for good."""
     pk = str(challenge.pks["B1"])
-    challenge.command("challenge", "disqualify", pk, "--reason", "a complaint")
+    challenge.command("challenge", "disqualify", pk, "--yes", "--reason", "a complaint")
     challenge.work()
-    challenge.command("challenge", "disqualify", pk, "--undo", "--reason", "without ground")
-    challenge.command("challenge", "disqualify", str(challenge.pks["hidden"]), "--reason", "used test data")
+    challenge.command("challenge", "disqualify", pk, "--undo", "--yes", "--reason", "without ground")
+    challenge.command(
+        "challenge", "disqualify", str(challenge.pks["hidden"]), "--yes", "--reason", "used test data"
+    )
     challenge.removed.add(challenge.pks["hidden"])
     challenge.work()
 
@@ -232,14 +234,16 @@ def chooses(challenge: Challenge) -> None:
     challenge.harness.configure({"phases": {"dev": {"selection": "chosen"}}, "leaderboard": {"decimals": 2}})
     challenge.command("challenge", "apply", "--yes", "--reason", "announced on 1 June")
     challenge.work()
-    challenge.command("challenge", "choose", str(challenge.pks["A1 again"]), "--reason", "asked by the team")
+    choice = ("challenge", "choose", str(challenge.pks["A1 again"]), "--yes", "--reason", "asked by the team")
+    challenge.command(*choice)
+    assert "counts for its team already" in challenge.command(*choice)
     challenge.work()
 
 
 def is_restored(challenge: Challenge) -> None:
     """The state is restored from a backup that lacks a published line of the log, a board, and entries that were not yet in the log."""
     harness = challenge.harness
-    challenge.command("challenge", "backup", str(harness.folder / "backup.tar.gz"))
+    challenge.command("challenge", "backup", str(harness.folder / "backup.zip"))
     challenge.submit("lost", "F", embeddings(6))
     challenge.another_line()
     challenge.submit("lost too", "G", embeddings(7))
@@ -258,7 +262,7 @@ def is_restored(challenge: Challenge) -> None:
 def subprocess_restore(harness: Harness, place: Path) -> subprocess.CompletedProcess[str]:
     """Restore the backup into a folder."""
     assert harness.fork_server is not None
-    arguments = ("challenge", "restore", str(harness.folder / "backup.tar.gz"), str(place))
+    arguments = ("challenge", "restore", str(harness.folder / "backup.zip"), str(place))
     return harness.fork_server.command(arguments, environment=clean_environment(), folder=harness.folder)
 
 
@@ -279,7 +283,7 @@ def is_taken_over(challenge: Challenge) -> None:
 
 def gets_another_key(challenge: Challenge) -> None:
     """The signing key is replaced."""
-    challenge.command("challenge", "apply", "--new-key", "--reason", "an administrator left")
+    challenge.command("challenge", "apply", "--new-key", "--yes", "--reason", "an administrator left")
     challenge.another_line()
 
 
@@ -303,18 +307,18 @@ def is_pushed_over(challenge: Challenge) -> None:
 def ends(challenge: Challenge) -> None:
     """A phase is closed and revealed, and a team submits to it afterwards."""
     challenge.command("board", "freeze", "--phase", "dev", "--now", "--yes", "--reason", "as announced")
-    challenge.command("challenge", "reveal", "--yes")
+    challenge.command("challenge", "reveal", "--yes", "--reason", "a test")
     challenge.submit("late", "A", embeddings(3))
     challenge.work()
 
 
 def corrects_itself(challenge: Challenge) -> None:
     """The revealed phase is reopened for a decision and closed again; a task of the other phase is corrected."""
-    challenge.command("board", "freeze", "--phase", "dev", "--undo")
-    challenge.command("challenge", "disqualify", str(challenge.pks["G1"]), "--reason", "withdrawn")
+    challenge.command("board", "freeze", "--phase", "dev", "--undo", "--yes", "--reason", "a test")
+    challenge.command("challenge", "disqualify", str(challenge.pks["G1"]), "--yes", "--reason", "withdrawn")
     challenge.removed.add(challenge.pks["G1"])
     challenge.work()
-    challenge.command("board", "freeze", "--phase", "dev", "--now", "--yes")
+    challenge.command("board", "freeze", "--phase", "dev", "--now", "--yes", "--reason", "a test")
     challenge.submit("too late", "A", embeddings(2))
     correct(challenge.harness.folder / "tasks" / "eval" / "beta__cls.csv", "1")
     challenge.command("challenge", "apply", "--yes", "--phase", "eval", "--reason", "restored")
@@ -326,8 +330,8 @@ def corrects_itself(challenge: Challenge) -> None:
 
 def ends_everywhere(challenge: Challenge) -> None:
     """The other phase is closed and revealed."""
-    challenge.command("board", "freeze", "--phase", "eval", "--now", "--yes")
-    challenge.command("challenge", "reveal", "--yes", "--phase", "eval")
+    challenge.command("board", "freeze", "--phase", "eval", "--now", "--yes", "--reason", "a test")
+    challenge.command("challenge", "reveal", "--yes", "--reason", "a test", "--phase", "eval")
 
 
 def stays_alive(challenge: Challenge) -> None:
@@ -335,7 +339,7 @@ def stays_alive(challenge: Challenge) -> None:
     challenge.harness.evalai.edit(challenge.pks["late"], is_public=False)
     challenge.another_line()
     assert challenge.contradictions() == []
-    challenge.command("challenge", "reveal", "--yes", "--phase", "dev")
+    challenge.command("challenge", "reveal", "--yes", "--reason", "a test", "--phase", "dev")
 
 
 STAGES: tuple[Callable[[Challenge], None], ...] = (
@@ -414,8 +418,8 @@ def test_a_phase_that_requires_another_one_waits_for_its_reveal(
             challenge.submit(team, team, embeddings(0), phase="eval")
         challenge.work()
         for phase in ("eval", "dev"):
-            challenge.command("board", "freeze", "--phase", phase, "--now", "--yes")
-            challenge.command("challenge", "reveal", "--yes", "--phase", phase)
+            challenge.command("board", "freeze", "--phase", phase, "--now", "--yes", "--reason", "a test")
+            challenge.command("challenge", "reveal", "--yes", "--reason", "a test", "--phase", phase)
             assert challenge.contradictions() == [], phase
         worths = []
         for repository in challenge.clones:

@@ -36,20 +36,20 @@ AFTER = (
     "board publish --preview page",
     "board publish",
     "board report --phase dev --out report",
-    "challenge choose {pk} --reason asked",
-    "challenge disqualify {pk} --reason asked",
+    "challenge choose {pk} --reason asked --yes",
+    "challenge disqualify {pk} --reason asked --yes",
     "challenge apply --reason asked --yes",
     "challenge pause",
     "challenge pause --finish",
     "challenge pause --undo",
-    "challenge backup saved.tar.gz",
-    "board freeze --phase dev --now --yes",
-    "board freeze --phase eval --now --yes",
+    "challenge backup saved.zip",
+    "board freeze --phase dev --now --reason ended --yes",
+    "board freeze --phase eval --now --reason ended --yes",
     "board show --awards",
     "challenge rename-team --team A --as Anonymous --reason asked --yes",
-    "challenge reveal --yes",
+    "challenge reveal --reason ended --yes",
 )
-SAVED = ("challenge restore saved.tar.gz elsewhere", "verify board.git --with pytorch")
+SAVED = ("challenge restore saved.zip elsewhere", "verify board.git --with pytorch")
 RESEARCHERS = tuple(" ".join(words[1:]) for words in KIN if words[0] == "neuco-worker")
 LASTING = ("sandbox --port 0 --json", "run")
 OTHERS = {

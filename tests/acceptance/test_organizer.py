@@ -273,12 +273,12 @@ def _draw(organizer: Organizer, moment: datetime) -> None:
     """The worker announces the source, and no submission is judged until the organizer enters the published value."""
     organizer.wait(lambda: "refs/heads/main" in organizer.git("for-each-ref"), "nothing was committed to")
     waited = organizer.submit("Cy", "eval", "id,0\nnobody,1\n")
-    organizer.type("challenge", "apply", "--beacon", VALUE, expect=2)
+    organizer.type("challenge", "apply", "--yes", "--beacon", VALUE, expect=2)
     organizer.wait(lambda: datetime.now(UTC) > moment, "the moment did not come")
     assert organizer.seen(waited)["status"] == "submitted"
     (phase, _) = json.loads(organizer.type("status", "--json"))["awaited"]
     assert (phase["source"], phase["round"]) == (SOURCE, None)
-    organizer.type("challenge", "apply", "--beacon", VALUE)
+    organizer.type("challenge", "apply", "--yes", "--beacon", VALUE)
     organizer.wait(lambda: organizer.seen(waited)["status"] == "failed", "nothing was judged")
 
 
@@ -344,14 +344,14 @@ def _rescore(organizer: Organizer, answered: dict[tuple[str, str], int]) -> None
 def _freeze(organizer: Organizer, answered: dict[tuple[str, str], int]) -> None:
     """A submission after a freeze is answered but does not change the board, and freezing the other phase shows its withheld values."""
     before = organizer.git("show", "main:leaderboard/dev.csv")
-    organizer.type("board", "freeze", "--phase", "dev", "--now", "--yes")
+    organizer.type("board", "freeze", "--phase", "dev", "--now", "--yes", "--reason", "a test")
     late = organizer.submit("Cy", "dev", organizer.embeddings("dev", "Ada"))
     organizer.wait(
         lambda: organizer.seen(late)["status"] == "finished", "the late submission was not answered"
     )
     organizer.type("board", "publish")
     assert organizer.git("show", "main:leaderboard/dev.csv") == before
-    organizer.type("board", "freeze", "--phase", "eval", "--now", "--yes")
+    organizer.type("board", "freeze", "--phase", "eval", "--now", "--yes", "--reason", "a test")
 
     def shown() -> bool:
         values = organizer.public("eval")
@@ -390,8 +390,8 @@ def _nothing_hidden_is_public(organizer: Organizer, answered: dict[tuple[str, st
 
 def _verify(organizer: Organizer) -> None:
     """After the reveal, `verify` finds the repository consistent and names the announced value for both phases."""
-    organizer.type("board", "freeze", "--phase", "eval", "--now", "--yes")
-    organizer.type("challenge", "reveal", "--yes")
+    organizer.type("board", "freeze", "--phase", "eval", "--now", "--yes", "--reason", "a test")
+    organizer.type("challenge", "reveal", "--yes", "--reason", "a test")
     report = json.loads(
         organizer.type("verify", str(organizer.board), "--json", "--no-recompute", config=False)
     )

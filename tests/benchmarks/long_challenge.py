@@ -255,7 +255,7 @@ def _happened(
     cells = {
         task.name: {
             "version": task.version,
-            "row_set": record.row_sets[task.name],
+            "row_set": task.row_set,
             "folds": folds[task.name],
         }
         for task in record.tasks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.systemd.root import CLONE
 from tests.systemd.service import Stage
 
-BACKUP = "/var/backups/neuco-worker/backup.tar.gz"
+BACKUP = "/var/backups/neuco-worker/backup.zip"
 
 
 def backup_restore(stage: Stage) -> None:

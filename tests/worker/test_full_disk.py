@@ -320,7 +320,7 @@ def test_a_child_continues_to_read_while_nothing_can_be_written(cramped: Harness
 
 def test_a_restore_onto_a_full_disk_says_so(harness: Harness, tmp_path: Path) -> None:
     """The backup is good; it is not blamed."""
-    archive, place = tmp_path / "backup.tar.gz", tmp_path / "small"
+    archive, place = tmp_path / "backup.zip", tmp_path / "small"
     with open_session(harness.path) as session:
         write_backup(session, harness.path, archive)
     with small_file_system(place, size=16_384), pytest.raises(InfrastructureError) as told:

@@ -63,14 +63,21 @@ def test_disagreeing_clocks_cause_no_contradiction(harness: Harness, worker: Ste
         made = [json.loads(text)["made_at"] for text in tx.boards("dev")]
     assert len(made) == 4
     assert made == sorted(made)
-    assert harness.command("challenge", "reveal", "--open", "--yes", "--phase", "dev").returncode == 0
+    assert (
+        harness.command(
+            "challenge", "reveal", "--open", "--yes", "--reason", "a test", "--phase", "dev"
+        ).returncode
+        == 0
+    )
     assert lies(harness) == []
 
 
 def test_commitments_are_in_the_order_of_their_times(harness: Harness, worker: StepWorker) -> None:
     """A commitment made with a clock that is behind still gets a later time."""
     worker.drive()
-    assert harness.command("challenge", "apply", "--new-key", "--reason", "once more").returncode == 0
+    assert (
+        harness.command("challenge", "apply", "--new-key", "--yes", "--reason", "once more").returncode == 0
+    )
     configuration = load(harness.path)
     early = datetime.now(UTC) - timedelta(hours=1)
     with worker.store.write() as tx:
@@ -105,7 +112,7 @@ def test_a_beacon_cannot_be_undone(tmp_path: Path) -> None:
         harness.submit("A", embeddings(1))
         worker.restart()
         worker.drive()
-        assert harness.command("challenge", "reveal", "--open", "--yes").returncode == 0
+        assert harness.command("challenge", "reveal", "--open", "--yes", "--reason", "a test").returncode == 0
         assert lies(harness) == []
 
 
@@ -142,7 +149,12 @@ def test_rules_may_change_during_a_phase(
     harness.submit("C", embeddings(2))
     worker.drive()
     assert worker.alerts() == set()
-    assert harness.command("challenge", "reveal", "--open", "--yes", "--phase", "dev").returncode == 0
+    assert (
+        harness.command(
+            "challenge", "reveal", "--open", "--yes", "--reason", "a test", "--phase", "dev"
+        ).returncode
+        == 0
+    )
     assert lies(harness, told) == []
 
 
@@ -150,7 +162,7 @@ def test_only_closed_phases_are_revealed(harness: Harness, worker: StepWorker) -
     """Tasks of an open phase stay hidden unless the organizer insists, whether the phase was named or not."""
 
     def reveal_them(*options: str) -> tuple[int, str, set[str]]:
-        done = harness.command("challenge", "reveal", "--yes", *options)
+        done = harness.command("challenge", "reveal", "--yes", "--reason", "a test", *options)
         shown = git(harness.board, "ls-tree", "-r", "--name-only", "main", "reveal/").split()
         return done.returncode, done.stdout + done.stderr, {path.split("/")[1] for path in shown}
 
@@ -161,7 +173,12 @@ def test_only_closed_phases_are_revealed(harness: Harness, worker: StepWorker) -
     assert (status, revealed) == (2, set())
     assert "Still open: dev, eval." in said
     assert "--open" in said
-    assert harness.command("board", "freeze", "--phase", "dev", "--now", "--yes").returncode == 0
+    assert (
+        harness.command(
+            "board", "freeze", "--phase", "dev", "--now", "--yes", "--reason", "a test"
+        ).returncode
+        == 0
+    )
     status, said, revealed = reveal_them("--phase", "dev", "--phase", "eval")
     assert (status, revealed) == (2, set())
     assert "Still open: eval." in said
@@ -177,7 +194,7 @@ def test_a_repeated_reveal_changes_nothing(harness: Harness, worker: StepWorker)
 
     def reveal_them(*options: str) -> tuple[str, list[str], dict[str, str]]:
         before = git(harness.board, "rev-parse", "main").strip()
-        done = harness.command("challenge", "reveal", "--open", "--yes", *options)
+        done = harness.command("challenge", "reveal", "--open", "--yes", "--reason", "a test", *options)
         assert done.returncode == 0, done.stderr
         commits = git(harness.board, "log", "--format=%s", f"{before}..main").splitlines()
         paths = git(harness.board, "ls-tree", "-r", "--name-only", "main", "reveal/").split()

@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import Field, PrivateAttr, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from scoring.errors import OrganizerError
 from scoring.inputs.documents import read_yaml
@@ -30,6 +38,13 @@ from worker.challenge.sections import (
 )
 
 Codename = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")]
+
+
+def _keys(phase: Any) -> Any:
+    """Take a phase without keys, such as `dev:`, for one with the defaults."""
+    return {} if phase is None else phase
+
+
 SQLITE = "sqlite:///"
 SERVER = "postgresql+psycopg://"
 
@@ -39,7 +54,7 @@ class Configuration(Section):
 
     challenge: Challenge
     evalai: EvalAI
-    phases: dict[Codename, Phase] = Field(min_length=1)
+    phases: dict[Codename, Annotated[Phase, BeforeValidator(_keys)]] = Field(min_length=1)
     submission: Submission = Submission()
     scoring: Scoring = Scoring()
     leaderboard: Leaderboard
@@ -52,18 +67,10 @@ class Configuration(Section):
     )
     _base: Path = PrivateAttr(default=Path())  # folder of the file, set by load()
 
-    @model_validator(mode="before")
+    @field_validator("phases")
     @classmethod
-    def _named_after_phases(cls, document: Any) -> Any:
-        """Set the defaults that contain a phase's codename."""
-        phases = document.get("phases") if isinstance(document, dict) else None
-        if not isinstance(phases, dict):
-            return document
-        whole = {
-            name: Phase.named_after(str(name)) | (phase or {}) if isinstance(phase, dict | None) else phase
-            for name, phase in phases.items()
-        }
-        return document | {"phases": whole}
+    def _phases(cls, phases: dict[str, Phase]) -> dict[str, Phase]:
+        return {name: phase.named(name) for name, phase in phases.items()}
 
     @field_validator("state")
     @classmethod
@@ -108,11 +115,6 @@ class Configuration(Section):
         """The folder for everything durable besides the database: stored files, the clone, temporary folders."""
         file = self.database_file
         return self.path(Path("./state")) if file is None else file.parent
-
-    @property
-    def shared_state(self) -> bool:
-        """Whether the state is on a database server, which several machines can use."""
-        return self.state.startswith(SERVER)
 
     @property
     def database_url(self) -> str:

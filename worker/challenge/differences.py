@@ -5,7 +5,6 @@ No task is named, because the output of `status` may be read where hidden tasks 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from scoring.errors import OrganizerError
@@ -14,7 +13,7 @@ from worker.challenge.configuration import Configuration
 from worker.challenge.files import fingerprint, read_phase, rules_of
 from worker.challenge.keys import public_value, split_key
 from worker.challenge.records import PhaseRecord
-from worker.challenge.setups import has_scores, read_record
+from worker.challenge.setups import has_scores, recorded
 from worker.state import Transaction
 
 DOCTOR = "neuco-worker doctor"
@@ -48,28 +47,27 @@ def differences(
     row = tx.phase_record(codename)
     if row is None or row.frozen_at is not None:
         return ()
-    record = read_record(tx, codename)
-    if record is None:
-        return ()
-    applied = f"To apply the change, run: {APPLY}"
-    cure = applied if has_scores(tx, codename) else "The next start or reload applies the change."
-    found = []
+    record = recorded(tx, codename)
+    changed = [*_settings(tx, configuration, record, secret), *_rules(configuration, record)]
+    differing: list[tuple[str, str]] = []
     try:
-        changed = _files(tx, configuration, record, secret)
+        changed = [*_files(tx, configuration, record, secret), *changed]
     except OrganizerError as error:
-        changed = []
         unreadable = f"its files have become unreadable ({error.code})"
-        found.append((unreadable, f"Restore or correct the files; `{DOCTOR}` says what is wrong."))
-    changed += [*_settings(tx, configuration, record, secret), *_rules(configuration, record)]
+        differing.append((unreadable, f"Restore or correct the files; `{DOCTOR}` says what is wrong."))
     if changed:
-        found.append((f"{', '.join(changed)} changed", cure))
+        scored = has_scores(tx, codename)
+        cure = (
+            f"To apply the change, run: {APPLY}" if scored else "The next start or reload applies the change."
+        )
+        differing.append((f"{', '.join(changed)} changed", cure))
     return tuple(
         Difference(
             phase=codename,
             sentence=f"Phase {codename} is scored as it was recorded. Since then, {sentence}.",
             cure=cure,
         )
-        for sentence, cure in found
+        for sentence, cure in differing
     )
 
 
@@ -90,27 +88,29 @@ def _files(tx: Transaction, configuration: Configuration, record: PhaseRecord, s
     return [name for name, differs in differing.items() if differs]
 
 
-def _settings(
-    tx: Transaction, configuration: Configuration, record: PhaseRecord, secret: bytes
-) -> Iterator[str]:
-    """Yield the changed keys that decide a score."""
-    protocol, codename = record.protocol, record.codename
-    if configuration.phases[codename].folds != protocol.folds:
-        yield f"phases.{codename}.folds"
-    if configuration.submission.embedding_dim != protocol.embedding_dim:
-        yield "submission.embedding_dim"
-    splits = split_key(secret, codename, public_value(tx.public_commitments(), codename))
-    if secret_commitment(splits) != protocol.secret_commitment:
-        yield "challenge.secret"
-    recorded = asdict(protocol.recipe) | {"engine": record.engine}
-    wanted = asdict(configuration.scoring.recipe()) | {"engine": configuration.scoring.engine}
-    for key, value in wanted.items():
-        if recorded[key] != value:
-            yield f"scoring.{key}"
+def _settings(tx: Transaction, configuration: Configuration, record: PhaseRecord, secret: bytes) -> list[str]:
+    """Return the changed keys that decide a score."""
+    protocol, codename, scoring = record.protocol, record.codename, configuration.scoring
+    key = split_key(secret, codename, public_value(tx.public_commitments(), codename))
+    configured = {
+        f"phases.{codename}.folds": configuration.phases[codename].folds,
+        "submission.embedding_dim": configuration.submission.embedding_dim,
+        "challenge.secret": secret_commitment(key),
+        **{f"scoring.{name}": value for name, value in asdict(scoring.recipe()).items()},
+        "scoring.engine": scoring.engine,
+    }
+    then = {
+        f"phases.{codename}.folds": protocol.folds,
+        "submission.embedding_dim": protocol.embedding_dim,
+        "challenge.secret": protocol.secret_commitment,
+        **{f"scoring.{name}": value for name, value in asdict(protocol.recipe).items()},
+        "scoring.engine": record.engine,
+    }
+    return [name for name, value in configured.items() if then[name] != value]
 
 
-def _rules(configuration: Configuration, record: PhaseRecord) -> Iterator[str]:
-    """Yield the changed keys that decide a board."""
-    of_phase = type(configuration.phases[record.codename]).model_fields
-    for name in record.rules.changed(rules_of(configuration, record.codename)):
-        yield f"phases.{record.codename}.{name}" if name in of_phase else f"leaderboard.{name}"
+def _rules(configuration: Configuration, record: PhaseRecord) -> list[str]:
+    """Return the changed keys that decide a board."""
+    phase, of_phase = record.codename, type(configuration.phases[record.codename]).model_fields
+    changed = record.rules.changed(rules_of(configuration, phase))
+    return [f"phases.{phase}.{name}" if name in of_phase else f"leaderboard.{name}" for name in changed]

@@ -84,12 +84,12 @@ def _sentence(fault: Mapping[str, Any], path: tuple[str, ...], model: type[BaseM
     if kind == "missing":
         return "is missing"
     if kind == "extra_forbidden":
-        known = list(_section(model, path[:-1])["properties"])
-        near = difflib.get_close_matches(path[-1], known, n=1)
+        keys = list(_section(model, path[:-1])["properties"])
+        near = difflib.get_close_matches(path[-1], keys, n=1)
         return (
             f"is not a key; did you mean {near[0]}?"
             if near
-            else f"is not a key here; the keys are: {', '.join(known)}"
+            else f"is not a key here; the keys are: {', '.join(keys)}"
         )
     if kind == "value_error":
         reason = str(fault["ctx"]["error"])

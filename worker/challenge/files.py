@@ -6,7 +6,6 @@ Files are read only when a phase is recorded, and to find out how they differ fr
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 
 from leaderboard.ranking import REPLICATES
 from scoring.inputs.identifiers import read_ids
@@ -105,13 +104,8 @@ def fingerprint(configuration: Configuration, codename: str) -> str | None:
         paths = sorted(path for path in folder.rglob("*") if path.is_file())
         for path in (configuration.path(settings.ids), *paths):
             name = "" if path == configuration.path(settings.ids) else str(path.relative_to(folder))
-            for part in (name.encode(errors="surrogateescape"), _content_hash(path)):
+            for part in (name.encode(errors="surrogateescape"), hashlib.sha256(path.read_bytes()).digest()):
                 digest.update(len(part).to_bytes(8, "big") + part)
     except OSError:
         return None
     return digest.hexdigest()
-
-
-def _content_hash(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").digest()

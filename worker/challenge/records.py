@@ -102,11 +102,6 @@ class PhaseRecord:
         """Task identifier to version."""
         return {task.name: task.version for task in self.tasks}
 
-    @cached_property
-    def row_sets(self) -> Mapping[str, str]:
-        """Task identifier to row-set hash."""
-        return {task.name: task.row_set for task in self.tasks}
-
     @property
     def document(self) -> bytes:
         """The canonical bytes, which are large and not kept.
@@ -118,7 +113,7 @@ class PhaseRecord:
         return canonical(
             {
                 "ids": self.ids,
-                "row_sets": {name: [position[one] for one in ids] for name, ids in rows.items()},
+                "row_sets": {name: [position[name] for name in ids] for name, ids in rows.items()},
                 "tasks": [
                     {
                         "name": task.name,

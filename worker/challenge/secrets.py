@@ -36,10 +36,8 @@ def resolve(reference: str, *, base: Path, key: str) -> SecretStr:
                 code="secret.missing",
             )
         return SecretStr(value)
-    if kind == "file" and name:
-        return SecretStr(_read(base / Path(name).expanduser(), key))
-    if kind == "credential" and name:
-        return SecretStr(_read(credential_path(name, key=key), key))
+    if kind in ("file", "credential") and name:
+        return SecretStr(_read(_place(reference, base, key), key))
     raise OrganizerError(
         f"{key} must say where the secret is, instead of containing it.",
         cure="Write env:NAME, file:PATH or credential:NAME.",
@@ -79,9 +77,7 @@ def resolve_path(reference: str, *, base: Path, key: str) -> Path:
     Raises:
         OrganizerError: If there is no such file.
     """
-    kind, _, name = reference.partition(":")
-    plain = base / Path(name if kind == "file" else reference).expanduser()
-    path = credential_path(name, key=key) if kind == "credential" else plain
+    path = _place(reference, base, key)
     if not path.is_file():
         raise OrganizerError(
             f"{key} points to {path}, which is not a file.",
@@ -89,6 +85,13 @@ def resolve_path(reference: str, *, base: Path, key: str) -> Path:
             code="secret.missing",
         )
     return path.resolve()
+
+
+def _place(reference: str, base: Path, key: str) -> Path:
+    kind, _, name = reference.partition(":")
+    if kind == "credential":
+        return credential_path(name, key=key)
+    return base / Path(name if kind == "file" else reference).expanduser()
 
 
 def _read(path: Path, key: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,8 +13,8 @@ from scoring.engines import CHUNK
 from scoring.loopback import is_loopback
 from scoring.protocol import Recipe
 
-NAMED_AFTER = "named_after_the_phase"
-"""Marks a key of a phase whose default is a text that contains the phase's codename."""
+CODENAME = "<codename>"
+"""Stands for the phase's codename in the defaults of its keys."""
 BEACONS = ("drand", "none")  # besides SOURCE@TIME
 EXAMPLE_SOURCE = "Lotto 6 aus 49@2026-12-05T19:30+01:00"
 
@@ -87,33 +86,18 @@ class EvalAI(Section):
 class Phase(Section):
     """A phase: its hidden tasks and rules. `<codename>` is its codename at EvalAI."""
 
-    # an editor need not ask for keys whose default is named after the phase
-    model_config = ConfigDict(json_schema_extra=lambda schema: schema.__delitem__("required"))
-
-    @classmethod
-    def named_after(cls, codename: str) -> dict[str, str]:
-        """Return the defaults that contain the phase's codename, by key."""
-        extras = {key: field.json_schema_extra for key, field in cls.model_fields.items()}
-        return {
-            key: str(extra[NAMED_AFTER]).format(codename=codename)
-            for key, extra in extras.items()
-            if isinstance(extra, dict)
-        }
-
     split: str = Field(
-        min_length=1,
-        json_schema_extra={NAMED_AFTER: "{codename}_split"},
-        description="Codename of the dataset split at EvalAI.",
+        f"{CODENAME}_split", min_length=1, description="Codename of the dataset split at EvalAI."
     )
     metric: str = Field(
         "q_mean", min_length=1, description="Name of the value in EvalAI's leaderboard schema."
     )
     tasks: Path = Field(
-        json_schema_extra={NAMED_AFTER: "./tasks/{codename}"},
+        Path("./tasks", CODENAME),
         description="Folder of the hidden tasks: files `<task>__<type>.csv` (columns `id,label`) or task packages.",
     )
     ids: Path = Field(
-        json_schema_extra={NAMED_AFTER: "./ids/{codename}.txt"},
+        Path("./ids", f"{CODENAME}.txt"),
         description="Public ids, one per line; a submission must have a row for each.",
     )
     folds: int = Field(40, ge=1, description="Folds (random train/test splits) per task.")
@@ -141,6 +125,14 @@ class Phase(Section):
         None,
         description="Only teams with a score in this other phase get a rank; others are shown out of competition.",
     )
+
+    def named(self, codename: str) -> Phase:
+        """Return the phase with its codename in those of its keys that contain it by default."""
+        texts = {
+            key: str(getattr(self, key)).replace(CODENAME, codename) for key in ("split", "tasks", "ids")
+        }
+        paths = {key: Path(texts[key]) for key in ("tasks", "ids")}
+        return self.model_copy(update=texts | paths)
 
     @model_validator(mode="after")
     def _ladder_holds(self) -> Phase:
@@ -179,7 +171,7 @@ class Submission(Section):
     keep_days: float = Field(
         400,
         gt=0,
-        description="Days for which files are kept; a rescore downloads older ones again. Files that `fairness.publish_files` may publish"
+        description="Days for which files are kept; a rescore needs those that count. Files that `fairness.publish_files` may publish"
         " are kept until their phase is revealed.",
     )
     disk_reserve_gigabytes: float = Field(
@@ -299,23 +291,14 @@ def read_source(rule: str) -> tuple[str, datetime]:
     Raises:
         ValueError: If it is not that; the time needs a UTC offset.
     """
-    source, sign, text = (part.strip() for part in rule.rpartition("@"))
-    if not sign:
-        meant = difflib.get_close_matches(rule.lower(), BEACONS, n=1)
-        raise ValueError(
-            f"it says `{rule}`; it must be {' or '.join(BEACONS)}, or SOURCE@TIME such as `{EXAMPLE_SOURCE}`"
-            + (f"; did you mean {meant[0]}?" if meant else "")
-        )
-    if not source:
-        raise ValueError(f"`{rule}` names no source in front of the @; write it as `{EXAMPLE_SOURCE}`")
+    source, _, text = (part.strip() for part in rule.rpartition("@"))
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
         at = None
-    if at is None or at.tzinfo is None:
-        wrong = "is not a date and time" if at is None else "has no UTC offset"
+    if not source or at is None or at.tzinfo is None:
         raise ValueError(
-            f"the time of {source}, `{text}`, {wrong}; write it as in `{EXAMPLE_SOURCE}` (with +00:00 for UTC)"
+            f"must be {', '.join(BEACONS)} or SOURCE@TIME with a date, a time and a UTC offset, such as `{EXAMPLE_SOURCE}`"
         )
     return source, at
 

@@ -115,6 +115,19 @@ def read_record(tx: Transaction, codename: str) -> PhaseRecord | None:
     return None if row is None else unpack(tx.record(row.record), row.record)
 
 
+def recorded(tx: Transaction, codename: str) -> PhaseRecord:
+    """Return the current record of a phase.
+
+    Raises:
+        OrganizerError: If the phase is not recorded.
+        InfrastructureError: If the record is damaged.
+    """
+    record = read_record(tx, codename)
+    if record is None:
+        raise not_recorded(codename)
+    return record
+
+
 def open_phase(tx: Transaction, codename: str, secret: bytes) -> PhaseSetup:
     """Return a recorded phase with its key.
 
@@ -122,9 +135,7 @@ def open_phase(tx: Transaction, codename: str, secret: bytes) -> PhaseSetup:
         OrganizerError: If the phase is not recorded, or the secret is not the one of its record.
         InfrastructureError: If the record is damaged.
     """
-    record = read_record(tx, codename)
-    if record is None:
-        raise not_recorded(codename)
+    record = recorded(tx, codename)
     key = split_key(secret, codename, public_value(tx.public_commitments(), codename))
     if secret_commitment(key) != record.protocol.secret_commitment:
         raise OrganizerError(

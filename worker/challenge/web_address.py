@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import urlsplit
 
 EXAMPLE_REPOSITORY = "git@github.com:organizer/challenge-supplement.git"  # in config/challenge.yaml
-_SCP = re.compile(r"(?:[\w.-]+@)?(?P<host>[\w.-]+):(?P<path>[^/\\].*)")
+_ADDRESS = re.compile(
+    r"(?:(?P<scheme>https|ssh)://(?:[^@/]*@)?(?P<server>[\w.-]+)(?P<port>:\d+)?/+|(?:[\w.-]+@)?(?P<host>[\w.-]+):)"
+    r"(?P<path>(?:[\w.~-]+/)+[\w.~-]+?)(?:\.git)?/*"
+)
 
 
 def web_address(repository: str) -> str | None:
@@ -14,24 +16,8 @@ def web_address(repository: str) -> str | None:
 
     A user name or password in the address is dropped, and so is the port of ssh.
     """
-    if repository == EXAMPLE_REPOSITORY:
+    parts = None if repository == EXAMPLE_REPOSITORY else _ADDRESS.fullmatch(repository)
+    if parts is None or "." not in (host := parts["server"] or parts["host"]):
         return None
-    if "://" in repository:
-        try:
-            address = urlsplit(repository)
-            port = f":{address.port}" if address.scheme == "https" and address.port else ""
-        except ValueError:
-            return None
-        host, path = address.hostname or "", address.path
-        if address.scheme not in ("https", "ssh") or address.query or address.fragment:
-            return None
-        host += port
-    else:
-        scp = _SCP.fullmatch(repository)
-        if scp is None:
-            return None
-        host, path = scp["host"], scp["path"]
-    path = path.strip("/").removesuffix(".git")
-    if "." not in host or not re.fullmatch(r"[\w.~-]+(/[\w.~-]+)+", path):
-        return None
-    return f"https://{host}/{path}"
+    port = parts["port"] or ""
+    return f"https://{host}{port if parts['scheme'] == 'https' else ''}/{parts['path']}"

@@ -13,7 +13,6 @@ from worker.cli.board import board
 from worker.cli.bundle import bundle
 from worker.cli.challenge import challenge
 from worker.cli.compare import compare
-from worker.cli.compile import compile_code
 from worker.cli.demo import demo
 from worker.cli.doctor import doctor
 from worker.cli.exchange import export_results, import_results
@@ -21,7 +20,7 @@ from worker.cli.fairness import reveal, verify
 from worker.cli.init import init
 from worker.cli.rank import rank
 from worker.cli.rehearse import rehearse
-from worker.cli.run import once, run
+from worker.cli.run import compile_code, once, run
 from worker.cli.sandbox import sandbox
 from worker.cli.score import score
 from worker.cli.status import status

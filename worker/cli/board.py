@@ -8,11 +8,20 @@ from typing import Annotated
 
 import typer
 
-from worker.cli.confirming import YesOption, confirm
+from worker.cli.confirming import ReasonOption, YesOption, confirm
 from worker.cli.options import ConfigOption, JsonOption
 from worker.cli.progress import progress_bar
 
 board = typer.Typer(no_args_is_help=True, help="Show, publish, report on and close the boards.")
+
+COLUMNS = {
+    "rank": "Rank",
+    "team": "Team",
+    "q_mean": "Mean Q",
+    "rank_by_mean": "By mean Q",
+    "submission": "Number",
+}
+"""The columns of a board by their names in its document."""
 
 PhaseOption = Annotated[str, typer.Option("--phase", help="Codename of the phase.", show_default=False)]
 
@@ -30,6 +39,8 @@ def show(
 ) -> None:
     """Show the latest boards in the terminal, as participants see them.
 
+    Next: `neuco-worker board report` says how certain the ranks are.
+
     Example: `neuco-worker board show --phase dev --config challenge.yaml`
 
     Example: `neuco-worker board show --awards --phase eval --config challenge.yaml`
@@ -45,29 +56,20 @@ def show(
     from worker.cli.terminal import Console, table_of
 
     console = Console(highlight=False)
-    for one in shown:
-        closed = ", closed" if one["frozen_at"] else ""
-        if one["made_at"] is None:
-            console.print(f"Phase {one['phase']} has no board yet{closed}.", markup=False)
-            continue
-        if awards:
-            console.print(
-                f"Phase {one['phase']}{closed}", one["awards"], sep="\n", markup=False, soft_wrap=True
-            )
-            continue
-        title = f"Phase {one['phase']}{closed}, board {one['sequence']} of {one['made_at'][:16].replace('T', ' ')} UTC"
-        keys = {
-            "Rank": "rank",
-            "Team": "team",
-            "Mean Q": "q_mean",
-            "By mean Q": "rank_by_mean",
-            "Number": "submission",
-        }
-        columns = {
-            name: ["–" if row[key] is None else str(row[key]) for row in one["entries"]]
-            for name, key in keys.items()
-        }
-        console.print(table_of(columns, title))
+    for document in shown:
+        title = f"Phase {document['phase']}{', closed' if document['frozen_at'] else ''}"
+        if document["made_at"] is None:
+            console.print(f"{title}: there is no board yet.", markup=False)
+        elif awards:
+            console.print(title, document["awards"], sep="\n", markup=False, soft_wrap=True)
+        else:
+            made_at = document["made_at"][:16].replace("T", " ")
+            columns = {
+                name: ["–" if row[key] is None else str(row[key]) for row in document["entries"]]
+                for key, name in COLUMNS.items()
+            }
+            title = f"{title}, board {document['sequence']} of {made_at} UTC"
+            console.print(table_of(columns, title))
 
 
 @board.command()
@@ -80,6 +82,8 @@ def publish(
     ] = None,
 ) -> None:
     """Compute and push the boards now; if a worker runs, it does this, and the command waits.
+
+    Next: open the repository, or the page that --preview has written.
 
     Example: `neuco-worker board publish --config challenge.yaml`
 
@@ -108,14 +112,12 @@ def report(
     config: ConfigOption,
     phase: PhaseOption,
     out: Annotated[Path, typer.Option(help="Folder to write to.", show_default=False)],
-    compare: Annotated[
-        bool,
-        typer.Option(help="Read all files that count, to find near copies."),
-    ] = True,
 ) -> None:
     """Write a private report: standings, intervals, scores per task, diagnostics, near copies, cost. It shows hidden tasks.
 
     Near copies are embeddings of different teams that differ only by noise, scale or a rotation.
+
+    Next: read the report before you name winners (`neuco-worker board show --awards`).
 
     Example: `neuco-worker board report --phase dev --out ./report --config challenge.yaml`
     """
@@ -124,25 +126,19 @@ def report(
     from leaderboard.report import report_page
     from scoring.neuco_bench.ceilings import places_of
     from scoring.neuco_bench.labels import read_annotations
-    from worker.challenge.setups import not_recorded
-    from worker.fairness.register import LATEST, RegisterFold
     from worker.organizer.comparing import similarities
+    from worker.organizer.listing import snapshot
     from worker.organizer.session import open_session
 
     with open_session(config) as session:
-        setup = session.check_phase(phase)
+        state = snapshot(session, phase)
         with session.store.read() as tx:
-            state = RegisterFold().at(tx).phase(phase).snapshot(LATEST)
-            last = [from_json(text) for text in tx.boards(phase, after=tx.last_board(phase) - 1)]
-        if state is None:
-            raise not_recorded(phase)
-        tasks = session.configuration.path(setup.tasks)
+            newest = tx.newest_board(phase)
+        tasks = session.configuration.path(session.configuration.phases[phase].tasks)
         places = places_of(read_annotations(tasks)) if tasks.is_dir() else ()
-        alike = None
-        if compare:
-            with progress_bar("Comparing what teams sent", "submissions") as progress:
-                alike = similarities(session, state, progress=progress)
-        board = last[0] if last else None
+        with progress_bar("Comparing what teams sent", "submissions") as progress:
+            alike = similarities(session, state, progress=progress)
+        board = None if newest is None else from_json(newest)
         made = make_report(state, board, made_at=session.now, places=places, alike=alike)
     out.mkdir(parents=True, exist_ok=True, mode=0o700)
     text = json.dumps(made, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
@@ -165,9 +161,7 @@ def freeze(
             help="Close it although EvalAI still takes submissions, without waiting for answers.",
         ),
     ] = False,
-    reason: Annotated[
-        str, typer.Option("--reason", help="The reason, which the reveal publishes.", show_default=False)
-    ] = "",
+    reason: ReasonOption = "",
     yes: YesOption = False,
 ) -> None:
     """Close a phase: later submissions, and later changes at EvalAI, do not count.
@@ -176,26 +170,36 @@ def freeze(
 
     With `shown: at_end`, the command waits until all submissions are answered; then values and ranks are shown.
 
+    Next: `neuco-worker board report`, then `neuco-worker challenge reveal`.
+
     Example: `neuco-worker board freeze --phase dev --reason "the phase has ended" --yes --config challenge.yaml`
     """
     from worker.organizer import board_by_hand
-    from worker.organizer.decisions import is_frozen
+    from worker.organizer.decisions import is_closed
     from worker.organizer.session import open_session
 
     with open_session(config) as session:
-        session.check_phase(phase)
-        if is_frozen(session, phase) is not undo:
+        at_end = session.check_phase(phase).shown == "at_end"
+        if is_closed(session, phase) is not undo:
             print(f"The board of {phase} is {'open' if undo else 'closed'} already; nothing was done.")
             return
         if undo:
+            reason = confirm(
+                f"The board of {phase} is opened again: what was scored meanwhile counts.",
+                reason=reason,
+                yes=yes,
+            )
             board_by_hand.thaw(session, phase, reason)
             print(f"The board of {phase} is open again; the worker publishes it with its next push.")
             return
         if not now:
             board_by_hand.check_ended(session, phase)
-        at_end = session.check_phase(phase).shown == "at_end"
         shown = " Withheld values are posted to EvalAI and shown, which cannot be undone." if at_end else ""
-        confirm(f"The board of {phase} is closed: what is scored later does not count.{shown}", yes=yes)
+        reason = confirm(
+            f"The board of {phase} is closed: what is scored later does not count.{shown}",
+            reason=reason,
+            yes=yes,
+        )
         if not now:
             board_by_hand.wait_for_answers(session, phase, tell=print)
         values = board_by_hand.freeze(session, phase, reason)

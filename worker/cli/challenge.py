@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from scoring.errors import OrganizerError
-from scoring.printable import count_of
-from worker.cli.confirming import YesOption, confirm
+from scoring.printable import count_of, printable
+from worker.cli.confirming import ReasonOption, YesOption, confirm
 from worker.cli.options import ConfigOption
 from worker.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from worker.organizer.applying import Change
     from worker.organizer.session import OrganizerSession
+    from worker.state import SubmissionRow
 
 
 challenge = typer.Typer(no_args_is_help=True, help="Correct and control a running challenge.")
@@ -24,9 +25,6 @@ SCORES = "Scores, and who counts"
 WORKER = "The worker"
 COPIES = "Copies"
 
-Reason = Annotated[
-    str, typer.Option("--reason", help="The reason, which the reveal publishes.", show_default=False)
-]
 Pk = Annotated[int, typer.Argument(help="EvalAI's submission number.", show_default=False)]
 
 
@@ -35,12 +33,12 @@ def apply(
     *,
     config: ConfigOption,
     phase: Annotated[str | None, typer.Option(help="Only this phase.")] = None,
-    reason: Annotated[
-        str, typer.Option("--reason", help="The reason, which is published.", show_default=False)
-    ] = "",
+    reason: ReasonOption = "",
     beacon: Annotated[
         str | None,
-        typer.Option(help="Only enter the value that fairness.beacon's SOURCE has published."),
+        typer.Option(
+            help="Only enter the value that fairness.beacon's SOURCE has published.", metavar="VALUE"
+        ),
     ] = None,
     new_key: Annotated[
         bool, typer.Option("--new-key", help="Only replace the key that signs what is published.")
@@ -50,12 +48,12 @@ def apply(
     """Apply changes of label files, id lists or the configuration: show what differs and what follows, then do it.
 
     A phase without scores is recorded again, with a new commitment, as at the next start. In a phase with scores, changed rules apply
-    from the next board on, and changed tasks or a changed protocol rescore all scored submissions. Files that are no longer stored are
-    downloaded from EvalAI again, and used only if unchanged. If interrupted, run the command again. A closed board does not change.
+    from the next board on, and changed tasks or a changed protocol rescore all scored submissions, from their stored files. If
+    interrupted, run the command again. A closed board does not change.
 
     The key signs what the challenge publishes. Replace it if others may have it. The old key signs the new one.
 
-    Without --yes, it asks at a terminal, and elsewhere only shows what it would do.
+    Next: `neuco-worker status` shows when all answers are posted.
 
     Example: `neuco-worker challenge apply --reason "a label was wrong" --config challenge.yaml`
 
@@ -63,98 +61,104 @@ def apply(
 
     Example: `neuco-worker challenge apply --new-key --reason "a laptop with a backup was stolen" --config challenge.yaml`
     """
-    from worker.organizer import applying, committing
     from worker.organizer.session import open_session
 
-    reason = reason.strip()
-    _check_apply(reason=reason, beacon=beacon, new_key=new_key)
+    if beacon is not None and new_key:
+        raise typer.BadParameter("--beacon and --new-key are two steps. Run the command once for each.")
     with open_session(config) as session:
         if beacon is not None:
-            public = committing.enter_value(session, beacon.strip())
-            print(f"Commitment {public['commitment']} was made; a running worker publishes it.")
-            return
-        if new_key:
-            public = committing.renew_key(session, reason=reason)
-            print(f"Commitment {public['commitment']} was made; a running worker publishes it.")
-            print(f"Key {public['key'][:16]}… signs from now on; the old key has signed it.")
-            print(
-                "Make a backup now: earlier ones do not have the new key, and the challenge cannot continue without it."
-            )
-            return
-        changes = [
-            applying.read_change(session, name)
-            for name in ([phase] if phase else list(session.configuration.phases))
-        ]
-        for change in changes:
-            if not change.due:
-                print(f"{change.phase}: nothing to do.{_closed(session, change.phase)}")
-        if due := [change for change in changes if change.due]:
-            sentences = [text for change in due for text in applying.consequences(session, change)]
-            confirm("\n".join(sentences), yes=yes)
-            if not reason:
-                raise _no_reason()
-            if commitment := applying.commit_to_changes(session, due, reason=reason):
-                print(f"Commitment {commitment} was made; a running worker publishes it.")
-            for change in due:
-                _apply(session, change, reason)
+            _enter_value(session, beacon.strip(), reason, yes)
+        elif new_key:
+            _renew_key(session, reason, yes)
+        else:
+            _apply_changes(session, [phase] if phase else [*session.configuration.phases], reason, yes)
 
 
-def _apply(session: OrganizerSession, change: Change, reason: str) -> None:
-    """Apply new rules and rescore in one phase, and say what was done."""
-    from worker.organizer.applying import apply_rules
-    from worker.organizer.rescoring import carry_out
+def _enter_value(session: OrganizerSession, value: str, reason: str, yes: bool) -> None:
+    """Mix an announced value into the splits."""
+    from worker.organizer import applying
 
-    closed = _closed(session, change.phase)
-    if change.rules:
-        apply_rules(session, change, reason=reason)
-        print(f"{change.phase}: now uses the new {', '.join(change.rules)}.{closed}")
-    if change.plan is not None:
-        with progress_bar(f"Rescoring {change.phase}", "submissions") as progress:
-            changed = carry_out(session, change.plan, reason=reason, progress=progress, tell=print)
-        print(
-            f"{change.phase}: {count_of(changed, 'answer')} changed; the worker posts what changed.{closed}"
-        )
-
-
-def _check_apply(*, reason: str, beacon: str | None, new_key: bool) -> None:
-    """Check that the options of `challenge apply` go together.
-
-    Raises:
-        OrganizerError: If they do not.
-    """
-    if beacon is not None and not beacon.strip():
-        raise OrganizerError(
-            "The beacon is empty.", cure="Write the public value that was announced.", code="apply.beacon"
-        )
-    if beacon is not None and (new_key or reason):
-        raise OrganizerError(
-            "--beacon cannot be combined with --new-key or --reason, because the value makes its own commitment, with its own reason.",
-            cure="Remove --reason. For a new key, run the command twice: once with --beacon, once with --new-key.",
-            code="apply.twice",
-        )
-    if new_key and not reason:
-        raise _no_reason()
+    if not value:
+        raise typer.BadParameter("--beacon is empty. Write the public value that was announced.")
+    with session.store.read() as tx:
+        named = applying.awaited_values(tx, session.now)
+    phases = ", ".join(draw.phase for draw in named)
+    reason = confirm(
+        f"The value {value!r} of {named[0].source} decides the splits of {phases} and is published. This cannot be undone.",
+        reason=reason or f"the value of {named[0].source} was mixed in",
+        yes=yes,
+    )
+    commitment = applying.enter_value(session, value, reason=reason)
+    print(f"Commitment {commitment} was made; a running worker publishes it and begins to score.")
 
 
-def _no_reason() -> OrganizerError:
-    return OrganizerError(
-        "This needs a reason, which is published.",
-        cure='Add --reason "TEXT"; `verify` shows it to everyone.',
-        code="apply.reason",
+def _renew_key(session: OrganizerSession, reason: str, yes: bool) -> None:
+    """Replace the key that signs what is published."""
+    from worker.organizer import applying
+
+    reason = confirm(
+        "A new key signs what is published from now on; the old key is not used again. This cannot be undone.",
+        reason=reason,
+        yes=yes,
+    )
+    public = applying.renew_key(session, reason=reason)
+    print(f"Commitment {public['commitment']} was made; a running worker publishes it.")
+    print(f"Key {public['key'][:16]}… signs from now on; the old key has signed it.")
+    print(
+        "Make a backup now: earlier ones do not have the new key, and the challenge cannot continue without it."
     )
 
 
+def _apply_changes(session: OrganizerSession, phases: Sequence[str], reason: str, yes: bool) -> None:
+    """Show what differs between the files and what is recorded, and apply it."""
+    from worker.organizer import applying
+    from worker.organizer.rescoring import carry_out
+
+    changes = [applying.read_change(session, name) for name in phases]
+    for change in changes:
+        if not change.due:
+            print(f"{change.phase}: nothing to do.{_closed(session, change.phase)}")
+    due = [change for change in changes if change.due]
+    if not due:
+        return
+    sentences = [text for change in due for text in applying.consequences(session, change)]
+    reason = confirm("\n".join(sentences), reason=reason, yes=yes)
+    if commitment := applying.commit_to_changes(session, due, reason=reason):
+        print(f"Commitment {commitment} was made; a running worker publishes it.")
+    for change in due:
+        closed = _closed(session, change.phase)
+        if change.rules:
+            applying.apply_rules(session, change, reason=reason)
+            print(f"{change.phase}: now uses the new {', '.join(change.rules)}.{closed}")
+        if change.plan is not None:
+            with progress_bar(f"Rescoring {change.phase}", "submissions") as progress:
+                changed = carry_out(session, change.plan, reason=reason, progress=progress)
+            print(
+                f"{change.phase}: {count_of(changed, 'answer')} changed; the worker posts what changed.{closed}"
+            )
+
+
 @challenge.command(rich_help_panel=SCORES)
-def choose(pk: Pk, *, config: ConfigOption, reason: Reason) -> None:
+def choose(pk: Pk, *, config: ConfigOption, reason: ReasonOption = "", yes: YesOption = False) -> None:
     """Choose the submission that counts for its team. The phase must have `selection: chosen`.
 
-    Example: `neuco-worker challenge choose 123 --reason "requested by the team before the deadline" --config challenge.yaml`
+    Next: `neuco-worker board show` after the next push.
+
+    Example: `neuco-worker challenge choose 123 --reason "requested by the team before the deadline" --yes --config challenge.yaml`
     """
     from worker.organizer import decisions
     from worker.organizer.session import open_session
 
     with open_session(config) as session:
-        closed = _closed(session, decisions.choose(session, pk, reason))
+        row = decisions.submission(session, pk)
+        if decisions.is_chosen(session, row):
+            print(f"Submission {pk} counts for its team already; nothing was done.")
+            return
+        reason = confirm(
+            f"Submission {pk} counts for its team{_named(row)}, instead of any other.", reason=reason, yes=yes
+        )
+        decisions.choose(session, pk, reason)
+        closed = _closed(session, row.phase)
     print(f"Submission {pk} now counts for its team.{closed}")
 
 
@@ -163,36 +167,44 @@ def disqualify(
     pk: Pk,
     *,
     config: ConfigOption,
-    reason: Reason,
+    reason: ReasonOption = "",
     undo: Annotated[bool, typer.Option("--undo", help="Let it count again.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Take a submission off the board. It stays on EvalAI's own leaderboard.
 
-    Example: `neuco-worker challenge disqualify 123 --reason "used test data" --config challenge.yaml`
+    Next: `neuco-worker board show` after the next push.
+
+    Example: `neuco-worker challenge disqualify 123 --reason "used test data" --yes --config challenge.yaml`
     """
     from worker.organizer import decisions
     from worker.organizer.session import open_session
 
     with open_session(config) as session:
-        if undo:
-            row, complete = decisions.reinstate(session, pk, reason)
-        else:
-            row, complete = decisions.disqualify(session, pk, reason), True
+        row = decisions.submission(session, pk)
         if (row.excluded is None) is undo:
             print(f"Submission {pk} {'is not' if undo else 'is already'} disqualified; nothing was done.")
             return
         phases = session.configuration.phases
-        later = [name for name, phase in phases.items() if phase.eligible_if_scored_in == row.phase]
+        later = [
+            f"Phase {name} ranks only teams that have a score in phase {row.phase}, so the team's rank there may change, too."
+            for name, phase in phases.items()
+            if phase.eligible_if_scored_in == row.phase
+        ]
+        first = f"Submission {pk}{_named(row)} {'counts again' if undo else 'no longer counts'}."
+        reason = confirm("\n".join([first, *later]), reason=reason, yes=yes)
+        complete = decisions.disqualify(session, pk, reason, undo=undo)
         closed = _closed(session, row.phase)
-    print(f"Submission {pk} {'counts again' if undo else 'no longer counts'}.{closed}")
-    if not complete:
+    print(f"Submission {pk} {'counts again' if undo else 'no longer counts'} from now on.{closed}")
+    if undo and not complete:
         print(
             "It has no scores on the tasks that were added meanwhile: run `neuco-worker challenge apply --reason TEXT`."
         )
-    for name in later:
-        print(
-            f"Phase {name} ranks only teams that have a score in phase {row.phase}, so the team's rank there may change, too."
-        )
+
+
+def _named(row: SubmissionRow) -> str:
+    """Return whose submission it is, so that a wrong number is noticed."""
+    return f" ({printable(row.team or 'unknown team')}, phase {row.phase})"
 
 
 @challenge.command(rich_help_panel=SCORES)
@@ -201,32 +213,33 @@ def rename_team(
     config: ConfigOption,
     team: Annotated[str, typer.Option(help="The team's name, or its number at EvalAI.", show_default=False)],
     pseudonym: Annotated[str, typer.Option("--as", help="The pseudonym.", show_default=False)],
-    reason: Annotated[
-        str,
-        typer.Option(help="The reason, which is published: do not name the team.", show_default=False),
-    ],
+    reason: ReasonOption = "",
     yes: YesOption = False,
 ) -> None:
     """Replace a team's name with a pseudonym in all that is published from now on, at the team's request.
 
-    This cannot be undone. Earlier commits and older lines of history.jsonl keep the name.
+    The reason must not name the team. Earlier commits and older lines of history.jsonl keep the name.
+
+    Next: tell the team where its old name stays.
 
     Example: `neuco-worker challenge rename-team --team "Jane Doe" --as "Team 12" --reason "asked for by its members"`
     """
-    from worker.organizer.renaming import rename
+    from worker.organizer import renaming
     from worker.organizer.session import open_session
 
-    confirm(
-        f"The name {team!r} is replaced with {pseudonym.strip()!r} in everything that is published from now on, and this with its reason."
-        " This cannot be undone.",
-        yes=yes,
-    )
+    pseudonym = pseudonym.strip()
     with open_session(config) as session:
-        number = rename(session, team, pseudonym.strip(), reason.strip())
-    if number is None:
-        print(f"The team is called {pseudonym.strip()} already; nothing was done.")
-        return
-    print(f"Team {number} is called {pseudonym.strip()} from now on; a running worker publishes that.")
+        if renaming.is_done(session, team, pseudonym):
+            print(f"The team is called {pseudonym} already; nothing was done.")
+            return
+        reason = confirm(
+            f"The name {team!r} is replaced with {pseudonym!r} in everything that is published from now on, and this with its reason."
+            " This cannot be undone.",
+            reason=reason,
+            yes=yes,
+        )
+        number = renaming.rename(session, team, pseudonym, reason)
+    print(f"Team {number} is called {pseudonym} from now on; a running worker publishes that.")
     print("Earlier commits and the older lines of history.jsonl still have the name.")
 
 
@@ -258,9 +271,9 @@ def retry(pk: Pk, *, config: ConfigOption) -> None:
 
 def _closed(session: OrganizerSession, phase: str | None) -> str:
     """Report if a phase's board is frozen, so that it will not follow the decision."""
-    from worker.organizer.decisions import is_frozen
+    from worker.organizer.decisions import is_closed
 
-    if not is_frozen(session, phase):
+    if not is_closed(session, phase):
         return ""
     return f" The board of {phase} is closed, so it does not change (`board freeze --undo` reopens it)."
 
@@ -279,6 +292,8 @@ def pause(
     undo: Annotated[bool, typer.Option("--undo", help="End the pause.")] = False,
 ) -> None:
     """Stop scoring. Submissions are still received, and finished answers are still sent.
+
+    Next: `neuco-worker challenge pause --undo` ends it.
 
     Example: `neuco-worker challenge pause --config challenge.yaml`
 
@@ -305,7 +320,7 @@ def backup(
     archive: Annotated[
         Path,
         typer.Argument(
-            help="File to write (.tar.gz), or a folder, where it is named after challenge and time.",
+            help="File to write (.zip), or a folder, where it is named after challenge and time.",
             show_default=False,
         ),
     ],
@@ -317,7 +332,9 @@ def backup(
 
     Protect the archive like the secret, which it contains. It contains no tokens.
 
-    Example: `neuco-worker challenge backup /backup/challenge.tar.gz --config challenge.yaml`
+    Next: copy the archive to another machine; `neuco-worker challenge restore` unpacks it.
+
+    Example: `neuco-worker challenge backup /backup/challenge.zip --config challenge.yaml`
     """
     from worker.organizer.archiving import named, write_backup
     from worker.organizer.session import open_session
@@ -355,7 +372,9 @@ def restore(
 
     When the worker starts, an alert names the submissions that were answered after the backup.
 
-    Example: `neuco-worker challenge restore /backup/challenge.tar.gz ./challenge`
+    Next: `neuco-worker doctor` with the restored configuration.
+
+    Example: `neuco-worker challenge restore /backup/challenge.zip ./challenge`
 
     Example: `neuco-worker challenge restore --dump --config challenge.yaml`
     """
@@ -381,6 +400,6 @@ def restore(
     print(f"Restored into {directory}.")
     if missing := missing_secrets(load(place)):
         print("Backups do not contain tokens or ssh keys. Before you start the worker:")
-        for one in missing:
-            print(f"  {one}")
+        for sentence in missing:
+            print(f"  {sentence}")
     print(f"Next: neuco-worker doctor --config {place}")

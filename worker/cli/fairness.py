@@ -12,7 +12,7 @@ import typer
 
 from scoring.errors import OrganizerError
 from scoring.printable import printable
-from worker.cli.confirming import YesOption, confirm
+from worker.cli.confirming import ReasonOption, YesOption, confirm
 from worker.cli.options import ConfigOption, JsonOption
 from worker.cli.progress import progress_bar
 
@@ -37,20 +37,16 @@ def reveal(
             help="Also reveal open phases, although teams may still submit; not with `shown: at_end`.",
         ),
     ] = False,
-    files_at: Annotated[
-        str | None,
-        typer.Option(
-            help="Where you will publish the files of fairness.publish_files if they are too large for the repository (1 GB).",
-            metavar="URL",
-        ),
-    ] = None,
+    reason: ReasonOption = "",
     yes: YesOption = False,
 ) -> None:
     """Publish what was hidden in a phase: tasks, labels, scores, weights, history, and the key of its splits.
 
     Reveals every closed phase (`board freeze`) that has not been revealed yet. This cannot be undone.
 
-    Example: `neuco-worker challenge reveal --phase dev --yes --config challenge.yaml`
+    Next: `neuco-worker verify` with the address of the repository, as anyone can.
+
+    Example: `neuco-worker challenge reveal --phase dev --reason "the phase has ended" --yes --config challenge.yaml`
     """
     from worker.organizer.board_by_hand import publish_now
     from worker.organizer.disclosure import disclose
@@ -63,13 +59,14 @@ def reveal(
         if left_out:
             print(f"Not revealed, because still open: {', '.join(left_out)}.")
         shown = "labels" if labels else "hashes of the labels"
-        confirm(
+        reason = confirm(
             f"The tasks, {shown} and all scores of {', '.join(names)} are published. This cannot be undone.",
+            reason=reason,
             yes=yes,
         )
         publish_now(session, tell=print)  # the revealed history must include the last board
-        contents = disclose(session, names, files_at=files_at, tell=print)
-        fresh = reveal_phases(session, names, labels=labels, contents=contents)
+        contents = disclose(session, names, tell=print)
+        fresh = reveal_phases(session, names, labels=labels, contents=contents, reason=reason)
         published = publish_now(session, tell=print)
     if already := [name for name in names if name not in fresh]:
         print(f"Already revealed and unchanged since: {', '.join(already)}.")
@@ -113,7 +110,7 @@ def verify(
     files: Annotated[
         Path | None,
         typer.Option(
-            help="Folder with submission files that were published elsewhere than on the branch `files`.",
+            help="Folder with the submission files, for a copy of REPOSITORY without the branch `files`.",
             metavar="DIR",
         ),
     ] = None,
@@ -148,21 +145,21 @@ def verify(
     from worker.fairness.verify.public import opened as opened_repository
     from worker.fairness.verify.published import published_verdicts
 
-    told = [(path, *_told(path)) for path in receipt or ()]
+    receipts = [(path, *_receipt(path)) for path in receipt or ()]
     beside = None if files is None else contents_in(files)
     with opened_repository(repository) as as_pushed:
         _check_is_leaderboard(as_pushed, repository)
         contents = as_pushed.contents if beside is None else as_pushed.contents.after(beside)
         public = replace(as_pushed, contents=contents)
         with progress_bar("Checking what was published", "checks") as progress:
-            found = [_counted(verdict, progress) for verdict in verdicts(public)]
+            results = [_counted(verdict, progress) for verdict in verdicts(public)]
         with progress_bar("Recomputing published submissions", "folds") as progress:
-            found += published_verdicts(public, engine=engine, recompute=recompute, progress=progress)
+            results += published_verdicts(public, engine=engine, recompute=recompute, progress=progress)
         if against is not None:
             with opened_repository(against) as older:
-                found += older_verdicts(public, older)
-        found += _brought(public, told, submission or (), engine)
-        report = make_report(public, found)
+                results += older_verdicts(public, older)
+        results += _brought(public, receipts, submission or (), engine)
+        report = make_report(public, results)
     if json_output:
         print(json.dumps(report.to_json(), indent=1))
     else:
@@ -176,20 +173,20 @@ def verify(
 
 def _brought(
     public: PublicRepository,
-    told: Sequence[tuple[Path, dict[str, Any], float | None]],
+    receipts: Sequence[tuple[Path, dict[str, Any], float | None]],
     files: Sequence[Path],
     engine: str,
 ) -> Iterator[Verdict]:
     """Check a participant's receipts and files, receipts first."""
     from worker.fairness.verify import entry_of, receipt_verdicts
 
-    for path, receipt, q_mean in told:
+    for path, receipt, q_mean in receipts:
         yield from receipt_verdicts(public, receipt, q_mean, check=f"your receipt {path}")
     if not files:
         return
     from worker.fairness.verify.recompute import submission_verdicts
 
-    scored = [entry for _, receipt, _ in told if (entry := entry_of(public, receipt)) is not None]
+    scored = [entry for _, receipt, _ in receipts if (entry := entry_of(public, receipt)) is not None]
     for path in files:
         with progress_bar(f"Recomputing {printable(path.name)}", "folds") as progress:
             yield from submission_verdicts(
@@ -220,7 +217,7 @@ def _check_is_leaderboard(public: PublicRepository, place: str) -> None:
         )
 
 
-def _told(path: Path) -> tuple[dict[str, Any], float | None]:
+def _receipt(path: Path) -> tuple[dict[str, Any], float | None]:
     """Read the receipt and mean Q of a stdout that EvalAI showed."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
@@ -14,12 +14,12 @@ from scoring.printable import count_of, name_some
 from worker.cli.options import ConfigOption, JsonOption
 
 if TYPE_CHECKING:
-    from rich.console import Group, RenderableType
+    from rich.console import RenderableType
 
     from worker.challenge.configuration import Configuration
     from worker.challenge.differences import Difference
     from worker.fairness.draws import Draw
-    from worker.state import Leader, Store
+    from worker.organizer.session import OrganizerSession
     from worker.state.status import Status
 
 SOON = timedelta(days=30)
@@ -34,18 +34,21 @@ def status(
 
     Without the EvalAI token, it cannot show when that expires.
 
+    Next: `neuco-worker submissions` lists the submissions; the runbook says what to do about each alert.
+
     Example: `neuco-worker status --config challenge.yaml`
     """
-    from worker.challenge.configuration import load
     from worker.cli.terminal import Console
+    from worker.organizer.session import open_session
 
-    configuration = load(config)
+    with open_session(config) as session:
+        view = _read(session)
     if json_output:
-        print(json.dumps(_read(configuration).to_json(), indent=2, sort_keys=True))
-    else:
-        Console(soft_wrap=True, highlight=False).print(
-            _page(configuration.challenge.title, _read(configuration))
-        )
+        print(json.dumps(view.to_json(), indent=2, sort_keys=True))
+        return
+    console = Console(soft_wrap=True, highlight=False)
+    for part in _page(session.configuration.challenge.title, view):
+        console.print(part)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +60,7 @@ class View:
         unknown: Why the token's expiry date is unknown.
         problem: The problem that keeps the state from being written, if any.
         differing: Differences between files and settings and the recorded phases.
-        awaited: Public values for which phases wait.
+        awaited: Public values for which phases wait; nothing is scored in these phases before.
         now: The time.
     """
 
@@ -70,11 +73,11 @@ class View:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-ready document."""
-        told = None if self.problem is None else {"code": self.problem.code, "text": self.problem.message}
+        problem = self.problem
         return self.state.to_json() | {
             "token_expiry_unknown": self.unknown,
-            "problem": told,
-            "differences": [asdict(found) for found in self.differing],
+            "problem": None if problem is None else {"code": problem.code, "text": problem.message},
+            "differences": [asdict(difference) for difference in self.differing],
             "awaited": [
                 {"phase": draw.phase, "source": draw.source, "round": draw.round, "at": draw.at.isoformat()}
                 for draw in self.awaited
@@ -82,38 +85,36 @@ class View:
         }
 
 
-def _read(configuration: Configuration) -> View:
+def _read(session: OrganizerSession) -> View:
     """Read everything that is shown."""
-    from worker.runtime.files import FileStore
+    from worker.fairness.draws import waiting
     from worker.runtime.storage import below_reserve, fault
-    from worker.state import Store, leader_lock
     from worker.state.status import read_status
 
+    configuration = session.configuration
     token_expires, unknown = _token_expiry(configuration)
-    now = datetime.now(UTC)
-    try:
-        store = Store(configuration.database_url)
-    except InfrastructureError as error:
-        raise fault(configuration.state_dir) or error from None
-    try:
-        with closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock:
-            led = lock.held()
-        state = read_status(
-            store,
-            now=now,
-            led=led,
-            token_expires=token_expires,
-            free_bytes=FileStore(configuration.state_dir).free_bytes(),
-        )
-        differing = _differing(configuration, store)
-        awaited = _awaited(store)
-    finally:
-        store.close()
+    with closing(session.leader_lock()) as lock:
+        led = lock.held()
+    state = read_status(
+        session.store,
+        now=session.now,
+        led=led,
+        token_expires=token_expires,
+        free_bytes=session.files.free_bytes(),
+    )
+    with session.store.read() as tx:
+        awaited = waiting(tx.public_commitments()).values()
     problem = fault(configuration.state_dir)
     if not any(alert.code == "disk.reserve" for alert in state.alerts):
-        reserve = configuration.submission.disk_reserve_gigabytes
-        problem = problem or below_reserve(state.free_bytes, reserve)
-    return View(state=state, unknown=unknown, problem=problem, differing=differing, awaited=awaited, now=now)
+        problem = problem or below_reserve(state.free_bytes, configuration.submission.disk_reserve_gigabytes)
+    return View(
+        state=state,
+        unknown=unknown,
+        problem=problem,
+        differing=_differing(session),
+        awaited=sorted(awaited, key=lambda draw: (draw.at, draw.phase)),
+        now=session.now,
+    )
 
 
 def _token_expiry(configuration: Configuration) -> tuple[datetime | None, str | None]:
@@ -128,43 +129,32 @@ def _token_expiry(configuration: Configuration) -> tuple[datetime | None, str | 
     return expiry, None if expiry is not None else "the token does not say"
 
 
-def _differing(configuration: Configuration, store: Store) -> list[Difference]:
+def _differing(session: OrganizerSession) -> list[Difference]:
     """Return the differences between files and settings and the recorded phases; nothing if they cannot be determined."""
     from worker.challenge.differences import differences
     from worker.challenge.files import read_secret
 
+    configuration = session.configuration
     try:
         secret = read_secret(configuration)
-        with store.read() as tx:
-            return [
-                found
-                for name in configuration.phases
-                for found in differences(tx, configuration, name, secret)
-            ]
+        with session.store.read() as tx:
+            differing = [differences(tx, configuration, name, secret) for name in configuration.phases]
     except NeucoError:  # reported by the doctor and by the next start
         return []
+    return [difference for of_phase in differing for difference in of_phase]
 
 
-def _awaited(store: Store) -> list[Draw]:
-    """Return the public values for which phases wait; nothing is scored in these phases before."""
-    from worker.fairness.draws import waiting
-
-    with store.read() as tx:
-        return sorted(waiting(tx.public_commitments()).values(), key=lambda draw: (draw.at, draw.phase))
-
-
-def _needs(
-    state: Status, problem: InfrastructureError | None, differing: Sequence[Difference], now: datetime
-) -> list[str]:
+def _needs(view: View) -> list[str]:
     """Return what needs attention, the most urgent first."""
-    needs = [] if problem is None else [f"{problem.message} ({problem.code})"]
+    state, now = view.state, view.now
+    needs = [] if view.problem is None else [f"{view.problem.message} ({view.problem.code})"]
     needs += [f"{alert.text} ({alert.code}, since {_ago(alert.raised_at, now)})" for alert in state.alerts]
     if state.retried:
         named = name_some([str(pk) for pk in state.retried])
         needs.append(
             f"The last try failed for {count_of(len(state.retried), 'submission')} ({named}). The worker tries again."
         )
-    needs += [f"{found.sentence} {found.cure}" for found in differing]
+    needs += [f"{difference.sentence} {difference.cure}" for difference in view.differing]
     if state.token_expires is not None and state.token_expires - now < SOON:
         needs.append(
             f"The EvalAI token expires on {state.token_expires:%Y-%m-%d}. Renew it on your EvalAI profile page."
@@ -172,57 +162,54 @@ def _needs(
     return needs
 
 
-def _page(title: str, view: View) -> Group:
+def _page(title: str, view: View) -> list[RenderableType]:
     """Return what is shown, the most urgent first."""
-    from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
-    state, now = view.state, view.now
-    lines: list[RenderableType] = [Text(title, style="bold"), Text()]
-    needs = _needs(state, view.problem, view.differing, now)
-    if needs:
-        lines.append(Text("Needs attention", style="bold red"))
-        lines += [Text(f"  • {need}") for need in needs]
-    else:
-        lines.append(Text("Nothing needs attention.", style="green"))
     table = Table(show_header=False, box=None, padding=(0, 2))
-    counts = ", ".join(f"{count} {name}" for name, count in sorted(state.states.items())) or "none yet"
-    oldest = (
-        ""
-        if state.oldest_waiting_s is None
-        else f", the oldest for {timedelta(seconds=round(state.oldest_waiting_s))}"
-    )
-    table.add_row("Worker", _leader(state.leader, now))
-    table.add_row("Submissions", counts)
-    table.add_row("Waiting for an answer", f"{state.waiting}{oldest}")
-    for draw in view.awaited:
-        number = "" if draw.round is None else f", round {draw.round}"
-        left = f"in {_span(draw.at - now)}" if draw.at > now else "any moment now"
-        table.add_row(
+    for name, text in _rows(view):
+        table.add_row(name, Text(text))
+    needs = _needs(view)
+    heading = ("Needs attention", "bold red") if needs else ("Nothing needs attention.", "green")
+    lines = [Text(title, style="bold"), Text(), Text(*heading), *(Text(f"  • {need}") for need in needs)]
+    return [*lines, Text(), table]
+
+
+def _rows(view: View) -> list[tuple[str, str]]:
+    """Return the names and values of the table."""
+    state, now = view.state, view.now
+    leader, expires, oldest_s = state.leader, state.token_expires, state.oldest_waiting_s
+    oldest = "" if oldest_s is None else f", the oldest for {timedelta(seconds=round(oldest_s))}"
+    worker = "not running"
+    if leader is not None:
+        since = _ago(datetime.fromisoformat(leader.since), now)
+        worker = f"process {leader.process} on {leader.host}, started {since}"
+    awaited = [
+        (
             f"Phase {draw.phase} waits",
-            f"for the public value of {draw.source}{number}, {left}; until then, submissions are downloaded but not scored",
+            f"for the public value of {draw.source}{'' if draw.round is None else f', round {draw.round}'},"
+            f" {f'in {_span(draw.at - now)}' if draw.at > now else 'any moment now'};"
+            " until then, submissions are downloaded but not scored",
         )
-    table.add_row("On hold", ", ".join(str(pk) for pk in state.held) or "none")
-    table.add_row("To send to EvalAI", f"{state.owed} call{'' if state.owed == 1 else 's'}")
-    table.add_row("Last poll of the queue", _ago(state.last_poll, now))
-    table.add_row("Last comparison with EvalAI", _ago(state.last_reconcile, now))
-    table.add_row("Last push", _ago(state.last_push, now))
-    table.add_row(
-        "Token expires",
-        f"{state.token_expires:%Y-%m-%d}" if state.token_expires else f"unknown: {view.unknown}",
-    )
-    table.add_row("Free disk space", f"{state.free_bytes / 1e9:.1f} GB")
-    if state.calls_per_submission is not None:
-        table.add_row("EvalAI calls per submission", f"{state.calls_per_submission:.1f}")
-    return Group(*lines, Text(), table)
-
-
-def _leader(leader: Leader | None, now: datetime) -> str:
-    if leader is None:
-        return "not running"
-    since = _ago(datetime.fromisoformat(leader.since), now)
-    return f"process {leader.process} on {leader.host}, started {since}"
+        for draw in view.awaited
+    ]
+    return [
+        ("Worker", worker),
+        (
+            "Submissions",
+            ", ".join(f"{count} {name}" for name, count in sorted(state.states.items())) or "none yet",
+        ),
+        ("Waiting for an answer", f"{state.waiting}{oldest}"),
+        *awaited,
+        ("On hold", ", ".join(str(pk) for pk in state.held) or "none"),
+        ("To send to EvalAI", count_of(state.owed, "call")),
+        ("Last poll of the queue", _ago(state.last_poll, now)),
+        ("Last comparison with EvalAI", _ago(state.last_reconcile, now)),
+        ("Last push", _ago(state.last_push, now)),
+        ("Token expires", f"{expires:%Y-%m-%d}" if expires else f"unknown: {view.unknown}"),
+        ("Free disk space", f"{state.free_bytes / 1e9:.1f} GB"),
+    ]
 
 
 def _span(length: timedelta) -> timedelta:
@@ -230,6 +217,4 @@ def _span(length: timedelta) -> timedelta:
 
 
 def _ago(moment: datetime | None, now: datetime) -> str:
-    if moment is None:
-        return "never"
-    return f"{timedelta(seconds=round((now - moment).total_seconds()))} ago"
+    return "never" if moment is None else f"{_span(now - moment)} ago"

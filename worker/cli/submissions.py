@@ -52,6 +52,9 @@ def submissions(
         console.print("No submission matches." if asked else "There are no submissions yet.", markup=False)
         return
     console.print(_table(rows))
+    for listed in rows:
+        for note in listed.notes:
+            console.print(f"{listed.row.pk}: {note}", markup=False, soft_wrap=True)
     console.print(f"{len(rows)} submission{'s' * (len(rows) != 1)}", style="dim", markup=False)
 
 
@@ -61,7 +64,7 @@ def _table(rows: Sequence[ListedSubmission]) -> Table:
     from rich.text import Text
 
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for name in ("Number", "Phase", "Submitted (UTC)", "State", "Mean Q", "Team, method, notes"):
+    for name in ("Number", "Phase", "Submitted (UTC)", "State", "Mean Q", "Team, method"):
         right = name in {"Number", "Mean Q"}
         long = name.startswith("Team")
         table.add_column(
@@ -70,13 +73,14 @@ def _table(rows: Sequence[ListedSubmission]) -> Table:
             overflow="fold" if long else "ellipsis",
             no_wrap=not long,
         )
-    for row in rows:
+    for listed in rows:
+        row = listed.row
         table.add_row(
-            str(row.number),
+            str(row.pk),
             Text(row.phase or "–"),
             "–" if row.submitted_at is None else f"{row.submitted_at:%Y-%m-%d %H:%M}",
-            row.state,
-            f"{row.shown}{' *' if row.counts else '  '}",
-            Text("\n".join(text for text in (row.team or "–", row.method, *row.notes) if text)),
+            str(row.state),
+            f"{listed.shown}{' *' if listed.counts else '  '}",
+            Text("\n".join(text for text in (row.team or "–", row.method, listed.kind) if text)),
         )
     return table

@@ -42,7 +42,7 @@ def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> No
     try:
         configuration = load(path)
         with closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock:
-            take(lock, wait=configuration.shared_state)
+            take(lock, wait=configuration.database_file is None)
             lead(path, lock, signals, checkpoint=checkpoint)
     except Stopped:  # during the start: nothing is left to do
         return

@@ -145,7 +145,7 @@ def _secrets(configuration: Configuration) -> list[str]:
     values = [
         configuration.secret(reference, key).get_secret_value() for reference, key in references if reference
     ]
-    if configuration.shared_state and (password := urlsplit(configuration.state).password):
+    if configuration.database_file is None and (password := urlsplit(configuration.state).password):
         values += [password, unquote(password)]
     values.append(secret.read_text(encoding="utf-8").strip())
     return values

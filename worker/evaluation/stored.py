@@ -123,13 +123,13 @@ class IncompleteRow:
         content_hash: Hash of the embeddings.
         submissions: The submissions with this content.
         tasks: Tasks without a cell.
-        file_hash: The stored file; None if it no longer exists.
+        files: The stored files with it; none if they no longer exist.
     """
 
     content_hash: str
     submissions: tuple[SubmissionRow, ...]
     tasks: tuple[str, ...]
-    file_hash: str | None
+    files: tuple[Path, ...]
 
 
 class FillRow(StoredFileAct):
@@ -138,8 +138,7 @@ class FillRow(StoredFileAct):
     Args:
         configuration: Limits and engine.
         setup: The phase.
-        row: The content, with the tasks to score.
-        file: A stored file with this content.
+        row: The content, with the tasks to score and a stored file.
         folder: The child's temporary folder.
         worker: Name of the worker that scores, for the cells' provenance.
         scored_at: The time of the cells.
@@ -152,13 +151,12 @@ class FillRow(StoredFileAct):
         configuration: Configuration,
         setup: PhaseSetup,
         row: IncompleteRow,
-        file: Path,
         *,
         folder: Path,
         worker: str,
         scored_at: datetime,
     ) -> None:
-        super().__init__(configuration, setup, file, folder=folder)
+        super().__init__(configuration, setup, row.files[0], folder=folder)
         self._row = row
         self._worker = worker
         self._scored_at = scored_at

@@ -39,14 +39,12 @@ class PublishedFile(Document):
         content: The content's hash.
         bytes: Its size.
         parts: Its parts.
-        at: The address of a content that is too large for the branch; None if it is there.
     """
 
     submission: Number
     content: Hash
     bytes: Number
     parts: Annotated[list[Part], Field(min_length=1)]
-    at: str | None
 
 
 class LeftOut(Document):

@@ -19,10 +19,9 @@ from worker.challenge.setups import (
     RecordedPhases,
     alert_key,
     has_scores,
-    not_recorded,
     open_phase,
     put_on_record,
-    read_record,
+    recorded,
 )
 from worker.fairness import commitments, draws
 from worker.fairness.drand import QUICKNET, Chain, read_chain
@@ -123,11 +122,9 @@ def record_rules(
         OrganizerError: If the phase is not recorded.
         InfrastructureError: If its record is damaged.
     """
-    row, before = tx.phase_record(codename), read_record(tx, codename)
+    row, before = tx.phase_record(codename), recorded(tx, codename)
     if row is not None and row.frozen_at is not None:
         return ()
-    if row is None or before is None:
-        raise not_recorded(codename)
     rules = rules_of(configuration, codename)
     changed = before.rules.changed(rules)
     if "shown" in changed and rules.shown == "at_end" and has_scores(tx, codename):

@@ -27,33 +27,26 @@ SETTLES_S = 10.0  # after a message; less if the queue is polled more often
 TRIES_UNTOLD = 2  # failed tries before the organizer is told
 
 
-class Download(ChildAct[Result]):
-    """Have a submission's file downloaded; subclasses decide what follows.
+class FetchFile(ChildAct[Result]):
+    """Fetch the file of a submission that is to be scored.
 
     Args:
         context: The worker's surroundings.
         files: Where files are stored.
         row: The submission, whose file's address is known.
         deadline_s: Time limit in seconds, which includes the name lookup, connecting and the headers.
-        only: SHA-256 that the file must have to be stored; None if any file except EvalAI's placeholder is stored.
     """
 
+    name = "fetch"
     module = "worker.fetching.fetch_child"
+    _attempt = 0
+    _begun_at: datetime | None = None
 
-    def __init__(
-        self,
-        context: Context,
-        files: FileStore,
-        row: SubmissionRow,
-        *,
-        deadline_s: float,
-        only: str | None = None,
-    ) -> None:
+    def __init__(self, context: Context, files: FileStore, row: SubmissionRow, *, deadline_s: float) -> None:
         self._context = context
         self._files = files
         self._row = row
         self._deadline_s = deadline_s
-        self._only = only
         self.pk = row.pk
 
     @property
@@ -68,7 +61,6 @@ class Download(ChildAct[Result]):
             "url": self._row.input_file or "",
             "state_dir": str(configuration.state_dir),
             "placeholder": uploads.PLACEHOLDER,
-            "only": self._only,
             "max_bytes": largest_file(configuration.submission.max_megabytes),
             "allowed_hosts": [
                 urlsplit(configuration.evalai.server).netloc,
@@ -77,7 +69,7 @@ class Download(ChildAct[Result]):
             "timeout_s": QUIET_S,
         }
 
-    def explained(self, error: NeucoError) -> NeucoError:
+    def _explained(self, error: NeucoError) -> NeucoError:
         """Explain an end for which the child gave no error of its own."""
         if isinstance(error, OverLimit):
             return InfrastructureError(
@@ -92,14 +84,6 @@ class Download(ChildAct[Result]):
                 code="fetch.died",
             )
         return error
-
-
-class FetchFile(Download):
-    """Fetch the file of a submission that is to be scored; the arguments are those of :class:`Download`."""
-
-    name = "fetch"
-    _attempt = 0
-    _begun_at: datetime | None = None
 
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Open the attempt."""
@@ -161,7 +145,7 @@ class FetchFile(Download):
         elif isinstance(error, ParticipantError):
             self._reject(tx, error, now)
         else:
-            self._retry(tx, current, self.explained(error), now)
+            self._retry(tx, current, self._explained(error), now)
 
     def _reject(self, tx: Transaction, error: ParticipantError, now: datetime, **values: Any) -> None:
         answer = answers.failed(error).to_json()

@@ -8,12 +8,11 @@ from typing import TypedDict
 
 
 class Order(TypedDict):
-    """What to download, and which file to keep."""
+    """What to download, and which file not to keep."""
 
     url: str
     state_dir: str
     placeholder: str
-    only: str | None
     max_bytes: int
     allowed_hosts: list[str]
     timeout_s: float
@@ -27,7 +26,7 @@ class Result(TypedDict):
 
 
 def main(order: Order, _: Callable[..., None]) -> Result:
-    """Download the order's URL; keep the file if it is the wanted one, or, if none is named, anything but EvalAI's placeholder.
+    """Download the order's URL; keep the file, unless it is EvalAI's placeholder.
 
     Raises:
         ParticipantError: If the file is larger than allowed.
@@ -45,8 +44,7 @@ def main(order: Order, _: Callable[..., None]) -> Result:
         allowed_hosts=frozenset(order["allowed_hosts"]),
         timeout_s=order["timeout_s"],
     )
-    only = order["only"]
-    if result.sha256 == only or (only is None and result.sha256 != order["placeholder"]):
+    if result.sha256 != order["placeholder"]:
         try:
             FileStore(Path(order["state_dir"])).keep(destination, result.sha256)
         except OSError as problem:

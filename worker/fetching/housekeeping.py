@@ -23,14 +23,13 @@ def remove_old_files(context: Context, files: FileStore, now: datetime) -> None:
     context.timetable.done(Job.HOUSEKEEPING, now)
     horizon = now - timedelta(days=context.configuration.submission.keep_days)
     with context.store.read() as tx:
-        wanted = _promised(tx) | {request.file_hash for request in tx.wanted_files()}
-        wanted |= {
+        needed = _promised(tx) | {
             row.file_hash
             for row in tx.submissions()
             if row.state in ACTIVE or row.own or (row.submitted_at or now) > horizon
         }
     for path in files.stored():
-        if path.name not in wanted:
+        if path.name not in needed:
             files.remove(path.name)
 
 

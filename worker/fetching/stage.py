@@ -7,9 +7,8 @@ from datetime import datetime
 from worker.challenge.context import Context, seconds
 from worker.evaluation import answers
 from worker.fetching import uploads
-from worker.fetching.act import Download, FetchFile
+from worker.fetching.act import FetchFile
 from worker.fetching.fair_queue import next_in_turn
-from worker.fetching.refetch import FetchAgain, ended_requests
 from worker.runtime.child_acts import ChildRunner
 from worker.runtime.files import FileStore
 from worker.runtime.storage import below_reserve
@@ -51,13 +50,12 @@ class Fetching:
         """End the download because the worker ends."""
         self._runner.stop(now)
 
-    def next_act(self, now: datetime) -> Download | None:
-        """Return the next download: files to be scored come before files that are wanted again."""
+    def next_act(self, now: datetime) -> FetchFile | None:
+        """Return the next download: round-robin between teams, but no more files than will soon be scored."""
         with self._context.store.read() as tx:
-            return self._next_file(tx, now) or self._next_again(tx, now)
+            return self._next_file(tx, now)
 
     def _next_file(self, tx: Transaction, now: datetime) -> FetchFile | None:
-        """Return the next file to be scored, round-robin between teams, but no more files than will soon be scored."""
         grid = seconds(self._context.configuration.submission.answer_grid)
         acknowledged = tx.submissions([State.ACKNOWLEDGED])
         if not acknowledged:
@@ -81,28 +79,14 @@ class Fetching:
             return None
         return FetchFile(self._context, self._files, chosen, deadline_s=self._deadline_s)
 
-    def _next_again(self, tx: Transaction, now: datetime) -> FetchAgain | None:
-        """Return the next file that a command wants again."""
-        for wanted in tx.wanted_files(open_only=True):
-            row = tx.get(wanted.submission)
-            # Without a time of reading, its address is stale, and the intake reads it again.
-            if row is not None and row.read_at is not None and not wanted.waits(now):
-                return FetchAgain(
-                    self._context, self._files, row, deadline_s=self._deadline_s, only=wanted.file_hash
-                )
-        return None
-
     def _settle(self, now: datetime) -> None:
-        """Let placeholders be fetched again when it is time, and end requests that need no download."""
+        """Let placeholders be fetched again when it is time."""
         with self._context.store.read() as tx:
             uploading = tx.submissions([State.UPLOADING])
-            ended = ended_requests(tx, self._files)
         due = [row for row in uploading if row.hold is None and uploads.is_due(row, now)]
-        if due or ended:
+        if due:
             with self._context.store.write() as tx:
                 uploads.look_again(tx, due)
-                for pk, fault in ended.items():
-                    tx.note_wanted(pk, stored=fault is None, failure=fault)
 
     def _has_room(self, now: datetime) -> bool:
         """Return whether the disk has room for another file; the organizer is told if not."""

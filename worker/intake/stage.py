@@ -2,7 +2,7 @@
 
 What is due is read from the database at each step. The first listing of the whole challenge comes before everything else. After that
 the order is: lookups of authors of scored submissions, answers, the submission that is scored next, new facts, lookups of other
-authors, files that are wanted again, the whole listing, deletions, the queue. Messages are only hints: one listing has the facts of
+authors, the whole listing, deletions, the queue. Messages are only hints: one listing has the facts of
 all submissions, so known submissions are scored and answered first, and the queue gets the calls that are left.
 """
 
@@ -150,7 +150,6 @@ class Intake:
             or self._running(now)
             or self._news(now)
             or self._hosts.next_call(now)
-            or self._wanted(now)
             or self._reconcile(now)
             or self._deletion(now)
             or self._poll(now)
@@ -220,13 +219,6 @@ class Intake:
         if in_hand and all(now - TOGETHER < row.first_seen_at <= now for row in unread):
             return None
         return self._read(unread, now) if unread else None
-
-    def _wanted(self, now: datetime) -> Call[Any] | None:
-        """Read submissions whose files are wanted again, because the addresses of their files have expired."""
-        with self._context.store.read() as tx:
-            rows = tx.get_many([wanted.submission for wanted in tx.wanted_files(open_only=True)])
-        stale = [row for row in rows.values() if row.read_at is None and not row.waits(now)]
-        return self._read(stale, now) if stale else None
 
     def _read(
         self, submissions: list[SubmissionRow], now: datetime, *, answer: bool = False, ahead: int = 0

@@ -1,4 +1,4 @@
-"""Applying: the files and settings of phases take the place of what is recorded.
+"""Applying: the files and settings of phases take the place of what is recorded, with a commitment to them.
 
 Until a phase has its first score, it is recorded again and committed to. After that, changed rules of the board are recorded, and changed
 tasks or a changed protocol need a rescore.
@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
+from scoring.errors import OrganizerError
 from scoring.printable import count_of
+from worker.challenge.canonical import digest
 from worker.challenge.differences import differences
 from worker.challenge.files import read_secret, rules_of
-from worker.challenge.setups import read_record
-from worker.fairness import draws
+from worker.challenge.setups import recorded
+from worker.fairness import commitments, draws
+from worker.fairness.draws import Draw
 from worker.fairness.recording import has_begun, name_draw, record_rules
-from worker.organizer.committing import commit
-from worker.organizer.rescoring import RescorePlan, estimate, make_plan
+from worker.organizer.rescoring import RescorePlan, expected_s, make_plan
 from worker.organizer.session import OrganizerSession
 from worker.state import Transaction
 
@@ -28,14 +32,12 @@ class Change:
     Attributes:
         phase: Codename.
         differing: What differs between its files and settings and its record, in sentences.
-        begun: Whether something was scored in it.
         rules: Names of the board's rules that differ.
         plan: The rescore, if one is due.
     """
 
     phase: str
     differing: tuple[str, ...] = ()
-    begun: bool
     rules: tuple[str, ...] = ()
     plan: RescorePlan | None = None
 
@@ -54,64 +56,76 @@ def read_change(session: OrganizerSession, codename: str) -> Change:
     session.check_phase(codename)
     configuration, secret = session.configuration, read_secret(session.configuration)
     with session.store.read() as tx:
-        row, record = tx.phase_record(codename), read_record(tx, codename)
+        row = tx.phase_record(codename)
+        if row is None:
+            return Change(phase=codename, differing=(f"Phase {codename} has no commitment yet.",))
         if not has_begun(tx, codename):
-            differing = [found.sentence for found in differences(tx, configuration, codename, secret)]
-            if row is None:
-                differing.append(f"Phase {codename} has no commitment yet.")
-            elif _draw_differs(session, tx, codename):
+            differing = [
+                difference.sentence for difference in differences(tx, configuration, codename, secret)
+            ]
+            if _draw_differs(session, tx, codename):
                 differing.append(f"Phase {codename}: fairness.beacon names another source.")
-            return Change(phase=codename, begun=False, differing=tuple(differing))
-        frozen = row is not None and row.frozen_at is not None
-        open_rules = record is not None and not frozen
-        changed = record.rules.changed(rules_of(configuration, codename)) if record and open_rules else ()
+            return Change(phase=codename, differing=tuple(differing))
+        rules = rules_of(configuration, codename)
+        changed = () if row.frozen_at else recorded(tx, codename).rules.changed(rules)
     plan = make_plan(session, session.phase(codename))
     complete = plan.recorded and not plan.missing
-    return Change(phase=codename, begun=True, rules=changed, plan=None if complete else plan)
+    return Change(phase=codename, rules=changed, plan=None if complete else plan)
 
 
 def consequences(session: OrganizerSession, change: Change) -> Iterator[str]:
     """Yield what is different in a phase and what follows, in sentences."""
-    name = change.phase
+    name, plan = change.phase, change.plan
     yield from change.differing
     if change.differing:
         yield f"{name}: a new commitment is made, which is published. Nothing has been scored in the phase yet."
     if change.rules:
         yield f"{name}: the next board uses the new {', '.join(change.rules)}. Scores stay."
-    plan = change.plan
-    if plan is not None:
-        cells = sum(len(row.tasks) for row in plan.missing)
-        yield (
-            f"{name}: new or changed tasks: {len(plan.added)}; dropped tasks: {len(plan.dropped)};"
-            f" scores to compute: {cells}, for {count_of(len(plan.missing), 'submission')} ({_cost(session, plan)})."
-        )
-        if plan.changed:
-            yield f"{name}: all answers and the board change; a new commitment is made, with the reason."
-        if gone := sum(row.file_hash is None for row in plan.missing):
-            yield f"{name}: the files of {count_of(gone, 'submission')} are no longer stored; they are first fetched from EvalAI again."
-        with session.store.read() as tx:
-            if plan.changed and name in tx.reveals():
-                yield f"{name} has been revealed: its next board will show the new tasks to everyone."
-
-
-def _cost(session: OrganizerSession, plan: RescorePlan) -> str:
-    seconds = estimate(session, plan)
-    if seconds is None:
-        return "this takes an unknown time"
-    scoring_s, posting_s = seconds
-    posting = f", and posting the answers about {posting_s:.0f} s" if posting_s else ""
-    return f"this takes about {scoring_s:.0f} s{posting}"
+    if plan is None:
+        return
+    seconds = expected_s(session, plan)
+    cost = "an unknown time" if seconds is None else f"about {seconds:.0f} s"
+    yield (
+        f"{name}: new or changed tasks: {plan.added}; dropped tasks: {plan.dropped};"
+        f" scores to compute: {sum(len(row.tasks) for row in plan.missing)},"
+        f" for {count_of(len(plan.missing), 'submission')} (this takes {cost})."
+    )
+    if plan.changed:
+        yield f"{name}: all answers and the board change; a new commitment is made, with the reason."
+    if gone := sum(not row.files for row in plan.missing):
+        yield f"{name}: the files of {count_of(gone, 'submission')} are no longer stored, so this stops before it changes anything."
+    with session.store.read() as tx:
+        if plan.changed and name in tx.revealed_phases():
+            yield f"{name} has been revealed: its next board will show the new tasks to everyone."
 
 
 def commit_to_changes(session: OrganizerSession, changes: Sequence[Change], *, reason: str) -> str | None:
-    """Make one commitment to the changed phases in which nothing was scored; return it, or None if there is no such phase.
+    """Record the changed phases without scores as their files are, make one commitment to them and have that published.
+
+    Returns the commitment; None if there is no such phase.
 
     Raises:
-        OrganizerError: As :func:`worker.organizer.committing.commit`.
+        OrganizerError: If their files cannot be read, or the configured public value may be known already.
     """
-    fresh = [change.phase for change in changes if change.differing]
-    public = commit(session, fresh, reason=reason) if fresh else None
-    return None if public is None else str(public["commitment"])
+    fresh = [session.phase(change.phase) for change in changes if change.differing]
+    if not fresh:
+        return None
+    secret, configuration = read_secret(session.configuration), session.configuration
+    with session.store.write() as tx:
+        public = commitments.begin(
+            tx,
+            secret,
+            fresh,
+            reason=reason,
+            now=session.now,
+            draw=name_draw(configuration, session.now),
+            publish_files=configuration.fairness.publish_files,
+            receipts_every=configuration.leaderboard.receipts_every,
+        )
+        if public is None:
+            return None
+        _publish(tx, session, "committed", public)
+    return str(public["commitment"])
 
 
 def apply_rules(session: OrganizerSession, change: Change, *, reason: str) -> None:
@@ -132,3 +146,75 @@ def _draw_differs(session: OrganizerSession, tx: Transaction, codename: str) -> 
     latest = next((draw for entry in reversed(entries) if (draw := draws.named(entry, codename))), None)
     configured = name_draw(session.configuration, session.now)
     return (latest.source if latest else None) != (configured["source"] if configured else None)
+
+
+def awaited_values(tx: Transaction, now: datetime) -> list[Draw]:
+    """Return the values that the organizer is to enter now.
+
+    Raises:
+        OrganizerError: If no phase waits for such a value, or its moment has not come yet.
+    """
+    named = [draw for draw in draws.waiting(tx.public_commitments()).values() if draw.chain is None]
+    if not named:
+        raise OrganizerError(
+            "No phase waits for a public value that you enter.",
+            cure="Do nothing. `neuco-worker status` shows which values the worker itself waits for.",
+            code="commit.not_awaited",
+        )
+    latest = max(draw.at for draw in named)
+    if latest > now:
+        raise OrganizerError(
+            f"{named[0].source} publishes its value on {latest:%Y-%m-%d at %H:%M} UTC.",
+            cure="Wait until then.",
+            code="commit.too_early",
+        )
+    return named
+
+
+def enter_value(session: OrganizerSession, value: str, *, reason: str) -> str:
+    """Mix a value into the splits of the phases that wait for it, and have that published; return the commitment.
+
+    Raises:
+        OrganizerError: As :func:`awaited_values` and :func:`worker.fairness.commitments.mix_in`.
+    """
+    secret, drawn = read_secret(session.configuration), {"value": value, "round": None, "signature": None}
+    with session.store.write() as tx:
+        drawn_of = {draw.phase: drawn for draw in awaited_values(tx, session.now)}
+        public = commitments.mix_in(tx, secret, drawn_of, reason=reason, now=session.now)
+        _publish(tx, session, "committed", public)
+    return str(public["commitment"])
+
+
+def renew_key(session: OrganizerSession, *, reason: str) -> dict[str, Any]:
+    """Replace the signing key with a new one that the old key signs, and have that published; return the commitment's public part.
+
+    No phase is read again: the commitment to the tasks stays, whatever their files contain now.
+
+    Raises:
+        OrganizerError: If there is no key that could sign the new one, or the secret is not the committed one.
+    """
+    secret = read_secret(session.configuration)
+    with session.store.write() as tx:
+        entries = tx.commitments()
+        if not entries:
+            raise OrganizerError(
+                "The challenge does not have a key yet.",
+                cure="Start the worker. It creates the first key, with a commitment.",
+                code="commit.no_key",
+            )
+        if entries[-1][1]["opening"]["secret"] != digest("secret", secret):
+            raise OrganizerError(
+                "The challenge's secret is not the one in the commitment.",
+                cure="Restore the old secret. A new key does not need a new secret.",
+                code="secret.changed",
+            )
+        public = commitments.commit(tx, secret, (), reason=reason, now=session.now, new_key=True)
+        _publish(tx, session, "key_replaced", public)
+    return public
+
+
+def _publish(tx: Transaction, session: OrganizerSession, action: str, public: dict[str, Any]) -> None:
+    """Record a commitment in the audit trail, and have it pushed."""
+    entry = {"commitment": public["commitment"], "reason": public["reason"], "key": public["key"]}
+    tx.log(action, actor=session.actor, now=session.now, **entry)
+    tx.request_publish()

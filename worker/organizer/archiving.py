@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import json
 import os
 import shutil
 import sqlite3
-import tarfile
 import tempfile
+import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 
 from scoring.errors import InfrastructureError, OrganizerError
@@ -28,8 +26,6 @@ FORMAT = 1
 MANIFEST = "neuco-worker-backup.json"
 CONFIGURATION = "challenge.yaml"
 KNOWN_HOSTS = "known_hosts"
-BLOCK_BYTES = 1 << 20
-_DAMAGE = (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError)
 
 
 def named(archive: Path, config: Path, *, now: datetime) -> Path:
@@ -37,7 +33,7 @@ def named(archive: Path, config: Path, *, now: datetime) -> Path:
     if not archive.is_dir():
         return archive
     name = config.resolve().parent.name or "challenge"
-    return archive / f"{name}-{now:%Y-%m-%dT%H-%M-%SZ}.tar.gz"
+    return archive / f"{name}-{now:%Y-%m-%dT%H-%M-%SZ}.zip"
 
 
 def write_backup(
@@ -87,9 +83,18 @@ def write_backup(
             handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with (
                 os.fdopen(handle, "wb") as file,
-                tarfile.open(fileobj=file, mode="w:gz", compresslevel=1) as tar,
+                zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as target,
             ):
-                _fill(partial(tar.add, filter=_private), session, config, copy, progress)
+                manifest = {"format": FORMAT, "made_at": session.now.isoformat()}
+                target.writestr(MANIFEST, json.dumps(manifest))
+                target.writestr(CONFIGURATION, _rewritten(configuration, config))
+                for path, name in _members(session, copy):
+                    _add(target, path, name)
+                stored = list(session.files.stored())
+                for path in stored:
+                    progress(0, len(stored))
+                    _add(target, path, f"state/files/{path.parent.name}/{path.name}")
+                    progress(1, len(stored))
         temporary.replace(archive)
     except sqlite3.Error as error:
         raise failure(error, database, str(error)) from error
@@ -112,55 +117,36 @@ def _copied_database(database: Path, folder: Path) -> Path:
         contextlib.closing(sqlite3.connect(copy)) as target,
     ):
         source.backup(target)
-        (found,) = target.execute("PRAGMA quick_check(1)").fetchone()
-        if found != "ok":
-            raise damaged(database, " ".join(found.split()))
+        (verdict,) = target.execute("PRAGMA quick_check(1)").fetchone()
+        if verdict != "ok":
+            raise damaged(database, " ".join(verdict.split()))
     return copy
 
 
-def _private(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Let only the owner read what another program unpacks."""
-    member.mode = 0o700 if member.isdir() else 0o600
-    return member
+def _add(target: zipfile.ZipFile, path: Path, name: str) -> None:
+    """Add a file to an archive; only the owner can read what another program unpacks."""
+    with path.open("rb") as content, target.open(name, "w", force_zip64=True) as member:
+        shutil.copyfileobj(content, member)
 
 
-def _fill(
-    add: Callable[[Path, str], None],
-    session: OrganizerSession,
-    config: Path,
-    database: Path,
-    progress: Callable[[int, int], object],
-) -> None:
-    """Add everything to an archive; generated texts are first written next to the copied database."""
+def _members(session: OrganizerSession, database: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the files of an archive, besides the stored submissions, with their names in it.
+
+    A phase with scores can do without its tasks and ids, because its record is in the database.
+    """
     configuration = session.configuration
-    manifest = database.with_name(MANIFEST)
-    manifest.write_text(json.dumps({"format": FORMAT, "made_at": session.now.isoformat()}))
-    add(manifest, MANIFEST)
-    rewritten = database.with_name(CONFIGURATION)
-    rewritten.write_text(_rewritten(configuration, config), encoding="utf-8")
-    add(rewritten, CONFIGURATION)
-    add(database, "state/worker.db")
-    add(configuration.path(configuration.challenge.secret), "challenge.secret")
-    for name in configuration.phases:
-        _add_files(add, session, name)
+    yield database, "state/worker.db"
+    yield configuration.path(configuration.challenge.secret), "challenge.secret"
+    for codename, phase in configuration.phases.items():
+        with session.store.read() as tx:
+            suffices = has_scores(tx, codename)
+        for reference, name in ((phase.tasks, f"tasks/{codename}"), (phase.ids, f"ids/{codename}.txt")):
+            source = configuration.path(reference)
+            if source.exists() or not suffices:
+                paths = [path for path in (source, *source.rglob("*")) if not path.is_dir()]
+                yield from ((path, str(Path(name, path.relative_to(source)))) for path in paths)
     if (hosts := _known_hosts(configuration)) is not None:
-        add(hosts, KNOWN_HOSTS)
-    total = sum(1 for _ in session.files.stored())
-    for path in session.files.stored():
-        progress(0, total)
-        add(path, f"state/files/{path.parent.name}/{path.name}")
-        progress(1, total)
-
-
-def _add_files(add: Callable[[Path, str], None], session: OrganizerSession, codename: str) -> None:
-    """Add a phase's tasks and ids; a phase with scores can do without them, because its record is in the database."""
-    configuration = session.configuration
-    phase = configuration.phases[codename]
-    with session.store.read() as tx:
-        suffices = has_scores(tx, codename)
-    for path, name in ((phase.tasks, f"tasks/{codename}"), (phase.ids, f"ids/{codename}.txt")):
-        if not suffices or configuration.path(path).exists():
-            add(configuration.path(path), name)
+        yield hosts, KNOWN_HOSTS
 
 
 def _known_hosts(configuration: Configuration) -> Path | None:
@@ -190,34 +176,12 @@ def missing_secrets(configuration: Configuration) -> list[str]:
     """Return what to do about each token and key that a configuration refers to but that is missing; no backup contains them."""
     missing = []
     for key, reference in configuration.references().items():
-        kind, _, name = reference.partition(":")
-        if kind == "credential":
-            missing.append(f"{key}: hand it over with `neuco-challenge NAME credential {name}`.")
-        elif kind == "env" and not os.environ.get(name):
-            missing.append(f"{key}: set the environment variable {name}.")
-        elif kind == "file" and not (place := configuration.path(Path(name).expanduser())).is_file():
-            missing.append(f"{key}: write it to {place}, readable by the worker's user alone.")
+        find = configuration.secret_path if key == "leaderboard.ssh_key" else configuration.secret
+        try:
+            find(reference, key)
+        except OrganizerError as error:
+            missing.append(error.message)
     return missing
-
-
-def _unpack(tar: tarfile.TarFile, directory: Path) -> None:
-    """Write the files of an archive, but only plain files, and only inside the folder.
-
-    This is done by hand, because Debian 12's Python (3.11.2) has no extraction filters yet.
-    """
-    for member in tar:
-        target = (directory / member.name).resolve()
-        if not target.is_relative_to(directory.resolve()) or not (member.isfile() or member.isdir()):
-            raise KeyError(member.name)
-        if member.isdir():
-            target.mkdir(parents=True, exist_ok=True, mode=0o700)
-            continue
-        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        content = tar.extractfile(member)
-        if content is None:
-            raise KeyError(member.name)
-        with content, os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            shutil.copyfileobj(content, file)
 
 
 def mark_restored(tx: Transaction, until: str) -> None:
@@ -243,19 +207,18 @@ def read_backup(archive: Path, directory: Path) -> Path:
             f"{directory} is not empty.", cure="Name a new folder.", code="restore.not_empty"
         )
     try:
-        with gzip.open(archive) as file, tarfile.open(fileobj=file, mode="r:") as tar:
-            manifest = tar.extractfile(MANIFEST)
-            if manifest is None or json.load(manifest).get("format") != FORMAT:
+        with zipfile.ZipFile(archive) as source:
+            manifest = json.loads(source.read(MANIFEST))
+            if manifest["format"] != FORMAT:
                 raise KeyError(MANIFEST)
-            directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-            _unpack(tar, directory)
-            while file.read(BLOCK_BYTES):  # to the end, where the checksum is
-                pass
+            directory.mkdir(parents=True, exist_ok=True)
+            directory.chmod(0o700)
+            source.extractall(directory)  # only plain files, and only inside the folder
     except FileNotFoundError:
         raise OrganizerError(
             f"{archive} does not exist.", cure="Name the file that the backup wrote.", code="restore.missing"
         ) from None
-    except (*_DAMAGE, KeyError, ValueError, FileExistsError):
+    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError):
         raise OrganizerError(
             f"{archive} is not a backup of a challenge, or is damaged.",
             cure=f"Use another backup. {SINCE_BACKUP}",
@@ -270,8 +233,7 @@ def read_backup(archive: Path, directory: Path) -> Path:
     (directory / "challenge.secret").chmod(0o600)
     store = Store(f"sqlite:///{directory / 'state' / 'worker.db'}")
     with store.write() as tx:
-        made_at = json.loads((directory / MANIFEST).read_text())["made_at"]
-        mark_restored(tx, made_at)
+        mark_restored(tx, manifest["made_at"])
     store.close()
     (directory / MANIFEST).unlink()
     return directory / CONFIGURATION

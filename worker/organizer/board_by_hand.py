@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import closing
 from datetime import datetime
 
@@ -10,22 +10,23 @@ from leaderboard.git import Publisher
 from leaderboard.rendering import render
 from scoring.errors import InfrastructureError, OrganizerError
 from scoring.printable import count_of
-from worker.challenge.setups import put_on_record
+from worker.challenge.setups import recorded
 from worker.daemon import make_client
 from worker.fairness import receipts
-from worker.fairness.register import RegisterFold, register, withholds
-from worker.organizer.session import LeaderWait, OrganizerSession
+from worker.fairness.register import RegisterFold, withholds
+from worker.organizer.decisions import decided
+from worker.organizer.session import LeaderWait, OrganizerSession, Tell
 from worker.publishing import publisher_settings
 from worker.publishing.board_history import BoardHistory
 from worker.publishing.boards import PendingBoards, keep_boards, make_boards, read_inputs
 from worker.publishing.contents import push_contents
 from worker.publishing.pushing import push, record_push
-from worker.state import ACTIVE, COUNTED, Completed, State, Transaction, leader_lock
+from worker.state import ACTIVE, COUNTED, Completed, State, Transaction
 
 _NEVER = "0001-01-01T00:00:00+00:00"
 
 
-def publish_now(session: OrganizerSession, *, tell: Callable[[str], object]) -> Completed:
+def publish_now(session: OrganizerSession, *, tell: Tell) -> Completed:
     """Have the boards made and pushed at once, by the leading worker or, if there is none, by this process.
 
     Args:
@@ -36,10 +37,9 @@ def publish_now(session: OrganizerSession, *, tell: Callable[[str], object]) -> 
         NeucoError: The error that the leading worker recorded for its push; or as
             :meth:`leaderboard.git.publisher.Publisher.publish`.
     """
-    configuration = session.configuration
     with session.store.write() as tx:
         generation = tx.request_publish(awaited=True)
-    with closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock:
+    with closing(session.leader_lock()) as lock:
         wait = LeaderWait(tell)
         while True:
             with session.store.read() as tx:
@@ -105,7 +105,7 @@ def check_ended(session: OrganizerSession, phase: str) -> None:
         )
 
 
-def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Callable[[str], object]) -> None:
+def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Tell) -> None:
     """Wait until everything that was submitted to a phase so far is answered, if the phase withholds its values until it is closed.
 
     Args:
@@ -118,8 +118,7 @@ def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Callable[[s
         InfrastructureError: If no worker runs that would answer.
     """
     session.check_phase(phase)
-    configuration = session.configuration
-    with closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock:
+    with closing(session.leader_lock()) as lock:
         wait = LeaderWait(tell)
         while True:
             with session.store.read() as tx:
@@ -167,20 +166,18 @@ def freeze(session: OrganizerSession, phase: str, reason: str = "") -> bool:
         Whether values had been withheld.
 
     Raises:
-        OrganizerError: If there is no such phase.
+        OrganizerError: If there is no such phase, or it has not begun.
         InfrastructureError: If the leading worker made a board at the same moment.
     """
     session.check_phase(phase)
     pending = _make_boards(session, [phase], closing=phase)
-    setup = session.phase(phase) if pending.preconditions.records[phase] is None else None
     with session.store.write() as tx:
+        recorded(tx, phase)
         _keep(tx, pending)
         # otherwise a rescore would be missing from the closed board
         if tx.phase_record(phase) != pending.preconditions.records[phase]:
             raise _busy()
-        if setup is not None:
-            put_on_record(tx, setup.record, files=setup.files, now=session.now)
-        kept_back = withholds(tx, phase) or (setup is not None and setup.rules.shown == "at_end")
+        kept_back = withholds(tx, phase)
         if kept_back and not tx.submissions(COUNTED | {State.SCORED}, phase=phase):
             raise OrganizerError(
                 f"No submission to phase {phase} has been scored yet. Closing the phase now would end shown: at_end, so participants would"
@@ -188,7 +185,8 @@ def freeze(session: OrganizerSession, phase: str, reason: str = "") -> bool:
                 cure="Close the phase after a submission has been scored.",
                 code="freeze.empty",
             )
-        _decide(session, tx, phase, at=pending.preconditions.at, reason=reason, action="frozen")
+        with decided(session, tx, "frozen", reason, phase=phase):
+            tx.freeze_phase(phase, at=pending.preconditions.at)
     return kept_back
 
 
@@ -199,18 +197,8 @@ def thaw(session: OrganizerSession, phase: str, reason: str = "") -> None:
         OrganizerError: If there is no such phase.
     """
     session.check_phase(phase)
-    with session.store.write() as tx:
-        _decide(session, tx, phase, at=None, reason=reason, action="thawed")
-
-
-def _decide(
-    session: OrganizerSession, tx: Transaction, phase: str, *, at: datetime | None, reason: str, action: str
-) -> None:
-    register(tx, session.clock())  # first, so that earlier changes do not get this reason
-    tx.freeze_phase(phase, at=at)
-    tx.request_publish()
-    tx.log(action, actor=session.actor, now=session.now, phase=phase, reason=reason)
-    register(tx, session.clock(), reason=reason)
+    with session.store.write() as tx, decided(session, tx, "thawed", reason, phase=phase):
+        tx.freeze_phase(phase, at=None)
 
 
 def _make_boards(

@@ -43,15 +43,15 @@ def similarities(
     with session.store.read() as tx:
         setup = open_phase(tx, phase.codename, read_secret(session.configuration))
         files = {row.entry.submission: tx.get(row.entry.submission) for row in rows}
-    found: dict[int, NDArray[np.float32]] = {}
+    alike: dict[int, NDArray[np.float32]] = {}
     for submission, row in files.items():
         stored = None if row is None else session.files.find(row.file_hash or "")
         if row is not None and stored is not None:
             embeddings = _read(session, setup, stored, str(row.content_hash))
             if embeddings is not None:
-                found[submission] = similarities_of_rows(embeddings.matrix)
+                alike[submission] = similarities_of_rows(embeddings.matrix)
         progress(1, len(files))
-    return found
+    return alike
 
 
 def _read(session: OrganizerSession, setup: PhaseSetup, stored: Path, content: str) -> Embeddings | None:

@@ -2,86 +2,98 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
 
 from scoring.errors import OrganizerError
-from worker.challenge.setups import not_recorded, read_record
+from worker.challenge.setups import recorded
 from worker.evaluation.matrix import missing_tasks
 from worker.fairness.register import register
-from worker.organizer.session import OrganizerSession, known_submission
+from worker.organizer.session import OrganizerSession
 from worker.state import ACTIVE, COUNTED, State, SubmissionRow, Transaction
 
 
-def choose(session: OrganizerSession, pk: int, reason: str) -> str:
-    """Choose the submission that counts for its team, and return its phase.
+def submission(session: OrganizerSession, pk: int) -> SubmissionRow:
+    """Return a submission by the number that a person gave.
+
+    Raises:
+        OrganizerError: If it is unknown.
+    """
+    with session.store.read() as tx:
+        return _submission(tx, pk)
+
+
+def _submission(tx: Transaction, pk: int) -> SubmissionRow:
+    row = tx.get(pk)
+    if row is None:
+        raise OrganizerError(
+            f"There is no submission {pk} here.",
+            cure="`neuco-worker submissions` lists all with their numbers.",
+            code="submission.unknown",
+        )
+    return row
+
+
+def is_chosen(session: OrganizerSession, row: SubmissionRow) -> bool:
+    """Return whether a submission was chosen to count for its team already."""
+    with session.store.read() as tx:
+        return tx.choices(row.phase or "").get(row.team_key or 0) == row.pk
+
+
+def choose(session: OrganizerSession, pk: int, reason: str) -> None:
+    """Choose the submission that counts for its team.
 
     Raises:
         OrganizerError: If it is unknown or not scored, or another rule selects in its phase.
     """
     with session.store.write() as tx:
-        row = known_submission(tx, pk)
+        row = _submission(tx, pk)
         if row.state not in COUNTED or row.phase is None or row.team_key is None:
             raise OrganizerError(
                 f"Submission {pk} is {row.state}; a submission can count only after its score has been posted to EvalAI.",
                 cure="Choose one that is posted or published: `neuco-worker submissions` shows the states.",
                 code="choose.unscored",
             )
-        record = read_record(tx, row.phase)
-        if record is None:
-            raise not_recorded(row.phase)
-        if record.rules.selection != "chosen":
+        selection = recorded(tx, row.phase).rules.selection
+        if selection != "chosen":
             raise OrganizerError(
-                f"Phase {row.phase} has selection: {record.rules.selection}, so no submission can be chosen by hand.",
+                f"Phase {row.phase} has selection: {selection}, so no submission can be chosen by hand.",
                 cure=f"Set phases.{row.phase}.selection: chosen and run `neuco-worker challenge apply --reason TEXT` first.",
                 code="choose.selection",
             )
-        register(tx, session.clock())  # first, so that earlier changes do not get this reason
-        tx.choose(row.phase, row.team_key, pk)
-        tx.request_publish()
-        tx.log("chosen", actor=session.actor, now=session.now, submission=pk, phase=row.phase, reason=reason)
-        register(tx, session.clock(), reason=reason)
-        return row.phase
+        with decided(session, tx, "chosen", reason, submission=pk, phase=row.phase):
+            tx.choose(row.phase, row.team_key, pk)
 
 
-def disqualify(session: OrganizerSession, pk: int, reason: str) -> SubmissionRow:
-    """Take a submission off the board, and return it as it was before.
+def disqualify(session: OrganizerSession, pk: int, reason: str, *, undo: bool = False) -> bool:
+    """Take a submission off the board, or let it count again; return whether it has a score for every task.
 
     Raises:
         OrganizerError: If it is unknown.
     """
     with session.store.write() as tx:
-        return _exclude(session, tx, pk, reason, excluded=reason, action="disqualified")
-
-
-def reinstate(session: OrganizerSession, pk: int, reason: str) -> tuple[SubmissionRow, bool]:
-    """Let a disqualified submission count again; return it as it was before, and whether it has a score for every task.
-
-    Raises:
-        OrganizerError: If it is unknown.
-    """
-    with session.store.write() as tx:
-        row = _exclude(session, tx, pk, reason, excluded=None, action="reinstated")
+        row = _submission(tx, pk)
+        with decided(session, tx, "reinstated" if undo else "disqualified", reason, submission=pk):
+            tx.note(pk, excluded=None if undo else reason)
         record = tx.phase_record(row.phase or "")
-        complete = (
+        return (
             record is None
             or row.content_hash is None
             or not missing_tasks(tx, row.content_hash, record.protocol_hash, record.tasks)
         )
-        return row, complete
 
 
-def _exclude(
-    session: OrganizerSession, tx: Transaction, pk: int, reason: str, *, excluded: str | None, action: str
-) -> SubmissionRow:
-    row = known_submission(tx, pk)
-    if (row.excluded is None) is (excluded is None):
-        return row
+@contextmanager
+def decided(
+    session: OrganizerSession, tx: Transaction, action: str, reason: str, **facts: Any
+) -> Iterator[None]:
+    """Record what the block decides, with its reason, in the register and in the audit trail, and have it published."""
     register(tx, session.clock())  # first, so that earlier changes do not get this reason
-    tx.note(pk, excluded=excluded)
+    yield
     tx.request_publish()
-    tx.log(action, actor=session.actor, now=session.now, submission=pk, reason=reason)
+    tx.log(action, actor=session.actor, now=session.now, reason=reason, **facts)
     register(tx, session.clock(), reason=reason)
-    return row
 
 
 def retry(session: OrganizerSession, pk: int) -> SubmissionRow:
@@ -94,7 +106,7 @@ def retry(session: OrganizerSession, pk: int) -> SubmissionRow:
         OrganizerError: If it is unknown, or nothing is owed to its author.
     """
     with session.store.write() as tx:
-        row = known_submission(tx, pk)
+        row = _submission(tx, pk)
         if row.state is State.SCORING:
             raise OrganizerError(
                 f"Submission {pk} is being scored now.",
@@ -121,8 +133,8 @@ def set_mode(session: OrganizerSession, mode: Literal["pause", "drain"] | None, 
         tx.log(action, actor=session.actor, now=session.now)
 
 
-def is_frozen(session: OrganizerSession, phase: str | None) -> bool:
+def is_closed(session: OrganizerSession, phase: str | None) -> bool:
     """Return whether a phase's board is closed, so that it will not follow a decision."""
     with session.store.read() as tx:
-        record = None if phase is None else tx.phase_record(phase)
+        record = tx.phase_record(phase or "")
     return record is not None and record.frozen_at is not None

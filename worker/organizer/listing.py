@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
-from leaderboard import Rules
+from leaderboard import PhaseSnapshot, Rules
 from leaderboard.ranking import from_json
 from leaderboard.rendering import public_rows, rounded
 from leaderboard.report import awards
@@ -15,7 +13,8 @@ from scoring.errors import OrganizerError
 from scoring.printable import count_of
 from scoring.quality import shown as shown_value
 from worker.challenge.records import PhaseRecord
-from worker.challenge.setups import read_record
+from worker.challenge.setups import not_recorded, read_record
+from worker.fairness.register import LATEST, RegisterFold
 from worker.organizer.session import OrganizerSession
 from worker.state import State, SubmissionRow, Transaction
 
@@ -27,74 +26,61 @@ class ListedSubmission:
     """One submission.
 
     Attributes:
-        number: EvalAI's number.
-        phase: Codename; None until it is known.
-        team: Name of the team as EvalAI shows it; untrusted text, like the method.
-        team_number: EvalAI's number of the team.
-        method: Name of the method.
-        submitted_at: When it was submitted, aware UTC.
-        state: Its state.
-        at_evalai: The status that EvalAI last showed.
-        public: Whether EvalAI shows it to everybody now.
-        q_mean: Its value; None before it is scored.
+        row: What is known of it; the names of team and method are untrusted text.
         shown: Its value with the decimals, and in the steps, that boards and answers have; empty before it is scored.
         counts: Whether the last board shows it.
-        own: Whether the organizers submitted it themselves.
-        baseline: Whether EvalAI marks it as a baseline.
-        hold: Code of the problem that a person must settle.
-        hold_reason: The same as a sentence.
-        next_try_at: When it is tried again, if a try has failed.
-        tries: Failed tries since the last success.
-        disqualified: The reason, if it was taken off the board.
-        rerun_as: Number of its re-run at EvalAI.
     """
 
-    number: int
-    phase: str | None
-    team: str | None
-    team_number: int | None
-    method: str | None
-    submitted_at: datetime | None
-    state: str
-    at_evalai: str | None
-    public: bool | None
-    q_mean: float | None
+    row: SubmissionRow
     shown: str
     counts: bool
-    own: bool
-    baseline: bool
-    hold: str | None
-    hold_reason: str | None
-    next_try_at: datetime | None
-    tries: int
-    disqualified: str | None
-    rerun_as: int | None
+
+    @property
+    def kind(self) -> str | None:
+        """What sets it apart from a public submission of a participant."""
+        if self.row.baseline or self.row.own:
+            return "baseline" if self.row.baseline else "the organizers' own"
+        return "private" if self.row.public_now is False else None
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Special facts about it, the most urgent first."""
-        notes = []
-        if self.hold is not None:
-            notes.append(f"held: {self.hold_reason or self.hold} ({self.hold})")
-        if self.next_try_at is not None:
-            notes.append(f"{count_of(self.tries, 'failed attempt')}, next at {self.next_try_at:%H:%M:%S} UTC")
-        if self.disqualified is not None:
-            notes.append(f"disqualified: {self.disqualified}")
-        if self.rerun_as is not None:
-            notes.append(f"re-run as {self.rerun_as}")
-        if self.baseline:
-            notes.append("baseline")
-        elif self.own:
-            notes.append("the organizers' own")
-        if self.public is False:
-            notes.append("private")
+        """What has happened to it, the most urgent first."""
+        row, notes = self.row, []
+        if row.hold is not None:
+            notes.append(f"held: {row.hold_reason or row.hold} ({row.hold})")
+        if row.tries and row.not_before is not None:
+            notes.append(f"{count_of(row.tries, 'failed attempt')}, next at {row.not_before:%H:%M:%S} UTC")
+        if row.excluded is not None:
+            notes.append(f"disqualified: {row.excluded}")
+        if row.superseded_by is not None:
+            notes.append(f"re-run as {row.superseded_by}")
         return tuple(notes)
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-ready document."""
-        times = ("submitted_at", "next_try_at")
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return values | {name: None if values[name] is None else values[name].isoformat() for name in times}
+        row = self.row
+        return {
+            "number": row.pk,
+            "phase": row.phase,
+            "team": row.team,
+            "team_number": row.team_key,
+            "method": row.method,
+            "submitted_at": None if row.submitted_at is None else row.submitted_at.isoformat(),
+            "state": str(row.state),
+            "at_evalai": row.remote_status,
+            "public": row.public_now,
+            "q_mean": row.q_mean,
+            "shown": self.shown,
+            "counts": self.counts,
+            "own": row.own,
+            "baseline": row.baseline,
+            "hold": row.hold,
+            "hold_reason": row.hold_reason,
+            "next_try_at": row.not_before.isoformat() if row.tries and row.not_before else None,
+            "tries": row.tries,
+            "disqualified": row.excluded,
+            "rerun_as": row.superseded_by,
+        }
 
 
 def submissions(
@@ -119,14 +105,31 @@ def submissions(
         session.check_phase(phase)
     states = _states(state)
     with session.store.read() as tx:
-        counted = _on_boards(tx, session)
-        records = {name: read_record(tx, name) for name in session.configuration.phases}
-        rows = tx.submissions(states, phase=phase)
+        phases = session.configuration.phases
+        boards = [from_json(text) for name in phases if (text := tx.newest_board(name)) is not None]
+        counted = {standing.submission for board in boards for standing in board.standings}
+        records = {name: read_record(tx, name) for name in phases}
         return [
-            _listed(row, records.get(row.phase or ""), counted)
-            for row in rows
+            ListedSubmission(
+                row=row, shown=_shown(row, records.get(row.phase or "")), counts=row.pk in counted
+            )
+            for row in tx.submissions(states, phase=phase)
             if (state != HELD or row.hold is not None) and (team is None or _is_of(row, team))
         ]
+
+
+def snapshot(session: OrganizerSession, phase: str) -> PhaseSnapshot:
+    """Return everything that decides a phase's board now.
+
+    Raises:
+        OrganizerError: If there is no such phase, or it has not begun.
+    """
+    session.check_phase(phase)
+    with session.store.read() as tx:
+        now = RegisterFold().at(tx).phase(phase).snapshot(LATEST)
+    if now is None:
+        raise not_recorded(phase)
+    return now
 
 
 def last_boards(session: OrganizerSession, phase: str | None = None) -> list[dict[str, Any]]:
@@ -143,90 +146,50 @@ def last_boards(session: OrganizerSession, phase: str | None = None) -> list[dic
 
 
 def _last_board(tx: Transaction, name: str) -> dict[str, Any]:
-    record = tx.phase_record(name)
+    record, text = tx.phase_record(name), tx.newest_board(name)
     frozen_at = None if record is None else record.frozen_at
-    shown: dict[str, Any] = {
+    board = None if text is None else from_json(text)
+    rows = () if board is None else public_rows(board, board.rules_then(Rules()))
+    return {
         "phase": name,
-        "sequence": 0,
-        "made_at": None,
+        "sequence": 0 if board is None else board.sequence,
+        "made_at": None if board is None else board.made_at.isoformat(),
         "frozen_at": None if frozen_at is None else frozen_at.isoformat(),
-        "awards": "",
-        "entries": [],
+        "awards": awards(rows) if rows else "",
+        "entries": [
+            {
+                "rank": row.rank,
+                "team": row.team,
+                "q_mean": row.q_text,
+                "rank_by_mean": row.rank_by_mean,
+                "submission": row.submission,
+                "baseline": row.baseline,
+            }
+            for row in rows
+        ],
     }
-    for text in tx.boards(name, after=tx.last_board(name) - 1):
-        board = from_json(text)
-        rows = public_rows(board, board.rules_then(Rules()))
-        shown |= {
-            "sequence": board.sequence,
-            "made_at": board.made_at.isoformat(),
-            "awards": awards(rows),
-            "entries": [
-                {
-                    "rank": row.rank,
-                    "team": row.team,
-                    "q_mean": row.q_text,
-                    "rank_by_mean": row.rank_by_mean,
-                    "submission": row.submission,
-                    "baseline": row.baseline,
-                }
-                for row in rows
-            ],
-        }
-    return shown
 
 
 def _states(state: str | None) -> list[State] | None:
-    if state is None or state == HELD:
+    if state in (None, HELD):
         return None
-    known = [*(str(one) for one in State), HELD]
-    if state in known:
+    try:
         return [State(state)]
-    near = difflib.get_close_matches(state, known, n=1)
-    raise OrganizerError(
-        f"There is no submission state {state!r}{f'; did you mean {near[0]}?' if near else '.'}",
-        cure=f"The states are: {', '.join(known)}.",
-        code="submission.state",
-    )
-
-
-def _on_boards(tx: Transaction, session: OrganizerSession) -> frozenset[int]:
-    """Return the submissions that the last board of each phase shows."""
-    last = [
-        text
-        for name in session.configuration.phases
-        for text in tx.boards(name, after=tx.last_board(name) - 1)
-    ]
-    return frozenset(standing.submission for text in last for standing in from_json(text).standings)
+    except ValueError:
+        raise OrganizerError(
+            f"There is no submission state {state!r}.",
+            cure=f"The states are: {', '.join([*State, HELD])}.",
+            code="submission.state",
+        ) from None
 
 
 def _is_of(row: SubmissionRow, team: str) -> bool:
     return team.casefold() in (row.team or "").casefold() or team == str(row.team_key)
 
 
-def _listed(row: SubmissionRow, record: PhaseRecord | None, counted: frozenset[int]) -> ListedSubmission:
-    shown = ""
-    if row.q_mean is not None and record is not None:
-        rules = record.rules
-        shown = rounded(shown_value(row.q_mean, rules.decimals, rules.ladder_step), rules.decimals)
-    return ListedSubmission(
-        number=row.pk,
-        phase=row.phase,
-        team=row.team,
-        team_number=row.team_key,
-        method=row.method,
-        submitted_at=row.submitted_at,
-        state=str(row.state),
-        at_evalai=row.remote_status,
-        public=row.public_now,
-        q_mean=row.q_mean,
-        shown=shown,
-        counts=row.pk in counted,
-        own=row.own,
-        baseline=row.baseline,
-        hold=row.hold,
-        hold_reason=row.hold_reason,
-        next_try_at=row.not_before if row.tries else None,
-        tries=row.tries,
-        disqualified=row.excluded,
-        rerun_as=row.superseded_by,
-    )
+def _shown(row: SubmissionRow, record: PhaseRecord | None) -> str:
+    """Return the value of a submission as boards and answers have it; empty before it is scored."""
+    if row.q_mean is None or record is None:
+        return ""
+    rules = record.rules
+    return rounded(shown_value(row.q_mean, rules.decimals, rules.ladder_step), rules.decimals)

@@ -16,10 +16,18 @@ from worker.organizer.session import OrganizerSession
 from worker.state import SubmissionRow, Transaction
 
 
-def rename(session: OrganizerSession, team: str, pseudonym: str, reason: str) -> int | None:
-    """Replace a team's name with a pseudonym, also in stored boards and reveals.
+def is_done(session: OrganizerSession, team: str, pseudonym: str) -> bool:
+    """Return whether a team has this pseudonym already.
 
-    Returns EvalAI's number of the team; None if it has this pseudonym already.
+    Raises:
+        OrganizerError: If it is not exactly one team.
+    """
+    with session.store.read() as tx:
+        return pseudonyms(tx).get(_rows(tx, team)[0].team_key or 0) == pseudonym
+
+
+def rename(session: OrganizerSession, team: str, pseudonym: str, reason: str) -> int:
+    """Replace a team's name with a pseudonym, also in stored boards and reveals; return EvalAI's number of the team.
 
     Args:
         session: The challenge.
@@ -30,17 +38,9 @@ def rename(session: OrganizerSession, team: str, pseudonym: str, reason: str) ->
     Raises:
         OrganizerError: If it is not exactly one team of participants, its name cannot be removed, or the pseudonym is not allowed.
     """
-    if not reason:
-        raise OrganizerError(
-            "The reason is empty.",
-            cure="Write a reason without the team's name, because the reason is published.",
-            code="rename.reason",
-        )
     with session.store.write() as tx:
         rows = _rows(tx, team)
         key = rows[0].team_key or 0
-        if pseudonyms(tx).get(key) == pseudonym:
-            return None
         names = _names(tx, key) | {row.team for row in rows if row.team}
         _check(tx, rows, names, pseudonym, reason)
         add(tx, key, pseudonym)
@@ -56,27 +56,23 @@ def rename(session: OrganizerSession, team: str, pseudonym: str, reason: str) ->
 
 def _rows(tx: Transaction, team: str) -> list[SubmissionRow]:
     """Return the submissions of the team that an organizer named."""
-    known = [row for row in tx.submissions() if row.team_key is not None]
-    keys = sorted({row.team_key or 0 for row in known if team in (row.team, str(row.team_key))})
-    if not keys:
+    rows = [row for row in tx.submissions() if row.team_key is not None]
+    keys = sorted({row.team_key or 0 for row in rows if team in (row.team, str(row.team_key))})
+    if len(keys) != 1:
         raise OrganizerError(
-            f"No submission comes from a team called {team!r}.",
+            f"Several teams have this name: {', '.join(map(str, keys))}."
+            if keys
+            else f"No submission comes from a team called {team!r}.",
             cure="Write the team's name as EvalAI shows it, or its number there.",
-            code="rename.unknown",
+            code="rename.team",
         )
-    if len(keys) > 1:
-        raise OrganizerError(
-            f"Several teams have this name: {', '.join(map(str, keys))}.",
-            cure="Use one of these numbers instead of the name.",
-            code="rename.ambiguous",
-        )
-    return [row for row in known if row.team_key == keys[0]]
+    return [row for row in rows if row.team_key == keys[0]]
 
 
 def _names(tx: Transaction, key: int) -> set[str]:
     """Return all names under which a team was registered."""
-    found = (event.fields for event in tx.events())
-    return {fields["team"] for fields in found if fields.get("team_key") == key and fields.get("team")}
+    registered = (event.fields for event in tx.events())
+    return {fields["team"] for fields in registered if fields.get("team_key") == key and fields.get("team")}
 
 
 def _check(tx: Transaction, rows: list[SubmissionRow], names: set[str], pseudonym: str, reason: str) -> None:
@@ -91,7 +87,7 @@ def _check(tx: Transaction, rows: list[SubmissionRow], names: set[str], pseudony
     if any(row.own or row.baseline for row in rows):
         raise _baselines(key)
     rules = (event.fields["rules"] for event in tx.events() if event.kind == events.PHASE)
-    if any(not names.isdisjoint(one["hidden_teams"]) for one in rules):
+    if any(not names.isdisjoint(rule["hidden_teams"]) for rule in rules):
         raise OrganizerError(
             "The registered rules contain this team's name, because it was in `leaderboard.hidden_teams` at some time.",
             cure="Rules are revealed unchanged, so the name cannot be removed. Tell the team.",

@@ -6,7 +6,8 @@ import csv
 import io
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
+from typing import Any
 
 from leaderboard.ranking import from_json
 from scoring.errors import OrganizerError
@@ -23,10 +24,12 @@ from worker.fairness.register import register, withholds
 from worker.fairness.reveals import OpenedCommitment, Reveal, reveal_path
 from worker.organizer.disclosure import with_latecomers
 from worker.organizer.session import OrganizerSession
-from worker.state import REVEALED, Event, Transaction
+from worker.state import REVEALED, Transaction
 
 FOLDER = "reveal"
-LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+Scope = tuple[bool, str | None]
+"""Whether a phase's label rows are published, and the list of its published contents; None if no content is published."""
 
 
 def choose(
@@ -51,13 +54,9 @@ def choose(
         session.check_phase(name)
     names = list(named or session.configuration.phases)
     with session.store.read() as tx:
-        records = {name: tx.phase_record(name) for name in names}
-        withheld = [name for name in names if withholds(tx, name)]
-    left_out = [
-        name
-        for name, record in records.items()
-        if name in withheld or (not open_too and (record is None or record.frozen_at is None))
-    ]
+        withheld = {name for name in names if withholds(tx, name)}
+        closed = {name for name in names if (row := tx.phase_record(name)) and row.frozen_at}
+    left_out = [name for name in names if name in withheld or not (open_too or name in closed)]
     if left_out and (named or left_out == names):
         raise OrganizerError(
             f"Still open: {', '.join(left_out)}. After the reveal, teams could train on the tasks and submit again.",
@@ -69,7 +68,12 @@ def choose(
 
 
 def reveal(
-    session: OrganizerSession, phases: Collection[str], *, labels: bool, contents: Mapping[str, str]
+    session: OrganizerSession,
+    phases: Collection[str],
+    *,
+    labels: bool,
+    contents: Mapping[str, str],
+    reason: str = "",
 ) -> list[str]:
     """Reveal phases: close the log of receipts, and store the files that the next push publishes, in one transaction.
 
@@ -86,6 +90,7 @@ def reveal(
         phases: Phase codenames.
         labels: Whether the label rows are published, or only their hashes.
         contents: Phase to the list of the published contents, see :func:`worker.organizer.disclosure.disclose`.
+        reason: Why, for the audit trail.
 
     Returns:
         The phases with something revealed that was not revealed before.
@@ -95,97 +100,68 @@ def reveal(
     """
     for name in phases:
         session.check_phase(name)
-    secret = read_secret(session.configuration)
     with session.store.write() as tx:
+        newest = [private["manifests"] for _, private in tx.commitments()][-1]
         others = {
-            name: files
-            for name, files in tx.reveals().items()
-            if name not in phases and _is_unchanged(tx, name, files)
+            name: _scope(document, files)
+            for name, document, files in _earlier(tx)
+            if document.to_json()["commitments"][-1]["manifest"] == newest.get(name)
         }
-        labels_of, contents_of = _as_told(others)
-        with_labels = {**dict.fromkeys(phases, labels), **labels_of}
-        return _reveal(session, tx, secret, with_labels, {**contents_of, **contents})
+        scope = {name: (labels, contents.get(name)) for name in phases}
+        return _reveal(session, tx, others | scope, reason)
 
 
-def _is_unchanged(tx: Transaction, phase: str, files: Mapping[str, str]) -> bool:
-    """Return whether a phase still has the tasks and the protocol that were revealed, so that revealing it again exposes nothing."""
-    revealed = json.loads(files[reveal_path(phase)])["commitments"]
-    newest = [private["manifests"].get(phase) for _, private in tx.commitments()][-1]
-    return bool(revealed[-1]["manifest"] == newest)
-
-
-def reveal_again(session: OrganizerSession, tx: Transaction) -> list[str]:
-    """Reveal all revealed phases again from the present state; return those whose documents have changed.
+def reveal_again(session: OrganizerSession, tx: Transaction) -> None:
+    """Reveal all revealed phases again from the present state, if their documents have changed.
 
     Raises:
         OrganizerError: If the secret is gone, or not the one of a phase's record.
     """
-    known = tx.reveals()
-    if not known:
-        return []
-    labels, contents = _as_told(known)
-    return _reveal(session, tx, read_secret(session.configuration), labels, contents)
+    if scopes := {name: _scope(document, files) for name, document, files in _earlier(tx)}:
+        _reveal(session, tx, scopes, "")
 
 
-def _as_told(known: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, bool], dict[str, str]]:
-    """Return for each reveal whether the label rows were published, and the list of contents."""
-    labels = {name: _revealed(files, name).labels == "published" for name, files in known.items()}
-    return labels, {name: files[disclosure.path(name)] for name, files in known.items()}
+def _earlier(tx: Transaction) -> Iterator[tuple[str, Reveal, Mapping[str, str]]]:
+    """Yield each revealed phase with its document and its files."""
+    for name, files in tx.reveals().items():
+        yield name, read(Reveal, files[reveal_path(name)], reveal_path(name)), files
+
+
+def _scope(document: Reveal, files: Mapping[str, str]) -> Scope:
+    return document.labels == "published", files[disclosure.path(document.phase)]
 
 
 def _reveal(
-    session: OrganizerSession,
-    tx: Transaction,
-    secret: bytes,
-    labels: Mapping[str, bool],
-    contents: Mapping[str, str],
+    session: OrganizerSession, tx: Transaction, scopes: Mapping[str, Scope], reason: str
 ) -> list[str]:
-    known, fresh = tx.reveals(), {}
+    """Store the documents of phases that have changed, and return these phases."""
+    secret, earlier, fresh = read_secret(session.configuration), tx.reveals(), {}
     now = register(tx, session.clock())
-    for name, with_labels in labels.items():
+    for name, (labels, contents) in scopes.items():
         record = open_phase(tx, name, secret).record
-        document, hidden = _document(tx, name, phase_key(secret, name), labels=with_labels, now=now)
-        hidden |= _hidden_files(record, labels=with_labels)
-        hidden[disclosure.path(name)] = with_latecomers(tx, name, contents)
-        if name not in known or _timeless(document, hidden) != _timeless(
-            _revealed(known[name], name), _others(known[name], name)
-        ):
-            fresh[name] = document, hidden
+        document, texts = _document(tx, record, phase_key(secret, name), labels=labels, now=now)
+        texts[disclosure.path(name)] = with_latecomers(tx, name, contents)
+        files = {reveal_path(name): document.text(), **texts}
+        if name not in earlier or _timeless(name, files) != _timeless(name, earlier[name]):
+            fresh[name] = document, texts
     if not fresh:
         return []
     tx.set_fact(REVEALED, now.isoformat())
     close_batch(tx, made_at=now)
-    nothing_left = set(tx.phases()) <= labels.keys()
-    for name, (document, hidden) in fresh.items():
-        fillers = {str(line): key for line, key in tx.fillers().items()} if nothing_left else None
+    nothing_left = set(tx.phases()) <= scopes.keys()
+    fillers = {str(line): key for line, key in tx.fillers().items()} if nothing_left else None
+    for name, (document, texts) in fresh.items():
         complete = document.model_copy(update={"fillers": fillers})
-        tx.add_reveal(name, {reveal_path(name): complete.text(), **hidden})
-        tx.log("revealed", actor=session.actor, now=now, phase=name, labels=labels[name])
+        tx.add_reveal(name, {reveal_path(name): complete.text(), **texts})
+        tx.log("revealed", actor=session.actor, now=now, phase=name, labels=scopes[name][0], reason=reason)
     tx.request_publish()
     return list(fresh)
 
 
-def _revealed(files: Mapping[str, str], phase: str) -> Reveal:
-    """Return the document among the files of a reveal."""
-    return read(Reveal, files[reveal_path(phase)], reveal_path(phase))
-
-
-def _others(files: Mapping[str, str], phase: str) -> dict[str, str]:
-    return {path: text for path, text in files.items() if path != reveal_path(phase)}
-
-
-def _timeless(document: Reveal, hidden: Mapping[str, str]) -> tuple[Reveal, dict[str, str]]:
+def _timeless(phase: str, files: Mapping[str, str]) -> dict[str, Any]:
     """Return what is revealed, without its time and what keeps growing with the log."""
-    return document.model_copy(update={"revealed_at": LONG_AGO, "fillers": None}), dict(hidden)
-
-
-def _hidden_files(record: PhaseRecord, *, labels: bool) -> dict[str, str]:
-    folder = f"{FOLDER}/{record.codename}"
-    files = {f"{folder}/ids.txt": id_lists.text(record.ids)}
-    if labels:
-        for task in record.tasks:
-            files[f"{folder}/labels/{task.name}__{task.type.value}.csv"] = label_csv(task)
-    return files
+    document = json.loads(files[reveal_path(phase)])
+    return {**files, reveal_path(phase): document | {"revealed_at": None, "fillers": None}}
 
 
 def label_csv(task: Task) -> str:
@@ -200,9 +176,10 @@ def label_csv(task: Task) -> str:
 
 
 def _document(
-    tx: Transaction, phase: str, key: bytes, *, labels: bool, now: datetime
+    tx: Transaction, record: PhaseRecord, key: bytes, *, labels: bool, now: datetime
 ) -> tuple[Reveal, dict[str, str]]:
-    """Return the document, and the parts of its register: path to text."""
+    """Return the document, and all texts next to it by path: the parts of its register, the ids, and the labels."""
+    phase, folder = record.codename, f"{FOLDER}/{record.codename}"
     boards = [from_json(text) for text in tx.boards(phase)]
     stood = {row.submission for board in boards for row in board.standings}
     register_parts = reveals.written(_register(tx, phase, stood))
@@ -226,26 +203,30 @@ def _document(
         labels="published" if labels else "hashes",
         fillers=None,
     )
-    return document, {f"{FOLDER}/{phase}/{part.name}": text for part, text in register_parts}
+    texts = {f"{folder}/{part.name}": text for part, text in register_parts}
+    texts[f"{folder}/ids.txt"] = id_lists.text(record.ids)
+    if labels:
+        for task in record.tasks:
+            texts[f"{folder}/labels/{task.name}__{task.type.value}.csv"] = label_csv(task)
+    return document, texts
 
 
 def _register(tx: Transaction, phase: str, stood: Collection[int]) -> Iterator[str]:
     """Return the openings of a phase's register: all entries, except private ones that were never on a board."""
-    rows = tx.submissions(phase=phase)
     scored = {event.subject for event in tx.each_event(phase) if event.kind == events.SCORE}
-    answered = {f"submission {row.pk}" for row in rows if row.posted is not None} & scored
+    answered = {f"submission {row.pk}" for row in tx.submissions(phase=phase) if row.posted is not None}
     newest = {
         event.subject: event.fields for event in tx.each_event(phase) if event.kind == events.SUBMISSION
     }
     shown = {
         subject
         for subject, fields in newest.items()
-        if _is_shown(fields, stood, answered=subject in answered)
+        if _is_shown(fields, stood, answered=subject in answered & scored)
     }
     qualifying, removed = _qualifying(tx, phase), pseudonyms(tx)
     for event in tx.each_event(phase):
         nonce = bytes.fromhex(event.nonce)
-        if _is_open(event, shown):
+        if event.kind in (events.PHASE, events.CHALLENGE) or event.subject in shown:
             opening = opened(event.fields, nonce, removed)
         elif event.kind == events.SUBMISSION and event.fields["team_key"] in qualifying:
             opening = events.opened_in_part(event.fields, nonce, events.QUALIFYING_FIELDS)
@@ -268,10 +249,6 @@ def _qualifying(tx: Transaction, phase: str) -> frozenset[int]:
     return frozenset(
         row.team_key for other in asking for text in tx.boards(other) for row in from_json(text).standings
     )
-
-
-def _is_open(event: Event, shown: Collection[str]) -> bool:
-    return event.kind in (events.PHASE, events.CHALLENGE) or event.subject in shown
 
 
 def _is_shown(fields: events.Fields, stood: Collection[int], *, answered: bool) -> bool:

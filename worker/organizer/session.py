@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import getpass
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from scoring.errors import OrganizerError
+from scoring.errors import InfrastructureError, OrganizerError
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.files import read_phase, read_secret
 from worker.challenge.keys import public_value
 from worker.challenge.sections import Phase
 from worker.challenge.setups import PhaseSetup
 from worker.runtime.files import FileStore
-from worker.state import Store, SubmissionRow, Transaction
+from worker.runtime.storage import fault
+from worker.state import LeaderLock, Store, leader_lock
+
+Tell = Callable[[str], object]
+"""Called with a sentence about what a command does or waits for."""
 
 LOOK_EVERY_S = 0.5  # between two looks at what the leading worker has done
 WORD_EVERY_S = 15.0
@@ -43,9 +47,9 @@ class OrganizerSession:
     now: datetime
     clock: Callable[[], datetime]
 
-    def phases(self) -> Mapping[str, PhaseSetup]:
-        """Read all phases as :meth:`phase` does."""
-        return {codename: self.phase(codename) for codename in self.configuration.phases}
+    def leader_lock(self) -> LeaderLock:
+        """Return the lock of the leading worker, which is not taken yet."""
+        return leader_lock(self.configuration.database_url, self.configuration.state_dir)
 
     def phase(self, codename: str) -> PhaseSetup:
         """Read one phase as its files and settings are now, regardless of its record.
@@ -80,9 +84,13 @@ def open_session(config: Path) -> Iterator[OrganizerSession]:
 
     Raises:
         OrganizerError: If the configuration is wrong.
+        InfrastructureError: If the database cannot be opened.
     """
     configuration = load(config)
-    store = Store(configuration.database_url)
+    try:
+        store = Store(configuration.database_url)
+    except InfrastructureError as error:
+        raise fault(configuration.state_dir) or error from None
     try:
         yield OrganizerSession(
             configuration=configuration,
@@ -103,7 +111,7 @@ class LeaderWait:
         tell: Called with a sentence about what the command waits for.
     """
 
-    def __init__(self, tell: Callable[[str], object]) -> None:
+    def __init__(self, tell: Tell) -> None:
         self._tell = tell
         self._next_word_s = time.monotonic()
 
@@ -124,19 +132,3 @@ def _actor() -> str:
         return getpass.getuser()
     except (KeyError, OSError):  # a user without a name, as in some containers
         return "unknown user"
-
-
-def known_submission(tx: Transaction, pk: int) -> SubmissionRow:
-    """Return the submission with a number given by a person.
-
-    Raises:
-        OrganizerError: If it is unknown.
-    """
-    row = tx.get(pk)
-    if row is None:
-        raise OrganizerError(
-            f"There is no submission {pk} here.",
-            cure="`neuco-worker submissions` lists all with their numbers.",
-            code="submission.unknown",
-        )
-    return row

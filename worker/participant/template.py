@@ -24,6 +24,8 @@ def template(
 ) -> None:
     """Write an empty submission to fill in: one row per public id, one column per dimension.
 
+    Next: fill in the file, then run `neuco-worker validate`.
+
     Example: `neuco-worker template submission.csv --challenge https://github.com/organizer/challenge-leaderboard --phase dev`
     """
     from worker.participant.challenge import asked

@@ -46,6 +46,8 @@ def validate(
 
     Exits with 0 if the file would be scored, 1 if it would be refused, and 2 if it could not be checked.
 
+    Next: submit the file at EvalAI.
+
     Example: `neuco-worker validate embeddings.csv --challenge https://github.com/organizer/challenge-leaderboard --phase dev`
     """
     from worker.participant.challenge import asked

@@ -16,18 +16,13 @@ from worker.fairness.commit_signatures import CommitSigner
 from worker.fairness.disclosure import BRANCH
 from worker.fairness.signing import Signer
 
-FOLDER, ELSEWHERE = "published", "published-elsewhere"
+FOLDER = "published"
 AT_ONCE_BYTES = 150_000_000  # in one push, because the push of the board waits for it
 
 
 def outbox(configuration: Configuration) -> Path:
     """Return the folder in which contents wait."""
     return configuration.state_dir / FOLDER
-
-
-def elsewhere(configuration: Configuration) -> Path:
-    """Return the folder of the contents that the organizers publish elsewhere themselves, because the branch would become too large."""
-    return configuration.state_dir / ELSEWHERE
 
 
 def waiting(configuration: Configuration) -> list[Path]:

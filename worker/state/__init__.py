@@ -20,7 +20,6 @@ from worker.state.rows import (
 )
 from worker.state.states import ACTIVE, ANSWERED, COUNTED, Attempt, OutboxKind, Outcome, State
 from worker.state.store import Store, Transaction
-from worker.state.wanted_files import WantedFile
 
 __all__ = [
     "ACTIVE",
@@ -49,7 +48,6 @@ __all__ = [
     "Store",
     "SubmissionRow",
     "Transaction",
-    "WantedFile",
     "alert_code",
     "is_host_team",
     "leader_lock",

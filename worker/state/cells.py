@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from statistics import median
 from typing import Any
 
 import sqlalchemy as sa
@@ -80,12 +79,6 @@ class Cells(Tables):
         for cell in self._all(CellRow, sa.select(cells).where(cells.c.protocol_hash == protocol_hash)):
             rows.setdefault(cell.content_hash, {})[cell.task, cell.version] = cell
         return rows
-
-    def seconds_per_fold(self, phase: str) -> float | None:
-        """Return the median seconds that one fold of one task took, None before anything was scored."""
-        query = sa.select(cells.c.seconds, cells.c.folds).where(cells.c.phase == phase)
-        costs = [row.seconds / max(1, len(row.folds)) for row in self._connection.execute(query)]
-        return median(costs) if costs else None  # the first score may include the compilation
 
     def has_cells(self, phase: str) -> bool:
         """Return whether anything of a phase was ever scored."""

@@ -61,6 +61,11 @@ class Phases(Tables):
         query = sa.select(sa.func.max(boards.c.sequence)).where(boards.c.phase == phase)
         return int(self._connection.execute(query).scalar() or 0)
 
+    def newest_board(self, phase: str) -> str | None:
+        """Return the JSON document of a phase's latest board, None if it has none."""
+        query = sa.select(boards.c.document).where(boards.c.phase == phase)
+        return self._connection.execute(query.order_by(boards.c.sequence.desc()).limit(1)).scalar()
+
     def add_board(self, phase: str, sequence: int, document: str) -> None:
         """Append a board to the history."""
         self._connection.execute(boards.insert().values(phase=phase, sequence=sequence, document=document))

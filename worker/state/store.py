@@ -33,7 +33,6 @@ from worker.state.notices import Notices
 from worker.state.outbox import Outbox
 from worker.state.phases import Phases
 from worker.state.submissions import Submissions
-from worker.state.wanted_files import WantedFiles
 
 BUSY_TIMEOUT_S = 15
 LOOK_MS = 250  # how often a write that waits for its lock checks whether the process is to end
@@ -46,7 +45,6 @@ SINCE_BACKUP = (
 
 
 class Transaction(
-    WantedFiles,
     Submissions,
     Attempts,
     Cells,

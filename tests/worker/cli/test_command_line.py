@@ -99,22 +99,17 @@ def test_version(capsys: pytest.CaptureFixture[str], option: str) -> None:
         (["board", "raport"], "Did you mean 'report'?"),
         (["challenge", "disqalify", "3"], "Did you mean 'disqualify'?"),
         (["status", "--confg", "x"], "--config"),
+        (["xyzzy"], "No such command 'xyzzy'."),
     ],
 )
 def test_mistyped_commands_get_a_suggestion(
     words: list[str], hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The error names the nearest command or option, with exit status 2."""
+    """The error names the nearest command or option, if there is one, with exit status 2."""
     assert guarded(words) == 2
-    assert hint in capsys.readouterr().err
-
-
-def test_nonsense_gets_no_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
-    """A suggestion that cannot be meant is not made."""
-    assert guarded(["xyzzy"]) == 2
-    told = capsys.readouterr().err
-    assert "No such command 'xyzzy'." in told
-    assert "Did you mean" not in told
+    message = capsys.readouterr().err
+    assert hint in message
+    assert ("Did you mean" in message or "Possible options" in message) is (words != ["xyzzy"])
 
 
 def test_only_terminals_that_support_it_get_color() -> None:
@@ -193,9 +188,9 @@ def test_long_work_shows_its_progress(harness: Harness, worker: StepWorker, tmp_
         harness.submit(team, embeddings(seed))
     worker.drive()
     config = ("--config", str(harness.path))
-    told = shown("challenge", "backup", str(tmp_path / "saved.tar.gz"), *config, NO_COLOR="1")
+    told = shown("challenge", "backup", str(tmp_path / "saved.zip"), *config, NO_COLOR="1")
     assert re.search(r"Backing up.* 2 of 2 files 0:00:\d\d < ", told), told
-    piped = harness.command("challenge", "backup", str(tmp_path / "again.tar.gz"))
+    piped = harness.command("challenge", "backup", str(tmp_path / "again.zip"))
     assert piped.returncode == 0
     assert piped.stderr == ""
     harness.add_task("late__regr", seed=2)

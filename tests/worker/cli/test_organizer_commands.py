@@ -9,18 +9,21 @@ from typing import Any
 import pytest
 
 from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
+from tests.worker.harness.terminal import shown
 from tests.worker.harness.webhook import Hook
 from worker.cli import guarded
 from worker.sandbox import Fault, FaultPlan
 from worker.state import State
 
 
-def said(harness: Harness, capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) -> str:
+def said(
+    harness: Harness, capsys: pytest.CaptureFixture[str], *words: str, status: int = 0, of: str = ""
+) -> str:
     """Run a command of the challenge; return its stdout, or its stderr if it fails."""
     capsys.readouterr()
     assert guarded([*words, "--config", str(harness.path)]) == status
-    told = capsys.readouterr()
-    return told.err if status else told.out
+    told: str = getattr(capsys.readouterr(), of or ("err" if status else "out"))
+    return told
 
 
 def listed(harness: Harness, capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]]:
@@ -60,7 +63,7 @@ def test_submissions_and_boards(
     table = said(harness, capsys, "submissions", "--state", "published")
     assert f"{harness.stdout(last)['q_mean']:.3f} *" in table
     assert str(first) in table
-    assert "did you mean failed?" in said(harness, capsys, "submissions", "--state", "faild", status=2)
+    assert "The states are: received" in said(harness, capsys, "submissions", "--state", "faild", status=2)
     assert "There is no phase 'x'" in said(harness, capsys, "submissions", "--phase", "x", status=2)
 
     (board,) = json.loads(said(harness, capsys, "board", "show", "--phase", "dev", "--json"))["boards"]
@@ -71,13 +74,49 @@ def test_submissions_and_boards(
     ]
     told = said(harness, capsys, "board", "show")
     assert str(last) in told
-    assert "Phase eval has no board yet." in told
+    assert "Phase eval: there is no board yet." in told
 
-    decided = ("challenge", "disqualify", str(last), "--reason", "a test")
+    decided = ("challenge", "disqualify", str(last), "--yes", "--reason", "a test")
     assert "no longer counts" in said(harness, capsys, *decided)
     assert "already disqualified; nothing was done" in said(harness, capsys, *decided)
     assert "counts again" in said(harness, capsys, *decided, "--undo")
     assert "is not disqualified; nothing was done" in said(harness, capsys, *decided, "--undo")
+
+
+def test_a_decision_needs_a_yes_and_a_reason(
+    harness: Harness, worker: StepWorker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a script, each of them says what follows, and does nothing without `--yes` and `--reason`."""
+    pk = harness.submit("A", embeddings(1))
+    worker.drive()
+    harness.configure({"leaderboard": {"decimals": 2}})
+    with worker.store.read() as tx:
+        before = len(tx.events()), len(tx.trail()), len(tx.commitments())
+    for words, consequence in (
+        (("challenge", "apply"), "the next board uses the new decimals"),
+        (("challenge", "apply", "--new-key"), "A new key signs"),
+        (("challenge", "disqualify", str(pk)), f"Submission {pk} (A, phase dev) no longer counts"),
+        (("challenge", "choose", str(pk)), f"Submission {pk} counts for its team (A, phase dev)"),
+        (("challenge", "rename-team", "--team", "A", "--as", "Team 1"), "This cannot be undone"),
+        (("challenge", "reveal", "--open"), "This cannot be undone"),
+        (("board", "freeze", "--phase", "dev", "--now"), "The board of dev is closed"),
+    ):
+        told = said(harness, capsys, *words, status=1, of="out")
+        assert consequence in told
+        assert "Nothing has been done yet" in told
+        assert "This needs a reason" in said(harness, capsys, *words, "--yes", status=2)
+    with worker.store.read() as tx:
+        assert (len(tx.events()), len(tx.trail()), len(tx.commitments())) == before
+
+
+def test_a_terminal_is_asked_for_both(harness: Harness, worker: StepWorker) -> None:
+    """A person who agrees is asked for the reason, too; one who does not agree changes nothing."""
+    worker.drive()
+    command = ("board", "freeze", "--phase", "dev", "--now", "--config", str(harness.path))
+    assert "Nothing has been done yet" in shown(*command, answers="n\n")
+    assert "The board of dev is closed; the worker publishes it" in shown(*command, answers="y\nthe end\n")
+    with worker.store.read() as tx:
+        assert tx.trail()[-1].detail["reason"] == "the end"
 
 
 def test_a_preview_is_what_would_be_pushed_and_pushes_nothing(

@@ -21,8 +21,8 @@ def test_scores_of_torch_are_verified_with_the_kernel(tmp_path: Path) -> None:
             with worker.store.read() as tx:
                 assert {cell.engine for cell in tx.all_cells()} == {"torch"}
         for command in (
-            ["board", "freeze", "--phase", "dev", "--now", "--yes"],
-            ["challenge", "reveal", "--yes"],
+            ["board", "freeze", "--phase", "dev", "--now", "--yes", "--reason", "a test"],
+            ["challenge", "reveal", "--yes", "--reason", "a test"],
         ):
             done = harness.command(*command)
             assert done.returncode == 0, done.stderr

@@ -83,7 +83,9 @@ def test_disqualified_submissions_are_on_no_ladder(harness: Harness, worker: Ste
     worker.drive()
     assert not told(harness, near)[1]
     assert [row["submission"] for row in harness.boards()] == [pks[0]]
-    assert harness.command("challenge", "disqualify", str(good), "--reason", "a test").returncode == 0
+    assert (
+        harness.command("challenge", "disqualify", str(good), "--yes", "--reason", "a test").returncode == 0
+    )
     worker.drive()
     assert told(harness, near)[1]
     assert [row["submission"] for row in harness.boards()] == [near]
@@ -113,8 +115,13 @@ def test_a_rescore_computes_the_ladder_again_and_verify_confirms_it(
     worker.drive()
     assert [told(harness, pk)[1] for pk in (first_again, 1003)] == [True, False]
     worker.stop()
-    assert harness.command("board", "freeze", "--phase", "dev", "--now", "--yes").returncode == 0
-    done = harness.command("challenge", "reveal", "--yes")
+    assert (
+        harness.command(
+            "board", "freeze", "--phase", "dev", "--now", "--yes", "--reason", "a test"
+        ).returncode
+        == 0
+    )
+    done = harness.command("challenge", "reveal", "--yes", "--reason", "a test")
     assert done.returncode == 0, done.stderr
     with opened(str(harness.board)) as public:
         found = list(verdicts(public))

@@ -45,9 +45,11 @@ def test_values_are_withheld_until_the_phase_is_closed(harness: Harness, worker:
     with opened(str(harness.board)) as public:
         assert [one.sentence for one in verdicts(public) if one.worth is Worth.CONTRADICTED] == []
 
-    too_early = harness.command("challenge", "reveal", "--phase", "dev", "--open", "--yes")
+    too_early = harness.command(
+        "challenge", "reveal", "--phase", "dev", "--open", "--yes", "--reason", "a test"
+    )
     assert (too_early.returncode, "Close a phase before you reveal it" in too_early.stderr) == (2, True)
-    closed = harness.command("board", "freeze", "--phase", "dev", "--now", "--yes")
+    closed = harness.command("board", "freeze", "--phase", "dev", "--now", "--yes", "--reason", "a test")
     assert (closed.returncode, "posts the withheld values to EvalAI" in closed.stdout) == (0, True)
     worker.drive()
     rows = {row["submission"]: row["q_mean"] for row in harness.boards()}
@@ -59,7 +61,7 @@ def test_values_are_withheld_until_the_phase_is_closed(harness: Harness, worker:
     assert_closed(harness, late)
     assert set(rows) == {row["submission"] for row in harness.boards()}
     worker.stop()
-    done = harness.command("challenge", "reveal", "--yes")
+    done = harness.command("challenge", "reveal", "--yes", "--reason", "a test")
     assert done.returncode == 0, done.stderr
     worker.start()
     last = harness.submit("E", embeddings(4))
@@ -92,7 +94,7 @@ def test_a_phase_that_takes_submissions_is_not_closed_by_accident(
     """While EvalAI takes submissions to it, the close wants --now; once the phase has ended there, it does not."""
     harness.submit("A", embeddings(1))
     worker.drive()
-    refused = harness.command("board", "freeze", "--phase", "dev", "--yes")
+    refused = harness.command("board", "freeze", "--phase", "dev", "--yes", "--reason", "a test")
     assert (refused.returncode, "still takes submissions" in refused.stderr) == (2, True)
     harness.evalai.world.phase("dev").end_date = harness.evalai.world.clock.now()
     with open_session(harness.path) as session:
@@ -111,14 +113,14 @@ def test_closing_waits_for_earlier_submissions(harness: Harness, worker: StepWor
         pytest.raises(InfrastructureError, match="No worker is running"),
     ):
         wait_for_answers(session, "dev", tell=print)
-    refused = harness.command("board", "freeze", "--phase", "dev", "--yes")
+    refused = harness.command("board", "freeze", "--phase", "dev", "--yes", "--reason", "a test")
     assert refused.returncode == 1
     assert "--now" in refused.stderr
 
 
 def test_a_phase_that_shows_its_values_after_all_posts_them(harness: Harness, worker: StepWorker) -> None:
     """The rule applies to earlier answers. A phase without scores is not closed, because later values would be shown at once."""
-    refused = harness.command("board", "freeze", "--phase", "dev", "--now", "--yes")
+    refused = harness.command("board", "freeze", "--phase", "dev", "--now", "--yes", "--reason", "a test")
     assert (refused.returncode, "has been scored yet" in refused.stderr) == (2, True)
     pk = harness.submit("A", embeddings(1))
     worker.drive()
@@ -137,7 +139,12 @@ def test_values_that_were_shown_are_never_withheld_again(harness: Harness, worke
     pk = harness.submit("A", embeddings(1))
     worker.drive()
     for undo in ([], ["--undo"]):
-        assert harness.command("board", "freeze", "--phase", "dev", "--now", "--yes", *undo).returncode == 0
+        assert (
+            harness.command(
+                "board", "freeze", "--phase", "dev", "--now", "--yes", "--reason", "a test", *undo
+            ).returncode
+            == 0
+        )
     worker.drive()
     second = harness.submit("A", embeddings(2))
     worker.drive()

@@ -29,7 +29,7 @@ from worker.sandbox import ManualClock
 from worker.state import Store
 
 REASON = "a laptop with a backup was stolen"
-NEW_KEY = ("challenge", "apply", "--new-key")
+NEW_KEY = ("challenge", "apply", "--new-key", "--yes")
 THIEF = Signer(b"3" * 32)
 
 
@@ -95,7 +95,7 @@ def test_a_new_key_signs_everything_that_follows(
     assert set(by) == {old, new}
     told = [harness.stdout(pk - 1), harness.stdout(pk)]
     assert [one["receipt"]["key"] for one in told] == [old.public, new.public]
-    assert harness.command("challenge", "reveal", "--open", "--yes").returncode == 0
+    assert harness.command("challenge", "reveal", "--open", "--yes", "--reason", "a test").returncode == 0
     options = []
     for number, one in enumerate(told):
         (tmp_path / f"{number}.txt").write_text(json.dumps(one))
@@ -119,12 +119,12 @@ def test_a_worker_from_an_older_backup_cannot_use_the_replaced_key(
     for name in ("before", "after"):
         if name == "after":
             replace_key(harness, worker)
-        done = harness.command("challenge", "backup", str(tmp_path / f"{name}.tar.gz"))
+        done = harness.command("challenge", "backup", str(tmp_path / f"{name}.zip"))
         assert done.returncode == 0, done.stderr
-    after = read_backup(tmp_path / "after.tar.gz", tmp_path / "restored")
+    after = read_backup(tmp_path / "after.zip", tmp_path / "restored")
     with closing(Store(load(after).database_url)) as store:
         assert key(store) == key(worker.store)
-    before = read_backup(tmp_path / "before.tar.gz", tmp_path / "older")
+    before = read_backup(tmp_path / "before.zip", tmp_path / "older")
     (before.parent / "token").write_text((harness.folder / "token").read_text())
     head = git("rev-parse", "main", at=harness.board)
     assert guarded(["board", "publish", "--config", str(before)]) == 1
@@ -134,17 +134,15 @@ def test_a_worker_from_an_older_backup_cannot_use_the_replaced_key(
 @pytest.mark.parametrize(
     ("options", "cure"),
     [
-        (["--new-key"], "Add --reason"),
-        (["--new-key", "--reason", "  "], "Add --reason"),
-        (["--new-key", "--reason", REASON, "--beacon", "drand 1"], "run the command twice"),
-        (["--beacon", "drand 1", "--reason", REASON], "Remove --reason"),
-        (["--new-key", "--reason", REASON], "It creates the first key"),
+        (["--new-key", "--yes"], "Add --reason"),
+        (["--new-key", "--yes", "--reason", "  "], "Add --reason"),
+        (["--new-key", "--reason", REASON, "--beacon", "drand 1"], "two steps"),
+        (["--new-key", "--yes", "--reason", REASON], "It creates the first key"),
     ],
     ids=[
         "no reason",
         "empty reason",
         "with a beacon",
-        "a beacon with a reason",
         "before the first commitment",
     ],
 )

@@ -41,7 +41,9 @@ def test_every_board_follows_from_the_register(harness: Harness, worker: StepWor
     worker.drive()
     harness.submit("A", embeddings(4))
     worker.drive()
-    assert harness.command("challenge", "disqualify", str(first), "--reason", "a test").returncode == 0
+    assert (
+        harness.command("challenge", "disqualify", str(first), "--yes", "--reason", "a test").returncode == 0
+    )
     worker.drive()
     harness.configure({"leaderboard": {"hidden_teams": ["B"]}})
     assert harness.command("challenge", "apply", "--yes", "--reason", "asked to leave").returncode == 0
@@ -72,7 +74,7 @@ def test_nothing_is_registered_twice(harness: Harness, worker: StepWorker) -> No
     worker.drive()
     with worker.store.read() as tx:
         assert tx.events() == before
-    assert harness.command("challenge", "disqualify", str(pk), "--reason", "a test").returncode == 0
+    assert harness.command("challenge", "disqualify", str(pk), "--yes", "--reason", "a test").returncode == 0
     worker.drive()
     with worker.store.read() as tx:
         entries = {event.fields["entry"] for event in tx.events() if event.kind != events.PHASE}

@@ -50,7 +50,7 @@ def rename(harness: Harness, team: str = NAME, pseudonym: str = PSEUDONYM) -> No
 
 def reveal(harness: Harness, *options: str) -> None:
     """Reveal phases that are open too."""
-    done = harness.command("challenge", "reveal", "--open", "--yes", *options)
+    done = harness.command("challenge", "reveal", "--open", "--yes", "--reason", "a test", *options)
     assert done.returncode == 0, done.stderr
 
 
@@ -91,7 +91,12 @@ def test_a_name_is_removed_and_everything_can_still_be_checked(
     harness.submit(NAME, embeddings(0), phase="eval")
     worker.drive()
     told = harness.stdout(1001)
-    assert harness.command("board", "freeze", "--phase", "eval", "--now", "--yes").returncode == 0
+    assert (
+        harness.command(
+            "board", "freeze", "--phase", "eval", "--now", "--yes", "--reason", "a test"
+        ).returncode
+        == 0
+    )
     before = git("rev-parse", "main", at=harness.board)
     rename(harness)
     worker.drive()
@@ -258,7 +263,7 @@ def _drop_the_note(register: list[Any]) -> None:
         (("--as", " "), "Choose another pseudonym"),
         (("--as", f"ex {NAME}"), "Write both without the name"),
         (("--reason", f"{NAME} asked"), "Write both without the name"),
-        (("--reason", " "), "Write a reason"),
+        (("--reason", " "), "Add --reason"),
     ],
     ids=str,
 )

@@ -33,10 +33,15 @@ def test_files_that_may_be_published_are_kept_until_the_reveal(
         harness.evalai.edit(pks["baseline"], is_baseline=True)
         worker.drive()
         assert tidied(harness, worker) == {pks[name] for name in kept}
-        assert harness.command("board", "freeze", "--phase", "dev", "--now", "--yes").returncode == 0
+        assert (
+            harness.command(
+                "board", "freeze", "--phase", "dev", "--now", "--yes", "--reason", "a test"
+            ).returncode
+            == 0
+        )
         worker.drive()
         assert tidied(harness, worker) == {pks[name] for name in kept}
-    done = harness.command("challenge", "reveal", "--yes")
+    done = harness.command("challenge", "reveal", "--yes", "--reason", "a test")
     assert (done.returncode, "not published" in done.stdout) == (0, False), done.stderr
     with harness.worker() as worker:
         worker.drive()

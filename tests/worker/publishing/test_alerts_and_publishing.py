@@ -169,7 +169,10 @@ def test_what_a_person_decides_during_a_push_is_pushed_next(harness: Harness, wh
     """A disqualification or another rule is not in the current push; another push follows by itself."""
     with push_under_way(harness) as (worker, gate, pk):
         if what == "disqualify":
-            assert harness.command("challenge", "disqualify", str(pk), "--reason", "a test").returncode == 0
+            assert (
+                harness.command("challenge", "disqualify", str(pk), "--yes", "--reason", "a test").returncode
+                == 0
+            )
         else:
             harness.configure({"leaderboard": {"hidden_teams": ["A"]}})
             assert harness.command("challenge", "apply", "--yes", "--reason", "a test").returncode == 0
@@ -190,16 +193,26 @@ def test_a_phase_closes_with_everything_that_was_answered(harness: Harness) -> N
         second = harness.submit("B", embeddings(2))
         worker.drive(lambda: worker.states().get(second) == "posted")
         assert harness.teams() == ["A"]
-        assert harness.command("board", "freeze", "--phase", "dev", "--now", "--yes").returncode == 0
+        assert (
+            harness.command(
+                "board", "freeze", "--phase", "dev", "--now", "--yes", "--reason", "a test"
+            ).returncode
+            == 0
+        )
         third = harness.submit("C", embeddings(3))
         worker.drive(lambda: worker.states().get(third) == "posted")
         for pk in (second, third):
             worker.clock.advance(3600)
             worker.drive(lambda pk=pk: worker.state(pk) is State.PUBLISHED)
         assert set(harness.teams()) == {"A", "B"}
-        told = harness.command("challenge", "disqualify", str(second), "--reason", "a test")
+        told = harness.command("challenge", "disqualify", str(second), "--yes", "--reason", "a test")
         assert "closed, so it does not change" in told.stdout
-        assert harness.command("board", "freeze", "--phase", "dev", "--undo").returncode == 0
+        assert (
+            harness.command(
+                "board", "freeze", "--phase", "dev", "--undo", "--yes", "--reason", "a test"
+            ).returncode
+            == 0
+        )
         worker.clock.advance(3600)
         worker.drive(lambda: set(harness.teams()) == {"A", "C"})
 

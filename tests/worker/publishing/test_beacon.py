@@ -130,7 +130,7 @@ def test_the_organizer_enters_a_value_by_command(tmp_path: Path) -> None:
         assert (
             harness.command("challenge", "apply", "--yes", "--reason", "the challenge begins").returncode == 0
         )
-        early = harness.command("challenge", "apply", "--beacon", "3 14 15 92 65 35")
+        early = harness.command("challenge", "apply", "--yes", "--beacon", "3 14 15 92 65 35")
         assert early.returncode == 2
         assert "Lotto 6 aus 49 publishes its value on" in early.stderr
         with closing(harness.store()) as store, store.read() as tx:
@@ -159,7 +159,7 @@ def test_once_waits_for_the_round_and_verify_checks_it(tmp_path: Path, fork_serv
         changes = drawing(tmp_path, rounds, server, notice_s=3)
         with Harness(tmp_path, changes=changes, fork_server=fork_server) as harness:
             harness.submit("A")
-            for command in (["once"], ["challenge", "reveal", "--yes", "--open"]):
+            for command in (["once"], ["challenge", "reveal", "--yes", "--reason", "a test", "--open"]):
                 done = harness.command(*command)
                 assert done.returncode == 0, done.stderr
     with opened(str(harness.board)) as repository:

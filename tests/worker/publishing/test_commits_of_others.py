@@ -196,11 +196,11 @@ def test_events_after_the_last_reveal_are_no_contradiction(harness: Harness) -> 
         harness.submit("A", embeddings(1))
         worker.drive()
     for arguments in (
-        ("board", "freeze", "--phase", "dev", "--now", "--yes"),
-        ("board", "freeze", "--phase", "eval", "--now", "--yes"),
+        ("board", "freeze", "--phase", "dev", "--now", "--yes", "--reason", "a test"),
+        ("board", "freeze", "--phase", "eval", "--now", "--yes", "--reason", "a test"),
     ):
         assert harness.command(*arguments).returncode == 0
-    done = harness.command("challenge", "reveal", "--yes")
+    done = harness.command("challenge", "reveal", "--yes", "--reason", "a test")
     assert done.returncode == 0, done.stderr
     with harness.worker() as worker:
         worker.clock.advance((datetime.now(UTC) - worker.clock.now()).total_seconds() + 100)

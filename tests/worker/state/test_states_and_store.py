@@ -146,7 +146,6 @@ def test_cells_come_back_to_the_bit(store: Store) -> None:
         assert row.folds[0] == 0.25
         assert row.folds[1] != row.folds[1]
         assert row.q == 1.5
-        assert tx.seconds_per_fold("dev") == pytest.approx(2.5 / 3)
 
 
 def test_attempts_are_kept_and_closed_once(store: Store) -> None:

@@ -146,9 +146,6 @@ def _embeddings(phase: RevealedPhase, file: PublishedFile, contents: Contents) -
     size = canonical_bytes(phase.ids, phase.protocol.embedding_dim)
     for part in file.parts:
         piece = contents.part(part.name)
-        if piece is None and file.at is not None:
-            told = f"its file is at {file.at}; without it, its scores are taken on trust (--files DIR)"
-            raise Unusable(told)
         if piece is None:
             raise Unusable(
                 f"part {part.name} of its file is not in the repository's branch {disclosure.BRANCH}"

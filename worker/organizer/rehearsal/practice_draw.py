@@ -14,7 +14,7 @@ from worker.challenge.sections import Fairness, read_source
 from worker.fairness import draws
 from worker.fairness.commitments import PATH
 from worker.fairness.draws import DRAND, NONE
-from worker.organizer.committing import enter_value
+from worker.organizer.applying import enter_value
 from worker.organizer.rehearsal.folder import RehearsalFolder
 from worker.organizer.rehearsal.practice_chain import practice_chain, served
 from worker.organizer.session import open_session
@@ -80,7 +80,7 @@ class PracticeValue:
             f" VALUE` with the published value; here, “{PRACTICE_VALUE}” is used."
         )
         with open_session(self._folder.configuration) as session:
-            enter_value(session, PRACTICE_VALUE)
+            enter_value(session, PRACTICE_VALUE, reason="a practice value was mixed in")
 
 
 def real_wait(fairness: Fairness) -> str:

@@ -44,7 +44,7 @@ def write_rows(submission: Path, rows: list[dict[str, str]]) -> None:
 def import_json(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, dict[str, Any]]:
     """Import a submission, and return the exit status and the JSON document."""
     capsys.readouterr()
-    status = guarded(["import", "geobench", *map(str, arguments), "--json"])
+    status = guarded(["import", *map(str, arguments), "--json"])
     return status, json.loads(capsys.readouterr().out)
 
 
@@ -168,7 +168,7 @@ def test_the_board_comes_from_the_leaderboards_own_code(submission: Path, tmp_pa
         "--output",
         str(tmp_path / "board"),
     ]
-    assert guarded(["import", "geobench", str(submission), *arguments]) == 0
+    assert guarded(["import", str(submission), *arguments]) == 0
     readme = (tmp_path / "board" / "README.md").read_text()
     assert "| Rank | Movement | Team | Mean Q |" in readme
     assert "Prithvi-EO-V2 600M" in readme
@@ -226,7 +226,7 @@ def test_faults_are_named_for_the_pull_request(
     write_rows(submission, damage(rows_of(submission)))
     verdict = tmp_path / "verdict.md"
     arguments = ["--normalizer", str(KIN / "geobench" / "normalizer.json"), "--comment", str(verdict)]
-    assert guarded(["import", "geobench", str(submission), *arguments]) == 1
+    assert guarded(["import", str(submission), *arguments]) == 1
     text = verdict.read_text()
     assert text.startswith("### The submission cannot be taken yet\n\n- ")
     for word in words:
@@ -267,7 +267,7 @@ def test_a_normalizer_is_frozen_once(
     status, document = import_json(capsys, submission, "--freeze", frozen)
     assert (status, json.loads(frozen.read_text())) == (0, {"forest": [0.4, 0.6], "trees": [0.3, 0.39]})
     assert len(document["standings"]) == 2
-    assert guarded(["import", "geobench", str(submission), "--freeze", str(frozen)]) == 2
+    assert guarded(["import", str(submission), "--freeze", str(frozen)]) == 2
 
 
 def test_a_backbone_without_every_dataset_has_no_rank(
@@ -322,7 +322,9 @@ def test_our_scores_go_to_geobench_and_come_back(
     (theirs / "ink").mkdir(parents=True)
     (theirs / "results_summary.json").write_text('{"experiment": "theirs", "task_q_scores": {"ink": 1.0}}')
     (theirs / "ink" / "ink_result.json").write_text('{"q_stat": 1.0, "mean_score": 0.1, "std_dev": 0.1}')
-    assert guarded(["export", "geobench", str(exported), "--output_dir", str(runs), "--phase", "dev"]) == 0
+    assert (
+        guarded(["export", str(runs), "--to", "geobench", "--output", str(exported), "--phase", "dev"]) == 0
+    )
     rows = rows_of(exported)
     assert set(rows[0]) == set(rows_of(KIN / "geobench" / "new_submission")[0])
     assert len(rows) == 2 * 2 * 5
@@ -360,7 +362,7 @@ def test_results_go_out_in_neurobenchs_layout(
     layout = json.loads((KIN / "neurobench" / "layout.json").read_text())
     [run] = runs.glob("dev/one_*")
     capsys.readouterr()
-    assert guarded(["export", "neurobench", str(run)]) == 0
+    assert guarded(["export", str(run), "--to", "neurobench"]) == 0
     by_task = {found["task"]: found for found in json.loads(capsys.readouterr().out)}
     same_shape(layout, by_task["even"])
     same_shape(layout, by_task["ink"])
@@ -375,5 +377,5 @@ def test_results_go_out_in_neurobenchs_layout(
     table = np.loadtxt(EXAMPLE / "embeddings.csv", delimiter=",", skiprows=1, usecols=range(1, 17))
     assert even["complexity"]["activation_sparsity"] == pytest.approx(float((table == 0).mean()))
     assert even["system"]["latency_ms"] > 0
-    assert guarded(["export", "neurobench", str(run), "--output", str(tmp_path / "out")]) == 0
+    assert guarded(["export", str(run), "--to", "neurobench", "--output", str(tmp_path / "out")]) == 0
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["even.json", "ink.json"]

@@ -1,4 +1,4 @@
-"""``neuco-worker import …`` and ``export …``: read results of other benchmarks, and write ours in their formats."""
+"""``neuco-worker import`` and ``export``: read results of other benchmarks, and write ours in their formats."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -17,12 +17,8 @@ from worker.cli.options import JsonOption
 if TYPE_CHECKING:
     import pandas as pd
 
-import_results = typer.Typer(no_args_is_help=True, help="Read results of other benchmarks.")
-export_results = typer.Typer(no_args_is_help=True, help="Write results in the formats of other benchmarks.")
 
-
-@import_results.command("geobench")
-def import_geobench(
+def import_results(
     folders: Annotated[
         list[Path],
         typer.Argument(help="GEO-Bench's new_submission folders."),
@@ -49,9 +45,9 @@ def import_geobench(
     ] = None,
     json_output: JsonOption = False,
 ) -> None:
-    """Check, normalize, aggregate and rank GEO-Bench submissions. Exits with 1 if one of them is not valid.
+    """Check, normalize, aggregate and rank submissions in GEO-Bench's format. Exits with 1 if one of them is not valid.
 
-    Example: `neuco-worker import geobench new_submission --normalizer normalizer.json --output board --comment verdict.md`
+    Example: `neuco-worker import new_submission --normalizer normalizer.json --output board --comment verdict.md`
     """
     from leaderboard.exchange import (
         board_files,
@@ -117,92 +113,76 @@ def _freeze(path: Path, results: pd.DataFrame) -> None:
     path.write_text(json.dumps(make_normalizer(results), indent=2) + "\n", "utf-8")
 
 
-@export_results.command("geobench")
-def export_geobench(
-    folder: Annotated[Path, typer.Argument(help="Folder to write to.")],
+def export_results(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            help="For geobench: results of `score`, or a challenge.yaml. For neurobench: a run, or a scorecard's JSON file.",
+            exists=True,
+        ),
+    ],
     *,
-    output_dir: Annotated[
-        Path | None, typer.Option("--output_dir", help="Folder with the results of `score`.")
-    ] = None,
-    config: Annotated[
+    to: Annotated[Literal["geobench", "neurobench"], typer.Option("--to", help="The benchmark.")],
+    output: Annotated[
         Path | None,
-        typer.Option(help="A challenge's configuration, to export its scores instead."),
+        typer.Option(
+            help="Folder to write to; without it, NeuroBench's documents are printed.", metavar="DIR"
+        ),
     ] = None,
     phase: Annotated[
         str,
-        typer.Option(help="Group of runs; with --config, codename of a phase (required)."),
+        typer.Option(help="For geobench: group of runs, or codename of the challenge's phase."),
     ] = "results",
 ) -> None:
-    """Write scores as a GEO-Bench submission. Folds take the place of seeds, and the files say so.
+    """Write results in the format of another benchmark: as a GEO-Bench submission, or as NeuroBench JSON, one document per task.
 
-    With --config, the files show hidden tasks: keep them private until the reveal.
+    In GEO-Bench's files, folds take the place of seeds. The files of a challenge show hidden tasks: keep them private until the reveal.
 
-    Example: `neuco-worker export geobench new_submission --output_dir results --phase dev`
+    Example: `neuco-worker export results --to geobench --phase dev --output new_submission`
+
+    Example: `neuco-worker export results/dev/mine_20260314_120000 --to neurobench --output neurobench`
     """
+    if to == "neurobench":
+        _to_neurobench(source, output)
+        return
+    if output is None:
+        raise typer.BadParameter("--to geobench needs --output DIR.")
     from leaderboard.exchange import rows_of_runs, write_submission
 
-    if (output_dir is None) == (config is None):
-        raise OrganizerError(
-            "The command needs exactly one of --output_dir and --config.",
-            cure="Use --output_dir for standalone runs, or --config for a challenge.",
-            code="export.source",
-        )
-    if output_dir is not None:
-        rows, left_out = rows_of_runs(output_dir, phase)
-        for name in left_out:
-            print(
-                f"Left out: {printable(name)} has no scores of folds, or no types of tasks.", file=sys.stderr
-            )
-    else:
-        rows = _challenge_rows(config, phase)
-    write_submission(folder, rows)
+    rows, left_out = rows_of_runs(source, phase) if source.is_dir() else (_challenge_rows(source, phase), ())
+    for name in left_out:
+        print(f"Left out: {printable(name)} has no scores of folds, or no types of tasks.", file=sys.stderr)
+    write_submission(output, rows)
     print(
-        f"Wrote {rows['backbone'].nunique()} entries on {count_of(rows['dataset'].nunique(), 'task')} to {folder}."
+        f"Wrote {rows['backbone'].nunique()} entries on {count_of(rows['dataset'].nunique(), 'task')} to {output}."
     )
 
 
-@export_results.command("neurobench")
-def export_neurobench(
-    source: Annotated[
-        Path, typer.Argument(help="Folder of a run of `score`, or a scorecard's JSON file.", exists=True)
-    ],
-    *,
-    output: Annotated[
-        Path | None,
-        typer.Option(help="Folder to write `<task>.json` files to; by default, they are printed."),
-    ] = None,
-) -> None:
-    """Write results as NeuroBench JSON: correctness, complexity and system metrics, one document per task.
-
-    Example: `neuco-worker export neurobench results/dev/mine_20260314_120000 --output neurobench`
-    """
+def _to_neurobench(source: Path, output: Path | None) -> None:
     from leaderboard.exchange import neurobench_documents
 
-    found = neurobench_documents(source)
+    documents = neurobench_documents(source)
     if output is None:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(documents, indent=2))
         return
-    _write(output, {f"{each['task']}.json": (json.dumps(each, indent=2) + "\n").encode() for each in found})
-    print(f"Wrote {count_of(len(found), 'task')} to {output}.")
+    _write(
+        output, {f"{each['task']}.json": (json.dumps(each, indent=2) + "\n").encode() for each in documents}
+    )
+    print(f"Wrote {count_of(len(documents), 'task')} to {output}.")
 
 
-def _challenge_rows(config: Path | None, codename: str) -> pd.DataFrame:
+def _challenge_rows(config: Path, codename: str) -> pd.DataFrame:
     from leaderboard.exchange import rows_of_phase
-    from worker.challenge.setups import not_recorded, read_record
-    from worker.fairness.register import LATEST, RegisterFold
+    from worker.challenge.setups import recorded
+    from worker.organizer.listing import snapshot
     from worker.organizer.session import open_session
 
-    if config is None:
-        raise ValueError("no configuration")
     with open_session(config) as session:
-        session.check_phase(codename)
+        state = snapshot(session, codename)
         with session.store.read() as tx:
-            record = read_record(tx, codename)
-            state = RegisterFold().at(tx).phase(codename).snapshot(LATEST)
-        if record is None or state is None:
-            raise not_recorded(codename)
-        kinds = {task.name: task.type.value for task in record.tasks}
-        return rows_of_phase(state, kinds, vars(record.protocol.recipe))
+            record = recorded(tx, codename)
+    kinds = {task.name: task.type.value for task in record.tasks}
+    return rows_of_phase(state, kinds, vars(record.protocol.recipe))
 
 
 def _write(folder: Path, files: dict[str, bytes]) -> None:

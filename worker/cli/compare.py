@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 OVERALL = "mean of tasks"
 KINDS = (".png", ".svg", ".json")
-LETTERS = 26
 
 
 def compare(
@@ -66,24 +66,26 @@ def compare(
 
 
 def _show(compared: Compared) -> None:
+    """Print a table for each run that is compared with the first, so that each fits a terminal of 80 columns."""
     from worker.cli.terminal import Console, table_of
 
     console = Console(highlight=False)
-    letters = [
-        chr(ord("A") + place) if place < LETTERS else str(place + 1) for place in range(len(compared.names))
+    first, *others = compared.names
+    console.print(f"A: {first}", markup=False, soft_wrap=True)
+    q = [
+        [f"{value:.3f}" for value in (*(scores[task] for task in compared.tasks), mean)]
+        for scores, mean in zip(compared.q, compared.means, strict=True)
     ]
-    for letter, name in zip(letters, compared.names, strict=True):
-        console.print(f"{letter}: {name}", markup=False, soft_wrap=True)
-    cells = {"Task": [*compared.tasks, OVERALL]}
-    for place, letter in enumerate(letters):
-        q = [compared.q[place][task] for task in compared.tasks]
-        cells[letter] = [f"{value:.3f}" for value in [*q, compared.means[place]]]
-        if place:
-            found = compared.comparisons[place - 1]
-            cells[f"{letter} − {letters[0]}"] = [_interval(one) for one in [*found.tasks, found.overall]]
-    title = f"Q, and its difference from {letters[0]} [95 % interval]"
-    console.print(table_of(cells, title, total=True))
-    for line in _remarks(compared, letters):
+    for number, (name, comparison) in enumerate(zip(others, compared.comparisons, strict=True), 1):
+        columns = {
+            "Task": [*compared.tasks, OVERALL],
+            "A": q[0],
+            "B": q[number],
+            "B − A [95 % interval]": list(map(_interval, [*comparison.tasks, comparison.overall])),
+        }
+        console.print(table_of(columns, f"Q of A, and of B: {name}", total=True))
+        console.print(_pairing(compared.unpaired[number - 1]), markup=False, soft_wrap=True)
+    for line in _remarks(compared):
         console.print(line, markup=False, soft_wrap=True)
 
 
@@ -91,23 +93,26 @@ def _interval(difference: Difference) -> str:
     if difference.interval is None:
         return f"{difference.value:+.3f} (too few folds)"
     low, high = difference.interval
-    return f"{difference.value:+.3f} [{low:+.3f}, {high:+.3f}]{' *' if difference.is_certain else '  '}"
+    return f"{'* ' if difference.is_certain else ''}{difference.value:+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
-def _remarks(compared: Compared, letters: list[str]) -> list[str]:
-    """Explain the intervals, and which runs were compared fold by fold."""
-    found = [one for each in compared.comparisons for one in (*each.tasks, each.overall)]
-    remarks = ["* The interval does not contain 0. Intervals reflect the random splits, not new data."]
-    if not any(one.is_certain for one in found):
-        remarks = ["Every interval contains 0. Intervals reflect the random splits, not new data."]
-    for letter, unpaired in zip(letters[1:], compared.unpaired, strict=True):
-        if unpaired:
-            remarks.append(
-                f"{letter} and {letters[0]} were not compared fold by fold in {', '.join(unpaired)}, because labels or splits"
-                " differ or were not recorded. This makes the intervals wider."
-            )
-        else:
-            remarks.append(f"{letter} and {letters[0]} were compared fold by fold: same labels, same splits.")
+def _pairing(unpaired: Sequence[str]) -> str:
+    """Say whether two runs were compared fold by fold."""
+    if not unpaired:
+        return "B and A were compared fold by fold: same labels, same splits."
+    return (
+        f"B and A were not compared fold by fold in {', '.join(unpaired)}, because labels or splits differ or were not recorded. This"
+        " makes the intervals wider."
+    )
+
+
+def _remarks(compared: Compared) -> list[str]:
+    """Explain the intervals, and what was left out."""
+    certain = any(
+        difference.is_certain for each in compared.comparisons for difference in (*each.tasks, each.overall)
+    )
+    meaning = "* The interval does not contain 0." if certain else "Every interval contains 0."
+    remarks = [f"{meaning} Intervals reflect the random splits, not new data."]
     if compared.left_out:
         remarks.append(f"Left out, because some run has no score: {', '.join(compared.left_out)}.")
     return remarks
@@ -117,11 +122,11 @@ def _draw(compared: Compared, path: Path) -> None:
     from scoring.neuco_bench.charts import Difference as Drawn
     from scoring.neuco_bench.charts import differences, draw
 
-    found: list[Drawn] = []
+    drawn: list[Drawn] = []
     for name, comparison in zip(compared.names[1:], compared.comparisons, strict=True):
-        told = [*zip(compared.tasks, comparison.tasks, strict=True), (OVERALL, comparison.overall)]
-        for task, one in told:
-            low, high = one.interval or (None, None)
-            found.append({"run": name, "task": task, "value": one.value, "low": low, "high": high})
+        of_tasks = [*zip(compared.tasks, comparison.tasks, strict=True), (OVERALL, comparison.overall)]
+        for task, difference in of_tasks:
+            low, high = difference.interval or (None, None)
+            drawn.append({"run": name, "task": task, "value": difference.value, "low": low, "high": high})
     title = f"Difference in Q from {compared.names[0]}, with 95 % intervals"
-    draw(differences(title, found, x="Difference in Q"), path)
+    draw(differences(title, drawn, x="Difference in Q"), path)

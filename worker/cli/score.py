@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -107,6 +107,8 @@ def score(
     Some faults that a challenge would refuse only cause a warning: missing values count as 0, samples without an embedding are left out,
     missing dimensions are 0. With store_probes, NeuCo-Bench's own numbers for the second and later tasks differ from these.
 
+    Next: `neuco-worker compare` for differences between runs, `neuco-worker rank` for a ranking.
+
     Example: `neuco-worker score embeddings.csv labels`
 
     Example: `neuco-worker score --annotation_path labels --submission_file embeddings.csv --config config.yaml --phase dev`
@@ -114,7 +116,8 @@ def score(
     from leaderboard.exchange import rank_runs
     from scoring.neuco_bench.labels import read_annotations
     from scoring.neuco_bench.reading import read_excluded
-    from scoring.neuco_bench.run import read_material
+    from scoring.neuco_bench.results import make_run_folder
+    from scoring.neuco_bench.run import narrowed, read_material
     from worker.cli.rank import show_leaderboard, write_leaderboard
     from worker.cli.terminal import Console
 
@@ -132,28 +135,21 @@ def score(
     excluded = frozenset[str]() if exclude_file is None else read_excluded(exclude_file)
     documents = []
     for file in files:
-        bench = _Bench(
-            console=console,
-            settings=settings,
-            output_dir=output_dir,
-            phase=phase,
-            stem=file.stem,
-            seed=seed,
-            threads=threads,
-            now=datetime.now().astimezone(),
-        )
         material = read_material(file, tasks, settings, excluded=excluded)
         _warn(console, material.warnings)
         method = method_name or file.stem
+        new_folder = partial(make_run_folder, output_dir, phase=phase, now=datetime.now().astimezone())
+        run = partial(_run, console=console, settings=settings, stem=file.stem, seed=seed, threads=threads)
         if sizes is None:
-            report, folder = bench.run(material, method)
-            document, table = bench.document(report, folder), _results(report, file.name)
+            report, document = run(material, new_folder(method=method))
+            table = _results(report, file.name)
         else:
-            folder, document, table = _study(bench, material, method, sizes, sample_values)
+            parts = [narrowed(material, size) for size in sizes]
+            document, table = _study(parts, method, sample_values, run=run, new_folder=new_folder)
         documents.append(document)
         if not json_output:
             shown.print(table)
-            shown.print(f"Results: {folder}", markup=False, soft_wrap=True)
+            shown.print(f"Results: {document['folder']}", markup=False, soft_wrap=True)
     if settings.update_leaderboard:
         runs = rank_runs(output_dir, phase)
         leaderboard = write_leaderboard(runs, output_dir, phase)
@@ -196,77 +192,63 @@ def _settings(config: Path | None, folds: int | None, console: Console) -> Stand
     return settings
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Bench:
-    """What all runs of one command share."""
+def _run(
+    material: Material,
+    folder: Path,
+    *,
+    console: Console,
+    settings: StandaloneSettings,
+    stem: str,
+    seed: int,
+    threads: int | None,
+) -> tuple[RunReport, dict[str, Any]]:
+    """Score, write results and plots into the run's own folder, and return a summary with its path."""
+    from scoring.neuco_bench.results import finite, summary_document, write_results
+    from scoring.neuco_bench.run import score_run
 
-    console: Console
-    settings: StandaloneSettings
-    output_dir: Path
-    phase: str
-    stem: str
-    seed: int
-    threads: int | None
-    now: datetime
-
-    def folder(self, method: str) -> Path:
-        """Make a folder for a run or a study."""
-        from scoring.neuco_bench.results import make_run_folder
-
-        return make_run_folder(self.output_dir, phase=self.phase, method=method, now=self.now)
-
-    def run(self, material: Material, method: str) -> tuple[RunReport, Path]:
-        """Score, and write results and plots into the run's own folder."""
-        from scoring.neuco_bench.plots import draw_plots
-        from scoring.neuco_bench.results import write_results
-        from scoring.neuco_bench.run import score_run
+    try:
+        with progress_bar("Scoring", "folds") as progress:
+            report = score_run(material, settings, seed=seed, threads=threads, progress=progress)
+    except BaseException:
+        folder.rmdir()  # nothing was written yet, and an empty folder is no run
+        raise
+    _warn(console, report.warnings[len(material.warnings) :])
+    write_results(folder, report, settings, experiment=folder.name)
+    if settings.store_probes:
         from scoring.neuco_bench.stored import store_probes
 
-        folder, settings = self.folder(method), self.settings
-        try:
-            with progress_bar("Scoring", "folds") as progress:
-                report = score_run(
-                    material, settings, seed=self.seed, threads=self.threads, progress=progress
-                )
-        except BaseException:
-            folder.rmdir()  # nothing was written yet, and an empty folder is no run
-            raise
-        _warn(self.console, report.warnings[len(material.warnings) :])
-        write_results(folder, report, settings, experiment=folder.name)
-        if settings.store_probes:
-            store_probes(folder, report, settings)
-        if settings.enable_plots:
-            with self.console.status("Drawing plots …") as status:
-                for task in report.tasks:
-                    status.update(f"Drawing plots of {task.data.name} …")
-                    draw_plots(folder, task, stem=self.stem)
-        return report, folder
+        store_probes(folder, report, settings)
+    if settings.enable_plots:
+        from scoring.neuco_bench.plots import draw_plots
 
-    def document(self, report: RunReport, folder: Path) -> dict[str, object]:
-        """Return a run's summary as JSON, with the path of its results."""
-        from scoring.neuco_bench.results import finite, summary_document
-
-        document: dict[str, object] = finite(summary_document(report, self.settings, experiment=folder.name))
-        return document | {"folder": str(folder)}
+        with console.status("Drawing plots …") as status:
+            for task in report.tasks:
+                status.update(f"Drawing plots of {task.data.name} …")
+                draw_plots(folder, task, stem=stem)
+    summary = finite(summary_document(report, settings, experiment=folder.name))
+    return report, summary | {"folder": str(folder)}
 
 
 def _study(
-    bench: _Bench, material: Material, method: str, sizes: Sequence[int], sample_values: int
-) -> tuple[Path, dict[str, object], Table]:
-    """Score the first dimensions of the embeddings, one size after another; return folder, document and table of the study."""
+    parts: Sequence[Material],
+    method: str,
+    sample_values: int,
+    *,
+    run: Callable[[Material, Path], tuple[RunReport, dict[str, Any]]],
+    new_folder: Callable[..., Path],
+) -> tuple[dict[str, Any], Table]:
+    """Score the first dimensions of the embeddings, one size after another; return a summary of the study, and its table."""
     from scoring.neuco_bench.results import finite
-    from scoring.neuco_bench.run import narrowed
     from scoring.neuco_bench.sizes import size_document, write_study
 
-    study = bench.folder(f"{method}_sizes")
-    runs, found = [], []
-    for part in [narrowed(material, size) for size in sizes]:
-        bench.console.print(f"{part.embeddings.matrix.shape[1]:,} dimensions")
-        report, folder = bench.run(part, f"{method}_{part.embeddings.matrix.shape[1]}d")
-        runs.append(bench.document(report, folder))
-        found.append(size_document(report, folder.name, sample_values))
-    write_study(study, method, found, sample_values=sample_values)
-    return study, {"folder": str(study), "sizes": finite(found), "runs": runs}, _comparison(found)
+    study, runs, sizes = new_folder(method=f"{method}_sizes"), [], []
+    for part in parts:
+        folder = new_folder(method=f"{method}_{part.embeddings.matrix.shape[1]}d")
+        report, summary = run(part, folder)
+        runs.append(summary)
+        sizes.append(size_document(report, folder.name, sample_values))
+    write_study(study, method, sizes, sample_values=sample_values)
+    return {"folder": str(study), "sizes": finite(sizes), "runs": runs}, _comparison(sizes)
 
 
 def _warn(console: Console, warnings: Sequence[str]) -> None:

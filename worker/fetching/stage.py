@@ -12,7 +12,7 @@ from worker.fetching.fair_queue import next_in_turn
 from worker.runtime.child_acts import ChildRunner
 from worker.runtime.files import FileStore
 from worker.runtime.storage import below_reserve
-from worker.state import State, Transaction
+from worker.state import State
 
 AHEAD = 1  # files to fetch beyond those that can be scored at once; more would only fill the disk
 DEADLINE_S = 900.0
@@ -52,29 +52,26 @@ class Fetching:
 
     def next_act(self, now: datetime) -> FetchFile | None:
         """Return the next download: round-robin between teams, but no more files than will soon be scored."""
-        with self._context.store.read() as tx:
-            return self._next_file(tx, now)
-
-    def _next_file(self, tx: Transaction, now: datetime) -> FetchFile | None:
         grid = seconds(self._context.configuration.submission.answer_grid)
-        acknowledged = tx.submissions([State.ACKNOWLEDGED])
-        if not acknowledged:
-            return None
-        # A file that waits for a person, its next try or its team's last answer must not keep others from being fetched.
-        later = answers.unreleased(tx, now, grid=grid)
-        fetched = tx.submissions([State.FETCHED])
-        ready = [row for row in fetched if row.hold is None and not row.waits(now)]
-        enough = AHEAD + self._context.configuration.scoring.at_once
-        if sum(row.team_key not in later for row in ready) >= enough:
-            return None
-        waiting = [
-            row
-            for row in acknowledged
-            if row.can_go_on(now)
-            and row.team_key not in later
-            and row.read_at is not None  # otherwise its address is stale, and the intake reads it again
-        ]
-        chosen = next_in_turn(tx, waiting)
+        with self._context.store.read() as tx:
+            acknowledged = tx.submissions([State.ACKNOWLEDGED])
+            if not acknowledged:
+                return None
+            # A file that waits for a person, its next try or its team's last answer must not keep others from being fetched.
+            later = answers.unreleased(tx, now, grid=grid)
+            fetched = tx.submissions([State.FETCHED])
+            ready = [row for row in fetched if row.hold is None and not row.waits(now)]
+            enough = AHEAD + self._context.configuration.scoring.at_once
+            if sum(row.team_key not in later for row in ready) >= enough:
+                return None
+            waiting = [
+                row
+                for row in acknowledged
+                if row.can_go_on(now)
+                and row.team_key not in later
+                and row.read_at is not None  # otherwise its address is stale, and the intake reads it again
+            ]
+            chosen = next_in_turn(tx, waiting)
         if chosen is None:
             return None
         return FetchFile(self._context, self._files, chosen, deadline_s=self._deadline_s)

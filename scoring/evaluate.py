@@ -64,8 +64,8 @@ def score_embeddings(
     groups = list(_row_sets(tasks))
     remarks: list[str] = []
     units = _units(embeddings, scale, groups, protocol, phase_key, remarks=remarks)
-    found = engine.score_all(units, progress=progress)
-    scores = sorted(_task_scores(groups, found, protocol), key=lambda score: score.task)
+    fold_scores = engine.score_all(units, progress=progress)
+    scores = sorted(_task_scores(groups, fold_scores, protocol), key=lambda score: score.task)
     _check_failed_folds(scores, protocol)
     seconds_per_fold = math.fsum(score.seconds for score in scores) / (len(scores) * protocol.folds)
     return Scorecard(
@@ -154,11 +154,11 @@ def _unit(
 
 
 def _task_scores(
-    groups: Sequence[list[Task]], found: Iterable[NDArray[np.float64]], protocol: Protocol
+    groups: Sequence[list[Task]], fold_scores: Iterable[NDArray[np.float64]], protocol: Protocol
 ) -> Iterator[TaskScore]:
     """Summarize each group as soon as it is scored; its tasks share the time since the previous group."""
     begun = time.perf_counter()
-    for group, folds in zip(groups, found, strict=True):
+    for group, folds in zip(groups, fold_scores, strict=True):
         ended = time.perf_counter()
         seconds, begun = (ended - begun) / len(group), ended
         yield from (_task_score(task, folds[row], protocol, seconds) for row, task in enumerate(group))

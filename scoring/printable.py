@@ -22,14 +22,18 @@ def printable(text: str) -> str:
     )
 
 
-def count_of(number: int, one: str, many: str = "") -> str:
-    """Return a number with its noun: ``1 row``, ``1,200 rows``; ``many`` is the plural if it is not ``one`` with an s."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+def count_of(number: int, singular: str, plural: str = "") -> str:
+    """Return a number with its noun: ``1 row``, ``1,200 rows``; ``plural`` is needed if it is not ``singular`` with an s."""
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
-def all_of(number: int, one: str, many: str = "") -> str:
+def all_of(number: int, singular: str, plural: str = "") -> str:
     """Return words for all of a number of things: ``all 3 boards``, ``the only board``, ``all boards`` if there are none."""
-    return f"the only {one}" if number == 1 else f"all {number or ''} {many or one + 's'}".replace("  ", " ")
+    return (
+        f"the only {singular}"
+        if number == 1
+        else f"all {number or ''} {plural or singular + 's'}".replace("  ", " ")
+    )
 
 
 def name_some(names: Sequence[str], most: int = 5, separator: str = ", ") -> str:

@@ -50,7 +50,7 @@ def compare_runs(folders: Sequence[Path]) -> Compared:
         raise OrganizerError(
             "A comparison needs two runs or more.", cure="Name their folders.", code="runs.too_few"
         )
-    first, *others = runs = [_read(folder) for folder in folders]
+    first, *others = runs = [_scored_tasks(folder) for folder in folders]
     named = list(dict.fromkeys(task for run in runs for task in run))
     tasks = tuple(task for task in named if all(task in run for run in runs))
     if not tasks:
@@ -76,13 +76,17 @@ def comparison_document(compared: Compared) -> dict[str, object]:
     differences = [
         {
             "run": name,
-            "overall": {"difference": found.overall.value, "interval": found.overall.interval},
+            "overall": {"difference": comparison.overall.value, "interval": comparison.overall.interval},
             "tasks": {
-                task: {"difference": one.value, "interval": one.interval, "paired": task not in unpaired}
-                for task, one in zip(compared.tasks, found.tasks, strict=True)
+                task: {
+                    "difference": difference.value,
+                    "interval": difference.interval,
+                    "paired": task not in unpaired,
+                }
+                for task, difference in zip(compared.tasks, comparison.tasks, strict=True)
             },
         }
-        for name, found, unpaired in zip(
+        for name, comparison, unpaired in zip(
             compared.names[1:], compared.comparisons, compared.unpaired, strict=True
         )
     ]
@@ -109,7 +113,7 @@ def _pair(task: str, first: TaskResult, second: TaskResult) -> TaskPair:
     )
 
 
-def _read(folder: Path) -> dict[str, TaskResult]:
+def _scored_tasks(folder: Path) -> dict[str, TaskResult]:
     """Read the tasks of a run, in its order; tasks without a finite score are left out."""
     _, results = read_run(folder)
     if any(result.q_t is None for result in results.values()):

@@ -82,7 +82,7 @@ class Result(BaseModel):
 
     @field_validator("metric")
     @classmethod
-    def _known(cls, metric: str, info: ValidationInfo) -> str:
+    def _is_known(cls, metric: str, info: ValidationInfo) -> str:
         rmse = info.data.get("dataset") == RMSE_DATASET and "rmse" in metric.lower()
         if not rmse and metric not in (*METRICS, *OURS.values()):
             raise ValueError(f"is none of {', '.join(f'`{name}`' for name in METRICS)}")

@@ -69,9 +69,9 @@ def make_normalizer(results: pd.DataFrame) -> Normalizer:
 
 def without_range(results: pd.DataFrame, normalizer: Normalizer) -> list[str]:
     """Return a fault for each dataset that the normalizer lacks."""
-    known = ", ".join(f"`{name}`" for name in sorted(normalizer))
+    datasets = ", ".join(f"`{name}`" for name in sorted(normalizer))
     return [
-        f"The dataset `{name.replace('`', chr(39))}` is not in the normalizer (it has {known})."
+        f"The dataset `{name.replace('`', chr(39))}` is not in the normalizer (it has {datasets})."
         for name in sorted(set(results["dataset"]) - set(normalizer))
     ]
 

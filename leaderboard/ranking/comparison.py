@@ -77,8 +77,8 @@ def compare(tasks: Sequence[TaskPair], *, epsilon: float, replicates: int = REPL
     for members in groups.values():
         group = [tasks[place] for place in members]
         now, then = _group(group, None, epsilon), _group(group, _draws(group[0], replicates), epsilon)
-        for place, one, many in zip(members, now[:-1], then[:-1], strict=True):
-            differences[place] = _difference(one, many, _fewest([tasks[place]]))
+        for place, value, replicated in zip(members, now[:-1], then[:-1], strict=True):
+            differences[place] = _difference(value, replicated, _fewest([tasks[place]]))
         # Groups are drawn independently, so their squared errors add up.
         observed, drawn = observed + now[-1], drawn + then[-1]
     number = len(tasks)
@@ -116,7 +116,7 @@ def _group(
         after, other = _quality(task.second[second], epsilon)
         parts = [other - influence] if task.paired else [influence, other]
         sums.append(np.stack([after - before, _squared(parts)]))
-        together = [known + part for known, part in zip(together, parts, strict=True)] if together else parts
+        together = [total + part for total, part in zip(together, parts, strict=True)] if together else parts
     return [*sums, np.stack([np.sum([value for value, _ in sums], axis=0), _squared(together)])]
 
 

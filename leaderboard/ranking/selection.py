@@ -63,11 +63,11 @@ def complete(entry: Entry, phase: PhaseSnapshot) -> bool:
 
 def quality_scores(entry: Entry, tasks: Sequence[str], epsilon: float) -> list[float]:
     """Return an entry's quality score on each task (paper Eq. 1)."""
-    known = entry.qualities
+    qualities = entry.qualities
     for task in tasks:
-        if (task, epsilon) not in known:
-            known[task, epsilon] = scoring.quality.quality(entry.scores[task], epsilon).q
-    return [known[task, epsilon] for task in tasks]
+        if (task, epsilon) not in qualities:
+            qualities[task, epsilon] = scoring.quality.quality(entry.scores[task], epsilon).q
+    return [qualities[task, epsilon] for task in tasks]
 
 
 def mean_quality(entry: Entry, tasks: Sequence[str], epsilon: float) -> float:

@@ -51,7 +51,7 @@ def report(
     entries = {entry.submission: entry for entry in phase.entries}
     teams = {entry.team_key: entry.team for entry in phase.entries}
     copies = [
-        {"similarity": similarity, "submissions": [_sent(entries[number]) for number in pair]}
+        {"similarity": similarity, "submissions": [_sender(entries[number]) for number in pair]}
         for similarity, *pair in near_copies(alike or {}, {number: entries[number] for number in alike or {}})
     ]
     return {
@@ -63,7 +63,7 @@ def report(
         "standings": [],
         **({} if assessment is None else _figures(phase, assessment, places)),
         "duplicates": [
-            {"content_hash": same[0].content_hash, "submissions": [_sent(entry) for entry in same]}
+            {"content_hash": same[0].content_hash, "submissions": [_sender(entry) for entry in same]}
             for same in duplicates(phase.entries)
         ],
         "compared": None if alike is None else len(alike),
@@ -88,7 +88,7 @@ def report_page(report: Document) -> str:
 
 
 def _figures(phase: PhaseSnapshot, assessment: Assessment, places: Sequence[TaskPlace]) -> Document:
-    found, ranking = figures(assessment), assessment.ranking
+    board_figures, ranking = figures(assessment), assessment.ranking
     here = [place for place in places if place.identifier in phase.row_sets]
     ceilings = {place.identifier: place.ceiling for place in here if place.ceiling is not None}
     means = [
@@ -108,12 +108,14 @@ def _figures(phase: PhaseSnapshot, assessment: Assessment, places: Sequence[Task
                 "group": assessment.groups[index],
                 "submissions": contender.submissions,
             }
-            for index, (contender, row) in enumerate(zip(assessment.contenders, found.rows, strict=True))
+            for index, (contender, row) in enumerate(
+                zip(assessment.contenders, board_figures.rows, strict=True)
+            )
         ],
-        "weights": found.weights,
-        "replicates": found.replicates,
-        "tau": found.tau,
-        "leave_one_out": [vars(left) for left in found.leave_one_out],
+        "weights": board_figures.weights,
+        "replicates": board_figures.replicates,
+        "tau": board_figures.tau,
+        "leave_one_out": [vars(left) for left in board_figures.leave_one_out],
         "tasks": [asdict(task) for task in diagnose_tasks(phase, assessment)],
         # The Q of a perfect model with equal scores on all folds.
         "ceilings": {task: 100.0 * best for task, best in sorted(ceilings.items())},
@@ -138,5 +140,5 @@ def _groups(means: Sequence[Mapping[str, float]], places: Sequence[TaskPlace]) -
     ]
 
 
-def _sent(entry: Entry) -> Document:
+def _sender(entry: Entry) -> Document:
     return {"submission": entry.submission, "team_key": entry.team_key, "team": entry.team}

@@ -207,14 +207,14 @@ def sizes(title: str, points: Sequence[SeriesPoint], *, y: str) -> Spec:
     }
 
 
-def differences(title: str, found: Sequence[Difference], *, x: str) -> Spec:
+def differences(title: str, rows: Sequence[Difference], *, x: str) -> Spec:
     """Return a chart with a point and an interval for each task and run, in their order, and a line at zero."""
-    tasks, runs = (list(dict.fromkeys(one[key] for one in found)) for key in ("task", "run"))
+    tasks, runs = (list(dict.fromkeys(row[key] for row in rows)) for key in ("task", "run"))
     task = {"field": "task", "type": "nominal", "title": None, "sort": tasks}
     run = {"field": "run", "type": "nominal", "title": None, "sort": runs}
     place = {"y": task, "yOffset": run, "color": {**run, "legend": {} if len(runs) > 1 else None}}
     return {
-        **_frame(title, found),
+        **_frame(title, rows),
         "height": {"step": 14 * len(runs) + 10},
         "layer": [
             {

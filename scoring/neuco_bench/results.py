@@ -160,10 +160,10 @@ def _digest(rows: int, *arrays: NDArray[Any]) -> str:
 
 
 def _summed_up(values: tuple[float, ...], fold_results: bool) -> dict[str, Any]:
-    known = np.array([value for value in values if math.isfinite(value)])
+    finite = np.array([value for value in values if math.isfinite(value)])
     summary: dict[str, Any] = {
-        "mean": float(known.mean()) if len(known) else None,
-        "std": float(known.std()) if len(known) else None,
+        "mean": float(finite.mean()) if len(finite) else None,
+        "std": float(finite.std()) if len(finite) else None,
     }
     if fold_results:
         summary["folds"] = list(values)

@@ -100,10 +100,10 @@ def roc_curve(
     """Return false and true positive rates, from (0, 0) to (1, 1), one point per distinct output."""
     order = np.argsort(-outputs, kind="stable")
     last = np.append(np.flatnonzero(np.diff(outputs[order])), len(outputs) - 1)
-    found = np.cumsum(truth[order])[last]
+    true_positives = np.cumsum(truth[order])[last]
     rates = [
         np.concatenate(([0.0], count / max(int(count[-1]), 1)))
-        for count in ((last + 1 - found).astype(np.float64), found.astype(np.float64))
+        for count in ((last + 1 - true_positives).astype(np.float64), true_positives.astype(np.float64))
     ]
     return rates[0], rates[1]
 

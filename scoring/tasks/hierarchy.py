@@ -59,8 +59,8 @@ def group_scores(scores: Mapping[str, float], places: Sequence[TaskPlace]) -> tu
         scores: A score per task, such as its mean over the folds or its Q.
         places: Places of tasks; a task without a place is in the root, and places of tasks without a score are ignored.
     """
-    known = {place.identifier: place for place in places}
-    standing = {task: known.get(task, TaskPlace(identifier=task)) for task in scores}
+    by_identifier = {place.identifier: place for place in places}
+    standing = {task: by_identifier.get(task, TaskPlace(identifier=task)) for task in scores}
     groups = {ROOT}
     for place in standing.values():
         parts = [part for part in place.parent.split("/") if part]

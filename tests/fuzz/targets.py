@@ -124,11 +124,11 @@ def read_parquet(data: bytes) -> None:
 
 READERS: tuple[Callable[[Any], Any], ...] = (
     evalai_records.read_message,
-    partial(evalai_records.read, evalai_records.Submission, record="submission"),
-    partial(evalai_records.read, evalai_records.Challenge, record="challenge"),
-    partial(evalai_records.read, evalai_records.Phase, record="phase"),
-    partial(evalai_records.read, evalai_records.PhaseSplit, record="phase split"),
-    partial(evalai_records.read, evalai_records.DatasetSplit, record="dataset split"),
+    partial(evalai_records.parse, evalai_records.Submission, record="submission"),
+    partial(evalai_records.parse, evalai_records.Challenge, record="challenge"),
+    partial(evalai_records.parse, evalai_records.Phase, record="phase"),
+    partial(evalai_records.parse, evalai_records.PhaseSplit, record="phase split"),
+    partial(evalai_records.parse, evalai_records.DatasetSplit, record="dataset split"),
 )
 
 

@@ -30,7 +30,7 @@ from worker.evalai.records import (
     Submission,
     clean,
     finite,
-    read,
+    parse,
     read_message,
 )
 from worker.evalai.transport import CONNECT_TIMEOUT_S, READ_TIMEOUT_S, Transport
@@ -113,7 +113,7 @@ class Client:
     def submission(self, pk: int) -> Submission:
         """Read one submission. GET /api/jobs/submission/<pk>, without a slash at the end."""
         path = f"/api/jobs/submission/{int(pk)}"
-        return read(Submission, self._call("GET", path, f"read submission {pk}"), "submission")
+        return parse(Submission, self._call("GET", path, f"read submission {pk}"), "submission")
 
     def submissions(
         self, *, status: str | None = None, submitted_after: datetime | None = None
@@ -132,7 +132,7 @@ class Client:
         listed = _items(self._call("GET", path, "list the submissions"))
         submissions = []
         while listed:  # the listing of a whole challenge, so do not hold it twice in memory
-            submissions.append(read(Submission, listed.pop(), "submission"))
+            submissions.append(parse(Submission, listed.pop(), "submission"))
         return sorted(submissions, key=lambda s: (s.submitted_at, s.pk))
 
     def challenge(self) -> Challenge:
@@ -142,16 +142,16 @@ class Client:
         """
         path = f"/api/challenges/challenge/queues/{self._queue}/"
         answer = self._call("GET", path, "read the challenge of the queue")
-        return read(Challenge, answer, "challenge")
+        return parse(Challenge, answer, "challenge")
 
     def account(self) -> Account:
         """Read the owner of our token. GET /api/auth/user/."""
-        return read(Account, self._call("GET", "/api/auth/user/", "read our account"), "account")
+        return parse(Account, self._call("GET", "/api/auth/user/", "read our account"), "account")
 
     def host_names(self, team_pk: int) -> frozenset[str]:
         """Read the names of the challenge's hosts. GET /api/hosts/challenge_host_team/<pk>, without a slash at the end."""
         path = f"/api/hosts/challenge_host_team/{int(team_pk)}"
-        return read(HostTeam, self._call("GET", path, "read the host team"), "host team").names
+        return parse(HostTeam, self._call("GET", path, "read the host team"), "host team").names
 
     def authors(self, phase_pk: int, *, page: int = 1, team: str | None = None) -> dict[int, Author]:
         """Read who sent the submissions to a phase: submission to author, newest first, in pages of 150; empty after the last page.
@@ -166,7 +166,7 @@ class Client:
         query = {"page": str(page)} | ({} if team is None else {"participant_team__team_name": team})
         path = f"/api/challenges/{self._challenge}/challenge_phase/{int(phase_pk)}/submissions?{urlencode(query)}"
         try:
-            listed = read(Page, self._call("GET", path, "list a phase's submissions"), "page")
+            listed = parse(Page, self._call("GET", path, "list a phase's submissions"), "page")
         except NotFound:
             return {}
         return {author.submission_pk: author for author in listed.results}
@@ -175,19 +175,19 @@ class Client:
         """List the challenge's phases. GET /api/challenges/<c>/phases/."""
         path = f"/api/challenges/{self._challenge}/phases/"
         listed = _items(self._call("GET", path, "list the phases"))
-        return [read(Phase, item, "phase") for item in listed]
+        return [parse(Phase, item, "phase") for item in listed]
 
     def phase_splits(self) -> list[PhaseSplit]:
         """List the phases' splits with their metric labels. GET /api/challenges/<c>/challenge_phase_split, without a slash."""
         path = f"/api/challenges/{self._challenge}/challenge_phase_split"
         listed = _items(self._call("GET", path, "list the phase splits"))
-        return [read(PhaseSplit, item, "phase split") for item in listed]
+        return [parse(PhaseSplit, item, "phase split") for item in listed]
 
     def dataset_split(self, pk: int) -> DatasetSplit:
         """Read a dataset split, for its codename. GET /api/challenges/challenge/create/dataset_split/<id>/."""
         path = f"/api/challenges/challenge/create/dataset_split/{int(pk)}/"
         answer = self._call("GET", path, f"read dataset split {pk}")
-        return read(DatasetSplit, answer, "dataset split")
+        return parse(DatasetSplit, answer, "dataset split")
 
     def learn_labels(self) -> Mapping[tuple[int, str], frozenset[str]]:
         """Read the labels per (phase pk, split codename); afterwards, ``finish`` accepts only results with these labels.
@@ -209,7 +209,7 @@ class Client:
         body = {"submission": int(pk), "submission_status": "running"}
         answer = self._update("PATCH", f"set submission {pk} to running", body)
         try:
-            return read(Submission, answer, "submission")
+            return parse(Submission, answer, "submission")
         except Unintelligible as problem:
             problem.applied_unknown = True
             raise

@@ -248,7 +248,7 @@ class DatasetSplit:
     codename: Text
 
 
-def read(kind: type[_Record], document: Any, record: str) -> _Record:
+def parse(kind: type[_Record], document: Any, record: str) -> _Record:
     """Parse one JSON object; ``record`` names it in errors.
 
     Raises:
@@ -259,20 +259,20 @@ def read(kind: type[_Record], document: Any, record: str) -> _Record:
     # None of our keys is lost by this, and pydantic fails on a lone surrogate even in an unknown key.
     fields = {key: value for key, value in document.items() if key.isascii()}
     try:
-        found: _Record = _adapter(kind).validate_python(fields)  # type: ignore[arg-type]  # classes are hashable
+        parsed: _Record = _adapter(kind).validate_python(fields)  # type: ignore[arg-type]  # classes are hashable
     except ValidationError as problem:
         field = ".".join(str(part) for part in problem.errors(include_input=False)[0]["loc"])
         raise Unintelligible(
             f"EvalAI answered with a {record} without a usable “{field}”.", cure=ODD_ANSWER
         ) from None
-    return found
+    return parsed
 
 
 def read_message(document: Any) -> Message | None:
     """Parse an answer of the queue; None if it holds no message."""
     if isinstance(document, dict) and document.get("body") is None:
         return None
-    return read(Message, document, "message of the queue")
+    return parse(Message, document, "message of the queue")
 
 
 @cache

@@ -38,14 +38,14 @@ def correct_phase(
     record, row, changed = read_record(tx, phase), tx.phase_record(phase), 0
     if record is None or row is None:
         return 0
-    known = fold.at(tx).phase(phase)
+    registered = fold.at(tx).phase(phase)
     rows = [row for row in tx.submissions(COUNTED | {State.SCORED}, phase=phase) if row.answer is not None]
     # in the order of their places on the ladders, because each registered value depends on those before it
-    for submission in sorted(rows, key=lambda row: (known.place(known.entry_of(row.pk)), row.pk)):
+    for submission in sorted(rows, key=lambda row: (registered.place(registered.entry_of(row.pk)), row.pk)):
         if changed == most:
             break
         before = Answer.from_json(submission.answer or "")
-        if _stays(known, submission, before, record, closed=row.frozen_at is not None):
+        if _stays(registered, submission, before, record, closed=row.frozen_at is not None):
             continue
         q_mean = row_mean_q(tx, submission.content_hash or "", record.protocol.hash, record.versions)
         if q_mean is None:

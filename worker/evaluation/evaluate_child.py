@@ -121,12 +121,12 @@ def main(order: Order, say: Callable[..., None]) -> Result:
         Path(order["file"]), ids, columns, max_expanded_bytes=order["max_expanded_bytes"]
     )
     say(kind="stage", stage="scoring")
-    known = "keep" in order or embeddings.content_hash in order["complete"]
+    skipped = "keep" in order or embeddings.content_hash in order["complete"]
     return {
         "content_hash": embeddings.content_hash,
         "notes": list(embeddings.notes),
         "zarr_suffix_removed": embeddings.zarr_suffix_removed,
-        "scorecard": None if known else _score(order, embeddings),
+        "scorecard": None if skipped else _score(order, embeddings),
         "parts": _keep(embeddings, Path(order["keep"])) if "keep" in order else [],
     }
 

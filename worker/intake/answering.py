@@ -71,18 +71,23 @@ class PostAnswer(Call[None]):
     def outcome(self, tx: Transaction, result: None, now: datetime) -> None:
         """Record that EvalAI has it; if a rescore changed the answer meanwhile, the new answer is sent next."""
         row, status = self._row, self._answer.status
-        told = {"answered_at": now, "read_at": self.began_at, "remote_status": status, "posted": row.answer}
+        accepted = {
+            "answered_at": now,
+            "read_at": self.began_at,
+            "remote_status": status,
+            "posted": row.answer,
+        }
         tx.settled(self._owed.id, now=now)
         current = tx.get(row.pk)
         if current is None:
             return
         if current.answer != row.answer:
-            tx.note(row.pk, **told)
+            tx.note(row.pk, **accepted)
             tx.owe(OutboxKind.POST, row.pk, now=now)
         elif current.state in (State.SCORED, State.REJECTED):
-            tx.move(row.pk, current.state, State.POSTED if status == "finished" else State.FAILED, **told)
+            tx.move(row.pk, current.state, State.POSTED if status == "finished" else State.FAILED, **accepted)
         else:
-            tx.note(row.pk, **told)
+            tx.note(row.pk, **accepted)
         if status == "finished":
             facts.supersede_older(tx, row.pk, now=now)
         tx.resolve_alert(f"post:{row.pk}", now=now)

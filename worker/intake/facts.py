@@ -126,9 +126,9 @@ def _record_sender(tx: Transaction, row: SubmissionRow, facts: Submission) -> Su
     ):
         tx.request_publish()  # the team was renamed, with all its rows
     if row.created_by is None and facts.created_by is not None:
-        known = None if row.team_key is None else tx.is_member(facts.created_by, row.team_key)
+        is_member = None if row.team_key is None else tx.is_member(facts.created_by, row.team_key)
         host = tx.is_host(facts.created_by)
-        tx.note(row.pk, created_by=facts.created_by, by_host=host, by_member=known)
+        tx.note(row.pk, created_by=facts.created_by, by_host=host, by_member=is_member)
     return tx.get(row.pk) or row
 
 

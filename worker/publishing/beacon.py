@@ -115,7 +115,7 @@ class BeaconFetcher:
                 tx,
                 secret,
                 (),
-                draws=dict.fromkeys((one.phase for one in together), draw),
+                draws=dict.fromkeys((waiting.phase for waiting in together), draw),
                 reason=f"the commitment before was not published before round {together[0].round} was made",
                 now=now,
             )

@@ -22,8 +22,8 @@ _LAST_COMMIT = "last_commit"
 
 def last_commit(tx: Transaction, configuration: Configuration) -> str | None:
     """Return the commit that was last pushed to the configured branch; None if none was, or another branch is configured now."""
-    known = json.loads(tx.fact(_LAST_COMMIT) or "{}")
-    return known.get("commit") if known.get("place") == _place(configuration) else None
+    last = json.loads(tx.fact(_LAST_COMMIT) or "{}")
+    return last.get("commit") if last.get("place") == _place(configuration) else None
 
 
 def record_commit(
@@ -44,13 +44,13 @@ def record_commit(
     if published.rewritten:
         _tell_rewritten(tx, last_commit(tx, configuration) or "", now=now)
     restored = published.overwritten - {README}  # the text around the board in README.md is the organizers'
-    guilty = [one for one in published.between if not restored.isdisjoint(one.paths)]
+    guilty = [commit for commit in published.between if not restored.isdisjoint(commit.paths)]
     if guilty:
-        told = "; ".join(f"commit {one.hash[:10]} by {one.author}" for one in guilty[:SHOWN])
+        commits = "; ".join(f"commit {commit.hash[:10]} by {commit.author}" for commit in guilty[:SHOWN])
         tx.raise_alert(
             OVERWRITTEN,
             OVERWRITTEN,
-            f"Someone else changed the worker's files in the leaderboard's repository ({told}). The worker has restored"
+            f"Someone else changed the worker's files in the leaderboard's repository ({commits}). The worker has restored"
             " them. Find out who it was, and allow only the worker's account to push to the branch.",
             now=now,
         )
@@ -58,20 +58,20 @@ def record_commit(
         if alert.key in (OVERWRITTEN, REWRITTEN) and alert.seen_at <= now - LASTS:
             tx.resolve_alert(alert.key, now=now)
     if published.changed or published.rewritten:
-        known = {"place": _place(configuration), "commit": published.commit}
-        tx.set_fact(_LAST_COMMIT, json.dumps(known))
+        pushed = {"place": _place(configuration), "commit": published.commit}
+        tx.set_fact(_LAST_COMMIT, json.dumps(pushed))
 
 
 def _tell_rewritten(tx: Transaction, last: str, *, now: datetime) -> None:
     """Raise the alert and register the rewrite, which anyone with an older clone can see anyway."""
-    told = f"The history of the leaderboard's branch was rewritten: commit {last[:10]}, which was pushed last, was no longer in it."
+    event = f"The history of the leaderboard's branch was rewritten: commit {last[:10]}, which was pushed last, was no longer in it."
     tx.raise_alert(
         REWRITTEN,
         REWRITTEN,
-        f"{told} The worker pushed everything again. Find out who forced a push, and protect the branch against forced pushes.",
+        f"{event} The worker pushed everything again. Find out who forced a push, and protect the branch against forced pushes.",
         now=now,
     )
-    note(tx, "rewritten", told, now=now, commit=last)
+    note(tx, "rewritten", event, now=now, commit=last)
     tx.log("rewritten", actor="worker", now=now, commit=last)
 
 

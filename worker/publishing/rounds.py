@@ -64,14 +64,14 @@ class FetchRound(Act[requests.Session, str]):
     def outcome(self, tx: Transaction, result: str, now: datetime) -> None:
         """Mix the value in, except where another commitment has meanwhile changed what a phase waits for."""
         open_ones = draws.waiting(tx.public_commitments())
-        found = {"round": self._draw.round, "signature": result, "value": value_of(result)}
+        round_value = {"round": self._draw.round, "signature": result, "value": value_of(result)}
         phases = [name for name in self._awaited if open_ones.get(name) == self._awaited[name]]
         if not phases:
             return
         commitments.mix_in(
             tx,
             read_secret(self._context.configuration),
-            dict.fromkeys(phases, found),
+            dict.fromkeys(phases, round_value),
             reason=f"round {self._draw.round} of {self._draw.source} was mixed in",
             now=now,
         )
@@ -80,8 +80,8 @@ class FetchRound(Act[requests.Session, str]):
 
     def recorded(self, result: str, now: datetime) -> None:
         """Log which phases the round decides."""
-        told = f"Round {self._draw.round} of {self._draw.source} decides the splits of {', '.join(self._awaited)}."
-        self._context.log.info(told, event_key="beacon.drawn")
+        sentence = f"Round {self._draw.round} of {self._draw.source} decides the splits of {', '.join(self._awaited)}."
+        self._context.log.info(sentence, event_key="beacon.drawn")
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Tell the organizer; the phases wait."""

@@ -558,7 +558,7 @@ KINDS: tuple[type[Any], ...] = (
 )
 READERS: tuple[Callable[[Any], Any], ...] = (
     records.read_message,
-    *(partial(records.read, kind, record="record") for kind in KINDS),
+    *(partial(records.parse, kind, record="record") for kind in KINDS),
 )
 SHAPED = st.fixed_dictionaries({}, optional=dict.fromkeys(KEYS, JSON)) | JSON
 

@@ -32,7 +32,7 @@ from tests.worker.organizer.doctor_faults import (
 )
 from worker.challenge.web_address import EXAMPLE_REPOSITORY
 from worker.evalai import Challenge, Phase, PhaseSplit
-from worker.evalai.records import read
+from worker.evalai.records import parse
 from worker.organizer.doctor import CHECKS, Level, evalai
 from worker.organizer.scaffold import EXAMPLE_QUEUE
 from worker.organizer.service import instance_of, open_places
@@ -95,9 +95,9 @@ def test_a_check_finds_its_fault(challenge: FaultyChallenge, identifier: str, fa
 
 def test_what_evalai_does_not_say_is_no_finding() -> None:
     """An older or newer EvalAI may lack keys; only what it says is compared."""
-    challenge = read(Challenge, {"id": 7, "remote_evaluation": True}, "challenge")
+    challenge = parse(Challenge, {"id": 7, "remote_evaluation": True}, "challenge")
     shown = {"is_public": True, "is_submission_public": True, "leaderboard_public": True}
-    phase = read(Phase, {"id": 11, "codename": "dev", "challenge": 7, **shown}, "phase")
+    phase = parse(Phase, {"id": 11, "codename": "dev", "challenge": 7, **shown}, "phase")
     keys = {
         "id": 31,
         "challenge_phase": 11,
@@ -105,7 +105,7 @@ def test_what_evalai_does_not_say_is_no_finding() -> None:
         "visibility": 3,
         "leaderboard_schema": {"labels": ["q_mean"]},
     }
-    board = evalai.Leaderboard(phase, read(PhaseSplit, keys, "phase split"), decimals=3)
+    board = evalai.Leaderboard(phase, parse(PhaseSplit, keys, "phase split"), decimals=3)
     compared = ((challenge, evalai.CHALLENGE), (challenge, evalai.LAUNCH), (phase, evalai.PHASE))
     for thing, settings in (*compared, (phase, evalai.RATE), (board, evalai.LEADERBOARD)):
         assert not [setting.sentence for setting in settings if setting.wrong(thing)]

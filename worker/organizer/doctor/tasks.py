@@ -114,20 +114,20 @@ def enough(files: Files) -> Iterator[Finding]:
 
 def distinct(files: Files) -> Iterator[Finding]:
     """Look for labels that occur twice, in one phase or in two."""
-    for (phase, one), (other_phase, other) in combinations(files.each_task(), 2):
+    for (phase, first), (other_phase, second) in combinations(files.each_task(), 2):
         folders = {
             files.configuration.path(files.configuration.phases[name].tasks) for name in (phase, other_phase)
         }
         if phase != other_phase and len(folders) == 1:
             continue  # reported by configuration.phases
-        if _alike(one, other) and phase == other_phase:
+        if _alike(first, second) and phase == other_phase:
             yield fail(
-                f"{one.name} and {other.name} in phase {phase} have the same labels, up to scale. The same task would count twice.",
+                f"{first.name} and {second.name} in phase {phase} have the same labels, up to scale. The same task would count twice.",
                 "Remove one of them.",
             )
-        elif _alike(one, other):
+        elif _alike(first, second):
             yield warn(
-                f"{one.name} of phase {phase} and {other.name} of phase {other_phase} have the same labels on the same samples."
+                f"{first.name} of phase {phase} and {second.name} of phase {other_phase} have the same labels on the same samples."
                 " What a team learns in one phase helps it in the other.",
                 "Use other samples in the last phase.",
             )
@@ -252,10 +252,10 @@ def examined(files: Files) -> Iterator[Finding]:
         )
 
 
-def _alike(one: Task, other: Task) -> bool:
+def _alike(first: Task, second: Task) -> bool:
     """Return whether two tasks agree on the samples they share, except for scale and sign."""
-    labels = dict(zip(other.ids, other.labels.tolist(), strict=True))
-    pairs = [(x, labels[i]) for i, x in zip(one.ids, one.labels.tolist(), strict=True) if i in labels]
+    labels = dict(zip(second.ids, second.labels.tolist(), strict=True))
+    pairs = [(x, labels[i]) for i, x in zip(first.ids, first.labels.tolist(), strict=True) if i in labels]
     return len(pairs) >= COMMON and abs(_correlation(*np.array(pairs).T)) >= SAME
 
 

@@ -35,7 +35,7 @@ from worker.organizer.demo.data import load as load_digits
 from worker.organizer.demo.data import write_phase
 from worker.organizer.doctor import ALL, Level, Report, examine
 from worker.sandbox import Fault as Spoilt
-from worker.sandbox import FaultPlan, ManualClock, PhaseSettings, Sandbox, SandboxSettings
+from worker.sandbox import FaultPlan, PhaseSettings, Sandbox, SandboxSettings
 from worker.state import Store
 
 ROWS, DIM, FOLDS = 80, 8, 10
@@ -104,7 +104,6 @@ class FaultyChallenge:
         prepare: Called with the running sandbox.
         token: Returns the content of the token file.
         ahead: How far this machine's clock is ahead.
-        hands: Moves the sandbox's clock, so that waiting for EvalAI takes no time.
     """
 
     folder: Path
@@ -116,9 +115,7 @@ class FaultyChallenge:
     prepare: Callable[[Sandbox], None] = lambda _: None
     token: Callable[[Sandbox], str] = lambda evalai: evalai.token("host")
     ahead: timedelta = timedelta()
-    hands: ManualClock | None = None
     evalai: Sandbox = field(init=False)
-    waits: list[tuple[float, str]] = field(default_factory=list)
     _open: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Self:
@@ -167,9 +164,7 @@ class FaultyChallenge:
 
     def open(self) -> None:
         """Let the sandbox listen and write the configuration."""
-        self.evalai = self._open.enter_context(
-            Sandbox(self.settings, clock=None if self.hands is None else self.hands.clock())
-        )
+        self.evalai = self._open.enter_context(Sandbox(self.settings))
         self.prepare(self.evalai)
         self.private("token", self.token(self.evalai))
         self.webhook = self.opened(socket.create_server(("127.0.0.1", 0)))
@@ -222,20 +217,13 @@ class FaultyChallenge:
         return self.look(*only, offline=offline)
 
     def look(self, *only: str, offline: bool = False) -> Report:
-        """Run the given checks, or all; waiting only moves the sandbox's clock."""
+        """Run the given checks, or all."""
         return examine(
             self.path,
             clock=lambda: datetime.now(UTC) + self.ahead,
             only=only or ALL,
             offline=offline,
-            wait=self.wait,
         )
-
-    def wait(self, seconds: float, why: str) -> None:
-        """Move EvalAI's clock."""
-        assert self.hands is not None, why
-        self.waits.append((seconds, why))
-        self.hands.advance(seconds)
 
 
 Plant = Callable[[FaultyChallenge], None]

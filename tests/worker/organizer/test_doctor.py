@@ -11,8 +11,6 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -37,7 +35,7 @@ from worker.organizer.doctor import CHECKS, Level, evalai
 from worker.organizer.scaffold import EXAMPLE_QUEUE
 from worker.organizer.service import instance_of, open_places
 from worker.sandbox import Fault as Spoilt
-from worker.sandbox import FaultPlan, ManualClock
+from worker.sandbox import FaultPlan
 
 FINDINGS = (Level.WARN, Level.FAIL)
 LEAST_CHECKS = 30
@@ -231,16 +229,6 @@ def test_a_later_phase_that_is_not_public_yet_is_a_note(challenge: FaultyChallen
     assert finding.level is Level.OK
     assert "Phase eval is not public" in finding.sentence
     assert "on the day on which it begins" in finding.sentence
-
-
-def test_a_throttled_examination_waits_as_long_as_evalai_asks(challenge: FaultyChallenge) -> None:
-    """A daemon uses the same account: a refused call is repeated after the wait, which is reported."""
-    challenge.hands = ManualClock(datetime.now(UTC))
-    challenge.settings = replace(challenge.settings, throttle_per_minute=2)
-    report = challenge.examine("evalai.phases")
-    assert report.level is Level.OK
-    assert [seconds for seconds, _ in challenge.waits] == [60]
-    assert "waiting 60 s, as EvalAI asks" in challenge.waits[0][1]
 
 
 def test_the_command_shows_failures_first_and_ends_with_1(challenge: FaultyChallenge) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,23 +31,15 @@ def write_csv(path: Path, header: list[object], rows: object) -> Path:
     return path
 
 
-def test_embeddings_read_alike_from_every_form(tmp_path: Path) -> None:
-    """CSV, gzip, Parquet and NPZ give the same matrix; columns named by digits are ordered by number, others are left out."""
+def test_columns_named_by_digits_are_ordered_by_number(tmp_path: Path) -> None:
+    """Others are left out, with a note."""
     values = np.random.RandomState(0).standard_normal((30, 12)).astype(np.float32)
     columns = [str(number) for number in range(12)]
-    frame = pd.DataFrame(values, columns=columns)
-    frame.insert(0, "id", IDS)
-    shuffled = frame[["11", "id", *columns[:11]]].assign(comment="text")
-    shuffled.to_csv(tmp_path / "table.csv", index=False)
-    (tmp_path / "table.csv.gz").write_bytes(gzip.compress((tmp_path / "table.csv").read_bytes()))
-    frame.to_parquet(tmp_path / "table.parquet")
-    np.savez(tmp_path / "table.npz", ids=np.array(IDS), embeddings=values)
-    for name in ("table.csv", "table.csv.gz", "table.parquet", "table.npz"):
-        read = read_embeddings(tmp_path / name, IDS)
-        assert read.ids == tuple(IDS)
-        np.testing.assert_array_equal(read.matrix, values)
-        extra = '1 extra column was ignored: "comment".'
-        assert read.warnings == ((extra,) if "csv" in name else ())
+    frame = pd.DataFrame(values, columns=columns).assign(id=IDS, comment="text")
+    frame[["11", "id", *columns[:11], "comment"]].to_csv(tmp_path / "t.csv", index=False)
+    read = read_embeddings(tmp_path / "t.csv", IDS)
+    np.testing.assert_array_equal(read.matrix, values)
+    assert (read.ids, read.warnings) == (tuple(IDS), ('1 extra column was ignored: "comment".',))
 
 
 def test_without_digit_names_all_columns_count(tmp_path: Path) -> None:

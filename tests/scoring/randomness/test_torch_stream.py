@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.kernel.train import draws_per_fold
+from scoring.randomness import Splitter
+from scoring.randomness.fold_draws import draw_folds
 from scoring.randomness.torch_stream import STATE_SIZE, draw, shuffle, skip, start, uniform
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -59,16 +60,40 @@ def test_a_training_loop_draws_what_torch_draws(seed: int, dim: int, rows: int) 
     assert order.tolist() == expected.tolist()
 
 
-@given(st.integers(1, 200), st.integers(20, 300), st.integers(1, 3))
-def test_the_draws_of_a_fold_are_counted(dim: int, rows: int, epochs: int) -> None:
-    """Skipping a fold gives torch's state after training it."""
-    torch.manual_seed(42)
-    torch.nn.Linear(dim, 1)
-    tested = rows // 10
-    for _ in range(epochs):
-        for part in (rows - tested, tested):
+PAIRS = st.lists(st.integers(0, 2**32 - 1), min_size=2, max_size=2)
+
+
+@given(
+    splits=PAIRS,
+    trainings=PAIRS,
+    rows=st.integers(2, 300),
+    tested=st.integers(1, 100),
+    dim=st.integers(1, 300),
+    epochs=st.integers(1, 3),
+)
+@settings(max_examples=30, deadline=None)
+def test_draws_are_those_of_the_usual_loop(
+    splits: list[int], trainings: list[int], rows: int, tested: int, dim: int, epochs: int
+) -> None:
+    """The split, the layer's initial values to the last bit, and the order of every epoch agree."""
+    tested = min(tested, rows - 1)
+    draws = draw_folds(
+        np.array(splits, dtype=np.uint32),
+        np.array(trainings, dtype=np.uint32),
+        rows=rows,
+        tested=tested,
+        dim=dim,
+        epochs=epochs,
+    )
+    for fold, (split_seed, seed) in enumerate(zip(splits, trainings, strict=True)):
+        split = Splitter().permutation(split_seed, rows)
+        assert np.array_equal(draws.tests[fold], split[:tested])
+        torch.manual_seed(seed)
+        layer = torch.nn.Linear(dim, 1)
+        initial = [*layer.weight.detach().numpy()[0], layer.bias.detach().numpy()[0]]
+        assert np.allclose(draws.weights[fold], initial, rtol=1e-6, atol=1e-7)
+        for order in draws.orders[fold]:
             torch.empty((), dtype=torch.int64).random_()
-            torch.randperm(part)
-    state = stream(42)
-    skip(state, draws_per_fold(dim, rows, epochs))
-    assert uniform(state, 0.0, 1.0) == torch.rand(1).item()
+            assert np.array_equal(order, split[tested:][torch.randperm(rows - tested).numpy()])
+            torch.empty((), dtype=torch.int64).random_()
+            torch.randperm(tested)

@@ -126,28 +126,19 @@ def _loss(output: np.float32, target: np.float32, classification: bool) -> float
 
 
 @compiled
-def _validation_losses(
+def _test_losses(
     predictions: NDArray[np.float32],
     test: NDArray[np.int32],
-    order: NDArray[np.int32],
     targets: NDArray[np.float32],
     classification: NDArray[np.bool_],
-    batch_size: int,
     losses: NDArray[np.float64],
 ) -> None:
-    """Write each task's mean loss over the batches of the test part, taken in ``order``."""
+    """Write each task's mean loss over the test part."""
+    losses[:] = 0.0
     for task in range(len(losses)):
-        total = 0.0
-        batches = 0
-        for begin in range(0, len(order), batch_size):
-            end = min(begin + batch_size, len(order))
-            loss = 0.0
-            for i in range(begin, end):
-                place = order[i]
-                loss += _loss(predictions[task, place], targets[task, test[place]], classification[task])
-            total += loss / (end - begin)
-            batches += 1
-        losses[task] = total / batches
+        for i in range(len(test)):
+            losses[task] += _loss(predictions[task, i], targets[task, test[i]], classification[task])
+    losses /= len(test)
 
 
 @compiled
@@ -241,7 +232,7 @@ def train_fold(
         stop: One byte; any other value than zero stops the training.
         history: Receives the metric after each epoch, epochs x T.
         train_losses: Receives the mean loss over the training batches, epochs x T; epochs x 0 skips it.
-        test_losses: Receives the same for the test part.
+        test_losses: Receives the mean loss over the test part, likewise.
         kept: Receives the weights of each task's best epoch, the bias at ``width``, T x (width + ``LANES``); an array of 0 rows skips it.
         kept_predictions: Receives the outputs of these weights on the test part, in the order of ``split``, T x ``tested``; 0 rows if
             ``kept`` has none.
@@ -260,8 +251,6 @@ def train_fold(
     test = split[:tested]
     train = split[tested:]
     order = np.empty(len(train), np.int32)
-    places = np.arange(tested).astype(np.int32)
-    test_order = np.empty(tested, np.int32)
     predictions = np.empty((tasks, tested), np.float32)
     best = np.full(tasks, -np.inf)
     step = 0
@@ -274,13 +263,10 @@ def train_fold(
         )  # fmt: skip
         if step < 0:
             return False
-        skip(stream, 2)  # another base seed
-        shuffle(stream, places, test_order)
+        skip(stream, 1 + tested)  # another base seed, and the order of the test part
         scores = history[epoch]
         score_test_part(rows, width, test, targets, classification, weights, predictions, scores)
-        _validation_losses(
-            predictions, test, test_order, targets, classification, batch_size, test_losses[epoch]
-        )
+        _test_losses(predictions, test, targets, classification, test_losses[epoch])
         for task in range(len(kept)):
             if scores[task] > best[task] or epoch == 0:  # NaN loses
                 best[task] = scores[task] if scores[task] > best[task] else best[task]

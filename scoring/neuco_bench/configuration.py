@@ -91,15 +91,11 @@ def read_settings(path: Path) -> StandaloneSettings:
 
     try:
         document = read_yaml(path.read_text("utf-8-sig"))
-    except OSError as error:
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise OrganizerError(
-            f"The configuration {path} cannot be read: {error.strerror}.",
+            f"The configuration {path} cannot be read as YAML.",
             cure="Name a YAML file with --config. config/kin/neuco-bench.yaml is an example.",
             code="standalone.no_config",
-        ) from error
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise OrganizerError(
-            f"The configuration {path} is not YAML.", cure="Correct it.", code="standalone.not_yaml"
         ) from error
     return parse_settings(document)
 

@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint bench soak fuzz systemd package image clean
+.PHONY: help install demo check test lint bench soak fuzz systemd package image clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -35,17 +35,19 @@ install: $(VENV)/.installed  ## Make .venv with the pinned, tested versions, and
 demo: install  ## Watch a whole challenge on this machine: submissions, scores, two leaderboards (about a minute).
 	@$(BIN)/neuco-worker demo
 
-test: $(VENV)/.installed-test lint  ## Check everything: linters, types, security, and the test suite (about twenty minutes).
+check: $(VENV)/.installed-test lint  ## Linters, types, and the tests that start no process: for every save (about two minutes).
+	@NUMBA_CACHE_DIR="$(TEST_CACHE)" $(BIN)/python -m pytest -n 2 --quick
+
+test: $(VENV)/.installed-test lint  ## Check everything: linters, types, and the whole test suite (about ten minutes).
 	@tests/setup.sh
 	@NUMBA_CACHE_DIR="$(TEST_CACHE)" $(BIN)/neuco-worker compile
 	@NUMBA_CACHE_DIR="$(TEST_CACHE)" $(BIN)/python -m pytest -n 2 --dist loadgroup
 
-lint: $(VENV)/.installed-test  ## Only the linters, types and security.
+lint: $(VENV)/.installed-test  ## Only linters and types.
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/deptry $(PACKAGES)
-	@$(BIN)/bandit -q -ll -r $(PACKAGES)
 
 bench: $(VENV)/.installed-test  ## Measure what the README promises, on this machine.
 	@for file in $(sort $(wildcard tests/benchmarks/bench_*.py)); do \

@@ -1,12 +1,48 @@
-"""Hypothesis for the whole suite: the same examples in every run, on a machine of any speed; a search for new ones is a profile of its own.
+"""Settings of the whole suite.
 
-Search at random only where somebody looks at the outcome: ``pytest --hypothesis-profile=search``, or ``make fuzz``.
+Hypothesis tries the same examples in every run, on a machine of any speed. Search at random only where somebody looks at the outcome:
+``pytest --hypothesis-profile=search``, or ``make fuzz``.
+
+With ``--quick``, a test is skipped as soon as it starts a process.
 """
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
+
+import pytest
 from hypothesis import settings
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("search", derandomize=False, deadline=None, print_blob=True, max_examples=1000)
 settings.load_profile("repeatable")
+
+STARTS = ("subprocess.Popen", "os.fork", "os.posix_spawn")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--quick``."""
+    parser.addoption("--quick", action="store_true", help="skip tests that start a process or are slow")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Watch for processes that tests start."""
+    if config.option.quick:
+        sys.addaudithook(_skip)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what would take long before it starts a process."""
+    if config.option.quick:
+        items[:] = [
+            item for item in items if not {"slow", "browser"} & {mark.name for mark in item.iter_markers()}
+        ]
+
+
+def _skip(event: str, _: object) -> None:
+    stage = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[2]
+    in_a_test = stage in {"(setup)", "(call)"} and threading.current_thread() is threading.main_thread()
+    if in_a_test and event in STARTS:
+        pytest.skip("starts a process")

@@ -184,7 +184,7 @@ def new_configuration(new: NewChallenge) -> str:
         trim_blocks=True,
         keep_trailing_newline=True,
         undefined=jinja2.StrictUndefined,
-        autoescape=False,  # noqa: S701 - YAML, whose values the filter quotes  # nosec B701
+        autoescape=False,  # noqa: S701 - YAML, whose values the filter quotes
     )
     environment.filters["yaml"] = scalar
     return environment.from_string(

@@ -26,7 +26,7 @@ TEMPLATES = ("neuco-worker@.service", "neuco-worker-once@.service")
 DROP_IN = "50-paths.conf"
 HOMES = (Path("/home"), Path("/root"), Path("/run/user"))
 # Only compared; no file is made there.
-TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108  # nosec B108
+TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108
 
 
 CREDENTIALS = {

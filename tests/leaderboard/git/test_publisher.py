@@ -573,6 +573,7 @@ def test_check_sends_nothing(tmp_path: Path) -> None:
     assert git("rev-parse", "main", at=remote) == tip
 
 
+@pytest.mark.slow
 def test_five_hundred_updates_stay_small() -> None:
     """500 updates of a 14-team board take less than 26 MB, even in a remote that stores each object on its own."""
     site = moving_site(500, 14)

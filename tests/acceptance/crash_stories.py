@@ -7,7 +7,6 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -407,7 +406,9 @@ def alerted(plot: Plot, point: str) -> None:
     (plot.harness.folder / "hook").write_text(hook.url)
     plot.harness.configure({"alerts": {"webhook": "file:hook"}})
     with closing(plot.harness.store()) as store, store.write() as tx:
-        tx.raise_alert(point, "queue.foreign", "Something is wrong.", now=datetime.now(UTC))
+        tx.raise_alert(
+            point, "queue.foreign", "Something is wrong.", now=plot.harness.evalai.world.clock.now()
+        )
     plot.live(at=point)
     plot.harness.configure({"alerts": {"webhook": None}})
     hook.close()
@@ -415,8 +416,9 @@ def alerted(plot: Plot, point: str) -> None:
 
 def drawn(plot: Plot, point: str) -> None:
     """A phase without any scores is changed, and its splits wait for another round."""
-    rounds = practice_chain(genesis=int(datetime.now(UTC).timestamp()) - 1000)
-    with served(rounds) as server:
+    now = plot.harness.evalai.world.clock.now
+    rounds = practice_chain(genesis=int(now().timestamp()) - 1000)
+    with served(rounds, clock=now) as server:
         plot.finish()
         with closing(sqlite3.connect(plot.harness.state / "worker.db")) as database, database:
             database.execute("DELETE FROM cells WHERE phase = 'eval'")  # these were scored in advance

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import threading
 import time
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,10 @@ from tests.acceptance.crash_stories import (
     kill_points,
 )
 from tests.worker.harness.fork_server import ForkServer
-from tests.worker.harness.harness import LIMIT_S, Harness
+from tests.worker.harness.harness import LIMIT_S, Harness, Killed, StepWorker, clean_environment, embeddings
+from worker.sandbox import ManualClock
 
 QUICK = {"evalai": {"poll_every": 0.3, "reconcile_every": 600}}
-SANDBOX = {"visibility_timeout_s": 1.0}
 ENDED = {"published", "failed", "cancelled", "superseded"}
 
 
@@ -45,57 +45,42 @@ def test_every_client_method_has_an_act() -> None:
 
 
 class Theatre:
-    """Runs and kills workers in a challenge."""
+    """Runs and kills workers in a challenge, in this process."""
 
-    def __init__(self, harness: Harness, fork_server: ForkServer) -> None:
+    def __init__(self, harness: Harness) -> None:
         self.harness = harness
-        self._nursery = fork_server
-        self.kills = 0
 
     def live(
         self,
         *,
         at: str | None = None,
-        until: Callable[[], bool] | None = None,
+        until: Callable[[], bool] = lambda: False,
         meanwhile: Callable[[], Any] | str | None = None,
         when: Callable[[], bool] = lambda: True,
     ) -> None:
         """Start a worker, and either check that it is killed at a point, or stop it in good order when a condition holds."""
-        begun = self._began()
-        pid = self._nursery.start(self.harness.path, at=at)
-        try:
-            if meanwhile is not None:
-                self._wait(lambda: when() or _gone(pid))
-                if meanwhile == "reload":
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGHUP)
-                elif callable(meanwhile):
-                    meanwhile()
-            if until is not None:
-                self._wait(lambda: self._began() > begun and until())
-        finally:
-            if at is None:
-                os.kill(pid, signal.SIGTERM)
-            status = self._nursery.end()
-        if at is None:
-            assert status == 0, self.harness.log[-3000:]
-        else:
-            assert status == -signal.SIGKILL, f"not killed {at!r}:\n{self.harness.log[-3000:]}"
-            self.kills += 1
+        killed = threading.Event()
 
-    def _wait(self, condition: Callable[[], bool]) -> None:
+        def checkpoint(here: str) -> None:
+            if here == at or killed.is_set():
+                killed.set()
+                raise Killed(here)
+
         ends = time.monotonic() + LIMIT_S
-        while not condition():
-            assert time.monotonic() < ends, f"it did not come: {self.states()}\n{self.harness.log[-3000:]}"
-            threading.Event().wait(0.02)
-
-    def _began(self) -> int:
-        path = self.harness.folder / "daemon.log"
-        return path.read_text().count("run.start") if path.exists() else 0
-
-    def states(self) -> dict[int, str]:
-        """Return the worker's state of every submission."""
-        return self.harness.states()
+        worker: StepWorker | None = None
+        with contextlib.suppress(Killed):
+            worker = StepWorker(self.harness, checkpoint=checkpoint)
+            while not (killed.is_set() or until()):
+                if meanwhile is not None and when():
+                    worker.reload() if meanwhile == "reload" else meanwhile()
+                    meanwhile = None
+                if not worker.step():
+                    worker.clock.advance(0.1 if worker.busy else 0.5)
+                    worker.wake.wait(0.02 if worker.busy else 0)
+                assert time.monotonic() < ends, f"it did not come to {at}: {self.harness.states()}"
+        assert killed.is_set() == (at is not None)
+        if worker is not None:
+            worker.abandon() if killed.is_set() else worker.stop()
 
     def finish(self, *, at_any_rate: bool = False) -> None:
         """Run a worker without kills until all work is done."""
@@ -107,7 +92,7 @@ class Theatre:
                 for s in evalai.submissions()
                 if not s["ignore_submission"] and s["status"] != "cancelled"
             ]
-            states = self.states()
+            states = self.harness.states()
             return (
                 evalai.queue_length() == 0
                 and set(wanted) <= set(states)
@@ -119,19 +104,22 @@ class Theatre:
             self.live(until=lambda: done() and self.harness.commits() > 0)  # even an empty board is pushed
 
 
-def _gone(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return False
+@pytest.fixture
+def silent_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a thread be killed without a report."""
+    report = threading.excepthook
+    monkeypatch.setattr(
+        threading, "excepthook", lambda ended: None if ended.exc_type is Killed else report(ended)
+    )
 
 
 def expected_rows(harness: Harness) -> set[tuple[str, int]]:
     """Return the rows that the board must have: each team's last public finished submission."""
     names = {team.pk: team.name for team in harness.evalai.world.teams.values()}
     rows: dict[str, tuple[str, int]] = {}
-    for submission in sorted(harness.evalai.submissions(), key=lambda s: (s["submitted_at"], s["id"])):
+    for submission in sorted(
+        harness.evalai.submissions(), key=lambda s: (datetime.fromisoformat(s["submitted_at"]), s["id"])
+    ):
         shown = (
             submission["status"] == "finished" and submission["is_public"] and not submission["is_flagged"]
         )
@@ -153,17 +141,18 @@ def check(harness: Harness) -> None:
     assert harness.leftovers == []
 
 
+@pytest.mark.usefixtures("silent_threads")
 @pytest.mark.parametrize(
     "story",
     STORIES,
     ids=lambda story: f"{story.__qualname__.split('.')[0]}-{STORIES[story][0].split(' ', 1)[1]}",
 )
-def test_a_kill_at_any_point_loses_and_repeats_nothing(
-    story: Story, tmp_path: Path, cells: Path, fork_server: ForkServer
-) -> None:
+def test_a_kill_at_any_point_loses_and_repeats_nothing(story: Story, tmp_path: Path, cells: Path) -> None:
     """After kills at every point of a story, every submission has exactly one distinct result, and the board is correct."""
-    with Harness(tmp_path, cells=cells, settings=SANDBOX, changes=QUICK) as harness:
-        theatre = Theatre(harness, fork_server)
+    with Harness(
+        tmp_path, clock=ManualClock(), cells=cells, settings={"visibility_timeout_s": 1.0}, changes=QUICK
+    ) as harness:
+        theatre = Theatre(harness)
         plot = Plot(harness, theatre.live, theatre.finish)
         for point in STORIES[story]:
             story(plot, point)
@@ -171,24 +160,26 @@ def test_a_kill_at_any_point_loses_and_repeats_nothing(
         check(harness)
 
 
-def test_after_many_kills_the_board_equals_an_undisturbed_one(
+def test_after_real_kills_the_board_equals_an_undisturbed_one(
     tmp_path: Path, cells: Path, fork_server: ForkServer
 ) -> None:
-    """Submissions that are processed despite several kills give the same board, rank by rank, as without any kill."""
+    """Processes that are killed with SIGKILL lose nothing either: the board has the same rows as without any kill."""
     boards = []
-    for name, points in (
-        ("killed", [f"after {what}" for what in ("call post", "scoring>scored", "call push", "call poll")]),
-        ("calm", []),
-    ):
-        (tmp_path / name).mkdir()
-        with Harness(tmp_path / name, cells=cells, settings=SANDBOX, changes=QUICK) as harness:
-            theatre = Theatre(harness, fork_server)
-            plot = Plot(harness, theatre.live, theatre.finish)
-            for _ in range(6):
-                plot.submit()
+    for points in ("call post", "scoring>scored", "call push", "call poll"), ():
+        folder = tmp_path / str(len(points))
+        folder.mkdir()
+        with Harness(folder, cells=cells, settings={"visibility_timeout_s": 1.0}, changes=QUICK) as harness:
+            for number in range(6):
+                harness.submit("ABCD"[number % 4], embeddings(number))
             for point in points:
-                theatre.live(at=point)
-            theatre.finish(at_any_rate=True)
+                fork_server.start(harness.path, at=f"after {point}")
+                assert fork_server.end() == -signal.SIGKILL
+            assert (
+                fork_server.command(
+                    ("once", "--config", str(harness.path)), environment=clean_environment(), folder=folder
+                ).returncode
+                == 0
+            )
             check(harness)
             keys = ("position", "rank", "rank_by_mean", "team", "q_mean", "submission", "group")
             boards.append([{key: row[key] for key in keys} for row in harness.boards()])

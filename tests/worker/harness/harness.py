@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -359,6 +360,10 @@ class Harness:
             threading.Event().wait(0.02)
 
 
+class Killed(BaseException):
+    """Ends a worker in this process where a test wants it killed; no code of the worker handles it."""
+
+
 class StepWorker:
     """A worker in this process, driven step by step.
 
@@ -379,21 +384,39 @@ class StepWorker:
         """Begin, as after the start of a process."""
         configuration = load(self.harness.path)
         self.store = Store(configuration.database_url, checkpoint=self._checkpoint)
-        self.daemon = Worker(
-            configuration,
-            self.store,
-            make_client(configuration, clock=self.clock.now),
-            now=self.clock.now(),
-            random=random.Random(self._seed),
-            name="step-worker",
-            wake=self.wake.set,
-            fresh_client=lambda changed: make_client(changed, clock=self.clock.now),
-            checkpoint=self._checkpoint,
-        )
+        try:
+            self.daemon = Worker(
+                configuration,
+                self.store,
+                make_client(configuration, clock=self.clock.now),
+                now=self.clock.now(),
+                random=random.Random(self._seed),
+                name="step-worker",
+                wake=self.wake.set,
+                fresh_client=lambda changed: make_client(changed, clock=self.clock.now),
+                checkpoint=self._checkpoint,
+            )
+        except Killed:
+            self.store.close()
+            raise
 
     def stop(self) -> None:
         """Stop the worker as usual."""
         self.daemon.stop(self.clock.now())
+        self.store.close()
+
+    def abandon(self) -> None:
+        """Leave a worker that was killed as a killed process leaves it: nothing more is recorded, and its children are killed."""
+        for stop in (
+            self.daemon.publishing.stop,
+            partial(self.daemon.evaluation.stop, self.clock.now()),
+            partial(self.daemon.fetching.stop, self.clock.now()),
+        ):
+            with contextlib.suppress(Killed):
+                stop()
+        for thread in threading.enumerate():
+            if thread.name.startswith("runner-"):
+                thread.join(LIMIT_S)
         self.store.close()
 
     def restart(self) -> None:
@@ -540,6 +563,7 @@ __all__ = [
     "SECRET",
     "FaultPlan",
     "Harness",
+    "Killed",
     "StepWorker",
     "clean_environment",
     "embeddings",

@@ -19,12 +19,12 @@ from worker.cli import app
 
 DOCS = Path(__file__).parent
 LIMITS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
-HELP = r"\* `(?:-h, )?--help`: .*\n"
+COMMON = r"\* `(?:(?:-h, )?--help|-c, --config FILE)`: .*\n"
 USAGE = r"\*\*Usage\*\*:\n\n```console\n.*\n```\n\n"
 LEFT_OUT = re.compile(
-    rf"{USAGE}|\*\*Options\*\*:\n\n{HELP}\n|{HELP}|\*\*Commands\*\*:\n\n(?:\* .*\n)+\n|  \[env var: [^]]*\]"
+    rf"{USAGE}|\*\*Options\*\*:\n\n(?:{COMMON})+\n|{COMMON}|\*\*Commands\*\*:\n\n(?:\* .*\n)+\n"
 )
-"""What the page says elsewhere: usage, --help, lists of commands, and the environment variable for --config."""
+"""What the page says elsewhere: usage, lists of commands, --help and --config."""
 
 
 def commands() -> str:

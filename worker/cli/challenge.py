@@ -222,7 +222,7 @@ def rename_team(
 
     Next: tell the team where its old name stays.
 
-    Example: `neuco-worker challenge rename-team --team "Jane Doe" --as "Team 12" --reason "asked for by its members"`
+    Example: `neuco-worker challenge rename-team --team "Jane Doe" --as "Team 12" --reason "at its request" --config challenge.yaml`
     """
     from worker.organizer import renaming
     from worker.organizer.session import open_session

@@ -101,9 +101,9 @@ def _program(
 ) -> None:
     """Run hidden-task embedding challenges: score submissions from EvalAI and publish a dynamic-rank leaderboard.
 
-    `neuco-worker COMMAND --help` explains a command. For organizers, `-c, --config FILE` names the challenge's configuration file or its
-    folder; without it, they use the file that NEUCO_CHALLENGE names, or challenge.yaml. Exit status: 0 if the command succeeded, 1 if it
-    failed, 2 if its usage, the configuration or the credentials are wrong.
+    `neuco-worker COMMAND --help` explains a command. In commands for organizers, `-c, --config FILE` names the challenge's configuration
+    file or its folder; the default is the file that NEUCO_CHALLENGE names, or challenge.yaml. Exit status: 0 if the command succeeded, 1
+    if it failed, 2 if its usage, the configuration or the credentials are wrong.
     """
 
 

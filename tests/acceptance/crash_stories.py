@@ -45,9 +45,8 @@ ACTS = {
 MORE_ACTS = frozenset({"listing", "reconnect"})
 NOT_CALLED = frozenset(
     {
-        "calls",
+        "call",
         "close",
-        "expiry",
         "phase_splits",
         "dataset_split",
         "learn_labels",

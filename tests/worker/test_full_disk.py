@@ -33,8 +33,8 @@ from tests.worker.harness.harness import (
 from tests.worker.publishing.test_alerts_and_publishing import Hook, hook  # noqa: F401 - a fixture
 from worker.daemon import Worker
 from worker.daemon.health import Health, HealthServer
+from worker.daemon.signals import Watchdog
 from worker.daemon.start import utc_now
-from worker.daemon.watchdog import Watchdog
 from worker.organizer.archiving import read_backup, write_backup
 from worker.organizer.session import open_session
 from worker.sandbox import ManualClock
@@ -132,24 +132,6 @@ def test_a_file_that_does_not_fit_waits_for_room(cramped: Harness) -> None:
         assert worker.alerts() == set()
 
 
-def test_below_the_reserve_no_file_is_asked_for(cramped: Harness) -> None:
-    """The reserve is for the database: fetched files are answered, and no more are fetched until there is space."""
-    cramped.configure({"submission": {"disk_reserve_gigabytes": 0.004}})
-    with cramped.worker() as worker:
-        first = cramped.submit("A", embeddings(1))
-        worker.drive(lambda: first in worker.states() and worker.state(first) is State.FETCHED)
-        filler = fill(cramped, but=3 * MEGABYTE)
-        second = cramped.submit("B", embeddings(2))
-        worker.drive(lambda: cramped.status(first) == "finished" and "disk.reserve" in worker.alerts())
-        worker.wait(30)
-        assert worker.state(second) is State.ACKNOWLEDGED
-        assert worker.outcomes(second, "fetch") == []
-        filler.unlink()
-        worker.drive()
-        assert cramped.status(second) == "finished"
-        assert worker.alerts() == set()
-
-
 def test_a_disk_without_a_byte_left_loses_nothing(cramped: Harness) -> None:
     """While nothing can be written the worker stays; everything that came meanwhile is answered once."""
     with cramped.worker() as worker:
@@ -169,16 +151,19 @@ def test_a_disk_without_a_byte_left_loses_nothing(cramped: Harness) -> None:
         assert cramped.evalai.queue_length() == 0
 
 
-def test_a_result_that_cannot_be_stored_is_kept_until_it_can(cramped: Harness) -> None:
-    """The child's message is not lost, and its exit does not count as a death."""
+@pytest.mark.parametrize(("stage", "seed"), [("reading", None), ("scoring", NEW)])
+def test_a_result_that_cannot_be_stored_is_kept_until_it_can(
+    cramped: Harness, stage: str, seed: int | None
+) -> None:
+    """The child's messages are not lost, its exit does not count as a death, and the time between counts against nobody."""
     with cramped.worker() as worker:
-        pk = cramped.submit("A", embeddings(NEW))
-        worker.drive(lambda: worker.scoring("scoring"))
+        pk = cramped.submit("A", long_file() if seed is None else embeddings(seed))
+        worker.drive(lambda: worker.scoring(stage))
         checkpoint(cramped)
         filler = fill(cramped)
         failed = press_on(worker, lambda: worker.child() is None)
         begun = worker.clock.now()
-        failed |= press_on(worker, lambda: worker.clock.now() > begun + timedelta(seconds=5))
+        failed |= press_on(worker, lambda: worker.clock.now() > begun + timedelta(seconds=20))
         assert failed == {"state.database"}
         filler.unlink()
         worker.drive()
@@ -300,22 +285,6 @@ def test_a_full_disk_is_reported_without_the_database(cramped: Harness, hook: Ho
         cramped.configure({"submission": {"disk_reserve_gigabytes": 1}})
         assert "(disk.reserve)" in cramped.command("status").stdout
         assert container_is_healthy(cramped)
-
-
-def test_a_child_continues_to_read_while_nothing_can_be_written(cramped: Harness) -> None:
-    """Its messages are kept until the database accepts them, and the time between counts against nobody."""
-    with cramped.worker() as worker:
-        pk = cramped.submit("A", long_file())
-        worker.drive(lambda: worker.scoring("reading"))
-        checkpoint(cramped)
-        filler = fill(cramped)
-        begun = worker.clock.now()
-        failed = press_on(worker, lambda: worker.clock.now() > begun + timedelta(seconds=20))
-        assert failed == {"state.database"}
-        filler.unlink()
-        worker.drive()
-        assert worker.outcomes(pk) == ["done"]
-        assert cramped.status(pk) == "finished"
 
 
 def test_a_restore_onto_a_full_disk_says_so(harness: Harness, tmp_path: Path) -> None:

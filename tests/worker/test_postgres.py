@@ -21,7 +21,7 @@ from tests.worker.harness.harness import LIMIT_S, NEW, Harness, embeddings, eval
 from tests.worker.harness.postgres_server import ON_POSTGRES, Server
 from worker.challenge.configuration import load
 from worker.sandbox import ManualClock
-from worker.state import LOG_UNSEEN, RESTORED, Deposed, Outcome, Store, leader_lock, lock
+from worker.state import LOG_UNSEEN, RESTORED, Deposed, Outcome, Store, leader_lock
 
 pytestmark = ON_POSTGRES
 LINKS = ("ids.txt", "tasks", "challenge.secret", "token", "board.git")
@@ -108,9 +108,8 @@ def test_a_reader_on_the_server_cannot_write(postgres: Server) -> None:
     store.close()
 
 
-def test_one_leads_until_its_session_ends(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_leads_until_its_session_ends(postgres: Server) -> None:
     """The lock has one holder; the server releases it with the session, and the holder notices."""
-    monkeypatch.setattr(lock, "CHECK_EVERY_S", 0.0)
     name, other = postgres.fresh(), postgres.fresh()
     here, there, elsewhere = (leader_lock(postgres.url(at), Path("/")) for at in (name, name, other))
     assert not there.held()

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
-from werkzeug.serving import WSGIRequestHandler, make_server
 
 from scoring.errors import InfrastructureError
-from worker.daemon.watchdog import Watchdog
+from worker.daemon.signals import Watchdog
 from worker.daemon.worker import Worker
 from worker.runtime import storage
 
@@ -31,8 +31,19 @@ class _Quiet(WSGIRequestHandler):
 
     timeout = READ_WITHIN_S
 
-    def log(self, *_: Any) -> None:
+    def log_message(self, *_: Any) -> None:
         """Do nothing."""
+
+
+class _Server(WSGIServer):
+    """Answers one connection at a time: monitoring must not use up the file descriptors that scoring needs."""
+
+    def __init__(self, address: tuple[str, int], handler: type[_Quiet]) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        super().__init__(address, handler)
+
+    def handle_error(self, *_: Any) -> None:
+        """Ignore a client that sends nothing, or goes away."""
 
 
 class Health:
@@ -52,7 +63,11 @@ class Health:
     def report(self) -> dict[str, object]:
         """Return ``healthy``, the time since the last step, what keeps the worker from its work, and the free disk space."""
         configuration = self._worker.context.configuration
-        error = self._worker.problem or storage.fault(configuration.state_dir) or self._worker.intake.refused
+        error = (
+            self._worker.problem
+            or storage.fault(configuration.state_dir)
+            or self._worker.intake.calls.refused
+        )
         silent = self._clock() - self._watchdog.fed_at
         try:
             free = self._worker.files.free_bytes()
@@ -84,23 +99,16 @@ class HealthServer:
         self._metrics = make_wsgi_app(registry)
         self._health = health
         place = urlsplit(f"//{listen}")
-        host = place.hostname or "127.0.0.1"
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
-            listening = socket.create_server((host, place.port or 0), family=family)
+            self._server = _Server((place.hostname or "127.0.0.1", place.port or 0), _Quiet)
         except OSError:
             raise InfrastructureError(
                 f"The worker cannot listen on {listen}. The port is in use or not allowed.",
                 cure="Set metrics.listen to another port.",
                 code="metrics.listen",
             ) from None
-        # One connection at a time: monitoring must not use up the file descriptors that scoring needs. The server duplicates
-        # the socket; if it had to open one itself, it would report a failure in words of its own.
-        with listening:
-            self._server = make_server(
-                host, place.port or 0, self._answer, request_handler=_Quiet, fd=listening.fileno()
-            )
-        self.port: int = self._server.port
+        self._server.set_app(self._answer)
+        self.port: int = self._server.server_port
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True, name="health")
         self._thread.start()
 

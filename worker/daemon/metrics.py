@@ -44,10 +44,6 @@ class StateCollector(Collector):
         self._token_expires = token_expires
         self._clock = clock
 
-    def describe(self) -> list[Metric]:
-        """Describe nothing in advance, because registering must not read the database."""
-        return []
-
     def collect(self) -> Iterator[Metric]:
         """Read the database and yield every metric."""
         now = self._clock()

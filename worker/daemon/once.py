@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
 from scoring.errors import InfrastructureError, NeucoError
 from scoring.printable import count_of
-from worker.challenge.configuration import Configuration, load
+from worker.challenge.configuration import Configuration
 from worker.daemon.metrics import write_textfile
 from worker.daemon.signals import Signals, Stopped
-from worker.daemon.start import collector, started, utc_now
+from worker.daemon.start import collector, leading, utc_now
 from worker.daemon.worker import Waiting, Worker
 from worker.evalai import WINDOW
 from worker.runtime import storage
-from worker.state import LeaderLock, leader_lock, refused
+from worker.state import LeaderLock
 
 # `once` gives up if nothing has progressed for this long: a minute's calls may be used up, and are allowed again one by one.
 ONCE_STUCK_S = WINDOW.total_seconds() + 15
@@ -39,29 +38,22 @@ def once(path: Path, *, tell: Callable[[str], None] = lambda _: None) -> None:
     signals = Signals()
     signals.install()
     try:
-        configuration = load(path)
-        with closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock:
-            if not lock.take():
-                raise refused()
-            _lead(path, lock, signals, tell)
+        with leading(path, signals) as (worker, lock):
+            worker.intake.to_the_end = True
+            failure = _drain(worker, lock, signals, tell)
+            configuration = worker.context.configuration
+            if configuration.metrics.textfile is not None:
+                write_textfile(collector(worker), configuration.path(configuration.metrics.textfile))
+            if failure is not None:
+                raise failure
+            if signals.stop.is_set():
+                raise Stopped
     except Stopped:
         raise InfrastructureError(
             "The command was stopped before everything was finished.",
             cure="Run the command again.",
             code="once.stopped",
         ) from None
-
-
-def _lead(path: Path, lock: LeaderLock, signals: Signals, tell: Callable[[str], None]) -> None:
-    with started(path, signals=signals) as (configuration, worker):
-        worker.intake.to_the_end = True
-        failure = _drain(worker, lock, signals, tell)
-        if configuration.metrics.textfile is not None:
-            write_textfile(collector(worker), configuration.path(configuration.metrics.textfile))
-        if failure is not None:
-            raise failure
-        if signals.stop.is_set():
-            raise Stopped
 
 
 def _drain(
@@ -85,10 +77,10 @@ def _drain(
             raise storage.fault(configuration.state_dir) or error from error
         if moved:
             continue
-        if worker.fatal is not None:
-            raise worker.fatal
-        if worker.intake.refused is not None:
-            return worker.intake.refused
+        if worker.intake.calls.fatal is not None:
+            raise worker.intake.calls.fatal
+        if worker.intake.calls.refused is not None:
+            return worker.intake.calls.refused
         left = worker.waiting(now)
         if worker.intake.drained and not worker.busy:
             if left.nothing:
@@ -128,7 +120,7 @@ class Patience:
             self._left, self._since_s = left, clock_s
         # A failed push does not count while the queue is still being read, because what waits there is not known yet.
         unpushed = worker.publishing.tries > 0 and worker.intake.drained
-        failing = worker.intake.failing or unpushed or left.stuck + left.paused > 0
+        failing = worker.intake.calls.failing or unpushed or left.stuck + left.paused > 0
         return clock_s - self._since_s > (
             self._after_failures_s if failing and not left.active else self._at_all_s
         )
@@ -144,8 +136,8 @@ def _undone(worker: Worker, now: datetime) -> InfrastructureError:
 
 def reasons(worker: Worker, left: Waiting) -> Iterator[str]:
     """Return what is left and, if known, why; everything that keeps `once` from ending has a sentence here."""
-    if worker.intake.last_error is not None:
-        yield worker.intake.last_error.sentence
+    if worker.intake.calls.last_error is not None:
+        yield worker.intake.calls.last_error.sentence
     if not worker.intake.drained:
         yield "EvalAI's queue and its list of submissions were not read to the end."
     if left.active:

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import os
-import time
 import traceback
 from collections.abc import Callable
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
 
 import structlog
 
 from scoring.errors import NeucoError
-from worker.challenge.configuration import load
-from worker.daemon import logs
 from worker.daemon.health import Health, HealthServer
 from worker.daemon.metrics import registry
-from worker.daemon.signals import Signals, Stopped
-from worker.daemon.start import collector, reload, started, utc_now
-from worker.daemon.watchdog import Watchdog, notify
+from worker.daemon.signals import Signals, Stopped, Watchdog, notify
+from worker.daemon.start import collector, leading, reload, utc_now
 from worker.daemon.worker import Worker
-from worker.state import Deposed, LeaderLock, leader_lock, refused
+from worker.state import Deposed, LeaderLock
 
-TAKE_EVERY_S = 3.0  # between two tries to take the lock of a worker on another machine
 LONGEST_WAIT_S = 1.0
 """The database says when retries and answers are due; one second late is soon enough."""
 BUSY_WAIT_S = 0.25
@@ -34,61 +29,28 @@ def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> No
     """Run the daemon until SIGTERM; if another worker leads and the state is on PostgreSQL, first wait until that ends.
 
     Raises:
-        OrganizerError: As :func:`started`; or if EvalAI's challenge is not the configured one.
-        InfrastructureError: If another worker leads on SQLite, the server with the state cannot be reached, or the lead is lost.
+        OrganizerError: As :func:`leading`; or if EvalAI's challenge is not the configured one.
+        InfrastructureError: As :func:`leading`.
+        Deposed: If the lock is lost, or another worker has taken the lead.
     """
     signals = Signals()
     signals.install()
-    try:
-        configuration = load(path)
-        with closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock:
-            take(lock, wait=configuration.database_file is None)
-            lead(path, lock, signals, checkpoint=checkpoint)
-    except Stopped:  # during the start: nothing is left to do
-        return
-
-
-def take(lock: LeaderLock, *, wait: bool) -> None:
-    """Take the leader's lock, if necessary after waiting for it; SIGTERM ends the wait, as it ends a start.
-
-    Raises:
-        InfrastructureError: If another worker has the lock and `wait` is false, or the server cannot be reached.
-    """
-    if lock.take():
-        return
-    if not wait:
-        raise refused()
-    logs.set_up()
     log = structlog.get_logger("neuco_worker")
-    log.info("Waiting until the worker that leads ends.", event_key="run.wait")
-    notify("READY=1")
-    while not lock.take():
-        notify("WATCHDOG=1")
-        time.sleep(TAKE_EVERY_S)
-
-
-def lead(path: Path, lock: LeaderLock, signals: Signals, *, checkpoint: Callable[[str], None]) -> None:
-    """Lead until SIGTERM, or until the lead is lost.
-
-    Raises:
-        OrganizerError: As :func:`started`; or if EvalAI's challenge is not the configured one.
-        Deposed: If the lock is lost, or another worker has taken the lead.
-    """
-    with started(path, signals=signals, checkpoint=checkpoint) as (configuration, worker):
+    with suppress(Stopped), leading(path, signals, wait=True, checkpoint=checkpoint) as (worker, lock):
         watchdog = Watchdog(utc_now())
-        with served(configuration.metrics.listen, worker, watchdog):
-            log = structlog.get_logger("neuco_worker")
+        with served(worker, watchdog):
             log.info("Worker started.", event_key="run.start", pid=os.getpid())
             notify("READY=1")
             repeat(path, worker, lock, signals, watchdog)
             notify("STOPPING=1")
             log.info("Worker stopped.", event_key="run.end")
-        if worker.fatal is not None:
-            raise worker.fatal
+        if worker.intake.calls.fatal is not None:
+            raise worker.intake.calls.fatal
 
 
-def served(listen: str | None, worker: Worker, watchdog: Watchdog) -> AbstractContextManager[object]:
+def served(worker: Worker, watchdog: Watchdog) -> AbstractContextManager[object]:
     """Serve health and metrics inside the block, if that is configured."""
+    listen = worker.context.configuration.metrics.listen
     if listen is None:
         return nullcontext()
     return closing(HealthServer(listen, registry(collector(worker)), Health(worker, watchdog, utc_now)))
@@ -100,7 +62,7 @@ def repeat(path: Path, worker: Worker, lock: LeaderLock, signals: Signals, watch
     Raises:
         Deposed: If the lead is lost.
     """
-    while not signals.stop.is_set() and worker.fatal is None:
+    while not signals.stop.is_set() and worker.intake.calls.fatal is None:
         signals.wake.clear()
         if signals.reload_asked() and not reload(path, worker):
             signals.ask_reload()

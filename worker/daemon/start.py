@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -18,11 +19,13 @@ from worker.challenge.configuration import Configuration, load
 from worker.challenge.secrets import read_challenge_secret
 from worker.daemon import logs
 from worker.daemon.metrics import StateCollector
-from worker.daemon.signals import Signals
+from worker.daemon.signals import Signals, notify
 from worker.daemon.worker import Worker, make_client
 from worker.publishing import publisher_settings
 from worker.runtime.cgroup import delegation
-from worker.state import Deposed, Store
+from worker.state import Deposed, LeaderLock, Store, leader_lock, refused
+
+TAKE_EVERY_S = 3.0  # between two tries to take the lock of a worker on another machine
 
 
 def utc_now() -> datetime:
@@ -31,12 +34,59 @@ def utc_now() -> datetime:
 
 
 @contextmanager
+def leading(
+    path: Path,
+    signals: Signals,
+    *,
+    wait: bool = False,
+    checkpoint: Callable[[str], None] = lambda _: None,
+) -> Iterator[tuple[Worker, LeaderLock]]:
+    """Take the leader's lock, load everything, and yield a worker that leads, with its lock; close everything at the end.
+
+    Args:
+        path: The configuration file.
+        signals: Stop and wake the worker.
+        wait: Whether to wait until another worker ends, if the state is on PostgreSQL.
+        checkpoint: See :class:`worker.challenge.context.Context`.
+
+    Raises:
+        OrganizerError: If configuration, credentials or tasks are wrong.
+        InfrastructureError: If another worker leads, or the server with the state cannot be reached.
+        Stopped: On SIGTERM.
+    """
+    configuration = load(path)
+    with closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock:
+        take(lock, wait=wait and configuration.shared_state)
+        with started(path, signals=signals, checkpoint=checkpoint) as worker:
+            yield worker, lock
+
+
+def take(lock: LeaderLock, *, wait: bool) -> None:
+    """Take the leader's lock, if necessary after waiting for it; SIGTERM ends the wait, as it ends a start.
+
+    Raises:
+        InfrastructureError: If another worker has the lock and `wait` is false, or the server cannot be reached.
+    """
+    if lock.take():
+        return
+    if not wait:
+        raise refused()
+    logs.set_up()
+    log = structlog.get_logger("neuco_worker")
+    log.info("Waiting until the worker that leads ends.", event_key="run.wait")
+    notify("READY=1")
+    while not lock.take():
+        notify("WATCHDOG=1")
+        time.sleep(TAKE_EVERY_S)
+
+
+@contextmanager
 def started(
     path: Path,
     *,
     signals: Signals,
     checkpoint: Callable[[str], None] = lambda _: None,
-) -> Iterator[tuple[Configuration, Worker]]:
+) -> Iterator[Worker]:
     """Load everything, become the leader under the lock that the caller holds, and yield a worker; close everything at the end.
 
     Args:
@@ -73,7 +123,7 @@ def started(
         )
         signals.starting = False
         try:
-            yield configuration, worker
+            yield worker
         finally:
             worker.stop(utc_now())
 
@@ -125,7 +175,7 @@ def _place(configuration: Configuration) -> tuple[object, ...]:
 def collector(worker: Worker) -> StateCollector:
     """Return the collector of this worker's metrics."""
     return StateCollector(
-        worker.context.store, worker.files, token_expires=worker.intake.token_expires, clock=utc_now
+        worker.context.store, worker.files, token_expires=worker.intake.calls.token_expires, clock=utc_now
     )
 
 

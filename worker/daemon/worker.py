@@ -18,20 +18,20 @@ from worker.challenge.context import Context
 from worker.challenge.differences import differences
 from worker.challenge.files import read_secret
 from worker.daemon.alerts import Alerting
-from worker.daemon.jobs import intervals_s
-from worker.daemon.leadership import take_over
 from worker.evalai import Budget, Client
 from worker.evaluation.stage import Evaluation
 from worker.fairness.recording import record_phases
 from worker.fairness.register import RegisterFold
+from worker.fetching.housekeeping import EVERY as HOUSEKEEPING_EVERY
 from worker.fetching.housekeeping import remove_old_files
 from worker.fetching.stage import Fetching
 from worker.intake import Intake
+from worker.intake.hosts import READ_EVERY as HOSTS_EVERY
 from worker.publishing import BeaconFetcher, Publishing
-from worker.runtime import Timetable, storage
+from worker.runtime import Job, Timetable, storage
 from worker.runtime.cgroup import Delegation
 from worker.runtime.files import FileStore
-from worker.state import ACTIVE, State, Store
+from worker.state import ACTIVE, OutboxKind, Outcome, State, Store, Transaction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +89,9 @@ class Worker:
         cgroup: Delegation | None = None,
     ) -> None:
         self.files = FileStore(configuration.state_dir)
-        _lead(store, self.files, now)  # first: from here on, every write checks that this worker still leads
+        with store.lead(now) as tx:  # first: from here on, every write checks that this worker still leads
+            take_over(tx, self.files, now)
+        self.files.clear_temporary()
         self.context = Context(
             configuration=configuration,
             phases=record_phases(store, configuration, now=now),
@@ -138,11 +140,6 @@ class Worker:
         self.problem = storage.fault(self.context.configuration.state_dir) or error
         self.alerting.emergency(self.problem, now)
         return self.problem
-
-    @property
-    def fatal(self) -> NeucoError | None:
-        """The error that makes continuing pointless, if any: EvalAI's challenge is not the configured one."""
-        return self.intake.fatal
 
     @property
     def busy(self) -> bool:
@@ -201,11 +198,38 @@ class Worker:
                     self.context.log.warning(difference.text, event_key="phase.differs", phase=phase)
 
 
-def _lead(store: Store, files: FileStore, now: datetime) -> None:
-    """Become the leader, and take over what a predecessor left."""
-    with store.lead(now) as tx:
-        take_over(tx, files, now)
-    files.clear_temporary()
+def take_over(tx: Transaction, files: FileStore, now: datetime) -> None:
+    """Record that the previous leader's work has ended; it is done again, or checked again where EvalAI may already have it.
+
+    Args:
+        tx: The transaction in which this process becomes the leader.
+        files: This machine's stored files; the previous leader may have run on another machine.
+        now: The time.
+    """
+    for attempt in tx.attempts(open_only=True):
+        tx.close_attempt(attempt.id, Outcome.DEAD, now=now, reason="found open by the next leader")
+    for row in tx.submissions([State.SCORING]):
+        tx.move(row.pk, State.SCORING, State.FETCHED)
+    for row in tx.submissions([State.FETCHED]):
+        if row.file_hash is None or files.find(row.file_hash) is None:
+            held = {"hold": row.hold, "hold_reason": row.hold_reason}
+            tx.move(row.pk, State.FETCHED, State.ACKNOWLEDGED, file_hash=None, **held)
+    for owed in tx.owed(OutboxKind.POST):
+        if owed.sent_at is not None:  # EvalAI may have the answer
+            tx.note(owed.submission, read_at=None)
+    tx.release_all()
+    tx.request_publish()
+
+
+def intervals_s(configuration: Configuration) -> dict[Job, float]:
+    """Return the interval of each job in seconds."""
+    return {
+        Job.POLL: configuration.evalai.poll_every,
+        Job.RECONCILE: configuration.evalai.reconcile_every,
+        Job.HOSTS: HOSTS_EVERY.total_seconds(),
+        Job.PUBLISH: configuration.leaderboard.publish_every,
+        Job.HOUSEKEEPING: HOUSEKEEPING_EVERY.total_seconds(),
+    }
 
 
 def make_client(configuration: Configuration, **options: Any) -> Client:

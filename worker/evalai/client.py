@@ -36,7 +36,7 @@ from worker.evalai.records import (
 from worker.evalai.transport import CONNECT_TIMEOUT_S, READ_TIMEOUT_S, Transport
 
 
-class Client:
+class Client(Transport):
     """A challenge host's access to one challenge on one EvalAI server.
 
     Not for several threads at a time. Its ``repr`` and its errors never show the token.
@@ -65,30 +65,10 @@ class Client:
         timeout_s: tuple[float, float] = (CONNECT_TIMEOUT_S, READ_TIMEOUT_S),
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._transport = Transport(
-            server=server, token=token, session=session, timeout_s=timeout_s, clock=clock
-        )
-        self._call = self._transport.call
+        super().__init__(server=server, token=token, session=session, timeout_s=timeout_s, clock=clock)
         self._challenge = challenge
         self._queue = quote(queue, safe="")
         self._labels: dict[tuple[int, str], frozenset[str]] = {}
-
-    def __repr__(self) -> str:
-        return f"Client(server={self._transport.server!r}, challenge={self._challenge})"
-
-    @property
-    def expiry(self) -> datetime | None:
-        """When the token expires; None for a token without an expiry date."""
-        return self._transport.expiry
-
-    @property
-    def calls(self) -> int:
-        """How many calls were sent, answered or not."""
-        return self._transport.calls
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._transport.close()
 
     # Queue ------------------------------------------------------------------------------------
 
@@ -98,7 +78,7 @@ class Client:
         GET /api/jobs/challenge/queues/<queue>/. The message is hidden for 30 s, then it comes back under a new receipt handle.
         """
         path = f"/api/jobs/challenge/queues/{self._queue}/"
-        return read_message(self._call("GET", path, "receive a message"))
+        return read_message(self.call("GET", path, "receive a message"))
 
     def delete_message(self, receipt_handle: str) -> None:
         """Delete a message by its newest receipt handle; a second time does no harm.
@@ -106,14 +86,14 @@ class Client:
         POST /api/jobs/queues/<queue>/.
         """
         body = {"receipt_handle": receipt_handle}
-        self._call("POST", f"/api/jobs/queues/{self._queue}/", "delete a message", body)
+        self.call("POST", f"/api/jobs/queues/{self._queue}/", "delete a message", body)
 
     # Reading ----------------------------------------------------------------------------------
 
     def submission(self, pk: int) -> Submission:
         """Read one submission. GET /api/jobs/submission/<pk>, without a slash at the end."""
         path = f"/api/jobs/submission/{int(pk)}"
-        return parse(Submission, self._call("GET", path, f"read submission {pk}"), "submission")
+        return parse(Submission, self.call("GET", path, f"read submission {pk}"), "submission")
 
     def submissions(
         self, *, status: str | None = None, submitted_after: datetime | None = None
@@ -129,7 +109,7 @@ class Client:
             query["submitted_after"] = submitted_after.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         path = f"/api/jobs/challenge/{self._challenge}/submission/"
         path += f"?{urlencode(query)}" if query else ""
-        listed = _items(self._call("GET", path, "list the submissions"))
+        listed = _items(self.call("GET", path, "list the submissions"))
         submissions = []
         while listed:  # the listing of a whole challenge, so do not hold it twice in memory
             submissions.append(parse(Submission, listed.pop(), "submission"))
@@ -141,17 +121,17 @@ class Client:
         GET /api/challenges/challenge/queues/<queue>/.
         """
         path = f"/api/challenges/challenge/queues/{self._queue}/"
-        answer = self._call("GET", path, "read the challenge of the queue")
+        answer = self.call("GET", path, "read the challenge of the queue")
         return parse(Challenge, answer, "challenge")
 
     def account(self) -> Account:
         """Read the owner of our token. GET /api/auth/user/."""
-        return parse(Account, self._call("GET", "/api/auth/user/", "read our account"), "account")
+        return parse(Account, self.call("GET", "/api/auth/user/", "read our account"), "account")
 
     def host_names(self, team_pk: int) -> frozenset[str]:
         """Read the names of the challenge's hosts. GET /api/hosts/challenge_host_team/<pk>, without a slash at the end."""
         path = f"/api/hosts/challenge_host_team/{int(team_pk)}"
-        return parse(HostTeam, self._call("GET", path, "read the host team"), "host team").names
+        return parse(HostTeam, self.call("GET", path, "read the host team"), "host team").names
 
     def authors(self, phase_pk: int, *, page: int = 1, team: str | None = None) -> dict[int, Author]:
         """Read who sent the submissions to a phase: submission to author, newest first, in pages of 150; empty after the last page.
@@ -166,7 +146,7 @@ class Client:
         query = {"page": str(page)} | ({} if team is None else {"participant_team__team_name": team})
         path = f"/api/challenges/{self._challenge}/challenge_phase/{int(phase_pk)}/submissions?{urlencode(query)}"
         try:
-            listed = parse(Page, self._call("GET", path, "list a phase's submissions"), "page")
+            listed = parse(Page, self.call("GET", path, "list a phase's submissions"), "page")
         except NotFound:
             return {}
         return {author.submission_pk: author for author in listed.results}
@@ -174,19 +154,19 @@ class Client:
     def phases(self) -> list[Phase]:
         """List the challenge's phases. GET /api/challenges/<c>/phases/."""
         path = f"/api/challenges/{self._challenge}/phases/"
-        listed = _items(self._call("GET", path, "list the phases"))
+        listed = _items(self.call("GET", path, "list the phases"))
         return [parse(Phase, item, "phase") for item in listed]
 
     def phase_splits(self) -> list[PhaseSplit]:
         """List the phases' splits with their metric labels. GET /api/challenges/<c>/challenge_phase_split, without a slash."""
         path = f"/api/challenges/{self._challenge}/challenge_phase_split"
-        listed = _items(self._call("GET", path, "list the phase splits"))
+        listed = _items(self.call("GET", path, "list the phase splits"))
         return [parse(PhaseSplit, item, "phase split") for item in listed]
 
     def dataset_split(self, pk: int) -> DatasetSplit:
         """Read a dataset split, for its codename. GET /api/challenges/challenge/create/dataset_split/<id>/."""
         path = f"/api/challenges/challenge/create/dataset_split/{int(pk)}/"
-        answer = self._call("GET", path, f"read dataset split {pk}")
+        answer = self.call("GET", path, f"read dataset split {pk}")
         return parse(DatasetSplit, answer, "dataset split")
 
     def learn_labels(self) -> Mapping[tuple[int, str], frozenset[str]]:
@@ -233,8 +213,8 @@ class Client:
         """
         entries = []
         if result is not None:
-            accuracies = checked_result(result, self._labels.get((phase_pk, split)))
-            entries.append({"split": split, "show_to_participant": True, "accuracies": accuracies})
+            self._check(result, self._labels.get((phase_pk, split)))
+            entries.append({"split": split, "show_to_participant": True, "accuracies": dict(result)})
         body = {
             "challenge_phase": int(phase_pk),
             "submission": int(pk),
@@ -245,6 +225,24 @@ class Client:
             "metadata": "",
         }
         self._update("PUT", f"post the result of submission {pk}", body)
+
+    def _check(self, result: Mapping[str, float], labels: Collection[str] | None) -> None:
+        """Check that EvalAI can neither refuse a result nor fail on it.
+
+        EvalAI accepts booleans (and its leaderboard then responds with 500), missing labels (shown as "#") and empty results (finished
+        without a row); it refuses numbers that are not finite. So all of these are refused here.
+
+        Raises:
+            OrganizerError: ``evalai.result_invalid``.
+        """
+        numbers = all(type(value) in (int, float) and finite(value) is not None for value in result.values())
+        if not result or not numbers or (labels is not None and result.keys() != labels):
+            want = "the metrics " + ", ".join(sorted(labels)) if labels else "finite numbers"
+            raise OrganizerError(
+                f"EvalAI's leaderboard has {want}, but the result is {dict(result)}.",
+                cure="Compare the phase's metric and split in the configuration with those at EvalAI.",
+                code="evalai.result_invalid",
+            )
 
     def fail(self, pk: int, phase_pk: int, *, stderr: str) -> None:
         """End a submission as failed; the participant can read ``stderr``. PUT to the same address as ``finish``."""
@@ -259,41 +257,10 @@ class Client:
 
     def _update(self, method: str, what: str, body: Mapping[str, Any]) -> Any:
         path = f"/api/jobs/challenge/{self._challenge}/update_submission/"
-        return self._call(method, path, what, body)
-
-
-def checked_result(result: Mapping[str, Any], labels: Collection[str] | None = None) -> dict[str, float]:
-    """Return a result that EvalAI can neither refuse nor fail on.
-
-    EvalAI accepts booleans (and its leaderboard then responds with 500), missing labels (shown as "#") and empty results (finished without
-    a row); it refuses numbers that are not finite. So all of these are refused here.
-
-    Raises:
-        OrganizerError: ``evalai.result_invalid``.
-    """
-    values: dict[str, float] = {}
-    for metric, value in result.items():
-        number = finite(value) if isinstance(value, int | float) else None
-        if number is None:
-            raise _invalid(f"The value of “{metric}” is not a finite number.")
-        values[metric] = number
-    if not values:
-        raise _invalid("The result is empty.")
-    if labels is not None and set(values) != set(labels):
-        want, have = ", ".join(sorted(labels)), ", ".join(sorted(values))
-        raise _invalid(f"EvalAI's leaderboard has the metrics {want}, but the result has {have}.")
-    return values
+        return self.call(method, path, what, body)
 
 
 def _items(document: Any) -> list[Any]:
     if not isinstance(document, list):
         raise Unintelligible("EvalAI answered with something that is not a list.", cure=ODD_ANSWER)
     return document
-
-
-def _invalid(sentence: str) -> OrganizerError:
-    return OrganizerError(
-        sentence,
-        cure="Compare the phase's metric and split in the configuration with those at EvalAI.",
-        code="evalai.result_invalid",
-    )

@@ -30,7 +30,12 @@ READ_TIMEOUT_S = 60.0  # a listing of a whole challenge takes long
 
 
 class Transport:
-    """Sends one request at a time to one server with one token; see :class:`worker.evalai.Client` for the arguments."""
+    """Sends one request at a time to one server with one token; see :class:`worker.evalai.Client` for the arguments.
+
+    Attributes:
+        expiry: When the token expires; None for a token without an expiry date.
+        calls: How many calls were sent, answered or not.
+    """
 
     def __init__(
         self,
@@ -47,10 +52,10 @@ class Transport:
         self._session = session or requests.Session()
         self._timeout_s = timeout_s
         self._clock = clock
-        self.calls = 0  # sent, answered or not
+        self.calls = 0
 
     def __repr__(self) -> str:
-        return f"Transport(server={self.server!r})"
+        return f"{type(self).__name__}(server={self.server!r})"
 
     def close(self) -> None:
         """Close the connections."""
@@ -99,9 +104,8 @@ class Transport:
                     code="machine.descriptors",
                     applied_unknown=write and sent,
                 )
-            kind = type(problem).__name__
             return b"", Unreachable(
-                f"The request to {what} did not reach EvalAI, or its answer did not arrive ({kind}).",
+                f"The request to {what} did not reach EvalAI, or its answer did not arrive ({type(problem).__name__}).",
                 cure="A running worker tries again. If this continues, check the network and evalai.server.",
                 applied_unknown=write and sent,
             )

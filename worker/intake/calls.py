@@ -92,9 +92,7 @@ class CallRunner:
         self._calls_before = 0  # count of the client when the current call began
         self.fatal: NeucoError | None = None
         self.last_error: NeucoError | None = None
-        self.refused: TokenRefused | None = (
-            None  # how EvalAI refused the token; None after a call that succeeded
-        )
+        self.refused: TokenRefused | None = None  # how EvalAI refused the token; None while it accepts it
 
     def token_expires(self) -> datetime | None:
         """Return when the token that is used now expires; None for a token without an expiry date."""
@@ -167,9 +165,9 @@ class CallRunner:
         for name in (call.name, ALL):
             self._retries.pop(name, None)
         self._session.call_began_at, self._session.call_ended_at = call.began_at, now
-        self.last_error = self.refused = None
+        self.last_error = None
         self._tell_of_silence(None, now)
-        self._context.clear_alert("evalai.token", now=now)
+        self._accept_token(now)
 
     def _failed(self, call: Call[Result], error: NeucoError, now: datetime) -> None:
         self.last_error = error
@@ -188,8 +186,16 @@ class CallRunner:
             every = self._retries[ALL]
             every.failed(now, again_at=self._context.retry_at(now, every.tries))
             self._context.raise_alert("evalai.token", error, now=now)
-        elif isinstance(error, OrganizerError) and call.fatal:
-            self.fatal = error
+        elif isinstance(error, OrganizerError):
+            if error.code != "evalai.redirected":
+                self._accept_token(now)
+            if call.fatal:
+                self.fatal = error
+
+    def _accept_token(self, now: datetime) -> None:
+        """End the alert about the token, perhaps of an earlier start: EvalAI has answered, even if with another error."""
+        self.refused = None
+        self._context.clear_alert("evalai.token", now=now)
 
     def _renew_client(self) -> None:
         """Use the currently configured token; if it cannot be read, keep the old one."""

@@ -12,10 +12,9 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from scoring.errors import NeucoError
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context, seconds
-from worker.evalai import Budget, Client, TokenRefused
+from worker.evalai import Budget, Client
 from worker.intake.answering import PostAnswer
 from worker.intake.calls import Call, CallRunner
 from worker.intake.hosts import Hosts
@@ -50,6 +49,11 @@ UNREAD = (State.RECEIVED, State.ACKNOWLEDGED, State.FAILED, State.CANCELLED)
 class Intake:
     """Decides which call to EvalAI comes next.
 
+    Attributes:
+        calls: The runner of the calls.
+        session: What EvalAI told this process.
+        to_the_end: Whether to read the queue until it is empty, even if no message is expected.
+
     Args:
         context: The worker's surroundings.
         client: EvalAI's client.
@@ -69,33 +73,9 @@ class Intake:
         self._budget = budget
         self._timetable = context.timetable
         self.session = Session()
-        self._runner = CallRunner(context, self.session, client, budget, fresh_client=fresh_client)
-        self._hosts = Hosts(context, self.session, self._runner)
-        self.to_the_end = False  # whether to read the queue until it is empty, even if no message is expected
-
-    @property
-    def failing(self) -> bool:
-        """Whether the last try of some call failed."""
-        return self._runner.failing
-
-    @property
-    def last_error(self) -> NeucoError | None:
-        """How the last call failed, None after one that succeeded."""
-        return self._runner.last_error
-
-    @property
-    def refused(self) -> TokenRefused | None:
-        """How EvalAI refused the token; None if it accepts it."""
-        return self._runner.refused
-
-    def token_expires(self) -> datetime | None:
-        """Return when the token that is used now expires; None for a token without an expiry date."""
-        return self._runner.token_expires()
-
-    @property
-    def fatal(self) -> NeucoError | None:
-        """The error that makes continuing pointless, if any: EvalAI's challenge is not the configured one."""
-        return self._runner.fatal
+        self.calls = CallRunner(context, self.session, client, budget, fresh_client=fresh_client)
+        self._hosts = Hosts(context, self.session, self.calls)
+        self.to_the_end = False
 
     @property
     def drained(self) -> bool:
@@ -107,7 +87,7 @@ class Intake:
     @property
     def busy(self) -> bool:
         """Whether a call is under way."""
-        return self._runner.busy
+        return self.calls.busy
 
     def next_answer_at(self, now: datetime) -> datetime | None:
         """Return the moment of the answer grid that the next answer waits for; None if none waits, or only after a failure."""
@@ -118,29 +98,29 @@ class Intake:
     def reload(self) -> None:
         """Apply a changed configuration: its token may be another one, and EvalAI may have other phases now."""
         self.session.outdated = True
-        self._runner.reload()
+        self.calls.reload()
 
     def collect(self, now: datetime) -> bool:
         """Process the result of a finished call."""
-        return self._runner.collect(now)
+        return self.calls.collect(now)
 
     def step(self, now: datetime) -> bool:
         """Make the next call, if one is due and the budget allows it."""
-        if self._runner.busy or self.fatal is not None:
+        if self.calls.busy or self.calls.fatal is not None:
             return False
         if self._settle_without_a_call(now):
             return True
         call = self.next_call(now)
-        return call is not None and self._runner.start(call, now)
+        return call is not None and self.calls.start(call, now)
 
     def next_call(self, now: datetime) -> Call[Any] | None:
         """Return the most urgent call, None if nothing is due."""
         session = self.session
         if session.remote is None:
-            return Connect(self._context, session) if self._runner.due("connect", now) else None
+            return Connect(self._context, session) if self.calls.due("connect", now) else None
         if not self._budget.allows(now):
             return self._answer(now)  # the rest of the budget is reserved for answers
-        if session.outdated and self._runner.due("reconnect", now):
+        if session.outdated and self.calls.due("reconnect", now):
             return Reconnect(self._context, session)
         if self._timetable.done_at(Job.RECONCILE) is None and (call := self._reconcile(now)) is not None:
             return call  # changes from the time when no worker ran decide everything that follows
@@ -229,7 +209,7 @@ class Intake:
         """
         missed = [row for row in submissions if row.tries > 0]
         crowd = self._crowd(submissions)
-        listable = self._runner.due("listing", now)
+        listable = self.calls.due("listing", now)
         urgent = answer or ahead > 0
         alone = len(crowd) < MANY and crowd[0].state is not State.RECEIVED
         if missed or alone or (urgent and not listable):
@@ -259,7 +239,7 @@ class Intake:
         return list(wanted.values())
 
     def _reconcile(self, now: datetime) -> Call[Any] | None:
-        if not self._timetable.due(Job.RECONCILE, now) or not self._runner.due("reconcile", now):
+        if not self._timetable.due(Job.RECONCILE, now) or not self.calls.due("reconcile", now):
             return None
         return None if self._context.mode() == "drain" else Reconcile(self._context, self.session)
 
@@ -269,7 +249,7 @@ class Intake:
         return DeleteMessage(self._context, due[0]) if due and self._to_spare(now) else None
 
     def _poll(self, now: datetime) -> Call[Any] | None:
-        if self._context.mode() == "drain" or not self._runner.due("poll", now):
+        if self._context.mode() == "drain" or not self.calls.due("poll", now):
             return None
         return ReceiveMessage(self._context, self.session) if self._poll_is_due(now) else None
 

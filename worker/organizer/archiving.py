@@ -20,7 +20,7 @@ from worker.challenge.setups import has_scores
 from worker.organizer.configuration_text import with_values
 from worker.organizer.session import OrganizerSession
 from worker.state import LOG_UNSEEN, RESTORED, Store, Transaction
-from worker.state.store import SINCE_BACKUP, damaged, failure
+from worker.state.database import SINCE_BACKUP, damaged, failure
 
 FORMAT = 1
 MANIFEST = "neuco-worker-backup.json"

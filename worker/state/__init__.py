@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from worker.state.alert_codes import ALERT_CODES, alert_code
-from worker.state.cycles import Completed
-from worker.state.leadership import Deposed, Leader
 from worker.state.lock import LeaderLock, leader_lock, refused
-from worker.state.notices import ATTESTED, LOG_UNSEEN, RESTORED, REVEALED
+from worker.state.notices import ATTESTED, LOG_UNSEEN, RESTORED, REVEALED, Completed, Deposed, Leader
 from worker.state.rows import (
     LONGEST_WAIT,
     Alert,
@@ -16,6 +14,7 @@ from worker.state.rows import (
     Owed,
     PhaseRow,
     SubmissionRow,
+    WantedFile,
     is_host_team,
 )
 from worker.state.states import ACTIVE, ANSWERED, COUNTED, Attempt, OutboxKind, Outcome, State
@@ -49,9 +48,9 @@ __all__ = [
     "SubmissionRow",
     "Transaction",
     "alert_code",
+    "database",
     "is_host_team",
     "leader_lock",
     "refused",
     "status",
-    "store",
 ]

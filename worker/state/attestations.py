@@ -9,8 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from worker.state.rows import Event
-from worker.state.schema import batches, commitments, events, reveals
-from worker.state.table import Tables
+from worker.state.schema import AT_ONCE, Tables, batches, commitments, events, reveals
 
 
 class Attestations(Tables):
@@ -70,8 +69,7 @@ class Attestations(Tables):
 
     def add_reveal(self, phase: str, files: dict[str, str]) -> None:
         """Reveal a phase, or replace its reveal."""
-        self._connection.execute(reveals.delete().where(reveals.c.phase == phase))
-        self._connection.execute(reveals.insert().values(phase=phase, files=json.dumps(files)))
+        self._put(reveals, {"phase": phase}, files=json.dumps(files))
 
     def add_event(
         self, *, subject: str, facts: str, fields: Mapping[str, Any], nonce: str, commitment: str
@@ -106,7 +104,7 @@ class Attestations(Tables):
     def each_event(self, phase: str) -> Iterator[Event]:
         """Yield the events of a phase and of the whole challenge, oldest first, because a list of all takes much memory."""
         query = sa.select(events).where((events.c.phase == phase) | events.c.phase.is_(None))
-        return self._each(Event, query.order_by(events.c.id))
+        return self._each(Event, query.order_by(events.c.id), yield_per=AT_ONCE)
 
     def latest_facts(self, kind: str) -> dict[str, str]:
         """Return for each subject the hash of the facts in its newest event of a kind."""

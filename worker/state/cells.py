@@ -11,8 +11,7 @@ import sqlalchemy as sa
 
 from scoring.scorecard import TaskScore
 from worker.state.rows import CellRow
-from worker.state.schema import cells
-from worker.state.table import Tables
+from worker.state.schema import Tables, cells
 
 
 class Cells(Tables):

@@ -12,25 +12,30 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from abc import ABC, abstractmethod
 from pathlib import Path
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import SQLAlchemyError
 
 from scoring.errors import InfrastructureError
-from worker.state import servers
-from worker.state.leadership import Deposed
-from worker.state.store import typed
+from worker.state.database import LEADER_LOCK, make_engine, typed
+from worker.state.notices import Deposed
 
 # A command that looks whether anybody leads, or a child that has just been forked, holds the lock for a moment.
 PATIENCE_S = 2.0
 TRY_EVERY_S = 0.05
-CHECK_EVERY_S = 1.0  # for a session that should still exist
 
 
-class LeaderLock(ABC):
-    """The lock of a state, which one process at a time holds."""
+class LeaderLock:
+    """The lock of a SQLite state, which one process at a time holds.
+
+    Args:
+        folder: The state directory.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "worker.lock"
+        self._handle: int | None = None
 
     def take(self) -> bool:
         """Try to take the lock for a short time; return whether this process has it.
@@ -45,39 +50,8 @@ class LeaderLock(ABC):
             time.sleep(TRY_EVERY_S)
         return True
 
-    @abstractmethod
     def _try(self) -> bool:
         """Try once to take the lock."""
-
-    @abstractmethod
-    def held(self) -> bool:
-        """Return whether a process has the lock."""
-
-    @abstractmethod
-    def check(self) -> None:
-        """Check that this process still has the lock.
-
-        Raises:
-            Deposed: If it does not, so that another process may have it.
-        """
-
-    @abstractmethod
-    def close(self) -> None:
-        """Release the lock."""
-
-
-class FileLock(LeaderLock):
-    """The lock of a SQLite state.
-
-    Args:
-        folder: The state directory.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / "worker.lock"
-        self._handle: int | None = None
-
-    def _try(self) -> bool:
         self._handle = self._locked(fcntl.LOCK_EX)
         return self._handle is not None
 
@@ -107,7 +81,11 @@ class FileLock(LeaderLock):
         return handle is None
 
     def check(self) -> None:
-        """Do nothing, because the kernel never takes the lock away."""
+        """Check that this process still has the lock; the kernel never takes a file's away.
+
+        Raises:
+            Deposed: If it does not, so that another process may have it.
+        """
 
     def close(self) -> None:
         """Close the file, which releases the lock."""
@@ -124,54 +102,47 @@ class SessionLock(LeaderLock):
     """
 
     def __init__(self, url: str) -> None:
-        self._engine = servers.make_engine(url)
+        self._engine = make_engine(url)
         self._session: sa.Connection | None = None
-        self._checked_at_s = 0.0
 
     def _try(self) -> bool:
         with typed(None):
             session = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-            if not session.execute(sa.select(sa.func.pg_try_advisory_lock(servers.LEADER_LOCK))).scalar():
+            if not session.execute(sa.select(sa.func.pg_try_advisory_lock(LEADER_LOCK))).scalar():
                 session.close()
                 return False
-        self._session, self._checked_at_s = session, time.monotonic()
+        self._session = session
         return True
 
     def held(self) -> bool:
         """Return whether a session has the lock, so that no shared lock can be taken."""
-        shared = sa.select(sa.func.pg_try_advisory_xact_lock_shared(servers.LEADER_LOCK))
+        shared = sa.select(sa.func.pg_try_advisory_xact_lock_shared(LEADER_LOCK))
         with typed(None), self._engine.begin() as connection:
             return not connection.execute(shared).scalar()
 
     def check(self) -> None:
-        """Ask the server, about once a second, whether the session still exists.
+        """Ask the server whether the session still exists.
 
         Raises:
             Deposed: If it does not.
         """
-        if self._session is not None and time.monotonic() - self._checked_at_s >= CHECK_EVERY_S:
-            self._checked_at_s = time.monotonic()
-            try:
+        try:
+            if self._session is not None:
                 self._session.exec_driver_sql("SELECT 1")
-            except DBAPIError:
-                self._end_session()
-        if self._session is None:
+        except SQLAlchemyError as error:
             raise Deposed(
                 "The database connection that makes this worker the leader was lost, so another worker may lead now.",
                 cure="Check that the database is running. When this worker is restarted, it waits until no other worker leads.",
                 code="leader.lock_lost",
-            )
+            ) from error
 
     def close(self) -> None:
         """End the session, which releases the lock."""
-        self._end_session()
+        if self._session is not None:
+            self._session.invalidate()  # not back to the pool, where it would keep the lock
+            self._session.close()
+            self._session = None
         self._engine.dispose()
-
-    def _end_session(self) -> None:
-        session, self._session = self._session, None
-        if session is not None:
-            session.invalidate()
-            session.close()
 
 
 def leader_lock(url: str, folder: Path) -> LeaderLock:
@@ -184,7 +155,7 @@ def leader_lock(url: str, folder: Path) -> LeaderLock:
     Raises:
         OrganizerError: If the URL is wrong.
     """
-    return FileLock(folder) if url.startswith("sqlite") else SessionLock(url)
+    return LeaderLock(folder) if url.startswith("sqlite") else SessionLock(url)
 
 
 def refused() -> InfrastructureError:

@@ -1,21 +1,71 @@
-"""Alerts, the audit trail, and named facts."""
+"""Alerts, the audit trail, and named facts, among them the leader and the publish cycles.
+
+The leader is the one process that takes and answers submissions, and pushes; each new leader begins an epoch. A leader that has lost its
+lock without noticing (its machine slept, its network broke) finds a later epoch at its next write, and ends.
+
+A publish cycle publishes everything that was decided before it began. A decision raises the requested generation. The next cycle covers
+all generations requested before it began, and when its push has ended, they are completed or have failed. A request that comes during a
+cycle is covered by the next one.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import socket
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 
+from scoring.errors import InfrastructureError, NeucoError, error_document, read_error
 from worker.state.alert_codes import alert_code
 from worker.state.rows import Alert, AuditStep
-from worker.state.schema import alerts, audit, facts
-from worker.state.table import Tables
+from worker.state.schema import Tables, alerts, audit, facts
 
 RESTORED = "restored_from"  # set while the state comes from a backup: the time until which it is complete
 ATTESTED = "promised_at"  # the latest time on any attestation
 REVEALED = "revealed_at"  # when something was last revealed
 LOG_UNSEEN = "log_unseen"  # set while a restored state may lack lines of the public log of receipts
+
+_LEADER, _CYCLES = "leader", "publish_cycles"
+
+
+class Deposed(InfrastructureError):
+    """This process is no longer the leader, and must not finish what it was about to do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leader:
+    """The process that became the leader last.
+
+    Attributes:
+        epoch: How many leaders there have been, including this one.
+        host: Its machine.
+        process: Its process id there.
+        since: When it became the leader, ISO 8601.
+    """
+
+    epoch: int
+    host: str
+    process: int
+    since: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Completed:
+    """The last cycle that was pushed.
+
+    Attributes:
+        generation: All generations up to this one are in the repository.
+        commit: The commit that contains them.
+        changed: Whether the cycle changed anything in the repository.
+    """
+
+    generation: int = 0
+    commit: str = ""
+    changed: bool = False
 
 
 class Notices(Tables):
@@ -74,6 +124,11 @@ class Notices(Tables):
         if value is not None:
             self._connection.execute(facts.insert().values(name=name, value=value))
 
+    def document(self, name: str) -> dict[str, Any]:
+        """Return a named fact that is a JSON object, empty if it was never set."""
+        document: dict[str, Any] = json.loads(self.fact(name) or "{}")
+        return document
+
     def attestation_time(self, now: datetime) -> datetime:
         """Return the time to write on an attestation (a commitment, a receipt, a board, a reveal): later than on all earlier ones.
 
@@ -84,3 +139,68 @@ class Notices(Tables):
         at = now if last is None else max(now, datetime.fromisoformat(last) + timedelta(microseconds=1))
         self.set_fact(ATTESTED, at.isoformat())
         return at
+
+    def last_leader(self) -> Leader | None:
+        """Return the last leader, whether or not its process still runs."""
+        document = self.document(_LEADER)
+        return Leader(**document) if document else None
+
+    def begin_epoch(self, now: datetime) -> int:
+        """Record that this process leads; return its epoch."""
+        epoch = self.document(_LEADER).get("epoch", 0) + 1
+        leader = Leader(epoch=epoch, host=socket.gethostname(), process=os.getpid(), since=now.isoformat())
+        self.set_fact(_LEADER, json.dumps(asdict(leader)))
+        return leader.epoch
+
+    def check_epoch(self, epoch: int) -> None:
+        """Check that no other process has become the leader since.
+
+        Raises:
+            Deposed: If another process has.
+        """
+        if self.document(_LEADER).get("epoch") != epoch:
+            raise Deposed(
+                "Another worker leads this challenge now, so this worker has stopped.",
+                cure="Do nothing. When this worker is restarted, it waits until no other worker leads (on SQLite, it exits instead).",
+                code="leader.deposed",
+            )
+
+    def request_publish(self, *, awaited: bool = False) -> int:
+        """Request a cycle that begins after this moment; return its generation.
+
+        Args:
+            awaited: Whether a caller waits for it, so that it begins at once.
+        """
+        generation = self.requested_publish() + 1
+        self._note_cycle(requested=generation, **({"awaited": generation} if awaited else {}))
+        return generation
+
+    def requested_publish(self) -> int:
+        """Return the last requested generation."""
+        return int(self.document(_CYCLES).get("requested", 0))
+
+    def completed_publish(self) -> Completed:
+        """Return the last completed cycle."""
+        return Completed(**self.document(_CYCLES).get("completed", {}))
+
+    def publish_awaited(self) -> bool:
+        """Return whether a caller waits for a cycle that has neither been completed nor failed."""
+        cycles = self.document(_CYCLES)
+        ended = max(self.completed_publish().generation, cycles.get("failed", 0))
+        return bool(cycles.get("awaited", 0) > ended)
+
+    def complete_publish(self, completed: Completed) -> None:
+        """Record that a cycle has been pushed."""
+        self._note_cycle(completed=asdict(completed), failed=0)
+
+    def fail_publish(self, generation: int, error: NeucoError) -> None:
+        """Record why a cycle could not be pushed; it will be repeated."""
+        self._note_cycle(failed=generation, error=error_document(error))
+
+    def publish_failure(self, generation: int) -> NeucoError | None:
+        """Return why the cycle of a generation, or of a later one, could not be pushed; None if none has failed."""
+        cycles = self.document(_CYCLES)
+        return None if cycles.get("failed", 0) < generation else read_error(cycles["error"])
+
+    def _note_cycle(self, **values: Any) -> None:
+        self.set_fact(_CYCLES, json.dumps({**self.document(_CYCLES), **values}))

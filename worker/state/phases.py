@@ -8,8 +8,7 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from worker.state.rows import PhaseRow
-from worker.state.schema import boards, choices, phases, records
-from worker.state.table import Tables
+from worker.state.schema import Tables, boards, choices, phases, records
 
 
 class Phases(Tables):
@@ -27,15 +26,11 @@ class Phases(Tables):
     def record_phase(self, phase: str, *, record: str, protocol_hash: str, tasks: Mapping[str, str]) -> None:
         """Make a record the current one of a phase."""
         values = {"record": record, "protocol_hash": protocol_hash, "tasks": dict(tasks)}
-        updated = self._connection.execute(phases.update().where(phases.c.phase == phase).values(values))
-        if updated.rowcount == 0:
-            self._connection.execute(phases.insert().values(phase=phase, **values))
+        self._put(phases, {"phase": phase}, **values)
 
     def add_record(self, name: str, document: bytes, *, files: str | None) -> None:
         """Store a record under its hash; an existing one is kept, with the fingerprint of the files from which it was last read."""
-        updated = self._connection.execute(records.update().where(records.c.hash == name).values(files=files))
-        if updated.rowcount == 0:
-            self._connection.execute(records.insert().values(hash=name, document=document, files=files))
+        self._put(records, {"hash": name}, document=document, files=files)
 
     def record(self, name: str) -> bytes:
         """Return the compressed document of a record."""
@@ -82,9 +77,4 @@ class Phases(Tables):
 
     def choose(self, phase: str, team_key: int, submission: int) -> None:
         """Choose the submission that counts for a team, regardless of the rule."""
-        self._connection.execute(
-            choices.delete().where(choices.c.phase == phase, choices.c.team_key == team_key)
-        )
-        self._connection.execute(
-            choices.insert().values(phase=phase, team_key=team_key, submission=submission)
-        )
+        self._put(choices, {"phase": phase, "team_key": team_key}, submission=submission)

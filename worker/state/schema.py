@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
 from sqlalchemy import (
     Column,
     ForeignKeyConstraint,
@@ -34,6 +38,7 @@ outbox = table(
 phases = table("phases", metadata, rows.PhaseRow)
 alerts = table("alerts", metadata, rows.Alert)
 audit = table("audit", metadata, rows.AuditStep)
+wanted_files = table("wanted_files", metadata, rows.WantedFile)
 events = table("events", metadata, rows.Event, Index("events_latest", "kind", "subject"))
 
 boards = Table(
@@ -89,3 +94,30 @@ reveals = Table(
     Column("phase", String(100), primary_key=True),
     Column("files", Text, nullable=False),  # JSON {path: text}
 )
+
+Row = TypeVar("Row")
+AT_ONCE = 100  # rows
+
+
+class Tables:
+    """A connection inside a transaction; each part of :class:`worker.state.store.Transaction` adds the methods of its tables."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
+        self.moves: list[str] = []
+
+    def _all(self, kind: type[Row], query: sa.Select[tuple[object, ...]]) -> list[Row]:
+        """Return the results of a query of a whole table as values."""
+        return list(self._each(kind, query))
+
+    def _each(self, kind: type[Row], query: sa.Select[tuple[object, ...]], **options: int) -> Iterator[Row]:
+        """Yield the results of a query of a whole table as values; with ``yield_per``, without holding them all in memory."""
+        result = self._connection.execute(query.execution_options(**options))
+        names = tuple(result.keys())
+        return (kind(**dict(zip(names, row, strict=True))) for row in result)
+
+    def _put(self, table: Table, key: Mapping[str, object], **values: Any) -> None:
+        """Change the row with a key, or add it."""
+        changed = self._connection.execute(table.update().filter_by(**key).values(values))
+        if changed.rowcount == 0:
+            self._connection.execute(table.insert().values(**key, **values))

@@ -15,46 +15,27 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
 from sqlalchemy import event
-from sqlalchemy.exc import DBAPIError, OperationalError
 
 from scoring.errors import InfrastructureError
-from worker.state import servers
-from worker.state.attempts import Attempts
 from worker.state.attestations import Attestations
 from worker.state.cells import Cells
-from worker.state.cycles import Cycles
-from worker.state.leadership import Leadership
+from worker.state.database import WRITE_LOCK, make_engine, typed
 from worker.state.migrations import bring_up_to_date
 from worker.state.notices import Notices
-from worker.state.outbox import Outbox
 from worker.state.phases import Phases
 from worker.state.submissions import Submissions
+from worker.state.work import Work
 
 BUSY_TIMEOUT_S = 15
-LOOK_MS = 250  # how often a write that waits for its lock checks whether the process is to end
+LOOK_S = 1  # how long a try at SQLite's lock takes, which nothing can interrupt
 PAUSE_S = 0.01  # between two tries at a lock, so that its holder can finish
-DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-SINCE_BACKUP = (
-    "The worker then reads from EvalAI the submissions that have no answer yet. An alert names those that were answered after the backup;"
-    " re-run them at EvalAI."
-)
 
 
-class Transaction(
-    Submissions,
-    Attempts,
-    Cells,
-    Outbox,
-    Phases,
-    Leadership,
-    Cycles,
-    Notices,
-    Attestations,
-):
+class Transaction(Submissions, Work, Cells, Phases, Notices, Attestations):
     """All methods of the store, inside one transaction."""
 
 
@@ -78,21 +59,18 @@ class Store:
         checkpoint: Callable[[str], None] = lambda _: None,
         stopping: threading.Event | None = None,
     ) -> None:
-        prefix = "sqlite:///"
-        if url.startswith(prefix):
-            _make_private(Path(url.removeprefix(prefix)))
-            self._file: Path | None = Path(url.removeprefix(prefix))
-        else:
-            self._file = None
         self._checkpoint = checkpoint
         self._stopping = stopping or threading.Event()
         self._reading: dict[str, Any] = {}
+        self._file: Path | None = None
         if url.startswith("sqlite"):
-            self._engine = sa.create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S})
+            self._file = Path(url.removeprefix("sqlite:///"))
+            _make_private(self._file)
+            self._engine = sa.create_engine(url, connect_args={"timeout": LOOK_S})
             event.listen(self._engine, "connect", self._prepare_sqlite)
             event.listen(self._engine, "begin", self._begin_sqlite)
         else:
-            self._engine = servers.make_engine(url)
+            self._engine = make_engine(url)
             event.listen(self._engine, "begin", self._begin_server)
             self._reading = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
         self._epoch: int | None = None
@@ -156,18 +134,12 @@ class Store:
             yield Transaction(connection)
 
     def _begin_sqlite(self, connection: sa.Connection) -> None:
-        """Begin a transaction; a write waits for the lock with short tries, because nothing can interrupt SQLite's own waiting."""
-        if not connection.get_execution_options().get("neuco_write", False):
-            connection.exec_driver_sql("BEGIN")
-            return
-        driver = connection.connection.driver_connection
-        if driver is None:
-            raise RuntimeError("a connection without a driver's")
-        driver.execute(f"PRAGMA busy_timeout={LOOK_MS}")
-        try:
+        """Begin a transaction; a write takes its lock at once."""
+        if connection.get_execution_options().get("neuco_write", False):
+            driver = cast("sqlite3.Connection", connection.connection.driver_connection)
             self._until(lambda: _executed(driver, "BEGIN IMMEDIATE"))
-        finally:
-            driver.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_S * 1000}")
+        else:
+            connection.exec_driver_sql("BEGIN")
 
     def _prepare_sqlite(self, connection: sqlite3.Connection, _: object) -> None:
         connection.isolation_level = None  # transactions are begun explicitly
@@ -179,7 +151,7 @@ class Store:
     def _begin_server(self, connection: sa.Connection) -> None:
         """Take the write lock with short tries, because a statement that waits on the server cannot be interrupted by a signal."""
         if connection.get_execution_options().get("neuco_write", False):
-            lock = sa.select(sa.func.pg_try_advisory_xact_lock(servers.WRITE_LOCK))
+            lock = sa.select(sa.func.pg_try_advisory_xact_lock(WRITE_LOCK))
             self._until(lambda: bool(connection.execute(lock).scalar()))
 
     def _until(self, taken: Callable[[], bool]) -> None:
@@ -214,41 +186,3 @@ def _make_private(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with contextlib.suppress(OSError):  # SQLite's own message is clearer, and an existing file keeps its mode
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-
-
-@contextmanager
-def typed(file: Path | None) -> Iterator[None]:
-    """Turn errors of the database's driver into ours; ``file`` is None for a server."""
-    try:
-        yield
-    except (DBAPIError, sqlite3.Error) as error:  # the driver's own, while a connection is being prepared
-        cause = error.orig if isinstance(error, DBAPIError) else error
-        # Only these say nothing about values.
-        shown = str(cause) if isinstance(error, OperationalError | sqlite3.Error) else type(error).__name__
-        raise failure(cause, file, shown) from error
-
-
-def failure(cause: BaseException | None, file: Path | None, reason: str) -> InfrastructureError:
-    """Return the error for a failure of the database.
-
-    Args:
-        cause: The driver's exception.
-        file: The database's file; None for a server.
-        reason: The part of the cause that may be shown.
-    """
-    if file is not None and getattr(cause, "sqlite_errorcode", 0) & 0xFF in DAMAGE:
-        return damaged(file, str(cause))
-    name = "The state database" if file is None else f"The state database {file}"
-    return InfrastructureError(
-        f"{name} failed: {reason}.", cure="Check the disk space and the permissions.", code="state.database"
-    )
-
-
-def damaged(file: Path, reason: str) -> InfrastructureError:
-    """Return the error for a database file that can no longer be trusted."""
-    return InfrastructureError(
-        f"The state database {file} is damaged ({reason}).",
-        cure="Stop the worker and restore the last backup: `neuco-worker challenge restore ARCHIVE DIRECTORY`."
-        f" {SINCE_BACKUP} Without a backup, `sqlite3 {file} .recover` saves what can still be read.",
-        code="state.damaged",
-    )

@@ -10,9 +10,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from worker.state.rows import SubmissionRow
-from worker.state.schema import outbox, submissions
+from worker.state.schema import Tables, outbox, submissions
 from worker.state.states import TRANSITIONS, State
-from worker.state.table import Tables
 
 
 class Submissions(Tables):

@@ -14,8 +14,8 @@ from tests.worker.harness.harness import LIMIT_S, Harness, StepWorker
 from worker.daemon import health
 from worker.daemon.health import Health, HealthServer
 from worker.daemon.metrics import StateCollector, registry
+from worker.daemon.signals import Watchdog
 from worker.daemon.start import utc_now
-from worker.daemon.watchdog import Watchdog
 
 
 @contextmanager
@@ -46,7 +46,7 @@ def test_a_refused_token_is_neither_healthy_nor_valid_for_a_year(
     collector = StateCollector(
         worker.store,
         worker.daemon.files,
-        token_expires=worker.daemon.intake.token_expires,
+        token_expires=worker.daemon.intake.calls.token_expires,
         clock=worker.clock.now,
     )
     metrics = registry(collector)

@@ -20,9 +20,8 @@ from tests.worker.harness.harness import LIMIT_S, NEW, Harness, StepWorker, embe
 from worker.daemon import logs
 from worker.daemon.health import SILENT_FOR, Health
 from worker.daemon.run import BUSY_WAIT_S, LONGEST_WAIT_S, repeat, step, wait_s
-from worker.daemon.signals import Signals
+from worker.daemon.signals import Signals, Watchdog
 from worker.daemon.start import utc_now
-from worker.daemon.watchdog import Watchdog
 from worker.state import leader_lock, store
 
 ACKNOWLEDGED = "before received>acknowledged"

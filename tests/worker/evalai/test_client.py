@@ -38,7 +38,6 @@ from worker.sandbox import (
     Fault,
     FaultPlan,
     ManualClock,
-    PhaseSettings,
     Sandbox,
     SandboxSettings,
 )
@@ -719,23 +718,3 @@ def test_time_outs_are_on_every_call(sandbox: Sandbox, connect: Callable[..., Cl
         ("PUT", "/api/jobs/challenge/7/update_submission/"),
         ("POST", "/api/jobs/queues/a%20queue.fifo/"),
     ]
-
-
-def test_a_result_must_have_all_metrics(clock: ManualClock) -> None:
-    """A split with two labels accepts only a result with exactly both."""
-    phases = (PhaseSettings(codename="dev", metrics=("q_mean", "rank")),)
-    chosen = SandboxSettings(phases=phases, throttle_per_minute=1000)
-    with Sandbox(chosen, clock=clock.clock()) as server:
-        client = Client(
-            server=server.url, token=server.token(), challenge=server.challenge, queue=server.queue
-        )
-        pk = server.submit("A", "dev", CSV)
-        client.learn_labels()
-        for result in ({"q_mean": 1.0}, {"q_mean": 1.0, "rank": 2.0, "x": 3.0}):
-            with pytest.raises(OrganizerError):
-                client.finish(pk, server.phase_pk("dev"), stdout="", result=result, split="dev_split")
-        client.finish(
-            pk, server.phase_pk("dev"), stdout="", result={"rank": 2, "q_mean": 1}, split="dev_split"
-        )
-        client.close()
-        assert server.leaderboard("dev")[0]["result"] == [1.0, 2.0]

@@ -22,8 +22,6 @@ from worker.state import OutboxKind, State
 
 def test_a_failed_download_is_tried_again(harness: Harness, worker: StepWorker) -> None:
     """Faults of the file store cost time, never a submission."""
-    harness.evalai.set_faults(FaultPlan(probability=1.0, kinds=(Fault.TRUNCATED,)))
-    harness.evalai.faults.plan = FaultPlan(probability=0.0)
     pk = harness.submit("A", embeddings(1))
     worker.drive(lambda: pk in worker.states())
     harness.evalai.set_faults(FaultPlan(probability=1.0, kinds=(Fault.ERROR_BEFORE, Fault.TRUNCATED)))
@@ -193,8 +191,6 @@ def test_a_team_that_waits_for_its_answer_keeps_nobody_from_being_fetched(
 
 # Large uploads
 
-PLACEHOLDER = b"file_content"
-
 
 def begun(harness: Harness, worker: StepWorker, team: str = "A") -> int:
     """Begin a large upload that a listing finds and a download sees as EvalAI's placeholder."""
@@ -258,17 +254,6 @@ def test_an_upload_delays_nothing_else(harness: Harness, worker: StepWorker) -> 
     calls = len(harness.evalai.journal.requests())
     worker.wait(240)
     assert len(harness.evalai.journal.requests()) - calls < 12
-
-
-def test_once_is_done_although_an_upload_is_under_way(live: Harness) -> None:
-    """A drain does not wait for it, and a later one scores it."""
-    pk = live.evalai.begin_upload("A", "dev")
-    result = live.once()
-    assert result.returncode == 0, result.stderr
-    assert live.states() == {pk: "uploading"}
-    live.evalai.finish_upload(pk, embeddings(1))
-    assert live.once().returncode == 0
-    assert live.status(pk) == "finished"
 
 
 def test_an_abandoned_upload_is_checked_less_and_less_and_reported_after_a_day(
@@ -420,18 +405,6 @@ def test_a_message_waits_while_the_answer_to_the_placeholder_is_on_its_way(
         take_message(tx, message, now=worker.clock.now())
         assert len(tx.owed(OutboxKind.DELETE, pk)) == 1
     assert worker.state(pk) is State.ACKNOWLEDGED
-
-
-def test_the_placeholder_as_an_ordinary_file_fails_like_any_other(
-    harness: Harness, worker: StepWorker
-) -> None:
-    """Its message came with it, so nothing else will follow."""
-    pk = harness.submit("A", PLACEHOLDER)
-    worker.drive()
-    assert (worker.state(pk), harness.status(pk)) == (State.FAILED, "failed")
-    assert harness.evalai.text(pk, "stdout_file") == ""
-    assert harness.evalai.queue_length() == 0
-    assert worker.alerts() == set()
 
 
 def test_a_rerun_of_an_upload_takes_its_place(harness: Harness, worker: StepWorker) -> None:

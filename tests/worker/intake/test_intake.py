@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 
 import pytest
 
 from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
-from worker.evalai import Message
-from worker.intake.facts import take_message
 from worker.sandbox import FaultPlan
-from worker.state import OutboxKind, State
+from worker.state import State
 
 BAD = b"id,0,1\nimg_000,1,2\n"
+
+
+def order(harness: Harness, pk: int) -> list[str]:
+    """Return when a submission was set to running and answered."""
+    names = [effect.name for effect in harness.evalai.journal.effects(submission=pk)]
+    return [name for name in names if name in ("running", "posted")]
+
+
+def until_scored(harness: Harness, worker: StepWorker) -> int:
+    """Submit a file whose answer then waits for the grid."""
+    harness.configure({"submission": {"answer_grid": 60}})
+    worker.restart()
+    pk = harness.submit("A", embeddings(1))
+    worker.drive(lambda: pk in worker.states() and worker.state(pk) is State.SCORED)
+    return pk
 
 
 def test_a_good_file_is_answered_with_one_entry_and_is_on_the_board(
     harness: Harness, worker: StepWorker
 ) -> None:
-    """A success has JSON in stdout, nothing in stderr, one result equal to it, and a row on the board."""
+    """A success is set to running, then has JSON in stdout, nothing in stderr, one result equal to it, and a row on the board."""
     pk = harness.submit("A", embeddings(1))
     worker.drive()
+    assert order(harness, pk) == ["running", "posted"]
     assert worker.state(pk) is State.PUBLISHED
     said = harness.stdout(pk)
     assert set(said) - {"receipt"} == {
@@ -41,9 +54,10 @@ def test_a_good_file_is_answered_with_one_entry_and_is_on_the_board(
 
 
 def test_a_malformed_file_fails_with_words_about_the_file_alone(harness: Harness, worker: StepWorker) -> None:
-    """A failure has an empty stdout, its faults in stderr, no path, no traceback, and no place on the board."""
+    """A failure is set to running, then has an empty stdout, its faults in stderr, no path, no traceback, and no place on the board."""
     pk = harness.submit("A", BAD)
     worker.drive()
+    assert order(harness, pk) == ["running", "posted"]
     assert worker.state(pk) is State.FAILED
     assert harness.status(pk) == "failed"
     assert harness.evalai.text(pk, "stdout_file") == ""
@@ -67,15 +81,6 @@ def test_a_private_submission_is_scored_but_not_shown(harness: Harness, worker: 
     assert harness.teams() == ["A"]
     assert harness.commits() == commits
     assert harness.status(public) == "finished"
-
-
-def test_every_submission_is_running_before_it_is_scored(harness: Harness, worker: StepWorker) -> None:
-    """``running`` is sent once, before the answer, for good and bad files alike."""
-    pks = [harness.submit("A", embeddings(1)), harness.submit("B", BAD)]
-    worker.drive()
-    for pk in pks:
-        names = [effect.name for effect in harness.evalai.journal.effects(submission=pk)]
-        assert [name for name in names if name in ("running", "posted")] == ["running", "posted"]
 
 
 def test_equal_content_has_an_equal_score_from_the_stored_cells(harness: Harness, worker: StepWorker) -> None:
@@ -138,16 +143,7 @@ def test_a_phase_that_disagrees_with_the_files_path_is_held(harness: Harness, wo
 
 def test_a_phase_edited_after_scoring_lets_no_answer_leave(harness: Harness, worker: StepWorker) -> None:
     """Facts are read again before the answer, which waits until they no longer contradict each other."""
-    harness.configure({"submission": {"answer_grid": 60}})
-    worker.restart()
-    pk = harness.submit("A", embeddings(1))
-    worker.drive(
-        lambda: (
-            worker.daemon.intake.session.connected
-            and pk in worker.states()
-            and worker.state(pk) is State.SCORED
-        )
-    )
+    pk = until_scored(harness, worker)
     harness.evalai.edit(pk, phase="eval")
     worker.wait(130)
     assert worker.state(pk) is State.SCORED
@@ -215,6 +211,28 @@ def test_a_phase_that_is_taken_out_when_its_scoring_is_to_begin_is_held(
     assert worker.outcomes(pk) == []
 
 
+def test_an_answer_by_another_program_is_left_alone(harness: Harness, worker: StepWorker) -> None:
+    """If another program answers during scoring, nothing is posted over it, and the organizer is told."""
+    pk = until_scored(harness, worker)
+    harness.evalai.edit(pk, status="finished")
+    worker.drive()
+    assert harness.posts(pk) == []
+    assert worker.state(pk) is State.CANCELLED
+    assert "submission.answered_elsewhere" in worker.alerts()
+
+
+@pytest.mark.parametrize("ending", ["cancel", "delete"])
+def test_what_was_ended_after_scoring_is_not_answered(
+    harness: Harness, worker: StepWorker, ending: str
+) -> None:
+    """The submission is read again shortly before the answer would leave."""
+    pk = until_scored(harness, worker)
+    getattr(harness.evalai, ending)(pk)
+    worker.drive()
+    assert worker.state(pk) is State.CANCELLED
+    assert harness.posts(pk) == []
+
+
 @pytest.mark.parametrize("ending", ["cancel", "delete"])
 def test_what_was_ended_before_scoring_is_not_scored(
     harness: Harness, worker: StepWorker, ending: str
@@ -227,34 +245,6 @@ def test_what_was_ended_before_scoring_is_not_scored(
     assert not harness.evalai.journal.effects("running", pk)
     assert harness.posts(pk) == []
     assert harness.evalai.queue_length() == 0
-
-
-@pytest.mark.parametrize("ending", ["cancel", "delete"])
-def test_what_was_ended_after_scoring_is_not_answered(
-    harness: Harness, worker: StepWorker, ending: str
-) -> None:
-    """The submission is read again shortly before the answer would leave."""
-    harness.configure({"submission": {"answer_grid": 60}})
-    worker.restart()
-    pk = harness.submit("A", embeddings(1))
-    worker.drive(lambda: pk in worker.states() and worker.state(pk) is State.SCORED)
-    getattr(harness.evalai, ending)(pk)
-    worker.drive()
-    assert worker.state(pk) is State.CANCELLED
-    assert harness.posts(pk) == []
-
-
-def test_an_answer_by_another_program_is_left_alone(harness: Harness, worker: StepWorker) -> None:
-    """If another program answers during scoring, nothing is posted over it, and the organizer is told."""
-    harness.configure({"submission": {"answer_grid": 60}})
-    worker.restart()
-    pk = harness.submit("A", embeddings(1))
-    worker.drive(lambda: pk in worker.states() and worker.state(pk) is State.SCORED)
-    harness.evalai.edit(pk, status="finished")
-    worker.drive()
-    assert harness.posts(pk) == []
-    assert worker.state(pk) is State.CANCELLED
-    assert "submission.answered_elsewhere" in worker.alerts()
 
 
 def test_a_message_for_an_earlier_workers_answer_changes_nothing(
@@ -386,24 +376,17 @@ def test_a_new_team_name_and_a_baseline_mark_reach_the_board(harness: Harness, w
     assert [row["team"] for row in harness.boards() if row["baseline"]] == ["B"]
 
 
-def test_the_listing_finds_a_submission_with_a_lost_message(harness: Harness, worker: StepWorker) -> None:
-    """A submission whose message never came is found and answered."""
+@pytest.mark.parametrize("status", ["submitted", "running"])
+def test_the_listing_finds_a_submission_with_a_lost_message(
+    harness: Harness, worker: StepWorker, status: str
+) -> None:
+    """A submission whose message never came, or that an earlier worker left running, is found and answered."""
     pk = harness.submit("A", embeddings(1))
     harness.evalai.lose_messages()
+    harness.evalai.edit(pk, status=status)
     worker.drive()
     assert harness.status(pk) == "finished"
     assert not harness.evalai.journal.effects("message_received", pk)
-
-
-def test_submissions_left_running_by_an_earlier_worker_are_scored(
-    harness: Harness, worker: StepWorker
-) -> None:
-    """After a crash of an earlier worker, EvalAI still shows its submissions as running."""
-    pk = harness.submit("A", embeddings(1))
-    harness.evalai.lose_messages()
-    harness.evalai.edit(pk, status="running")
-    worker.drive()
-    assert harness.status(pk) == "finished"
 
 
 def test_duplicated_and_reordered_messages_are_answered_once(harness: Harness, worker: StepWorker) -> None:
@@ -417,20 +400,6 @@ def test_duplicated_and_reordered_messages_are_answered_once(harness: Harness, w
     posts = harness.evalai.journal.posts()
     assert {pk: len(posts[pk]) for pk in pks} == dict.fromkeys(pks, 1)
     assert harness.evalai.queue_length() == 0
-
-
-def test_the_newest_receipt_is_the_one_that_deletes(harness: Harness, worker: StepWorker) -> None:
-    """A message that came twice needs one deletion, under its newest handle."""
-    now = datetime(2026, 1, 1, tzinfo=UTC)
-    with worker.store.write() as tx:
-        for handle in ("old", "new"):
-            take_message(
-                tx,
-                Message(submission_pk=5, phase_pk=1, challenge_pk=7, receipt_handle=handle),
-                now=now,
-            )
-        (owed,) = tx.owed(OutboxKind.DELETE, 5)
-    assert owed.receipt == "new"
 
 
 def test_a_stale_handle_deletes_nothing_and_the_message_goes_when_it_comes_again(harness: Harness) -> None:
@@ -487,11 +456,3 @@ def test_round_robin_between_teams_oldest_first_within_one(harness: Harness, wor
     order = [effect.submission for effect in harness.evalai.journal.effects("running")]
     assert [pk for pk in order if pk in many] == many
     assert order.index(late) <= begun + 1  # one more of the others may have been on its way
-
-
-def test_trials_of_hosts_are_answered_like_others(harness: Harness, worker: StepWorker) -> None:
-    """A host's own submission is scored and answered, and not shown."""
-    pk = harness.submit(harness.evalai.settings.host_team, embeddings(1))
-    worker.drive()
-    assert harness.status(pk) == "finished"
-    assert harness.teams() == []

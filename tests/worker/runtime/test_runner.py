@@ -276,11 +276,11 @@ def test_a_call_that_hangs_is_given_up(harness: Harness, worker: StepWorker, sil
     worker.drive(lambda: bool(silent.taken))
     pass_seconds(worker, 70, calls_hang=True)
     assert worker.daemon.intake.busy
-    assert not worker.daemon.intake.failing
+    assert not worker.daemon.intake.calls.failing
     pass_seconds(worker, 10, calls_hang=True)
-    assert worker.daemon.intake.failing
-    assert worker.daemon.intake.last_error is not None
-    assert worker.daemon.intake.last_error.code == "act.timed_out"
+    assert worker.daemon.intake.calls.failing
+    assert worker.daemon.intake.calls.last_error is not None
+    assert worker.daemon.intake.calls.last_error.code == "act.timed_out"
     pass_seconds(worker, 160, calls_hang=True)
     assert worker.alerts() == {"act.timed_out"}
     harness.configure({"evalai": {"server": evalai}})

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from tests.worker.harness.harness import Harness
 from worker.challenge.configuration import load
-from worker.daemon.jobs import intervals_s
+from worker.daemon.worker import intervals_s
 from worker.runtime import Job, Timetable
 
 NOW = datetime(2027, 1, 1, 12, tzinfo=UTC)

@@ -341,21 +341,9 @@ def test_a_damaged_database_is_named_with_what_to_do(
         assert "neuco-worker challenge restore ARCHIVE DIRECTORY" in cure
         assert f"sqlite3 {place} .recover" in cure
     assert not archive.exists()
-    examined = examine(harness.path, clock=lambda: NOW, only=["machine.database"])
+    examined = examine(harness.path, clock=lambda: NOW, only=["machine.state"])
     (finding,) = examined.outcomes[-1].findings
     assert (finding.level, finding.sentence) == (Level.FAIL, sentence.removeprefix("neuco-worker: "))
-
-
-def test_daemon_and_drain_say_what_to_do_about_a_damaged_database(live: Harness) -> None:
-    """They do not start, and end with the same message as every command."""
-    live.store().close()
-    (live.state / "worker.db").write_bytes(b"garbage" * 3000)
-    assert live.run().wait(60) == 1
-    drained = live.command("once")
-    assert drained.returncode == 1
-    for told in (live.log, drained.stderr):
-        assert "is damaged (file is not a database)" in told
-        assert "neuco-worker challenge restore ARCHIVE DIRECTORY" in told
 
 
 def test_damage_that_only_a_full_look_finds_is_found_by_doctor(harness: Harness) -> None:
@@ -368,7 +356,7 @@ def test_damage_that_only_a_full_look_finds_is_found_by_doctor(harness: Harness)
     with place.open("r+b") as file:
         file.seek(-8192, os.SEEK_END)
         file.write(b"\x0d\xff" * 4096)
-    examined = examine(harness.path, clock=lambda: NOW, only=["machine.database"])
+    examined = examine(harness.path, clock=lambda: NOW, only=["machine.state"])
     (finding,) = examined.outcomes[-1].findings
     assert finding.level is Level.FAIL
     assert f"{place} is damaged" in finding.sentence

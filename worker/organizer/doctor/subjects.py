@@ -36,7 +36,7 @@ from worker.organizer.doctor.check import Cost, NotChecked
 from worker.organizer.scaffold import EXAMPLE_QUEUE, examples_left
 from worker.publishing import publisher_settings
 from worker.state import Store, Transaction
-from worker.state.store import damaged, failure
+from worker.state.database import damaged, failure
 
 T = TypeVar("T")
 Wait = Callable[[float, str], None]

@@ -126,8 +126,7 @@ def test_a_file_that_does_not_fit_waits_for_room(cramped: Harness) -> None:
         assert list(worker.daemon.files.stored()) == []
         assert list((cramped.state / "tmp").iterdir()) == []
         filler.unlink()
-        worker.drive()
-        assert cramped.status(pk) == "finished"
+        worker.finish(pk)
         assert len(cramped.posts(pk)) == 1
         assert worker.alerts() == set()
 
@@ -145,8 +144,7 @@ def test_a_disk_without_a_byte_left_loses_nothing(cramped: Harness) -> None:
         filler.unlink()
         worker.drive()
         worker.wait(31)  # a message that could not be noted down comes again
-        worker.drive()
-        assert {cramped.status(pk) for pk in pks} == {"finished"}
+        worker.finish(*pks)
         assert [len(cramped.posts(pk)) for pk in pks] == [1] * len(pks)
         assert cramped.evalai.queue_length() == 0
 
@@ -200,8 +198,7 @@ def test_a_full_disk_is_reported_when_no_process_can_start(cramped: Harness) -> 
         pk = cramped.submit("A", embeddings(1))
         press_on(worker, lambda: "disk.write" in worker.alerts())
         shutil.rmtree(crowd)
-        worker.drive()
-        assert cramped.status(pk) == "finished"
+        worker.finish(pk)
         assert worker.alerts() == set()
 
 

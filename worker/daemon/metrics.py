@@ -6,7 +6,7 @@ Nothing is counted in memory, so a restart loses nothing and `once` can write th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, write_to_textfile
@@ -58,29 +58,31 @@ class StateCollector(Collector):
         for state in State:
             states.add_metric([state.value], status.states.get(state.value, 0))
         yield states
-        yield _gauge("waiting", "Submissions whose participants wait for an answer.", status.waiting)
-        yield _gauge(
-            "oldest_waiting_seconds", "Age of the oldest waiting submission.", status.oldest_waiting_s or 0.0
-        )
-        yield _gauge("held", "Submissions that wait for a person.", len(status.held))
-        yield _gauge("outbox", "Posts and deletions owed to EvalAI.", status.owed)
-        yield _gauge("alerts", "Alerts that are raised.", len(status.alerts))
-        yield _gauge("disk_free_bytes", "Free space for stored files.", status.free_bytes)
-        for name, text, moment in (
-            ("last_poll_age_seconds", "Since the queue was last looked at.", status.last_poll),
-            ("last_reconcile_age_seconds", "Since the listing was last compared.", status.last_reconcile),
-            ("last_push_age_seconds", "Since the board was last pushed.", status.last_push),
-        ):
-            if moment is not None:
-                yield _gauge(name, text, (now - moment).total_seconds())
         refused = any(alert.code == TokenRefused.usual_code for alert in status.alerts)
-        if refused or status.token_expires is not None:
-            left = timedelta() if refused or status.token_expires is None else status.token_expires - now
-            yield _gauge(
-                "token_expiry_seconds",
+        gauges = {
+            "waiting": ("Submissions whose participants wait for an answer.", status.waiting),
+            "oldest_waiting_seconds": (
+                "Age of the oldest waiting submission.",
+                status.oldest_waiting_s or 0.0,
+            ),
+            "held": ("Submissions that wait for a person.", len(status.held)),
+            "outbox": ("Posts and deletions owed to EvalAI.", status.owed),
+            "alerts": ("Alerts that are raised.", len(status.alerts)),
+            "disk_free_bytes": ("Free space for stored files.", status.free_bytes),
+            "last_poll_age_seconds": ("Since the queue was last looked at.", _age_s(now, status.last_poll)),
+            "last_reconcile_age_seconds": (
+                "Since the listing was last compared.",
+                _age_s(now, status.last_reconcile),
+            ),
+            "last_push_age_seconds": ("Since the board was last pushed.", _age_s(now, status.last_push)),
+            "token_expiry_seconds": (
                 "Until the EvalAI token ends; 0 while EvalAI refuses it.",
-                left.total_seconds(),
-            )
+                0.0 if refused else _age_s(status.token_expires, now),
+            ),
+        }
+        for name, (text, value) in gauges.items():
+            if value is not None:
+                yield GaugeMetricFamily(f"{PREFIX}_{name}", text, value=value)
         attempts = CounterMetricFamily(
             f"{PREFIX}_attempts", "Closed attempts by kind and outcome.", labels=["kind", "outcome"]
         )
@@ -90,8 +92,9 @@ class StateCollector(Collector):
         yield attempts
 
 
-def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"{PREFIX}_{name}", text, value=value)
+def _age_s(now: datetime | None, since: datetime | None) -> float | None:
+    """Return the seconds between two times, None if one of them is unknown."""
+    return None if now is None or since is None else (now - since).total_seconds()
 
 
 def registry(collector: Collector) -> CollectorRegistry:

@@ -404,7 +404,7 @@ def scripted() -> Iterator[tuple[str, dict[str, Any]]]:
         status, headers = answer.get("status", 200), answer.get("headers", {})
         return flask.Response(answer.get("body", b""), status=status, headers=headers)
 
-    listener = Listener(app, "127.0.0.1", 0)
+    listener = Listener(app)
     yield listener.url, answer
     listener.close()
 

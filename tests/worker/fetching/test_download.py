@@ -34,7 +34,7 @@ class Store:
             self.seen.append(dict(flask.request.headers))
             return self.reply
 
-        self._listener = Listener(app, "127.0.0.1", 0)
+        self._listener = Listener(app)
         self.host = self._listener.url.removeprefix("http://")
         self.url = f"{self._listener.url}/file"
 

@@ -29,8 +29,7 @@ def test_a_failed_download_is_tried_again(harness: Harness, worker: StepWorker) 
     assert set(worker.outcomes(pk, "fetch")) - {None} == {"infrastructure"}
     assert worker.state(pk) is State.ACKNOWLEDGED
     harness.evalai.set_faults(FaultPlan())
-    worker.drive()
-    assert harness.status(pk) == "finished"
+    worker.finish(pk)
     assert worker.alerts() == set()
 
 
@@ -143,8 +142,7 @@ def test_a_file_elsewhere_is_not_fetched(harness: Harness, hosts: list[str]) -> 
         assert worker.state(pk) is State.ACKNOWLEDGED
         harness.configure({"evalai": {"media_hosts": [harness.evalai.media_host]}})
         worker.reload()
-        worker.drive()
-        assert harness.status(pk) == "finished"
+        worker.finish(pk)
         assert worker.alerts() == set()
 
 
@@ -158,8 +156,7 @@ def test_below_the_disk_reserve_nothing_is_fetched(harness: Harness, worker: Ste
     assert worker.state(pk) is State.ACKNOWLEDGED
     harness.configure({"submission": {"disk_reserve_gigabytes": 0}})
     worker.reload()
-    worker.drive()
-    assert harness.status(pk) == "finished"
+    worker.finish(pk)
     assert worker.alerts() == set()
 
 
@@ -236,8 +233,7 @@ def test_an_upload_without_a_message_is_found_by_looking_again(harness: Harness,
     pk = begun(harness, worker)
     harness.evalai.finish_upload(pk, embeddings(1), message=False)
     worker.wait(70)
-    worker.drive()
-    assert harness.status(pk) == "finished"
+    worker.finish(pk)
 
 
 def test_an_upload_delays_nothing_else(harness: Harness, worker: StepWorker) -> None:
@@ -288,8 +284,7 @@ def test_an_upload_survives_a_restart(harness: Harness, worker: StepWorker) -> N
     assert (worker.state(pk), looks(harness)) == (State.UPLOADING, seen)
     harness.evalai.finish_upload(pk, embeddings(1))
     worker.restart()
-    worker.drive()
-    assert harness.status(pk) == "finished"
+    worker.finish(pk)
 
 
 @pytest.mark.parametrize("ending", ["cancel", "delete"])

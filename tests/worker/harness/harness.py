@@ -458,6 +458,11 @@ class StepWorker:
             else:
                 self.clock.advance(0.5)
 
+    def finish(self, *pks: int) -> None:
+        """Step until nothing is left, and check that submissions are answered with a result."""
+        self.drive()
+        assert {self.harness.status(pk) for pk in pks} == {"finished"}
+
     def wait(self, seconds: float) -> None:
         """Let time pass for a worker that has nothing to do."""
         ends = self.clock.now() + timedelta(seconds=seconds)

@@ -69,20 +69,6 @@ def test_a_malformed_file_fails_with_words_about_the_file_alone(harness: Harness
     assert harness.boards() == []
 
 
-def test_a_private_submission_is_scored_but_not_shown(harness: Harness, worker: StepWorker) -> None:
-    """A private submission gets its result and causes no commit."""
-    public = harness.submit("A", embeddings(1))
-    worker.drive()
-    commits = harness.commits()
-    private = harness.submit("B", embeddings(2), is_public=False)
-    worker.drive()
-    assert worker.state(private) is State.PUBLISHED
-    assert harness.stdout(private)["status"] == "completed"
-    assert harness.teams() == ["A"]
-    assert harness.commits() == commits
-    assert harness.status(public) == "finished"
-
-
 def test_equal_content_has_an_equal_score_from_the_stored_cells(harness: Harness, worker: StepWorker) -> None:
     """Shuffled rows and gzip change nothing: no cell is computed again, and the value is the same."""
     first = harness.submit("A", embeddings(1))
@@ -122,8 +108,7 @@ def test_an_edited_phase_holds_the_submission(harness: Harness, worker: StepWork
     assert harness.posts(pk) == []
     assert not harness.evalai.journal.effects("running", pk)
     harness.evalai.edit(pk, phase="dev")
-    worker.drive()
-    assert harness.status(pk) == "finished"
+    worker.finish(pk)
     assert "facts.phase_differs" not in worker.alerts()
 
 
@@ -137,8 +122,7 @@ def test_a_phase_that_disagrees_with_the_files_path_is_held(harness: Harness, wo
     assert "facts.file_elsewhere" in worker.alerts()
     assert harness.posts(pk) == []
     harness.evalai.edit(pk, phase="dev")
-    worker.drive()
-    assert harness.status(pk) == "finished"
+    worker.finish(pk)
 
 
 def test_a_phase_edited_after_scoring_lets_no_answer_leave(harness: Harness, worker: StepWorker) -> None:
@@ -187,8 +171,7 @@ def test_a_phase_nobody_configured_is_held_until_a_reload_names_it(
         {"phases": {"eval": {"split": "eval_split", "tasks": "./tasks/eval", "ids": "./ids.txt", "folds": 4}}}
     )
     worker.reload()
-    worker.drive()
-    assert harness.status(pk) == "finished"
+    worker.finish(pk)
     assert "facts.phase_unconfigured" not in worker.alerts()
 
 
@@ -384,8 +367,7 @@ def test_the_listing_finds_a_submission_with_a_lost_message(
     pk = harness.submit("A", embeddings(1))
     harness.evalai.lose_messages()
     harness.evalai.edit(pk, status=status)
-    worker.drive()
-    assert harness.status(pk) == "finished"
+    worker.finish(pk)
     assert not harness.evalai.journal.effects("message_received", pk)
 
 
@@ -427,8 +409,7 @@ def test_a_message_for_another_challenge_is_left_where_it_is(harness: Harness, w
     body = {"challenge_pk": "8", "phase_pk": "3", "submission_pk": 4}
     harness.evalai.world.queue.send(body)
     pk = harness.submit("A", embeddings(1))
-    worker.drive()
-    assert harness.status(pk) == "finished"
+    worker.finish(pk)
     assert harness.evalai.queue_length() == 1
     assert "queue.foreign" in worker.alerts()
     assert 4 not in worker.states()

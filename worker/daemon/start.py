@@ -56,7 +56,7 @@ def leading(
     """
     configuration = load(path)
     with closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock:
-        take(lock, wait=wait and configuration.shared_state)
+        take(lock, wait=wait and configuration.database_file is None)
         with started(path, signals=signals, checkpoint=checkpoint) as worker:
             yield worker, lock
 

@@ -14,7 +14,6 @@ from worker.state.rows import (
     Owed,
     PhaseRow,
     SubmissionRow,
-    WantedFile,
     is_host_team,
 )
 from worker.state.states import ACTIVE, ANSWERED, COUNTED, Attempt, OutboxKind, Outcome, State

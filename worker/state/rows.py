@@ -169,30 +169,6 @@ class Owed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WantedFile:
-    """A row of ``wanted_files``: a command requests the file of a submission, and the leading worker fetches it from EvalAI.
-
-    A request stays until its purpose is done, so that a crash loses no request and no file is removed that is still needed.
-    """
-
-    submission: int = field(metadata={**KEY, "autoincrement": False})
-    file_hash: Hash  # which it must have
-    stored: bool = False  # whether the leading worker has it
-    failure: str | None  # why it cannot be fetched
-    tries: int = 0  # failed downloads
-    not_before: datetime | None
-
-    @property
-    def open(self) -> bool:
-        """Whether it is still to be fetched."""
-        return not self.stored and self.failure is None
-
-    def waits(self, now: datetime) -> bool:
-        """Return whether it is too early for the next try."""
-        return self.not_before is not None and now < self.not_before <= now + LONGEST_WAIT
-
-
-@dataclass(frozen=True, kw_only=True)
 class PhaseRow:
     """A row of ``phases``: what a phase's scores are made from."""
 

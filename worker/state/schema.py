@@ -38,7 +38,6 @@ outbox = table(
 phases = table("phases", metadata, rows.PhaseRow)
 alerts = table("alerts", metadata, rows.Alert)
 audit = table("audit", metadata, rows.AuditStep)
-wanted_files = table("wanted_files", metadata, rows.WantedFile)
 events = table("events", metadata, rows.Event, Index("events_latest", "kind", "subject"))
 
 boards = Table(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
 
 import sqlalchemy as sa
 
 from worker.state.columns import Instant
-from worker.state.rows import AttemptRow, Owed, WantedFile
-from worker.state.schema import Tables, attempts, outbox, submissions, wanted_files
+from worker.state.rows import AttemptRow, Owed
+from worker.state.schema import Tables, attempts, outbox, submissions
 from worker.state.states import Attempt, OutboxKind, Outcome
 
 
@@ -133,26 +131,3 @@ class Work(Tables):
         self._connection.execute(
             outbox.update().where(outbox.c.id == owed).values(not_before=not_before, tries=outbox.c.tries + 1)
         )
-
-    def wanted_files(self, *, open_only: bool = False) -> list[WantedFile]:
-        """Return the requests for files, in the order of the submissions."""
-        rows = self._all(WantedFile, sa.select(wanted_files).order_by(wanted_files.c.submission))
-        return [row for row in rows if row.open or not open_only]
-
-    def wanted_file(self, pk: int) -> WantedFile | None:
-        """Return the request for a submission's file."""
-        return next((row for row in self.wanted_files() if row.submission == pk), None)
-
-    def want_file(self, pk: int, file_hash: str) -> None:
-        """Request a submission's file, even after an earlier request; its address is read from EvalAI again."""
-        self.forget_wanted([pk])
-        self._connection.execute(wanted_files.insert().values(submission=pk, file_hash=file_hash))
-        self._connection.execute(submissions.update().where(submissions.c.pk == pk).values(read_at=None))
-
-    def note_wanted(self, pk: int, **values: Any) -> None:
-        """Record the result of a request."""
-        self._connection.execute(wanted_files.update().where(wanted_files.c.submission == pk).values(values))
-
-    def forget_wanted(self, pks: Iterable[int]) -> None:
-        """Remove requests whose purpose is done."""
-        self._connection.execute(wanted_files.delete().where(wanted_files.c.submission.in_(list(pks))))

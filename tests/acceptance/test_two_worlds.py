@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.acceptance.two_worlds import LEFT, RIGHT, WorldPlay, differences, look, opened
+from tests.acceptance.two_worlds import WorldPlay, depend_on_private, in_both
 from tests.scoring.inputs.reading_tables import as_npz, as_parquet, zipped
 from tests.worker.harness.harness import DIM, IDS, ROWS, embeddings
 from worker.state import State
@@ -128,13 +128,14 @@ def tell(worker: WorldPlay) -> dict[str, int]:
 @pytest.mark.timeout(900)
 def test_the_same_story_looks_the_same_over_other_tasks(tmp_path: Path) -> None:
     """Except for the allowed fields, texts, records, execution times, file names, boards and commits are equal in both worlds."""
-    looks, sent = [], {}
-    for world in (LEFT, RIGHT):
-        with opened(tmp_path / world.name, world) as worker:
-            sent = tell(worker)
-            looks.append(look(worker))
-    left, right = looks
-    assert "\n".join(differences(left, right)) == ""
+
+    def story(worker: WorldPlay) -> dict[str, int]:
+        sent = tell(worker)
+        assert depend_on_private(worker) == []
+        return sent
+
+    found, left, (sent, _) = in_both(tmp_path, story)
+    assert "\n".join(found) == ""
     ended = {name: left.submissions[str(pk)]["record"]["status"] for name, pk in sent.items()}
     assert {
         ended[name]

@@ -16,20 +16,20 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
-from leaderboard import Board, Method, PhaseSite, Private, Standing, WaitingTeam
+from leaderboard import Board, PhaseSite, Private
 from leaderboard.git import without_signature
 from leaderboard.ranking import from_json
 from leaderboard.rendering import render
 from tests.worker.harness.harness import IDS, LIMIT_S, ROWS, Harness, StepWorker, clean_environment, git
 from worker.challenge.configuration import load
 from worker.challenge.files import rules_of
-from worker.fairness import commitments, receipts
 from worker.publishing.boards import make_site
 from worker.sandbox import ManualClock
 from worker.state import ACTIVE
@@ -183,14 +183,12 @@ class Look:
         submissions: Per submission, the record and texts that its team sees at EvalAI, and its effects in their order.
         evalai_boards: EvalAI's own leaderboards.
         commits: Per commit, its message, header and files, oldest first.
-        derived: Pages and figures that are not made from public rows alone.
         foreign: Words of hidden tasks that were found anywhere, including git's objects.
     """
 
     submissions: Mapping[str, Any]
     evalai_boards: Mapping[str, Any]
     commits: Sequence[Mapping[str, Any]]
-    derived: Sequence[str]
     foreign: Sequence[str]
 
 
@@ -232,18 +230,33 @@ def look(worker: WorldPlay) -> Look:
         submissions=submissions,
         evalai_boards=evalai_boards,
         commits=[{**commit, "files": _masked_files(commit["files"])} for commit in commits],
-        derived=_not_derived(worker, commits),
         foreign=_foreign(harness, objects),
     )
 
 
+def honest(patch: pytest.MonkeyPatch, world: World) -> None:
+    """Plant no leak."""
+
+
+def in_both(
+    folder: Path,
+    story: Callable[[WorldPlay], Any],
+    changes: Mapping[str, Any] | None = None,
+    leak: Callable[[pytest.MonkeyPatch, World], None] = honest,
+) -> tuple[list[str], Look, list[Any]]:
+    """Play a story in both worlds; return the differences, the look of the left world, and what each story returned."""
+    looks, told = [], []
+    for world in (LEFT, RIGHT):
+        with pytest.MonkeyPatch.context() as patch, opened(folder / world.name, world, changes) as worker:
+            leak(patch, world)
+            told.append(story(worker))
+            looks.append(look(worker))
+    return differences(*looks), looks[0], told
+
+
 def differences(left: Look, right: Look) -> list[str]:
     """Return the differences between two looks, and everything that either of them shows but must not."""
-    found = [
-        f"{side}: {text}"
-        for side, seen in (("left", left), ("right", right))
-        for text in (*seen.derived, *seen.foreign)
-    ]
+    found = [f"{side}: {text}" for side, seen in (("left", left), ("right", right)) for text in seen.foreign]
     for part in ("submissions", "evalai_boards", "commits"):
         found += _compare(part, getattr(left, part), getattr(right, part))
     return found
@@ -342,7 +355,7 @@ def _commits(repository: Path, objects: Mapping[str, bytes]) -> Iterator[dict[st
 
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z| UTC|\+00:00)?")
-# These files are rendered again instead of compared; see _not_derived.
+# These files follow from the JSON; see depend_on_private.
 _DERIVED = (
     "README.md",
     "index.html",
@@ -390,23 +403,17 @@ def _untimed(document: Any) -> Any:
     return json.loads(_TIME.sub("TIME", json.dumps(document)))
 
 
-def _not_derived(worker: WorldPlay, commits: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Render every commit's files again from the public rows alone, and return those that are not identical to the byte.
+def depend_on_private(worker: WorldPlay) -> list[str]:
+    """Render all boards with and without their private parts and digits, and return the files that differ.
 
-    Identical pages and figures show only data that :func:`_masked_files` compares: no private figures, and no digits beyond the rounded
-    ones. The JSON is read by functions of this module, although `verify` has similar ones, which could share a mistake with the worker.
+    The JSON of a board, which :func:`_masked_files` compares, then has everything that its other files show. That a worker publishes what
+    is rendered, to the byte, is what ``verify`` checks.
     """
     configuration = load(worker.harness.path)
     with worker.store.read() as tx:
-        histories = {
-            phase: [_public(from_json(text), configuration.leaderboard.decimals) for text in tx.boards(phase)]
-            for phase in ("dev", "eval")
-        }
-    found = []
-    for commit in commits:
-        files = {path.split(" ", 1)[1]: text for path, text in commit["files"].items()}
-        documents = {phase: json.loads(files[f"leaderboard/{phase}.json"]) for phase in histories}
-        sequences = {phase: document["sequence"] for phase, document in documents.items()}
+        histories = {phase: [from_json(text) for text in tx.boards(phase)] for phase in ("dev", "eval")}
+    made = []
+    for hide in (lambda board: board, partial(_public, decimals=configuration.leaderboard.decimals)):
         phases = tuple(
             PhaseSite(
                 codename=phase,
@@ -414,72 +421,18 @@ def _not_derived(worker: WorldPlay, commits: Sequence[Mapping[str, Any]]) -> lis
                 rules=rules_of(configuration, phase).for_board(
                     epsilon=configuration.scoring.epsilon, chosen={}
                 ),
-                history=tuple(boards[: sequences[phase]]),
-                waiting=_waiting(documents[phase]),
-                methods=_methods(documents[phase]),
+                history=tuple(map(hide, boards)),
             )
             for phase, boards in histories.items()
         )
-        made = render(make_site(configuration, phases, committed=commitments.PATH in files), readme=None)
-        for path, content in files.items():
-            if (
-                path not in (commitments.PATH, receipts.PATH)
-                and not path.startswith("ids/")  # participants get these from the organizers
-                and made.get(path, b"").decode() != content
-            ):
-                found.append(f"{path} of sequence {sequences} is not made of public rows alone")
-    return found
-
-
-def _methods(document: Mapping[str, Any]) -> dict[int, Method]:
-    """Return the participants' descriptions of their methods, which do not depend on the hidden tasks."""
-    return {
-        entry["submission"]: Method(
-            name=entry.get("method", ""),
-            project_url=entry.get("project_url", ""),
-            publication_url=entry.get("publication_url", ""),
-        )
-        for entry in document["entries"]
-    }
-
-
-def _waiting(document: Mapping[str, Any]) -> tuple[WaitingTeam, ...] | None:
-    """Return the teams that a page lists while values are withheld."""
-    if "waiting" not in document:
-        return None
-    return tuple(
-        WaitingTeam(
-            key=(number, ""),
-            team=team["team"],
-            submissions=team["submissions"],
-            last_submitted_at=datetime.fromisoformat(team["last_submission"]),
-        )
-        for number, team in enumerate(document["waiting"])
-    )
+        made.append(render(make_site(configuration, phases, committed=True), readme=None))
+    return [path for path, content in made[0].items() if made[1].get(path) != content]
 
 
 def _public(board: Board, decimals: int) -> Board:
     """Return a board with only the data of its public rows."""
-    names = (
-        "rank",
-        "rank_by_mean",
-        "team_key",
-        "team",
-        "submission",
-        "baseline",
-        "eligible",
-        "group",
-        "submissions",
-        "last_submitted_at",
-        "move",
-        "move_kind",
-        "method",
-    )
-    standings = tuple(
-        Standing(q_mean=round(standing.q_mean, decimals), **{name: getattr(standing, name) for name in names})
-        for standing in board.standings
-    )
-    return replace(board, standings=standings, private=Private())
+    rows = tuple(replace(row, q_mean=round(row.q_mean, decimals)) for row in board.standings)
+    return replace(board, standings=rows, private=Private())
 
 
 def _foreign(harness: WorldStage, objects: Mapping[str, bytes]) -> list[str]:

@@ -14,14 +14,14 @@ from tests.worker.harness.fork_server import ForkServer
 def test_chaos_loses_nothing_and_contradicts_nothing(
     tmp_path: Path, cells: Path, fork_server: ForkServer
 ) -> None:
-    """With 20 kills at random moments and every fifth response corrupted, each of 50 submissions has exactly one distinct result."""
+    """With 6 kills at random moments and every fifth response corrupted, each of 20 submissions has exactly one distinct result."""
     with prepared(tmp_path, cells) as harness:
         figures = worker(
-            harness, fork_server, submissions=50, teams=7, kills=20, seed=3, waiting=12, limit_s=800
+            harness, fork_server, submissions=20, teams=7, kills=6, seed=3, waiting=12, limit_s=800
         )
         print(f"\n{figures}")  # noqa: T201 - shown by pytest -rA, and with a failure
-        assert figures.submissions == 50
+        assert figures.submissions == 20
         assert figures.lost == 0
         assert figures.differing == 0
-        assert figures.faults > 20  # about 70; the number of calls depends on the moments of the kills
+        assert figures.faults > 8  # about 28; the number of calls depends on the moments of the kills
         assert harness.evalai.queue_length() == 0

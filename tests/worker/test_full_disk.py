@@ -138,7 +138,7 @@ def test_a_disk_without_a_byte_left_loses_nothing(cramped: Harness) -> None:
         filler = fill(cramped)
         pks = [cramped.submit("ABC"[number % 3], embeddings(number)) for number in range(6)]
         begun = worker.clock.now()
-        failed = press_on(worker, lambda: worker.clock.now() > begun + timedelta(seconds=20))
+        failed = press_on(worker, lambda: worker.clock.now() > begun + timedelta(seconds=6))
         assert failed == {"state.database"}
         assert all(cramped.posts(pk) == [] for pk in pks)
         filler.unlink()
@@ -149,41 +149,32 @@ def test_a_disk_without_a_byte_left_loses_nothing(cramped: Harness) -> None:
         assert cramped.evalai.queue_length() == 0
 
 
-@pytest.mark.parametrize(("stage", "seed"), [("reading", None), ("scoring", NEW)])
-def test_a_result_that_cannot_be_stored_is_kept_until_it_can(
-    cramped: Harness, stage: str, seed: int | None
-) -> None:
-    """The child's messages are not lost, its exit does not count as a death, and the time between counts against nobody."""
+STAGES: dict[str, tuple[Callable[[], bytes], Callable[[Harness, StepWorker], bool]]] = {
+    "a download": (
+        embeddings,
+        lambda harness, worker: worker.daemon.fetching.busy and any(harness.state.glob("files/*/*")),
+    ),
+    "a child that reads": (long_file, lambda _, worker: worker.scoring("reading")),
+    "a score": (lambda: embeddings(NEW), lambda _, worker: worker.scoring("scoring")),
+}
+
+
+@pytest.mark.parametrize("what", STAGES)
+def test_what_children_report_is_kept_until_it_can_be_stored(cramped: Harness, what: str) -> None:
+    """Nothing is fetched or scored again, no end of a child counts as a death, and the time between counts against nobody."""
+    content, reached = STAGES[what]
     with cramped.worker() as worker:
-        pk = cramped.submit("A", long_file() if seed is None else embeddings(seed))
-        worker.drive(lambda: worker.scoring(stage))
+        pk = cramped.submit("A", content())
+        worker.drive(lambda: reached(cramped, worker))
         checkpoint(cramped)
         filler = fill(cramped)
-        failed = press_on(worker, lambda: worker.child() is None)
-        begun = worker.clock.now()
-        failed |= press_on(worker, lambda: worker.clock.now() > begun + timedelta(seconds=20))
+        over = worker.clock.now() + timedelta(seconds=6)
+        failed = press_on(worker, lambda: worker.clock.now() > over and worker.child() is None)
         assert failed == {"state.database"}
         filler.unlink()
         worker.drive()
-        assert worker.outcomes(pk) == ["done"]
+        assert (worker.outcomes(pk, "fetch"), worker.outcomes(pk)) == (["done"], ["done"])
         assert len(cramped.posts(pk)) == 1
-
-
-def test_a_download_that_cannot_be_noted_is_kept_until_it_can(cramped: Harness) -> None:
-    """The file is stored already and is not fetched again."""
-    with cramped.worker() as worker:
-        pk = cramped.submit("A", embeddings(1))
-        worker.drive(lambda: worker.daemon.fetching.busy)
-        cramped.until(lambda: bool(list(cramped.state.glob("files/*/*"))))
-        checkpoint(cramped)
-        filler = fill(cramped)
-        begun = worker.clock.now()
-        failed = press_on(worker, lambda: worker.clock.now() > begun + timedelta(seconds=5))
-        assert failed == {"state.database"}
-        filler.unlink()
-        worker.drive()
-        assert worker.outcomes(pk, "fetch") == ["done"]
-        assert cramped.status(pk) == "finished"
 
 
 def test_a_full_disk_is_reported_when_no_process_can_start(cramped: Harness) -> None:
@@ -263,7 +254,7 @@ def test_a_full_disk_is_reported_without_the_database(cramped: Harness, hook: Ho
         assert healthy(worker.daemon) == (503, "disk.full", False)
         assert not container_is_healthy(cramped)
         begun = worker.clock.now()
-        press_on(worker, lambda: len(hook.heard) > 1 and worker.clock.now() > begun + timedelta(seconds=20))
+        press_on(worker, lambda: len(hook.heard) > 1 and worker.clock.now() > begun + timedelta(seconds=6))
         assert worker.daemon.problem is not None
         told = sorted(heard["text"] for heard in hook.heard)
         assert told[0] == "[Tiny] Another challenge's message. (queue.foreign)"

@@ -91,7 +91,11 @@ class Installation:
             key: value
             for key, value in os.environ.items()
             if not key.startswith(("PYTEST_", "PYTHON", "PIP_", "GIT_", "COV_"))
-        } | {"NUMBA_CACHE_DIR": str(folder / "numba"), "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
+        } | {
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "NUMBA_CACHE_DIR": str(folder / "numba"),
+            "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
+        }
 
     def _bring_pip(self) -> None:
         """Make the tests' pip available, without an index and with linked build tools instead of those that it would download."""
@@ -104,9 +108,9 @@ class Installation:
         script.write_text(f"#!/bin/sh\n{command}\n")
         script.chmod(0o755)
 
-    def start(self, *command: str, cwd: Path) -> subprocess.Popen[str]:
-        """Start a program of the installation."""
-        return subprocess.Popen(
+    def run(self, *command: str, cwd: Path, expect: int = 0) -> str:
+        """Run a program of the installation to its end and return what it prints."""
+        done = subprocess.run(
             [shutil.which(command[0], path=self.environment["PATH"]) or command[0], *command[1:]],
             cwd=cwd,
             env=self.environment,
@@ -114,11 +118,8 @@ class Installation:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            timeout=600,
+            check=False,
         )
-
-    def run(self, *command: str, cwd: Path, expect: int = 0) -> str:
-        """Run a program of the installation to its end and return what it prints."""
-        process = self.start(*command, cwd=cwd)
-        output, _ = process.communicate(timeout=300)
-        assert process.returncode == expect, f"{' '.join(command)}: {process.returncode}\n{output}"
-        return output
+        assert done.returncode == expect, f"{' '.join(command)}: {done.returncode}\n{done.stdout}"
+        return done.stdout

@@ -354,7 +354,7 @@ def _administer(organizer: Organizer, answered: dict[tuple[str, str], int]) -> N
     assert pk in organizer.type("submissions")
     organizer.type("board publish --preview page")
     for line in (f"challenge disqualify {pk}", f"challenge disqualify {pk} --undo"):
-        organizer.type(line, "--reason", "asked")
+        organizer.type(line, "--yes", "--reason", "asked")
     for line in ("challenge pause", "challenge pause --finish", "challenge pause --undo"):
         organizer.type(line)
     organizer.type("challenge backup saved.zip")

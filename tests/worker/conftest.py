@@ -6,6 +6,7 @@ import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,9 +36,23 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def harness(tmp_path: Path, cells: Path) -> Iterator[Harness]:
+def clock() -> ManualClock:
+    """The clock of a challenge; a module in which commands use the real clock overrides it."""
+    return ManualClock()
+
+
+@pytest.fixture
+def changes() -> dict[str, Any]:
+    """The changes of the configuration that a module's challenges begin with."""
+    return {}
+
+
+@pytest.fixture
+def harness(
+    tmp_path: Path, cells: Path, clock: ManualClock, changes: dict[str, Any], fork_server: ForkServer
+) -> Iterator[Harness]:
     """A challenge with a clock that only the test moves."""
-    with Harness(tmp_path, clock=ManualClock(), cells=cells) as harness:
+    with Harness(tmp_path, clock=clock, changes=changes, cells=cells, fork_server=fork_server) as harness:
         yield harness
 
 

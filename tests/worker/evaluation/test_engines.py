@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
-from tests.worker.harness.harness import NEW, Harness, embeddings
-from worker.fairness.verify import Worth, verdicts
+import pytest
+
+from tests.worker.harness.harness import Harness, StepWorker
+from worker.fairness.verify import Worth
 from worker.fairness.verify.public import opened
 from worker.fairness.verify.published import published_verdicts
-from worker.sandbox import ManualClock
 
 
-def test_scores_of_torch_are_verified_with_the_kernel(tmp_path: Path) -> None:
+@pytest.fixture
+def cells() -> None:
+    """Nothing is scored ahead, because that is done with the kernel."""
+
+
+@pytest.fixture
+def changes() -> dict[str, Any]:
+    """PyTorch scores, and all files are published."""
+    return {"scoring": {"engine": "torch"}, "fairness": {"publish_files": "all"}}
+
+
+def test_scores_of_torch_are_verified_with_the_kernel(harness: Harness, worker: StepWorker) -> None:
     """The cell says which engine made it, and both engines agree."""
-    changes = {"scoring": {"engine": "torch"}, "fairness": {"publish_files": "all"}}
-    with Harness(tmp_path, clock=ManualClock(), changes=changes) as harness:
-        with harness.worker() as worker:
-            harness.submit("A", embeddings(NEW))
-            worker.drive()
-            with worker.store.read() as tx:
-                assert {cell.engine for cell in tx.all_cells()} == {"torch"}
-        for command in (
-            ["board", "freeze", "--phase", "dev", "--now", "--yes", "--reason", "a test"],
-            ["challenge", "reveal", "--yes", "--reason", "a test"],
-        ):
-            done = harness.command(*command)
-            assert done.returncode == 0, done.stderr
-        with opened(str(harness.board)) as repository:
-            found = list(verdicts(repository))
-            found += published_verdicts(repository)
-    assert not [verdict for verdict in found if verdict.worth is Worth.CONTRADICTED]
-    assert [verdict.submissions for verdict in found if verdict.worth is Worth.RECOMPUTED]
+    harness.submit()
+    worker.drive()
+    with worker.store.read() as tx:
+        assert {cell.engine for cell in tx.all_cells()} == {"torch"}
+    harness.decide("board", "freeze", "--phase", "dev", "--now", "--yes")
+    harness.decide("challenge", "reveal", "--yes")
+    with opened(str(harness.board)) as repository:
+        worths = {one.worth: one.submissions for one in published_verdicts(repository)}
+    assert harness.contradictions() == []
+    assert Worth.CONTRADICTED not in worths
+    assert worths[Worth.RECOMPUTED]

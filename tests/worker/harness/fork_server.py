@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self
@@ -45,13 +45,29 @@ def kill_after(seconds: float) -> None:
 
 
 class ForkServer:
-    """A process that starts workers quickly; a context manager."""
+    """Starts workers quickly, from a process that begins when it is needed; a context manager."""
 
     def __init__(self) -> None:
         self._order = 0
 
     def __enter__(self) -> Self:
-        self._process = subprocess.Popen(
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if "_process" not in vars(self):
+            return
+        self._process.kill()
+        self._process.wait(timeout=60)
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+    @cached_property
+    def _process(self) -> subprocess.Popen[str]:
+        return subprocess.Popen(
             [sys.executable, "-m", "tests.worker.harness.fork_server"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -59,17 +75,6 @@ class ForkServer:
             cwd=ROOT,
             env=clean_environment(),
         )
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._process.kill()
-        self._process.wait(timeout=60)
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
 
     def start(self, config: Path, *, at: str | None = None, after_s: float | None = None) -> int:
         """Start a worker that dies at a checkpoint, or after some seconds; return its process id."""

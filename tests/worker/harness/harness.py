@@ -35,6 +35,8 @@ from worker.challenge.files import read_phases
 from worker.daemon import Worker, make_client
 from worker.evaluation import evaluate_child
 from worker.evaluation.evaluate_child import order_for
+from worker.fairness.verify import Verdict, Worth, verdicts
+from worker.fairness.verify.public import opened
 from worker.organizer.rescoring import carry_out, make_plan
 from worker.organizer.session import open_session
 from worker.runtime import Job
@@ -242,10 +244,21 @@ class Harness:
 
     def boards(self, phase: str = "dev") -> list[dict[str, Any]]:
         """Return the standings that the repository shows."""
-        shown = git(self.board, "show", f"main:leaderboard/{phase}.json")
-        document: dict[str, Any] = json.loads(shown)
-        entries: list[dict[str, Any]] = document["entries"]
+        entries: list[dict[str, Any]] = json.loads(self.published(f"leaderboard/{phase}.json"))["entries"]
         return entries
+
+    def published(self, path: str) -> str:
+        """Return a file of the repository."""
+        return git(self.board, "show", f"main:{path}")
+
+    def verdicts(self) -> list[Verdict]:
+        """Verify the repository."""
+        with opened(str(self.board)) as repository:
+            return list(verdicts(repository))
+
+    def contradictions(self) -> list[str]:
+        """Return the contradictions that a verification of the repository finds."""
+        return [verdict.sentence for verdict in self.verdicts() if verdict.worth is Worth.CONTRADICTED]
 
     def teams(self, phase: str = "dev") -> list[str]:
         """Return the teams on a board, best first."""
@@ -317,6 +330,12 @@ class Harness:
             timeout=LIMIT_S,
             check=False,
         )
+
+    def decide(self, *arguments: str) -> str:
+        """Run one of the organizers' commands, which must succeed, and return what it prints."""
+        done = self.command(*arguments)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     def once(self, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run ``neuco-worker once``."""

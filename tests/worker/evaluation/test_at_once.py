@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from datetime import timedelta
 from typing import Self
 
 import psutil
@@ -13,8 +12,6 @@ import pytest
 from scoring.errors import OrganizerError
 from tests.worker.harness.harness import NEW, Harness, StepWorker, embeddings, evaluating
 from worker.challenge.configuration import load
-from worker.intake.running import SetRunning, next_to_run
-from worker.runtime import NotDue
 
 
 class Held:
@@ -134,17 +131,3 @@ def test_equal_content_scored_at_once_has_one_row_of_cells(harness: Harness) -> 
         setup = worker.daemon.context.phases["dev"]
         with worker.store.read() as tx:
             assert [cell.task for cell in tx.cells(content, setup.protocol.hash)] == sorted(setup.tasks)
-
-
-def test_the_choice_is_checked_again_when_it_is_recorded(harness: Harness, worker: StepWorker) -> None:
-    """If the worker is paused after the choice, nothing is set to running."""
-    pk = harness.submit("A", embeddings(0))
-    worker.drive(lambda: worker.states().get(pk) == "fetched")
-    now = worker.clock.now() + timedelta(seconds=1)
-    with worker.store.write() as tx:
-        chosen = next_to_run(worker.daemon.context, tx, now)
-        assert chosen is not None
-        assert chosen.pk == pk
-        tx.set_fact("mode", "pause")
-    with pytest.raises(NotDue), worker.store.write() as tx:
-        SetRunning(worker.daemon.context, chosen).intent(tx, now)

@@ -31,13 +31,6 @@ from worker.state import Attempt, Outcome, State
 SLOW = {"phases": {"dev": {"folds": 60_000}}}  # scoring that lasts until it is ended
 
 
-def tighten(worker: StepWorker, **limits: float) -> None:
-    """Give the worker a limit that the configuration does not allow, so that it is exceeded at once."""
-    configuration = worker.daemon.context.configuration
-    submission = configuration.submission.model_copy(update=limits)
-    worker.daemon.context.configuration = configuration.model_copy(update={"submission": submission})
-
-
 @pytest.mark.parametrize(
     ("error", "stage", "crashed_before", "code"),
     [
@@ -60,22 +53,6 @@ def test_a_file_is_to_blame_only_while_it_is_read(
     assert (found.code, isinstance(found, ParticipantError)) == (code, code.startswith("file."))
 
 
-@pytest.mark.parametrize(("limit", "outcome"), [("deadline", "deadline"), ("memory_gigabytes", "memory")])
-def test_a_limit_exceeded_while_scoring_is_not_the_participants_fault(
-    harness: Harness, limit: str, outcome: str
-) -> None:
-    """The submission waits, and the organizer is told."""
-    harness.configure(SLOW)
-    with harness.worker() as worker:
-        pk = harness.submit("A", embeddings(NEW))
-        worker.drive(lambda: worker.scoring("scoring"))
-        tighten(worker, **{limit: 0.001})
-        worker.drive(lambda: bool(worker.alerts()))
-        assert (worker.outcomes(pk), worker.alerts()) == ([outcome], {f"evaluate.{outcome}"})
-        assert (harness.posts(pk), harness.status(pk)) == ([], "running")
-        assert worker.state(pk) is State.FETCHED
-
-
 def test_a_memory_limit_too_low_for_a_valid_file_is_not_the_files_fault(harness: Harness) -> None:
     """The child's memory before reading is measured; if too little is left, only the organizer is told, and it can be raised."""
     with ExitStack() as obstacles:
@@ -87,7 +64,9 @@ def test_a_memory_limit_too_low_for_a_valid_file_is_not_the_files_fault(harness:
         with harness.worker(checkpoint=hang) as worker:
             pk = harness.submit("A", embeddings(NEW))
             worker.drive(lambda: worker.scoring("reading"))
-            tighten(worker, memory_gigabytes=0.001)
+            context = worker.daemon.context
+            limits = context.configuration.submission.model_copy(update={"memory_gigabytes": 0.001})
+            context.configuration = context.configuration.model_copy(update={"submission": limits})
             worker.drive(lambda: bool(worker.alerts()))
             assert (worker.outcomes(pk), worker.alerts()) == (["memory"], {"evaluate.memory_limit"})
             assert (harness.posts(pk), harness.status(pk)) == ([], "running")

@@ -81,8 +81,7 @@ def test_disqualified_submissions_are_on_no_ladder(harness: Harness, worker: Ste
     first, good, near = pks
     assert not answer(harness, near)[1]
     harness.evalai.delete(good)
-    worker.wait(700)
-    worker.drive()
+    worker.advance(700)
     assert not answer(harness, near)[1]
     assert [row["submission"] for row in harness.boards()] == [first]
     harness.decide("challenge", "disqualify", str(good), "--reason", "a test")

@@ -16,13 +16,13 @@ CLOSE = ("board", "freeze", "--phase", "dev", "--yes")
 
 @pytest.fixture
 def changes() -> dict[str, Any]:
-    """The development phase withholds its values."""
-    return {"phases": {"dev": {"shown": "at_end"}}}
+    """The phases withhold their values."""
+    return {"phases": {phase: {"shown": "at_end"} for phase in ("dev", "eval")}}
 
 
 def refusal(harness: Harness, *arguments: str, status: int = 2) -> str:
     """Run a command of the organizers, which must be refused, and return the message."""
-    done = harness.command(*arguments)
+    done = harness.command(*arguments, "--reason", "a test")
     assert done.returncode == status
     return done.stderr
 
@@ -80,13 +80,10 @@ def withheld(harness: Harness, pk: int, reason: str) -> dict[str, Any]:
     return document
 
 
-def test_a_phase_that_takes_submissions_is_not_closed_by_accident(
-    harness: Harness, worker: StepWorker
-) -> None:
-    """It must have ended at EvalAI, and everything that was submitted must be answered; otherwise the close wants --now."""
+def test_closing_waits_for_earlier_submissions(harness: Harness, worker: StepWorker) -> None:
+    """It says so if no worker is running that would answer them, and wants --now."""
     harness.submit("A", embeddings(1))
     worker.drive()
-    assert "still takes submissions" in refusal(harness, *CLOSE)
     worker.stop()
     harness.submit("B", embeddings(2))
     harness.evalai.world.phase("dev").end_date = harness.evalai.world.clock.now()
@@ -95,31 +92,26 @@ def test_a_phase_that_takes_submissions_is_not_closed_by_accident(
     assert "--now" in message
 
 
-def test_a_phase_that_shows_its_values_after_all_posts_them(harness: Harness, worker: StepWorker) -> None:
-    """The rule applies to earlier answers. A phase without scores is not closed, because later values would be shown at once."""
+def test_values_are_shown_only_by_intention_and_then_stay(harness: Harness, worker: StepWorker) -> None:
+    """A phase without scores, or that still takes submissions, is not closed by accident; nothing withholds what was shown.
+
+    Another rule applies to earlier answers, too.
+    """
     assert "has been scored yet" in refusal(harness, *CLOSE, "--now")
-    pk = harness.submit("A", embeddings(1))
+    pk, other = (harness.submit("A", embeddings(1), phase=phase) for phase in ("dev", "eval"))
     worker.drive()
-    assert "q_mean" not in harness.stdout(pk)
+    assert not {"q_mean"} & {*harness.stdout(pk), *harness.stdout(other)}
+    assert "still takes submissions" in refusal(harness, *CLOSE)
     harness.decide("board", "publish", "--preview", str(harness.path.parent / "page"))
-    harness.configure({"phases": {"dev": {"shown": "at_once"}}})
-    harness.decide("challenge", "apply", "--yes", "--reason", "a test")
-    worker.drive()
-    assert [row["q_mean"] for row in harness.boards()] == [harness.stdout(pk)["q_mean"]]
-
-
-def test_values_that_were_shown_are_never_withheld_again(harness: Harness, worker: StepWorker) -> None:
-    """Neither opening a closed phase nor a later change of the rule withholds them."""
-    harness.submit("A", embeddings(1), phase="eval")
-    pk = harness.submit("A", embeddings(1))
-    worker.drive()
     harness.decide(*CLOSE, "--now")
     harness.decide(*CLOSE, "--undo")
+    harness.configure({"phases": {"eval": {"shown": "at_once"}}})
+    harness.decide("challenge", "apply", "--yes", "--reason", "a test")
     worker.drive()
     second = harness.submit("A", embeddings(2))
     worker.drive()
     assert "q_mean" in harness.stdout(pk)
-    assert [row["q_mean"] for row in harness.boards()] == [harness.stdout(second)["q_mean"]]
+    for phase, shown in (("dev", second), ("eval", other)):
+        assert [row["q_mean"] for row in harness.boards(phase)] == [harness.stdout(shown)["q_mean"]]
     harness.configure({"phases": {"eval": {"shown": "at_end"}}})
-    late = refusal(harness, "challenge", "apply", "--yes", "--reason", "a test")
-    assert "were already shown" in late
+    assert "were already shown" in refusal(harness, "challenge", "apply", "--yes", "--reason", "a test")

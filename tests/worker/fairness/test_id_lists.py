@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,42 +13,34 @@ from tests.worker.harness.harness import IDS, Harness, StepWorker, embeddings, g
 from worker.cli import guarded
 from worker.fairness.verify import Worth, verdicts
 from worker.fairness.verify.public import opened
-from worker.sandbox import ManualClock
+
+LIST = "ids/dev.txt"
 
 
 @pytest.fixture
-def harness(tmp_path: Path) -> Iterator[Harness]:
-    """A challenge with two phases without scores."""
-    with Harness(tmp_path, clock=ManualClock(datetime.now(UTC))) as harness:
-        yield harness
+def cells() -> None:
+    """No phase has scores at the beginning."""
 
 
 def test_a_list_is_published_with_the_first_score_of_its_phase(
     harness: Harness, worker: StepWorker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Ids of a phase that has not opened appear nowhere; those of an open one match the commitment."""
+    """Ids of a phase that has not opened appear nowhere; those of an open one match the commitment, or are a contradiction."""
     worker.drive()
     assert git(harness.board, "ls-tree", "--name-only", "main", "ids/") == ""
     harness.submit("A", embeddings(1))
     worker.drive()
-    assert git(harness.board, "ls-tree", "--name-only", "main", "ids/").split() == ["ids/dev.txt"]
-    published = git(harness.board, "show", "main:ids/dev.txt")
+    assert git(harness.board, "ls-tree", "--name-only", "main", "ids/").split() == [LIST]
+    published = harness.published(LIST)
     assert published.split("\n") == [*sorted(IDS), ""]
-    protocol = json.loads(git(harness.board, "show", "main:commitment.json"))[-1]["phases"]["dev"]
+    protocol = json.loads(harness.published("commitment.json"))[-1]["phases"]["dev"]
     assert protocol["ids_hash"] == ids_hash(tuple(published.split()))
     (tmp_path / "mine.csv").write_bytes(embeddings(1))
     check = ["validate", str(tmp_path / "mine.csv"), "--challenge", str(harness.board), "--phase"]
-    done = [guarded([*check, phase]) for phase in ("dev", "eval")]
-    assert done == [0, 2]
-    told = capsys.readouterr()
-    assert "The file is valid for phase dev: 60 embeddings" in told.out
-    assert "The ids of phase eval are not published yet" in told.err
-
-
-def test_a_list_without_a_commitment_is_detected(harness: Harness, worker: StepWorker) -> None:
-    """This holds before the reveal, too, because it would mislead a participant's own check."""
-    harness.submit("A", embeddings(1))
-    worker.drive()
+    assert [guarded([*check, phase]) for phase in ("dev", "eval")] == [0, 2]
+    shown = capsys.readouterr()
+    assert "The file is valid for phase dev: 60 embeddings" in shown.out
+    assert "The ids of phase eval are not published yet" in shown.err
     with opened(str(harness.board)) as repository:
         for content, worth in (
             (b"", Worth.CONTRADICTED),
@@ -58,7 +48,7 @@ def test_a_list_without_a_commitment_is_detected(harness: Harness, worker: StepW
             ("\n".join(IDS[1:]).encode(), Worth.CONTRADICTED),
             ("\n".join(IDS).encode(), Worth.CONSISTENT),
         ):
-            changed = replace(repository, files={**repository.files, "ids/dev.txt": content})
+            changed = replace(repository, files={**repository.files, LIST: content})
             assert [one.worth for one in verdicts(changed) if one.check == "ids"] == [worth]
-        without = {path: repository.files[path] for path in repository.files if path != "ids/dev.txt"}
+        without = {path: repository.files[path] for path in repository.files if path != LIST}
         assert [one for one in verdicts(replace(repository, files=without)) if one.check == "ids"] == []

@@ -1,12 +1,14 @@
-"""Signed commits in a repository of a test."""
+"""Signed commits in a repository of a test, and what somebody with another key could publish."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
 
 from leaderboard.git import with_signature, without_signature
+from worker.fairness import receipts, signing
 from worker.fairness.commit_signatures import CommitSigner
 from worker.fairness.signing import Signer
 
@@ -23,3 +25,27 @@ def sign_head(folder: Path, signer: Signer) -> None:
     signed = with_signature(payload, CommitSigner(signer).sign(payload))
     commit = git("hash-object", "-t", "commit", "-w", "--stdin", stdin=signed)
     git("update-ref", "HEAD", commit.decode().strip())
+
+
+def forged_commitment(public: str, signer: Signer, **changes: str) -> bytes:
+    """Return the published list with one more commitment, signed by another key."""
+    entries = json.loads(public)
+    body = {
+        **entries[-1],
+        "sequence": len(entries) + 1,
+        "commitment": "66" * 32,
+        "key": signer.public,
+        **changes,
+    }
+    del body["signature"]
+    return json.dumps([*entries, {**body, "signature": signer.sign(signing.COMMITMENT, body)}]).encode()
+
+
+def forged_line(log: str, signer: Signer) -> bytes:
+    """Return the published log with one more line, which anyone can chain, signed by another key."""
+    last = json.loads(log.splitlines()[-1])
+    body = {**last, "sequence": last["sequence"] + 1, "previous": last["head"]}
+    del body["head"], body["signature"]
+    head = receipts.chained(body)
+    line = {**body, "head": head, "signature": signer.sign(receipts.BATCH, head)}
+    return f"{log}{json.dumps(line)}\n".encode()

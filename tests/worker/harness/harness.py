@@ -118,6 +118,9 @@ def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
     return result
 
 
+DECISIONS = frozenset(("apply", "choose", "disqualify", "freeze", "rename-team", "reveal"))
+
+
 class Harness:
     """A challenge folder with its sandbox and its repository; a context manager.
 
@@ -332,8 +335,12 @@ class Harness:
         )
 
     def decide(self, *arguments: str) -> str:
-        """Run one of the organizers' commands, which must succeed, and return what it prints."""
-        done = self.command(*arguments)
+        """Run one of the organizers' commands, a decision with a yes and a reason; it must succeed. Return what it prints."""
+        words = list(arguments)
+        if DECISIONS.intersection(words):
+            words += ["--yes"] * ("--yes" not in words)
+            words += ["--reason", "a test"] * ("--reason" not in words)
+        done = self.command(*words)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -486,6 +493,11 @@ class StepWorker:
         """Let time pass for a worker that has nothing to do."""
         ends = self.clock.now() + timedelta(seconds=seconds)
         self.drive(lambda: self.clock.now() >= ends)
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass at once, and do everything that is then due."""
+        self.clock.advance(seconds)
+        self.drive()
 
     @property
     def busy(self) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,15 +11,13 @@ from typing import Any
 import pytest
 
 from scoring.errors import OrganizerError
-from tests.leaderboard.harness.git_server import git
 from tests.worker.harness.drand import drawing
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import SECRET, Harness, StepWorker
 from worker.fairness import commitments
-from worker.fairness.drand import is_signed, value_of
+from worker.fairness.drand import Chain, is_signed, value_of
 from worker.fairness.draws import AWAITED
-from worker.fairness.verify import Worth, verdicts
-from worker.fairness.verify.public import opened
+from worker.fairness.verify import Worth
 from worker.organizer.rehearsal.practice_chain import practice_chain, served
 from worker.publishing.rounds import UNREACHABLE
 from worker.sandbox import ManualClock
@@ -29,127 +26,107 @@ NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 NOTICE_S = 20
 
 
-def published(harness: Harness) -> list[dict[str, Any]]:
+@pytest.fixture
+def clock() -> ManualClock:
+    """It is noon."""
+    return ManualClock(NOON)
+
+
+@pytest.fixture
+def cells() -> None:
+    """Nothing is scored ahead, because a phase with scores keeps its splits."""
+
+
+@pytest.fixture
+def rounds() -> Chain:
+    """A chain that began some time ago."""
+    return practice_chain(genesis=int(NOON.timestamp()) - 1000, period_s=3)
+
+
+@pytest.fixture
+def servers(rounds: Chain, clock: ManualClock) -> Iterator[list[str]]:
+    """Three servers: one does not exist, one gives wrong answers, and one works."""
+    with served(rounds, clock=clock.now, off_by=1) as lying, served(rounds, clock=clock.now) as honest:
+        yield ["http://127.0.0.1:9", lying, honest]
+
+
+@pytest.fixture
+def changes(tmp_path: Path, rounds: Chain, servers: list[str]) -> dict[str, Any]:
+    """All phases draw from that chain."""
+    return drawing(tmp_path, rounds, *servers, notice_s=NOTICE_S)
+
+
+def public(harness: Harness) -> list[dict[str, Any]]:
     """Return the public commitments."""
-    entries: list[dict[str, Any]] = json.loads(git("show", "main:commitment.json", at=harness.board))
+    entries: list[dict[str, Any]] = json.loads(harness.published("commitment.json"))
     return entries
 
 
-@contextmanager
-def worker(harness: Harness) -> Iterator[StepWorker]:
-    """Start a worker in this process."""
-    with harness:
-        steps = StepWorker(harness)
-        try:
-            yield steps
-        finally:
-            steps.stop()
-
-
-def codes(steps: StepWorker) -> set[str]:
-    """Return the codes of the unresolved alerts."""
-    with steps.store.read() as tx:
-        return {alert.code for alert in tx.alerts()}
-
-
-def test_nothing_is_scored_before_the_value_is_known(tmp_path: Path) -> None:
-    """Files are fetched and wait, and EvalAI shows nothing as running until the round exists."""
-    clock = ManualClock(NOON)
-    rounds = practice_chain(genesis=int(NOON.timestamp()) - 1000, period_s=3)
-    with served(rounds, clock=clock.now) as server:
-        harness = Harness(tmp_path, clock=clock, changes=drawing(tmp_path, rounds, server, notice_s=NOTICE_S))
-        with worker(harness) as steps:
-            pk = harness.submit("A")
-            steps.drive(lambda: steps.states().get(pk) == "fetched" and not steps.daemon.publishing.due())
-            [first] = published(harness)
-            named = first["draws"]["dev"]
-            at = datetime.fromisoformat(named["at"])
-            assert NOON + timedelta(seconds=NOTICE_S) <= at <= NOON + timedelta(seconds=NOTICE_S + 4)
-            assert rounds.made_at(named["round"]) == at
-            steps.drive(lambda: clock.now() >= at - timedelta(seconds=1))
-            assert steps.states() == {pk: "fetched"}
-            assert harness.evalai.submission(pk)["status"] == "submitted"
-            steps.drive(lambda: steps.states()[pk] == "published")
-            assert clock.now() >= at
-            _, second = published(harness)
-            assert set(second["drawn"]) == {"dev", "eval"}
-            found = second["drawn"]["dev"]
-            assert found["round"] == named["round"]
-            assert is_signed(rounds, found["round"], found["signature"])
-            assert found["value"] == value_of(found["signature"])
-
-
-def test_a_round_committed_to_too_late_is_replaced(tmp_path: Path) -> None:
-    """If the commitment was not public before the round was made, a later round is named in public."""
-    clock = ManualClock(NOON)
-    rounds = practice_chain(genesis=int(NOON.timestamp()) - 1000)
-    with served(rounds, clock=clock.now) as server:
-        harness = Harness(tmp_path, clock=clock, changes=drawing(tmp_path, rounds, server, notice_s=NOTICE_S))
-        with harness:
-            harness.board.rename(tmp_path / "away.git")
-            steps = StepWorker(harness)
-            try:
-                pk = harness.submit("A")
-                steps.drive(lambda: clock.now() >= NOON + timedelta(seconds=NOTICE_S + 2))
-                (tmp_path / "away.git").rename(harness.board)
-                steps.drive(lambda: steps.states().get(pk) == "published")
-            finally:
-                steps.stop()
-        named, renamed, *more = [entry for entry in published(harness) if entry["draws"]]
-        assert not more
-        assert renamed["draws"]["dev"]["round"] > named["draws"]["dev"]["round"]
-        assert "was not published before round" in renamed["reason"]
-        [drawn] = [entry for entry in published(harness) if entry["drawn"]]
-        assert drawn["drawn"]["dev"]["round"] == renamed["draws"]["dev"]["round"]
-
-
-def test_an_unsigned_value_is_ignored(tmp_path: Path) -> None:
-    """A server that lies or is missing is skipped; until another one answers, the organizer is alerted, and the phase waits."""
-    clock = ManualClock(NOON)
-    rounds = practice_chain(genesis=int(NOON.timestamp()) - 1000)
-    with served(rounds, clock=clock.now, off_by=1) as lying, served(rounds, clock=clock.now) as honest:
-        silent = "http://127.0.0.1:9"
-        harness = Harness(
-            tmp_path, clock=clock, changes=drawing(tmp_path, rounds, silent, lying, notice_s=NOTICE_S)
-        )
-        with worker(harness) as steps:
-            pk = harness.submit("A")
-            steps.drive(lambda: UNREACHABLE in codes(steps))
-            assert steps.states() == {pk: "fetched"}
-            harness.configure({"fairness": {"drand_servers": [silent, lying, honest]}})
-            steps.reload()
-            steps.drive(lambda: steps.states()[pk] == "published")
-            assert UNREACHABLE not in codes(steps)
-
-
-def test_the_organizer_enters_a_value_by_command(tmp_path: Path) -> None:
-    """Without a network the organizer enters the value, once, and not before its time, after a reminder."""
-    soon = datetime.now(UTC) + timedelta(hours=1)
-    harness = Harness(tmp_path, changes={"fairness": {"beacon": f"Lotto 6 aus 49@{soon.isoformat()}"}})
-    with harness:
-        assert (
-            harness.command("challenge", "apply", "--yes", "--reason", "the challenge begins").returncode == 0
-        )
-        early = harness.command("challenge", "apply", "--yes", "--beacon", "3 14 15 92 65 35")
-        assert early.returncode == 2
-        assert "Lotto 6 aus 49 publishes its value on" in early.stderr
-        with closing(harness.store()) as store, store.read() as tx:
-            [entry] = tx.public_commitments()
-        draw = entry["draws"]["eval"]
-        assert draw == {"source": "Lotto 6 aus 49", "at": soon.isoformat(), "round": None, "chain": None}
-
-
-def test_the_organizer_is_asked_for_the_value(tmp_path: Path) -> None:
-    """From its moment on, an alert says which phase waits for which value; nothing is scored before."""
-    clock = ManualClock(NOON)
-    rule = f"Lotto@{(NOON + timedelta(seconds=30)).isoformat()}"
-    harness = Harness(tmp_path, clock=clock, changes={"fairness": {"beacon": rule}})
-    with worker(harness) as steps:
+def test_nothing_is_scored_before_the_value_is_known(
+    harness: Harness, clock: ManualClock, rounds: Chain, servers: list[str]
+) -> None:
+    """Files are fetched and wait, EvalAI shows nothing as running, and unsigned values are ignored, which is an alert."""
+    harness.configure({"fairness": {"drand_servers": servers[:2]}})
+    with harness.worker() as worker:
         pk = harness.submit("A")
-        steps.drive(lambda: clock.now() >= NOON + timedelta(seconds=29))
-        assert AWAITED not in codes(steps)
-        steps.drive(lambda: AWAITED in codes(steps))
-        assert steps.states() == {pk: "fetched"}
+        worker.drive(lambda: worker.states().get(pk) == "fetched" and not worker.daemon.publishing.due())
+        (first,) = public(harness)
+        named = first["draws"]["dev"]
+        at = datetime.fromisoformat(named["at"])
+        assert NOON + timedelta(seconds=NOTICE_S) <= at <= NOON + timedelta(seconds=NOTICE_S + 4)
+        assert rounds.made_at(named["round"]) == at
+        worker.drive(lambda: clock.now() >= at - timedelta(seconds=1))
+        assert worker.alerts() == set()
+        worker.drive(lambda: UNREACHABLE in worker.alerts())
+        assert (worker.states(), harness.status(pk)) == ({pk: "fetched"}, "submitted")
+        harness.configure({"fairness": {"drand_servers": servers}})
+        worker.reload()
+        worker.drive(lambda: worker.states()[pk] == "published")
+        assert UNREACHABLE not in worker.alerts()
+    _, second = public(harness)
+    assert set(second["drawn"]) == {"dev", "eval"}
+    drawn = second["drawn"]["dev"]
+    assert drawn["round"] == named["round"]
+    assert is_signed(rounds, drawn["round"], drawn["signature"])
+    assert drawn["value"] == value_of(drawn["signature"])
+
+
+def test_a_round_committed_to_too_late_is_replaced(
+    harness: Harness, worker: StepWorker, clock: ManualClock
+) -> None:
+    """If the commitment was not public before the round was made, a later round is named in public."""
+    away = harness.board.rename(harness.folder / "away.git")
+    pk = harness.submit("A")
+    worker.drive(lambda: clock.now() >= NOON + timedelta(seconds=NOTICE_S + 4))
+    away.rename(harness.board)
+    worker.drive(lambda: worker.states().get(pk) == "published")
+    named, renamed = (entry for entry in public(harness) if entry["draws"])
+    assert renamed["draws"]["dev"]["round"] > named["draws"]["dev"]["round"]
+    assert "was not published before round" in renamed["reason"]
+    (drawn,) = (entry["drawn"] for entry in public(harness) if entry["drawn"])
+    assert drawn["dev"]["round"] == renamed["draws"]["dev"]["round"]
+
+
+def test_the_organizer_is_asked_for_the_value(harness: Harness, clock: ManualClock) -> None:
+    """From its moment on, an alert says which phase waits for which value; it is mixed in only with the committed secret.
+
+    Otherwise, a person who knows the value could try secrets.
+    """
+    harness.configure({"fairness": {"beacon": f"Lotto@{(NOON + timedelta(seconds=30)).isoformat()}"}})
+    secret, value = bytes.fromhex(SECRET), {"value": "3 14 15 92 65 35", "round": None, "signature": None}
+    with harness.worker() as worker:
+        pk = harness.submit("A")
+        worker.drive(lambda: clock.now() >= NOON + timedelta(seconds=29))
+        assert AWAITED not in worker.alerts()
+        worker.drive(lambda: AWAITED in worker.alerts())
+        assert worker.states() == {pk: "fetched"}
+        with worker.store.write() as tx, pytest.raises(OrganizerError) as refused:
+            commitments.mix_in(tx, b"x" * 32, {"dev": value}, reason="", now=clock.now())
+        assert refused.value.code == "secret.changed"
+        with worker.store.write() as tx:
+            commitments.mix_in(tx, secret, {"dev": value}, reason="", now=clock.now())
+            alerts = {alert.key for alert in tx.alerts() if alert.code == AWAITED}
+        assert alerts == {"beacon.awaited:eval"}
 
 
 def test_once_waits_for_the_round_and_verify_checks_it(tmp_path: Path, fork_server: ForkServer) -> None:
@@ -159,30 +136,9 @@ def test_once_waits_for_the_round_and_verify_checks_it(tmp_path: Path, fork_serv
         changes = drawing(tmp_path, rounds, server, notice_s=3)
         with Harness(tmp_path, changes=changes, fork_server=fork_server) as harness:
             harness.submit("A")
-            for command in (["once"], ["challenge", "reveal", "--yes", "--reason", "a test", "--open"]):
-                done = harness.command(*command)
-                assert done.returncode == 0, done.stderr
-    with opened(str(harness.board)) as repository:
-        found = {one.phase: one for one in verdicts(repository) if one.check == "beacon"}
-    for phase in ("dev", "eval"):
-        assert found[phase].worth is Worth.BELIEVED
-        assert "by the organizers' clock, in commitment 1" in found[phase].sentence
-        assert "this chain" in found[phase].sentence
-
-
-def test_the_worker_mixes_nothing_in_under_another_secret(tmp_path: Path) -> None:
-    """A person who knows the value could try secrets, so the value is only mixed in with the committed one."""
-    clock = ManualClock(NOON)
-    rule = f"Lotto@{(NOON + timedelta(seconds=30)).isoformat()}"
-    harness = Harness(tmp_path, clock=clock, changes={"fairness": {"beacon": rule}})
-    with worker(harness) as steps:
-        steps.drive(lambda: AWAITED in codes(steps))
-        secret = bytes.fromhex(SECRET)
-        found = {"dev": {"value": "3 14 15 92 65 35", "round": None, "signature": None}}
-        with steps.store.write() as tx, pytest.raises(OrganizerError) as refused:
-            commitments.mix_in(tx, bytes(reversed(secret + b"x"))[:32], found, reason="", now=clock.now())
-        assert refused.value.code == "secret.changed"
-        with steps.store.write() as tx:
-            commitments.mix_in(tx, secret, found, reason="", now=clock.now())
-            alerts = {alert.key for alert in tx.alerts() if alert.code == AWAITED}
-        assert alerts == {"beacon.awaited:eval"}
+            harness.decide("once")
+            harness.decide("challenge", "reveal", "--yes", "--open")
+            beacons = [one for one in harness.verdicts() if one.check == "beacon"]
+    assert [(one.phase, one.worth) for one in beacons] == [("dev", Worth.BELIEVED), ("eval", Worth.BELIEVED)]
+    for words in ("by the organizers' clock, in commitment 1", "this chain"):
+        assert all(words in one.sentence for one in beacons)

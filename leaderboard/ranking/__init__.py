@@ -2,7 +2,14 @@
 
 from leaderboard.ranking import board
 from leaderboard.ranking.assessment import Assessment, Order, assess, figures, fold_table, order
-from leaderboard.ranking.board import append_board, fingerprint, from_json, next_board, to_json
+from leaderboard.ranking.board import (
+    append_board,
+    fingerprint,
+    following_board,
+    from_json,
+    next_board,
+    to_json,
+)
 from leaderboard.ranking.comparison import Comparison, Difference, TaskPair, compare
 from leaderboard.ranking.dynamic_rank import LARGEST, Ranking, rank, task_weights
 from leaderboard.ranking.selection import complete, counted, counts, mean_quality, row_key, waiting_teams
@@ -29,6 +36,7 @@ __all__ = [
     "figures",
     "fingerprint",
     "fold_table",
+    "following_board",
     "from_json",
     "mean_quality",
     "middle_half",

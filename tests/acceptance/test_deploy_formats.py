@@ -176,8 +176,6 @@ def test_lines_of_the_crontab_work(tmp_path: Path) -> None:
     log = tmp_path / "neuco-worker-earth.log"
     assert failed.stdout.decode() == f"A run of neuco-worker for earth failed; the end of {log} says why.\n"
     assert log.read_text() == "why\n"
-    assert re.fullmatch(
-        r"earth challenge backup /var/backups/neuco-worker/earth-\w+\.tar\.gz --force", told[0]
-    )
+    assert re.fullmatch(r"earth challenge backup /var/backups/neuco-worker/earth-\w+\.zip --force", told[0])
     assert told[1] == "earth once"
     assert len(told) == 2

@@ -159,14 +159,14 @@ def _known_hosts(configuration: Configuration) -> Path | None:
 
 def _rewritten(configuration: Configuration, config: Path) -> str:
     """Return the configuration with its paths changed to the archive's layout."""
-    values: dict[tuple[str, ...], str] = {
-        ("leaderboard", "repository"): configuration.repository_url,
-        ("challenge", "secret"): "./challenge.secret",
-        ("state",): "sqlite:///./state/worker.db",
-    }
+    values: dict[tuple[str, ...], str] = {("leaderboard", "repository"): configuration.repository_url}
+    if str(configuration.challenge.secret) != "challenge.secret":
+        values["challenge", "secret"] = "./challenge.secret"
     for name in configuration.phases:
         values["phases", name, "tasks"] = f"./tasks/{name}"
         values["phases", name, "ids"] = f"./ids/{name}.txt"
+    if configuration.state != "sqlite:///./state/worker.db":
+        values["state",] = "sqlite:///./state/worker.db"
     if _known_hosts(configuration) is not None:
         values["leaderboard", "known_hosts"] = f"file:{KNOWN_HOSTS}"
     return with_values(config.read_text(encoding="utf-8-sig"), values)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from leaderboard import Board
 from leaderboard.ranking import board as boards
 from leaderboard.rendering import history_lines
 from scoring.printable import all_of, count_of
@@ -25,17 +26,17 @@ def boards_follow(phase: RevealedPhase) -> Verdict:
         )
     if moments != sorted(set(moments)):
         return phase.contradicted(CHECK, "the times of its boards are not in order")
-    following = [line for _, line in history_lines(phase.site(phase.boards), phase.stem)]
+    following = list(history_lines(phase.site(phase.boards), phase.stem))
     shown = phase.published
     renamed_at = max((note.at for note in fold.notes if note.what == RENAMED), default=None)
-    rows: tuple[dict[str, Any], dict[str, Any]] = {}, {}
-    for number, follows in enumerate(following, 1):
+    rows: tuple[dict[int, Any], dict[int, Any]] = {}, {}
+    for number, (board, follows) in enumerate(following, 1):
         if number > len(shown):
             return phase.contradicted(CHECK, f"board {number} is not in the published history")
         line, text = shown[number - 1]
         published, expected = json.loads(text), json.loads(follows)
         if renamed_at is not None and line.made_at < renamed_at:
-            published, expected = _replayed(rows[0], published), _replayed(rows[1], expected)
+            published, expected = _replayed(rows[0], published, board), _replayed(rows[1], expected, board)
         elif text == follows:
             continue
         if (difference := next(differences(published, expected), None)) is not None:
@@ -45,17 +46,23 @@ def boards_follow(phase: RevealedPhase) -> Verdict:
     return _complete(phase, lost=len(phase.history) - len(shown))
 
 
-def _replayed(rows: dict[str, Any], line: Mapping[str, Any]) -> dict[str, Any]:
-    """Apply a line to the rows of the board before it; return the line with all rows of its board, without names.
+def _replayed(rows: dict[int, Any], line: Mapping[str, Any], board: Board) -> dict[str, Any]:
+    """Apply a line to the rows so far, by submission; return it with all rows of its board, without names.
 
-    The names that a history had before one was removed stay in it, and cannot be compared with those of the register.
+    The names that a history had before one was removed stay in it, so names, and which of them left, cannot be compared with those of the
+    register.
     """
-    for team in line["left"]:
-        rows.pop(team, None)
-    rows |= {row["team"]: row for row in line["changed"]}
-    board = sorted(rows.values(), key=lambda row: int(row["position"]))
-    nameless = [{key: value for key, value in row.items() if key != "team"} for row in board]
-    return {**line, "changed": nameless, "left": []}
+    rows |= {
+        row["submission"]: {key: value for key, value in row.items() if key != "team"}
+        for row in line["changed"]
+    }
+    present = {standing.submission for standing in board.standings}
+    shown = sorted((row for row in rows.values() if row["submission"] in present), key=_position)
+    return {**line, "changed": shown, "left": []}
+
+
+def _position(row: Mapping[str, Any]) -> int:
+    return int(row["position"])
 
 
 def differences(published: Any, follows: Any, where: str = "") -> Iterator[str]:

@@ -15,8 +15,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from leaderboard import Board, PhaseSite, Rules, Site
-from leaderboard.ranking import append_board, assess, order
-from leaderboard.ranking.board import following_board
+from leaderboard.ranking import append_board, assess, following_board, order
 from leaderboard.rendering import Row, file_stems, public_rows
 from scoring.errors import OrganizerError
 from scoring.printable import printable

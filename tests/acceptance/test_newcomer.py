@@ -30,6 +30,7 @@ FIRST_STEPS = (
 RESEARCHERS = tuple(" ".join(words[1:]) for words in KIN if words[0] == "neuco-worker")
 OTHERS = {
     "demo": "in test_demo.py",
+    "compare": "in test_kin_documentation.py",
     "challenge choose": "only under the rule that organizers choose; as `challenge disqualify`",
     "challenge retry": "for a submission that waits",
     "sandbox submit": "for a sandbox that listens",

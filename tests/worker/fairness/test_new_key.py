@@ -117,11 +117,10 @@ def test_options_that_do_not_go_together_are_refused(
     for options, cure in (
         (["--new-key"], "Add --reason"),
         (["--new-key", "--reason", "  "], "Add --reason"),
-        (["--new-key", "--reason", REASON, "--beacon", "drand 1"], "run the command twice"),
-        (["--beacon", "drand 1", "--reason", REASON], "Remove --reason"),
+        (["--new-key", "--reason", REASON, "--beacon", "drand 1"], "two steps"),
         (["--new-key", "--reason", REASON], "It creates the first key"),
     ):
-        assert guarded(["challenge", "apply", *options, "--config", str(harness.path)]) == 2
+        assert guarded(["challenge", "apply", "--yes", *options, "--config", str(harness.path)]) == 2
         assert cure in capsys.readouterr().err
     with closing(harness.store()) as store, store.read() as tx:
         assert tx.commitments() == []

@@ -189,7 +189,7 @@ def test_invalid_renames_are_refused(
         refused("Choose another pseudonym", pseudonym=pseudonym)
     refused("Write both without the name", pseudonym=f"ex {NAME}")
     refused("Write both without the name", reason=f"{NAME} asked")
-    refused("Write a reason", reason=" ")
+    refused("Add --reason", reason=" ")
     refused("Rename only teams of participants", team=own)
     rename(harness)
     refused("already replaced")

@@ -243,6 +243,13 @@ class Leaderboard(Section):
     """Where the board is published, and its rules."""
 
     repository: str = Field(min_length=1, description="Git URL, or path of a local bare repository.")
+    page: str = Field(
+        "",
+        pattern=r"^(https?://[^\s\"'<>`]+)?$",
+        examples=["https://organizer.github.io/challenge-leaderboard/"],
+        description="Address at which `index.html` of the repository is served, such as the one of GitHub Pages. README.md and EvalAI's "
+        "pages link to it; without it, EvalAI's pages link to the repository.",
+    )
     branch: str = Field(
         "main",
         pattern=r"^[A-Za-z0-9][A-Za-z0-9_./-]*$",

@@ -11,6 +11,13 @@ _ADDRESS = re.compile(
 )
 
 
+def github_pages(repository: str) -> str | None:
+    """Return the address at which GitHub serves a repository's page once that is turned on; None if it is not at GitHub."""
+    _, _, path = (web_address(repository) or "").partition("https://github.com/")
+    owner, _, name = path.partition("/")
+    return f"https://{owner.lower()}.github.io/{name}/" if name else None
+
+
 def web_address(repository: str) -> str | None:
     """Return the https address of a repository's page; None for the example's, a local path and anything unreadable.
 

@@ -19,19 +19,16 @@ def bundle(
     Example: `neuco-worker bundle my-challenge`
     """
     from worker.challenge.configuration import load
-    from worker.challenge.web_address import EXAMPLE_REPOSITORY
     from worker.organizer import scaffold
-    from worker.organizer.bundle import LEADERBOARD
-    from worker.organizer.bundle_check import pages_to_fill_in
+    from worker.organizer.bundle import page_address
 
     packed = scaffold.pack_bundle(directory, now=datetime.now(UTC))
     print(f"Wrote {packed}.")
-    repository = load(directory / "challenge.yaml").leaderboard.repository
-    reason = "is still the example's" if repository == EXAMPLE_REPOSITORY else "has no web page"
-    for page in pages_to_fill_in(packed):
+    configuration = load(directory / "challenge.yaml")
+    if page_address(configuration) is None:
         typer.echo(
-            f"{page} does not link to the leaderboard yet, because leaderboard.repository ({repository}) {reason}. Change it in"
-            f" {directory / 'challenge.yaml'} and run this command again, or replace {LEADERBOARD} in {directory / 'bundle' / page}"
-            " with the address.",
+            f"Its pages do not link to the leaderboard, because a browser cannot open leaderboard.repository"
+            f" ({configuration.leaderboard.repository}). Set leaderboard.repository or leaderboard.page in"
+            f" {directory / 'challenge.yaml'}, and run this command again.",
             err=True,
         )

@@ -17,6 +17,7 @@ from typing import Any
 
 from worker.challenge.configuration import Configuration
 from worker.challenge.sections import Phase
+from worker.challenge.web_address import web_address
 from worker.fairness.disclosure import ALL, BASELINES, TOP
 from worker.organizer.resources import shipped
 
@@ -34,7 +35,9 @@ WHICH_COUNTS = {
     "best": "Your team's scored public submission with the highest mean Q counts.",
     "chosen": "The organizers choose which of your team's scored public submissions counts. Until they do, the latest one counts.",
 }
-LEADERBOARD = "ADDRESS-OF-THE-LEADERBOARD"  # in the pages' sources; packing replaces it with the address
+# In the pages' sources; packing replaces them with addresses or, if they are unknown, with words.
+LEADERBOARD, REPOSITORY = "ADDRESS-OF-THE-LEADERBOARD", "ADDRESS-OF-THE-REPOSITORY"
+UNKNOWN = "an address that the organizers announce"
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # a fixed time, so that equal sources make equal zips
 
 
@@ -128,13 +131,18 @@ def which_counts(phase: Phase) -> str:
     return WHICH_COUNTS[phase.selection]
 
 
-def pack(folder: Path, target: Path, *, leaderboard: str | None = None) -> None:
+def page_address(configuration: Configuration) -> str | None:
+    """Return the address of the leaderboard's page or, if it is not configured, of its repository; None if a browser can open neither."""
+    return configuration.leaderboard.page or web_address(configuration.leaderboard.repository)
+
+
+def pack(folder: Path, target: Path, configuration: Configuration) -> None:
     """Pack a bundle's sources into a zip that contains the zipped evaluation script. Equal files make an equal zip.
 
     Args:
         folder: The sources.
         target: Path of the zip.
-        leaderboard: Address of the leaderboard's page, for the pages that link to it; if None, their placeholder stays.
+        configuration: Has the addresses of the leaderboard, for the pages that link to it.
     """
     files = {
         path.relative_to(folder).as_posix(): path.read_bytes()
@@ -143,13 +151,10 @@ def pack(folder: Path, target: Path, *, leaderboard: str | None = None) -> None:
         and not any(part.startswith((".", "__")) for part in path.relative_to(folder).parts[:-1])
         and not path.name.startswith(".")
     }
-    if leaderboard is not None:
-        link = html.escape(leaderboard).encode()
-        files |= {
-            name: data.replace(LEADERBOARD.encode(), link)
-            for name, data in files.items()
-            if name.endswith(".html")
-        }
+    files = {
+        name: _with_addresses(data, configuration) if name.endswith(".html") else data
+        for name, data in files.items()
+    }
     prefix = f"{SCRIPT_FOLDER}/"
     script = {name: files.pop(name) for name in list(files) if name.startswith(prefix)}
     if script:
@@ -157,6 +162,17 @@ def pack(folder: Path, target: Path, *, leaderboard: str | None = None) -> None:
             {name.removeprefix(prefix): data for name, data in script.items()}
         )
     target.write_bytes(_zip(files))
+
+
+def _with_addresses(page: bytes, configuration: Configuration) -> bytes:
+    """Return a page with the addresses of the leaderboard or, if they are unknown, with words."""
+    address = page_address(configuration)
+    if address is None:
+        page = page.replace(f'<a href="{LEADERBOARD}">{LEADERBOARD}</a>'.encode(), UNKNOWN.encode())
+    repository = web_address(configuration.leaderboard.repository) or "REPOSITORY"
+    for placeholder, text in ((LEADERBOARD, address or UNKNOWN), (REPOSITORY, repository)):
+        page = page.replace(placeholder.encode(), html.escape(text).encode())
+    return page
 
 
 def _facts(configuration: Configuration, phases: Sequence[Mapping[str, Any]]) -> Mapping[str, object]:
@@ -176,6 +192,7 @@ def _facts(configuration: Configuration, phases: Sequence[Mapping[str, Any]]) ->
         "at_end": [phase["name"] for phase in phases if phase["at_end"]],
         "phases": phases,
         "leaderboard": LEADERBOARD,
+        "repository": REPOSITORY,
         "published": published(configuration.fairness.publish_files),
     }
 

@@ -16,7 +16,7 @@ import yaml
 
 from scoring.inputs.documents import read_yaml
 from worker.challenge.configuration import Configuration
-from worker.organizer.bundle import CONFIG_NAME, LEADERBOARD, PAGES, SCRIPT_FOLDER, published, sources
+from worker.organizer.bundle import CONFIG_NAME, PAGES, SCRIPT_FOLDER, published, sources
 
 TERMS = "terms_and_conditions.html"
 FIXED = {
@@ -51,10 +51,10 @@ def bundle_faults(archive: Path, configuration: Configuration) -> list[str]:
     return [*faults, *_leaks(files, configuration)]
 
 
-def pages_to_fill_in(archive: Path) -> list[str]:
-    """Return the names of the pages that still lack the leaderboard's address."""
-    files = _files(archive)
-    return [name for name in files if name.endswith(".html") and LEADERBOARD.encode() in files[name]]
+def links_to(archive: Path, address: str) -> bool:
+    """Return whether a page of a bundle has an address."""
+    text = html.escape(address).encode()
+    return any(text in data for name, data in _files(archive).items() if name.endswith(".html"))
 
 
 def states_rule(archive: Path, rule: str) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from scoring.errors import OrganizerError
 from worker.challenge.configuration import Configuration, load
-from worker.challenge.web_address import EXAMPLE_REPOSITORY, web_address
+from worker.challenge.web_address import EXAMPLE_REPOSITORY, github_pages
 from worker.fairness.draws import DRAND
 from worker.organizer.bundle import pack, write_sources
 from worker.organizer.bundle_check import bundle_faults
@@ -152,7 +152,7 @@ def pack_bundle(directory: Path, configuration: Configuration | None = None, *, 
     if not (directory / "bundle").exists():
         write_sources(directory / "bundle", configuration, now=now)
     target, fresh = directory / "bundle.zip", directory / ".bundle.zip"
-    pack(directory / "bundle", fresh, leaderboard=web_address(configuration.leaderboard.repository))
+    pack(directory / "bundle", fresh, configuration)
     faults = bundle_faults(fresh, configuration)
     if faults:
         fresh.unlink()
@@ -194,4 +194,5 @@ def new_configuration(new: NewChallenge) -> str:
         schema=SCHEMA,
         queue=EXAMPLE_QUEUE,
         repository=new.repository or EXAMPLE_REPOSITORY,
+        page=github_pages(new.repository or ""),
     )

@@ -29,7 +29,7 @@ from tests.worker.harness.harness import ROOT, clean_environment, git, merged
 from worker.challenge.configuration import load
 from worker.challenge.web_address import EXAMPLE_REPOSITORY
 from worker.fairness.recording import record_phases
-from worker.organizer.bundle import CONFIG_NAME, LEADERBOARD, published
+from worker.organizer.bundle import CONFIG_NAME, published
 from worker.organizer.bundle_check import TERMS
 from worker.organizer.demo.data import load as load_digits
 from worker.organizer.demo.data import write_phase
@@ -429,7 +429,7 @@ FAULTS: dict[str, Fault] = {
     "configuration.placeholders": failing(changing({"evalai": {"queue": "name-of-the-queue"}})),
     "configuration.phases": warning(changing({"phases": {"eval": {"tasks": "./tasks/dev"}}})),
     "configuration.early_release": warning(changing({"leaderboard": {"publish": ["intervals"]}})),
-    "configuration.bundle": warning(lambda challenge: _bundle(challenge, f"<p>{LEADERBOARD}</p>")),
+    "configuration.bundle": warning(lambda challenge: _bundle(challenge, "<p>No link.</p>")),
     "beacon.chosen": warning(changing({"fairness": {"beacon": "none"}})),
     "beacon.servers": failing(
         changing({"fairness": {"beacon": "drand", "drand_servers": ["http://127.0.0.1:9"]}})

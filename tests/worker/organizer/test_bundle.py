@@ -19,7 +19,7 @@ from worker.challenge.configuration import load
 from worker.challenge.web_address import EXAMPLE_REPOSITORY, web_address
 from worker.cli.bundle import bundle as bundle_command
 from worker.organizer import bundle, scaffold
-from worker.organizer.bundle_check import bundle_faults, pages_to_fill_in, states_rule
+from worker.organizer.bundle_check import bundle_faults, states_rule
 from worker.sandbox import ManualClock, PhaseSettings, Refusal, Sandbox, SandboxSettings
 
 NOW = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
@@ -51,7 +51,7 @@ def faults_after(challenge: Path, change: Callable[[dict[str, Any]], None]) -> l
     change(changed)
     (challenge / "bundle" / bundle.CONFIG_NAME).write_text(yaml.safe_dump(changed), encoding="utf-8")
     archive = challenge / "changed.zip"
-    bundle.pack(challenge / "bundle", archive)
+    bundle.pack(challenge / "bundle", archive, load(challenge / "challenge.yaml"))
     return bundle_faults(archive, load(challenge / "challenge.yaml"))
 
 
@@ -141,7 +141,7 @@ def test_pages_tell_nothing_about_tasks(challenge: Path) -> None:
 def test_packing_is_reproducible(challenge: Path) -> None:
     """Equal sources give equal bytes."""
     again = challenge / "again.zip"
-    bundle.pack(challenge / "bundle", again)
+    bundle.pack(challenge / "bundle", again, load(challenge / "challenge.yaml"))
     assert again.read_bytes() == (challenge / "bundle.zip").read_bytes()
 
 
@@ -173,28 +173,29 @@ def test_a_repositorys_page_follows_from_its_address(repository: str, address: s
 def test_the_pages_link_the_leaderboard_once_it_is_known(
     challenge: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Until the repository is configured, packing names the pages with a placeholder; then it writes the link."""
-    bundle_command(challenge)
-    told = capfd.readouterr().err
-    assert "evaluation_details.html does not link to the leaderboard yet" in told
-    assert (
-        "leaderboard.repository (git@github.com:organizer/challenge-supplement.git) is still the example's"
-        in told
-    )
-    assert pages_to_fill_in(challenge / "bundle.zip") == [
-        "evaluation_details.html",
-        "submission_guidelines.html",
-    ]
-    path = challenge / "challenge.yaml"
-    path.write_text(path.read_text().replace(EXAMPLE_REPOSITORY, "./board.git"))
-    bundle_command(challenge)
-    assert "leaderboard.repository (./board.git) has no web page" in capfd.readouterr().err
-    path.write_text(path.read_text().replace("./board.git", "git@github.com:us/board.git"))
-    bundle_command(challenge)
+    """Packing never leaves a placeholder: without an address it writes words, and says so; the page's own address goes first."""
+    path, name, guide = challenge / "challenge.yaml", "evaluation_details.html", "submission_guidelines.html"
+
+    def packed(repository: str, page: str = "") -> tuple[str, str]:
+        document = yaml.safe_load(path.read_text())
+        document["leaderboard"] |= {"repository": repository, "page": page}
+        path.write_text(yaml.safe_dump(document))
+        bundle_command(challenge)
+        files = contents(challenge / "bundle.zip")
+        assert not any(b"ADDRESS-OF" in data for data in files.values())
+        return files[name].decode(), files[guide].decode()
+
+    for repository in (EXAMPLE_REPOSITORY, "./board.git"):
+        details, guidelines = packed(repository)
+        assert f"a browser cannot open leaderboard.repository ({repository})" in capfd.readouterr().err
+        assert "is at an address that the organizers announce" in details
+        assert "--challenge REPOSITORY --phase PHASE" in guidelines
+    details, guidelines = packed("git@github.com:us/board.git")
+    assert '<a href="https://github.com/us/board">https://github.com/us/board</a>' in details
+    details, guidelines = packed("git@github.com:us/board.git", "https://us.github.io/board/")
+    assert '<a href="https://us.github.io/board/">https://us.github.io/board/</a>' in details
+    assert "--challenge https://github.com/us/board --phase PHASE" in guidelines
     assert capfd.readouterr().err == ""
-    page = contents(challenge / "bundle.zip")["evaluation_details.html"].decode()
-    assert '<a href="https://github.com/us/board">https://github.com/us/board</a>' in page
-    assert pages_to_fill_in(challenge / "bundle.zip") == []
 
 
 def test_evaluation_script_is_a_zip_within(challenge: Path) -> None:
@@ -371,6 +372,6 @@ def test_the_terms_say_whose_embeddings_are_published(
         return
     bundle.write_sources(challenge / "bundle", load(path), now=NOW)
     assert sentence in (challenge / "bundle" / "terms_and_conditions.html").read_text(encoding="utf-8")
-    bundle.pack(challenge / "bundle", challenge / "bundle.zip")
+    bundle.pack(challenge / "bundle", challenge / "bundle.zip", load(challenge / "challenge.yaml"))
     rules = ("baselines", "top:1", "top:3", "all")
     assert [one for one in rules if states_rule(challenge / "bundle.zip", one)] == [rule]

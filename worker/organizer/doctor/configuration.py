@@ -14,10 +14,10 @@ from scoring.errors import NeucoError
 from scoring.printable import count_of
 from worker.challenge.differences import differences
 from worker.challenge.setups import open_phase
-from worker.challenge.web_address import EXAMPLE_REPOSITORY, web_address
+from worker.challenge.web_address import EXAMPLE_REPOSITORY
 from worker.fairness import disclosure
-from worker.organizer.bundle import LEADERBOARD, published
-from worker.organizer.bundle_check import TERMS, pages_to_fill_in, states_rule
+from worker.organizer.bundle import page_address, published
+from worker.organizer.bundle_check import TERMS, links_to, states_rule
 from worker.organizer.doctor.check import Finding, fail, warn
 from worker.organizer.doctor.subjects import GIT_S, Challenge
 from worker.organizer.scaffold import EXAMPLE_QUEUE
@@ -95,7 +95,8 @@ def bundle(challenge: Challenge) -> Iterator[Finding]:
     if not archive.is_file():
         return
     try:
-        pages, is_stated = pages_to_fill_in(archive), states_rule(archive, rule)
+        address = page_address(challenge.configuration)
+        is_linked, is_stated = address is not None and links_to(archive, address), states_rule(archive, rule)
     except (OSError, BadZipFile):
         yield warn("bundle.zip is not a zip file.", f"Pack the bundle again: {pack}")
         return
@@ -105,14 +106,15 @@ def bundle(challenge: Challenge) -> Iterator[Finding]:
             f"Write in bundle/{TERMS}: “the organizers publish the embeddings of {published(rule)}”. Then pack the bundle again:"
             f" {pack}. If the terms are on EvalAI already, edit them there.",
         )
-    if pages:
-        reachable = web_address(challenge.repository) is not None
+    if address is None:
         yield warn(
-            f"bundle.zip: {' and '.join(pages)} still lack the leaderboard's address ({LEADERBOARD}).",
-            f"Pack the bundle again: {pack}. Pages that are on EvalAI already have to be edited there."
-            if reachable
-            else "Write it into these pages in bundle/, because no browser can open leaderboard.repository. Then pack the bundle again:"
-            f" {pack}",
+            "The pages of bundle.zip do not link to the leaderboard, because a browser cannot open leaderboard.repository.",
+            f"Set leaderboard.page, and pack the bundle again: {pack}",
+        )
+    elif not is_linked:
+        yield warn(
+            f"No page of bundle.zip links to the leaderboard ({address}).",
+            f"Pack the bundle again: {pack}. Pages that are on EvalAI already have to be edited there.",
         )
 
 

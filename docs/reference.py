@@ -1,5 +1,7 @@
 """Write ``docs/cli.md`` with typer's own generator, and the tables of ``docs/configuration.md`` from pydantic's JSON schema.
 
+It also writes the schemas of the published documents.
+
 Run it in the project's folder: ``.venv/bin/python docs/reference.py``. ``tests/acceptance/test_documents.py`` compares.
 """
 
@@ -14,10 +16,12 @@ from typing import Any
 import typer
 from typer.cli import get_docs_for_click
 
+from leaderboard.rendering.documents import MODELS, schema
 from worker.challenge.configuration import Configuration
 from worker.cli import app
 
 DOCS = Path(__file__).parent
+SCHEMAS = DOCS.parent / "leaderboard" / "rendering" / "schema"
 LIMITS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
 COMMON = r"\* `(?:(?:-h, )?--help|-c, --config FILE)`: .*\n"
 USAGE = r"\*\*Usage\*\*:\n\n```console\n.*\n```\n\n"
@@ -86,3 +90,5 @@ def value(part: dict[str, Any]) -> str:
 if __name__ == "__main__":
     (DOCS / "cli.md").write_text(commands(), encoding="utf-8")
     (DOCS / "configuration.md").write_text(configuration(), encoding="utf-8")
+    for name, model in MODELS.items():
+        (SCHEMAS / name).write_bytes(schema(model))

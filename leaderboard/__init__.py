@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from leaderboard.figures import Private
 from leaderboard.snapshot import (
     Board,
+    Decision,
+    DecisionKind,
     Entry,
     Method,
     MoveKind,
@@ -17,6 +19,7 @@ from leaderboard.snapshot import (
     Selection,
     Site,
     Standing,
+    Terms,
     WaitingTeam,
 )
 
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Board",
+    "Decision",
+    "DecisionKind",
     "Entry",
     "Method",
     "MoveKind",
@@ -35,6 +40,7 @@ __all__ = [
     "Selection",
     "Site",
     "Standing",
+    "Terms",
     "WaitingTeam",
     "rank",
 ]

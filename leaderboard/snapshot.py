@@ -13,6 +13,8 @@ from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
 
+from pydantic import ConfigDict
+
 from leaderboard.figures import Private
 from scoring.quality import shown
 
@@ -33,9 +35,53 @@ class MoveKind(StrEnum):
     """Why an entry's rank differs from the previous board."""
 
     NEW = "new"  # it was not on the previous board
-    OWN = "own"  # its own scores changed
-    PASSIVE = "passive"  # others changed, but its own scores did not
+    OWN = "own"  # another submission of its own counts, with other scores
+    PASSIVE = "passive"  # something else changed, such as others' submissions, a rule, or the tasks
     NONE = "none"  # the rank is the same
+
+
+class DecisionKind(StrEnum):
+    """What a decision is about; the first three can move entries, and are told in this order."""
+
+    RESCORE = "rescore"  # the tasks or the protocol
+    RULE = "rule"  # the rules of the board
+    ENTRY = "entry"  # a submission: taken off the board, put back, chosen, marked as a baseline
+    OTHER = "other"  # a name, the close of the board, an event of the whole challenge
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """Something that was decided in a phase, or that happened to the challenge, and that is public.
+
+    Attributes:
+        at: When it was registered, aware UTC.
+        kind: What it is about.
+        text: What was decided, without a full stop; participants' names in it are in the form in which they are shown.
+        reason: Why, in the organizers' words; may be empty.
+        submission: The submission that it is about; None if it is about more.
+        board: Number of the first board made after it; None if there is none yet.
+        effect: What changed on that board, as a sentence; may be empty.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    at: datetime
+    kind: DecisionKind
+    text: str
+    reason: str = ""
+    submission: int | None = None
+    board: int | None = None
+    effect: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """What was decided, and why, without a full stop."""
+        return f"{self.text} ({self.reason})" if self.reason else self.text
+
+    @property
+    def account(self) -> str:
+        """What was decided, why, and with what effect, as whole sentences."""
+        return f"{self.sentence[:1].upper()}{self.sentence[1:]}. {self.effect}".strip()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,12 +275,38 @@ class WaitingTeam:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Terms:
+    """What a submission to a phase must have, and until when and how often one may be sent.
+
+    Attributes:
+        embedding_dim: Numbers per id.
+        ids: Path of the id list in the repository; empty if it is not published yet.
+        ends_at: When EvalAI ends the phase, aware UTC; None if that is unknown, like the limits below.
+        per_day: Submissions that EvalAI accepts of a team in a day.
+        per_month: The same in a month.
+        in_all: The same in all.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    embedding_dim: int
+    ids: str = ""
+    ends_at: datetime | None = None
+    per_day: int | None = None
+    per_month: int | None = None
+    in_all: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class PhaseSite:
     """The content of one phase: its rules and its boards so far.
 
     Attributes:
         waiting: The teams whose values are not shown yet; None if values are shown.
         methods: Submission pk to what its participant says about the method, for submissions on the newest board that may show it.
+        decisions: What was decided, oldest first.
+        only_if_shown: The submissions of which decisions are only published if a board ever had these.
+        terms: What a submission must have; None before the phase was committed to.
     """
 
     codename: str
@@ -245,6 +317,9 @@ class PhaseSite:
     revealed: bool = False
     frozen_at: datetime | None = None
     methods: Mapping[int, Method] = field(default_factory=dict)
+    decisions: tuple[Decision, ...] = ()
+    only_if_shown: frozenset[int] = frozenset()
+    terms: Terms | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,6 +330,7 @@ class Site:
         publish: Figures that are released early: ``intervals``, ``stable_views``.
         link: EvalAI's challenge page.
         repository: Web page of the repository with the published files; empty if there is none or it is unknown.
+        page: Address at which the page is served; empty if it is unknown.
         committed: Whether the challenge has published its commitment, so that anybody can check it.
     """
 
@@ -263,4 +339,5 @@ class Site:
     publish: frozenset[str] = frozenset()
     link: str = ""
     repository: str = ""
+    page: str = ""
     committed: bool = False

@@ -26,6 +26,7 @@ from leaderboard.git.process import GitProcess
 from scoring.errors import InfrastructureError, OrganizerError
 
 TIP = "refs/neuco/tip"  # the last commit that we saw or pushed; keeps its objects in the clone
+AUTHOR = "neuco-worker <neuco-worker@users.noreply.github.com>"
 NEXT = "refs/neuco/next"  # the commit that is about to be pushed
 NEAR = 16  # how many commits are searched for our last one first, which is cheap and nearly always enough
 DEEP = 4096  # how many are searched then
@@ -196,7 +197,6 @@ class BareClone:
         files: Mapping[str, bytes],
         *,
         message: str,
-        author: str,
         at: datetime,
         folders: Iterable[str] = (),
         signer: CommitSigner | None = None,
@@ -207,7 +207,6 @@ class BareClone:
             parent: The commit before it.
             files: Path to content.
             message: Its message.
-            author: Name and address as in "Ada <ada@example.org>".
             at: Its time.
             folders: Folders that are emptied first.
             signer: Signs it.
@@ -218,7 +217,7 @@ class BareClone:
         for path in files:
             if not _PATH.fullmatch(path):
                 raise ValueError(f"not a plain path inside a repository: {path!r}")
-        who = f"{author} {int(at.astimezone(UTC).timestamp())} +0000"
+        who = f"{AUTHOR} {int(at.astimezone(UTC).timestamp())} +0000"
         lines = [
             f"reset {NEXT}\n",
             f"from {parent}\n" if parent else "",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,7 +39,7 @@ ATTEMPTS = 6  # how often a push that came too late is tried again at once
 
 @dataclass(frozen=True, kw_only=True)
 class PublisherSettings:
-    """The repository, branch and identity to push with.
+    """The repository and branch to push to, and the credentials.
 
     Attributes:
         repository: Any git URL or a local path; ``http://`` on loopback only, never with a password inside.
@@ -57,8 +57,6 @@ class PublisherSettings:
     token: str | None = field(default=None, repr=False)
     ssh_key: Path | None = None
     known_hosts: Path | None = None
-    author_name: str = "neuco-worker"
-    author_email: str = "neuco-worker@users.noreply.github.com"
     timeout_s: float = 120.0
 
 
@@ -87,7 +85,7 @@ class Publisher:
     Only the challenge's leading worker publishes, so no other process uses the clone.
 
     Args:
-        settings: The repository, branch and identity to push with.
+        settings: The repository and branch to push to, and the credentials.
         clock: Returns the time of a commit.
         git: The process runner of another branch's publisher, to share; None makes a new one.
 
@@ -172,7 +170,8 @@ class Publisher:
         """
         self._clone.discard()
         try:
-            self._clone.push(self._commit(self._clone.fetch(), {}, "Check\n"), dry_run=True)
+            tip = self._clone.fetch()
+            self._clone.push(self._clone.commit(tip, {}, message="Check\n", at=self._clock()), dry_run=True)
         except CloneDamaged as error:
             raise _clone_unusable() from error
         except TipMoved:
@@ -245,7 +244,9 @@ class Publisher:
         if tip and not overwritten and all(standing.get(path) == content for path, content in files.items()):
             return done
         words = message if isinstance(message, str) else message(standing, files)
-        commit = self._commit(tip, files, words, folders=folders, signer=signer)
+        commit = self._clone.commit(
+            tip, files, message=words, at=self._clock(), folders=folders, signer=signer
+        )
         self._clone.push(commit)
         self._clone.tidy()
         return replace(done, commit=commit, changed=True)
@@ -257,30 +258,6 @@ class Publisher:
         if self._seen is None or self._seen[:2] != (last, tip):
             self._seen = (last, tip, self._clone.since(last, tip, signer))
         return self._seen[2]
-
-    def _commit(
-        self,
-        parent: str | None,
-        files: Mapping[str, bytes],
-        message: str,
-        *,
-        folders: Iterable[str] = (),
-        signer: CommitSigner | None = None,
-    ) -> str:
-        # Without the characters that would end a name or an address early.
-        name, email = (
-            re.sub(r"[<>\x00-\x1f\x7f]", "", text).strip()
-            for text in (self._settings.author_name, self._settings.author_email)
-        )
-        return self._clone.commit(
-            parent,
-            files,
-            message=message,
-            author=f"{name} <{email}>",
-            at=self._clock(),
-            folders=folders,
-            signer=signer,
-        )
 
 
 def _clone_unusable() -> InfrastructureError:

@@ -142,18 +142,18 @@ def movement(
     before: Standing | None,
     quality_before: Mapping[str, float] | None,
 ) -> tuple[int, MoveKind]:
-    """Return how far a row moved and why: own if its score changed on a task that both boards have, and otherwise passive.
+    """Return how far a row moved and why: own if another submission counts, with another score on a task that both boards have.
 
-    Sending the same embeddings again, or a new task in the phase, does not make a move the team's own.
+    Sending the same embeddings again does not make a move the team's own, and neither does a rescore.
     """
     if before is None:
         return 0, MoveKind.NEW
     if before.rank == rank:
         return 0, MoveKind.NONE
-    if quality_before is None:
-        own = before.submission != submission
-    else:
-        own = any(quality_before.get(task, score) != score for task, score in quality.items())
+    other_scores = quality_before is None or any(
+        quality_before.get(task, score) != score for task, score in quality.items()
+    )
+    own = before.submission != submission and other_scores
     return before.rank - rank, MoveKind.OWN if own else MoveKind.PASSIVE
 
 

@@ -2,16 +2,20 @@
 
 from leaderboard.rendering.assets import templates
 from leaderboard.rendering.commit_message import commit_message, plain
+from leaderboard.rendering.decided import rank_changes
+from leaderboard.rendering.documents import HistoryLine, PhaseDocument, Row, printed
 from leaderboard.rendering.files import render
 from leaderboard.rendering.history import history_lines, unrecorded, update_history
 from leaderboard.rendering.names import csv_cell, csv_text, display_name, markdown
-from leaderboard.rendering.readme import BEGIN, END, team_cell
-from leaderboard.rendering.rows import Row, public_rows, rounded
+from leaderboard.rendering.readme import BEGIN, END
+from leaderboard.rendering.rows import public_rows
 from leaderboard.rendering.shown import file_stems
 
 __all__ = [
     "BEGIN",
     "END",
+    "HistoryLine",
+    "PhaseDocument",
     "Row",
     "commit_message",
     "csv_cell",
@@ -21,10 +25,10 @@ __all__ = [
     "history_lines",
     "markdown",
     "plain",
+    "printed",
     "public_rows",
+    "rank_changes",
     "render",
-    "rounded",
-    "team_cell",
     "templates",
     "unrecorded",
     "update_history",

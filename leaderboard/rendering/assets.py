@@ -1,4 +1,4 @@
-"""Files of this package for rendering: templates, the page's style and script, and the schema of ``leaderboard/<phase>.json``."""
+"""Files of this package for rendering: templates, the page's style and script, and the schemas of the published documents."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from leaderboard.rendering.names import display_name
-from leaderboard.rendering.rows import minute, stamp
-
-SCHEMA_NAME = "phase-v1.json"
+from leaderboard.rendering.documents import stamp
+from leaderboard.rendering.names import display_name, markdown
+from leaderboard.rendering.rows import minute, movement
 
 
 @cache
@@ -23,7 +22,13 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"name": display_name, "minute": minute, "stamp": stamp}
+    environment.filters |= {
+        "name": display_name,
+        "minute": minute,
+        "stamp": stamp,
+        "movement": movement,
+        "md": markdown,
+    }
     return environment
 
 
@@ -33,6 +38,8 @@ def asset(name: str) -> str:
     return files("leaderboard.rendering").joinpath("templates", name).read_text(encoding="utf-8")
 
 
-def schema_bytes() -> bytes:
-    """Return the schema of the phases' JSON, which is published with it."""
-    return files("leaderboard.rendering").joinpath("schema", SCHEMA_NAME).read_bytes()
+@cache
+def schemas() -> dict[str, bytes]:
+    """Return the schemas that are published: name to content. They are kept in files, so that they do not depend on pydantic's version."""
+    folder = files("leaderboard.rendering").joinpath("schema")
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir(), key=str)}

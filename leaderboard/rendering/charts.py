@@ -1,21 +1,20 @@
-"""The two figures below every board: the history of the ranks, and the number of submissions over time.
+"""The figure below every board: the history of the ranks.
 
-A template writes them as SVG, without Vega, for three reasons. They are drawn with every publication, and starting a chart engine would
+A template writes it as SVG, without Vega, for three reasons. It is drawn with every publication, and starting a chart engine would
 take a second each time. The same shapes are used in README.md (two files with fixed colors) and in the page (one figure that follows the
-reader's color scheme and can be reached by keyboard). And their bytes depend only on the boards.
+reader's color scheme and can be reached by keyboard). And its bytes depend only on the boards.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from itertools import pairwise
 from unicodedata import east_asian_width
 
 from leaderboard.rendering.assets import templates
-from leaderboard.rendering.rows import Row
+from leaderboard.rendering.documents import Entry
 from leaderboard.snapshot import Board, MoveKind, RowKey
 
 LANES = 20  # entries in the chart; more lines could not be told apart
@@ -25,7 +24,7 @@ COLORS = 7
 LABEL = 23  # half-width characters of the name next to a line
 
 # Whole numbers make paths short, and the figures compress well.
-_WIDTH, _LEFT, _RIGHT, _TOP, _STEP_Y = 960, 34, 226, 27, 26
+_WIDTH, _LEFT, _RIGHT, _TOP, _STEP_Y = 960, 6, 226, 27, 26
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +42,7 @@ class Lane:
 
     number: int
     color: int
-    row: Row
+    row: Entry
     label: str
     y: int
     run: str
@@ -58,11 +57,16 @@ class Evolution:
 
     width: int
     height: int
+    left: int
     right: int
     lanes: tuple[Lane, ...]
     ticks: tuple[tuple[float, str], ...]
     total: int
     updates: int
+
+    def share(self, x: float) -> float:
+        """Return how far right a place is in the plot, in percent."""
+        return round((x - self.left) / (self.right + 8 - self.left) * 100, 2)
 
     @property
     def summary(self) -> str:
@@ -74,31 +78,6 @@ class Evolution:
         return f"Rank of the entries after each update of the board ({self.updates} in total){kept}. Newest order: {top}."
 
 
-@dataclass(frozen=True, kw_only=True)
-class Bar:
-    """The number of submissions in one span of days."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    count: int
-    label: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Submissions:
-    """The bar chart of one phase."""
-
-    width: float
-    height: float
-    bars: tuple[Bar, ...]
-    ticks: tuple[tuple[float, str], ...]
-    most: int
-    total: int
-    span: str
-
-
 def evolution_figures(title: str, chart: Evolution) -> tuple[bytes, bytes]:
     """Return a phase's bump chart for README.md in light and in dark colors."""
     template = templates().get_template("evolution.svg.j2")
@@ -106,7 +85,7 @@ def evolution_figures(title: str, chart: Evolution) -> tuple[bytes, bytes]:
     return light, dark
 
 
-def evolution(history: Sequence[Board], rows: Sequence[Row]) -> Evolution:
+def evolution(history: Sequence[Board], rows: Sequence[Entry]) -> Evolution:
     """Return the bump chart of a phase's boards, the last of which has these rows.
 
     Lanes are places on the board, so lines of entries that share a rank do not overlap.
@@ -114,24 +93,21 @@ def evolution(history: Sequence[Board], rows: Sequence[Row]) -> Evolution:
     columns = _thinned(history)
     width = _WIDTH - _LEFT - _RIGHT
     xs = [_LEFT + round(width * place / max(len(columns) - 1, 1)) for place in range(len(columns))]
-    deepest = max(column.places.get(row.key, 1) for column in columns for row in rows[:LANES])
+    drawn = list(zip(rows, (row.key for row in history[-1].standings), strict=True))[:LANES]
+    deepest = max(column.places.get(key, 1) for column in columns for _, key in drawn)
     lowest = min(deepest, LANES + 1)  # all places further down share the last lane
-    competing = [number for number, row in enumerate(rows[:LANES]) if not row.baseline][:COLORS]
+    colors = {
+        key: color for color, key in enumerate([key for row, key in drawn if not row.baseline][:COLORS])
+    }
     lanes = tuple(
-        _lane(
-            number,
-            row,
-            columns,
-            xs,
-            lowest=lowest,
-            color=competing.index(number) if number in competing else -1,
-        )
-        for number, row in enumerate(rows[:LANES])
+        _lane(number, row, key, columns, xs, lowest=lowest, color=colors.get(key, -1))
+        for number, (row, key) in enumerate(drawn)
     )
     days = [(x, column.board.made_at.date()) for x, column in zip(xs, columns, strict=True)]
     return Evolution(
         width=_WIDTH,
         height=_TOP + lowest * _STEP_Y + 24,
+        left=_LEFT,
         right=_WIDTH - _RIGHT,
         lanes=lanes,
         ticks=_day_ticks(days),
@@ -174,10 +150,17 @@ def _thinned(history: Sequence[Board]) -> list[_Column]:
 
 
 def _lane(
-    number: int, row: Row, columns: Sequence[_Column], xs: list[int], *, lowest: int, color: int
+    number: int,
+    row: Entry,
+    key: RowKey,
+    columns: Sequence[_Column],
+    xs: list[int],
+    *,
+    lowest: int,
+    color: int,
 ) -> Lane:
     """Draw one row's line; places below the lowest lane are drawn on that lane."""
-    track = [min(column.places[row.key], lowest) if row.key in column.places else None for column in columns]
+    track = [min(column.places[key], lowest) if key in column.places else None for column in columns]
     run: list[str] = []
     own: list[str] = []
     passive: list[str] = []
@@ -187,7 +170,7 @@ def _lane(
         if here is None:
             start = None
             continue
-        if row.key in columns[place].submitted or (place and track[place - 1] is None):
+        if key in columns[place].submitted or (place and track[place - 1] is None):
             dots.append(f"M{xs[place]} {_y(here)}h0")
         before = track[place - 1] if place else None
         if before is not None and before != here:
@@ -195,7 +178,7 @@ def _lane(
                 run.append(f"M{xs[start]} {_y(before)}h{xs[place - 1] - xs[start]}")
             across, down = xs[place] - xs[place - 1], _y(here) - _y(before)
             bend = f"M{xs[place - 1]} {_y(before)}c{across // 2} 0 {across // 2} {down} {across} {down}"
-            (own if columns[place].moves.get(row.key) is MoveKind.OWN else passive).append(bend)
+            (own if columns[place].moves.get(key) is MoveKind.OWN else passive).append(bend)
             start = place
         elif start is None:
             start = place
@@ -238,53 +221,3 @@ def _day_ticks(days: Sequence[tuple[float, date]]) -> tuple[tuple[float, str], .
         if not ticks or x - ticks[-1][0] >= 64:
             ticks.append((round(x, 1), f"{day.day} {day:%b}"))
     return tuple(ticks)
-
-
-def submissions(history: Sequence[Board]) -> Submissions | None:
-    """Return the number of scored public submissions per day (or week); None if there is only one bar."""
-    per_day: Counter[date] = Counter()
-    known: dict[RowKey, int] = {}
-    for board in history:
-        for standing in board.standings:
-            more = standing.submissions - known.get(standing.key, 0)
-            if more > 0:
-                # If several came between two boards, only the date of the last one is public.
-                per_day[min(standing.last_submitted_at, board.made_at).date()] += more
-            known[standing.key] = standing.submissions
-    if len(per_day) < 2:
-        return None  # a single bar shows nothing
-    first, last = min(per_day), max(per_day)
-    days = (last - first).days + 1
-    size = 1 if days <= 70 else 7 if days <= 490 else 28
-    bins = Counter(dict.fromkeys(range(-(-days // size)), 0))
-    for day, count in per_day.items():
-        bins[(day - first).days // size] += count
-    width, height, top, bottom, left = _WIDTH, 150.0, 18.0, 24.0, 34.0
-    step = min((width - left) / len(bins), 36.0)
-    most = max(bins.values())
-    starts = [(number, first + timedelta(days=number * size)) for number in sorted(bins)]
-    bars = []
-    for number, day in starts:
-        tall = (height - top - bottom) * bins[number] / most
-        label = f"{day.day} {day:%b %Y}" if size == 1 else f"{size} days from {day.day} {day:%b %Y}"
-        bars.append(
-            Bar(
-                x=round(left + number * step, 1),
-                y=round(height - bottom - tall, 1),
-                width=round(max(step - 3, 1), 1),
-                height=round(tall, 1),
-                count=bins[number],
-                label=label,
-            )
-        )
-    ticks = _day_ticks([(left + number * step, day) for number, day in starts])
-    span = {1: "day", 7: "week", 28: "four weeks"}[size]
-    return Submissions(
-        width=width,
-        height=height,
-        bars=tuple(bars),
-        ticks=ticks,
-        most=most,
-        total=sum(bins.values()),
-        span=span,
-    )

@@ -8,13 +8,13 @@ its row goes on under a pseudonym, with the same submission, and no line records
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
-from leaderboard.rendering.rows import Row, public_rows, stamp
+from leaderboard.rendering.documents import HistoryLine, HistoryRow, Row, stamp
+from leaderboard.rendering.rows import public_rows
 from leaderboard.rendering.shown import file_stems
-from leaderboard.snapshot import Board, PhaseSite, Rules, Site
+from leaderboard.snapshot import Board, PhaseSite, Site
 
 _OURS = re.compile(
     rb'^\{"version":1,"phase":"([\w-]+)","sequence":(\d+),"made_at":"([\w:-]+)",', re.MULTILINE | re.ASCII
@@ -66,38 +66,21 @@ def history_lines(
         if (stem, board.sequence, stamp(board.made_at)) in known:
             continue
         rules = board.rules_then(phase.rules)
-        before = _table(phase.history[place - 1], rules) if place else {}
-        now = _table(board, rules)
-        line = {
-            "version": 1,
-            "phase": stem,
-            "sequence": board.sequence,
-            "made_at": stamp(board.made_at),
-            "triggers": list(board.triggers),
-            "changed": [facts for team, facts in now.items() if before.get(team) != facts],
-            "left": [team for team in before if team not in now],
-        }
-        yield board, json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode()
+        before = _facts(public_rows(phase.history[place - 1], rules) if place else ())
+        rows = public_rows(board, rules)
+        now = _facts(rows)
+        line = HistoryLine(
+            version=1,
+            phase=stem,
+            sequence=board.sequence,
+            made_at=board.made_at,
+            triggers=board.triggers,
+            changed=tuple(row for row in rows if before.get(row.team) != now[row.team]),
+            left=tuple(team for team in before if team not in now),
+        )
+        yield board, line.to_bytes()
 
 
-def _table(board: Board, rules: Rules) -> dict[str, dict[str, object]]:
-    return {row.team: _facts(row) for row in public_rows(board, rules)}
-
-
-def _facts(row: Row) -> dict[str, object]:
-    facts: dict[str, object] = {
-        "submission": row.submission,
-        "team": row.team,
-        "position": row.position,
-        "rank": row.rank,
-        "rank_by_mean": row.rank_by_mean,
-        "q_mean": float(row.q_text),
-        "submissions": row.submissions,
-    }
-    if row.move:
-        facts |= {"move": row.move, "kind": row.kind.value}
-    if row.baseline:
-        facts["baseline"] = True
-    if not row.eligible:
-        facts["eligible"] = False
-    return facts
+def _facts(rows: Sequence[Row]) -> dict[str, tuple[object, ...]]:
+    """Return what the history tells of each row, by team."""
+    return {row.team: tuple(getattr(row, name) for name in HistoryRow.model_fields) for row in rows}

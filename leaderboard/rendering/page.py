@@ -8,15 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leaderboard.rendering.assets import asset, templates
-from leaderboard.rendering.charts import Submissions, submissions
+from leaderboard.rendering.documents import Interval, PhaseDocument
 from leaderboard.rendering.names import display_name
-from leaderboard.rendering.row_details import RowDetails, row_details
-from leaderboard.rendering.rows import minute, waiting_sentence
 from leaderboard.rendering.shown import ShownPhase
-from leaderboard.rendering.unlocked import Interval, Unlocked
-from leaderboard.rendering.updates import Update, updates
+from leaderboard.rendering.unlocked import VIEW_TITLES
+from leaderboard.rendering.updates import Past, Update, past_submissions, updates
 from leaderboard.snapshot import Site
-from scoring.printable import count_of
 
 CHANGES = 5  # newest updates that are always shown; older ones can be unfolded
 
@@ -28,7 +25,7 @@ class Section:
     """Everything the page shows of one phase.
 
     Attributes:
-        details: Details of each row.
+        past: The submissions that have counted for each row, newest first.
         changes: The newest updates, newest first.
         older: The other updates.
         whiskers: Intervals with the left end, width and middle of their bar on a common scale, in percent.
@@ -36,10 +33,9 @@ class Section:
     """
 
     phase: ShownPhase
-    details: tuple[RowDetails, ...]
+    past: tuple[tuple[Past, ...], ...]
     changes: tuple[Update, ...]
     older: tuple[Update, ...]
-    submissions: Submissions | None
     whiskers: tuple[tuple[Interval, float, float, float], ...]
     heat: tuple[tuple[int, ...], ...]
 
@@ -47,7 +43,7 @@ class Section:
 def render_page(site: Site, phases: Sequence[ShownPhase]) -> bytes:
     """Return the page; equal sites give equal bytes."""
     sections = [_section(phase) for phase in phases]
-    begun = [phase.stem for phase in phases if phase.rows or phase.waiting]
+    begun = [phase.stem for phase in phases if phase.document.entries or phase.document.waiting]
     script = asset("page.js")
     page = templates().get_template("page.html.j2")
     return page.render(
@@ -66,60 +62,50 @@ def render_page(site: Site, phases: Sequence[ShownPhase]) -> bytes:
         summary=_summary(phases),
         icon=base64.b64encode(asset("icon.svg").encode()).decode(),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        waiting_sentence=waiting_sentence,
+        view_titles=VIEW_TITLES,
     ).encode()
 
 
 def _summary(phases: Sequence[ShownPhase]) -> str:
-    """Return one sentence about the page for link previews; it does not name the leader."""
-    facts = []
-    for phase in phases:
-        title = display_name(phase.site.title)
-        if phase.board is not None:
-            entries = count_of(len(phase.rows), "entry", "entries")
-            facts.append(f"{title}: {entries}, last change {minute(phase.board.made_at)}")
-        elif phase.waiting:
-            facts.append(f"{title}: {count_of(len(phase.waiting), 'team')}, ranks at the end")
-    return f"{'; '.join(facts)}." if facts else "No submission has been scored yet."
+    """Return how far each phase is, for link previews; it does not name the leader."""
+    return " ".join(f"{display_name(phase.document.title)}: {phase.state}" for phase in phases)
 
 
 def _section(phase: ShownPhase) -> Section:
-    history = phase.site.history if phase.board else ()
-    changes, open_ = updates(history), phase.unlocked
+    history = phase.site.history if phase.evolution else ()
+    changes = updates(history, phase.document.decisions)
     return Section(
         phase=phase,
-        details=row_details(phase.site, phase.rows, open_.intervals, open_.replicates),
+        past=past_submissions(phase.site),
         changes=changes[:CHANGES],
         older=changes[CHANGES:],
-        submissions=submissions(history),
-        whiskers=_whiskers(open_.intervals),
-        heat=_heat(open_),
+        whiskers=_whiskers(phase.document),
+        heat=_heat(phase.document),
     )
 
 
-def _whiskers(intervals: Sequence[Interval]) -> tuple[tuple[Interval, float, float, float], ...]:
+def _whiskers(document: PhaseDocument) -> tuple[tuple[Interval, float, float, float], ...]:
     """Place intervals of mean Q on a common scale; one that is not known is a point."""
+    intervals = document.intervals.entries if document.intervals else ()
     ends = [
-        (float(left), float(right), float(one.row.q_text))
-        for one in intervals
-        for left, right in [one.q or (one.row.q_text, one.row.q_text)]
+        (*(one.q_mean or (row.q_mean, row.q_mean)), row.q_mean)
+        for one, row in zip(intervals, document.entries, strict=False)
     ]
     low = min(map(min, ends), default=0.0)
     span = max(map(max, ends), default=0.0) - low or 1.0
+
+    def percent(length: float) -> float:
+        return round(length / span * 100, 1)
+
     return tuple(
-        (
-            one,
-            round((left - low) / span * 100, 1),
-            round((right - left) / span * 100, 1),
-            round((middle - low) / span * 100, 1),
-        )
+        (one, percent(left - low), percent(right - left), percent(middle - low))
         for one, (left, right, middle) in zip(intervals, ends, strict=True)
     )
 
 
-def _heat(unlocked: Unlocked) -> tuple[tuple[int, ...], ...]:
+def _heat(document: PhaseDocument) -> tuple[tuple[int, ...], ...]:
     """Return the color step of every row and task, on a scale from zero to the highest Q of all tasks (paper, Fig. 3)."""
-    columns = [task.quality for task in unlocked.tasks]
+    columns = [task.quality for task in document.tasks or ()]
     top = max((max(column, default=0.0) for column in columns), default=0.0)
 
     def step(q: float) -> int:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 from leaderboard.rendering.charts import Evolution, evolution
+from leaderboard.rendering.decided import published_decisions
+from leaderboard.rendering.documents import PhaseDocument, PublishedRules, WaitingEntry
 from leaderboard.rendering.names import distinct_names
-from leaderboard.rendering.rows import Row, public_rows
-from leaderboard.rendering.unlocked import Unlocked, unlocked
-from leaderboard.snapshot import Board, PhaseSite, Selection, Site, WaitingTeam
+from leaderboard.rendering.rows import minute, public_rows
+from leaderboard.rendering.take_part import TakePart, take_part
+from leaderboard.rendering.unlocked import unlocked
+from leaderboard.snapshot import PhaseSite, Selection, Site, WaitingTeam
+from scoring.printable import count_of
 
 # File names in the folder that no phase may have.
 RESERVED_STEMS = frozenset({"badge", "history", "schema", "index"})
@@ -20,49 +25,88 @@ class ShownPhase:
     """The content of one phase.
 
     Attributes:
-        stem: Stem of its files' names.
-        board: The newest board; None if it has no rows.
-        rows: Rows of that board.
+        site: What it is made from.
+        document: What is published of it, from which everything is rendered that needs no earlier board.
         rules: Sentences that say how boards are made.
         evolution: The bump chart; None if there is no board.
-        unlocked: What may be shown beyond the board.
-        waiting: The teams whose values are not shown yet, by name; None if values are shown.
     """
 
     site: PhaseSite
-    stem: str
-    board: Board | None
-    rows: tuple[Row, ...]
+    document: PhaseDocument
     rules: tuple[str, ...]
     evolution: Evolution | None
-    unlocked: Unlocked
-    waiting: tuple[WaitingTeam, ...] | None = None
+
+    @cached_property
+    def take_part(self) -> TakePart | None:
+        """What a participant needs."""
+        return take_part(self.document)
+
+    @property
+    def state(self) -> str:
+        """How far the phase is, as a sentence."""
+        document = self.document
+        if document.made_at is not None:
+            entries = count_of(len(document.entries), "entry", "entries")
+            return f"{entries}, last change {minute(document.made_at)}."
+        if not document.waiting:
+            return "No submission has been scored in this phase yet."
+        return (
+            f"{count_of(len(document.waiting), 'team has', 'teams have')} a scored submission. Values and ranks are shown when the"
+            " organizers close this phase; until then, teams are listed by name."
+        )
+
+    @property
+    def stem(self) -> str:
+        """Stem of its files' names."""
+        return self.document.phase
 
 
 def shown_phases(site: Site) -> tuple[ShownPhase, ...]:
     """Return the content of a site's phases."""
-    stems = file_stems(site)
-    return tuple(_shown(phase, stems[phase.codename], site.publish) for phase in site.phases)
+    stems, shown = file_stems(site), []
+    for phase in site.phases:
+        document = _document(site, phase, stems[phase.codename])
+        board = phase.history[-1] if phase.history and phase.history[-1].standings else None
+        chart = evolution(phase.history, document.entries) if board else None
+        shown.append(ShownPhase(site=phase, document=document, rules=rule_lines(document), evolution=chart))
+    return tuple(shown)
 
 
-def _shown(phase: PhaseSite, stem: str, publish: frozenset[str]) -> ShownPhase:
+def _document(site: Site, phase: PhaseSite, stem: str) -> PhaseDocument:
+    """Return what is published of a phase."""
     board = phase.history[-1] if phase.history and phase.history[-1].standings else None
-    rows = public_rows(board, phase.rules, phase.methods) if board else ()
-    return ShownPhase(
-        site=phase,
-        stem=stem,
-        board=board,
-        rows=rows,
-        rules=rule_lines(phase),
-        evolution=evolution(phase.history, rows) if board else None,
-        unlocked=unlocked(phase, board, rows, publish) if board else Unlocked(),
-        waiting=None if phase.waiting is None or board else _named(phase.waiting),
+    decisions = published_decisions(phase)
+    rows = public_rows(board, phase.rules, phase.methods, decisions) if board else ()
+    return PhaseDocument(
+        schema_="schema/phase-v1.json",
+        version=1,
+        challenge=site.title,
+        link=site.link,
+        repository=site.repository,
+        page=site.page,
+        phase=stem,
+        title=phase.title,
+        frozen_at=phase.frozen_at,
+        made_at=board.made_at if board else None,
+        sequence=board.sequence if board else 0,
+        triggers=board.triggers if board else (),
+        rules=PublishedRules.model_validate(phase.rules, from_attributes=True),
+        entries=rows,
+        waiting=None if phase.waiting is None or board else _waiting(phase.waiting),
+        terms=phase.terms,
+        decisions=decisions,
+        **unlocked(phase, board, rows, site.publish),
     )
 
 
-def _named(teams: tuple[WaitingTeam, ...]) -> tuple[WaitingTeam, ...]:
+def _waiting(teams: tuple[WaitingTeam, ...]) -> tuple[WaitingEntry, ...]:
     names = distinct_names((team.key, team.team) for team in teams)
-    return tuple(replace(team, team=names[team.key]) for team in teams)
+    return tuple(
+        WaitingEntry(
+            team=names[team.key], submissions=team.submissions, last_submission=team.last_submitted_at
+        )
+        for team in teams
+    )
 
 
 def file_stems(site: Site) -> dict[str, str]:
@@ -80,16 +124,16 @@ def file_stems(site: Site) -> dict[str, str]:
     return stems
 
 
-def rule_lines(phase: PhaseSite) -> tuple[str, ...]:
+def rule_lines(document: PhaseDocument) -> tuple[str, ...]:
     """Return the sentences that say how this phase's board is made; plain text, without names."""
-    rules = phase.rules
+    rules = document.rules
     counted = {
         Selection.LAST: "A team's last scored public submission counts.",
         Selection.BEST: "A team's scored public submission with the highest mean Q counts.",
         Selection.CHOSEN: "The organizers choose which of a team's scored public submissions counts.",
         Selection.LADDER: "A team's first scored public submission counts; a later one counts instead only if its mean Q is more than "
         f"{rules.ladder_step or 0:g} above the value shown before (the Ladder)."
-        f" Values are rounded to multiples of {rules.ladder_step or 0:g}.",
+        f" Values are rounded to multiples of {rules.ladder_step or 0:g}, which the sign ≈ says.",
     }[rules.selection]
     visible = {
         "at_submission": "A submission is public if its author made it public when submitting.",
@@ -100,10 +144,10 @@ def rule_lines(phase: PhaseSite) -> tuple[str, ...]:
     weigh = "affect ranks and weights" if rules.baselines_weigh else "do not affect ranks or weights"
     shown = (
         "The hidden tasks have been revealed: the page shows them with scores, weights and intervals."
-        if phase.revealed
+        if document.tasks is not None
         else "The hidden tasks, their weights and the scores on them are published at the end, when the organizers reveal them."
     )
-    if phase.waiting is not None and not phase.history:
+    if document.waiting is not None:
         shown = f"Values and ranks are shown when the organizers close this phase. {shown}"
     return (
         "The board is ordered by the dynamic rank, not by mean Q; the page also shows the ranks by mean Q.",
@@ -113,9 +157,9 @@ def rule_lines(phase: PhaseSite) -> tuple[str, ...]:
         ),
         f"{counted} {visible}{eligible}",
         (
-            "A move is “own” if the team's own scores changed, and “passive” if others caused it: their submissions change task"
-            " ranks and weights. A group's first entry does not beat any other entry of the group with 95 % confidence. A mean Q below zero"
-            " is unreliable."
+            "A move is “own” if another submission of the team counts, and “passive” if something else caused it: the submissions of"
+            " others, for example, change task ranks and weights. A group's first entry does not beat any other entry of the group with"
+            " 95 % confidence. A mean Q below zero is unreliable."
         ),
         shown,
     )

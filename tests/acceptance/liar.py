@@ -29,6 +29,7 @@ from tests.worker.harness.commits import sign_head
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings
 from worker.fairness import commitments, events, receipts, signing
+from worker.fairness.decisions import public_decisions
 from worker.fairness.documents import FORMAT
 from worker.fairness.fold import ChallengeFold
 from worker.fairness.manifests import Manifest, Opening, commitment_of, phase_commitment
@@ -249,6 +250,7 @@ class Story:
         begun = [name for name in PHASES if fold.phase(name).decisions.events]
         for name in begun:
             (rules, closed), history = self.rules(name, until), self.boards(name, until)
+            decisions, only_if_shown = public_decisions(fold.phase(name))
             sites.append(
                 PhaseSite(
                     codename=name,
@@ -257,6 +259,8 @@ class Story:
                     history=tuple(history),
                     revealed=name in shown,
                     frozen_at=self.closed_told or closed,
+                    decisions=decisions,
+                    only_if_shown=only_if_shown,
                 )
             )
             if name in shown:

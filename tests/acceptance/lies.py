@@ -402,7 +402,7 @@ NAMED: dict[str, tuple[Tell, str, str | None]] = {
     ),
     "the winner is disqualified": (
         take_off(removed="too late"),
-        "was taken off on 2026-03-0",
+        "of A was disqualified on 2026-03-0",
         "it was disqualified (too late)",
     ),
     "the winner is flagged": (
@@ -427,12 +427,12 @@ NAMED: dict[str, tuple[Tell, str, str | None]] = {
     ),
     "the friend takes the winner's name": (
         _swap_names_at_the_end,
-        "team A has been called C since",
+        "team A is now called C on",
         None,
     ),
     "another selection at the end": (
         lambda story: _change_rules(story, selection="best"),
-        'the rules selection changed (selection: "last" to "best")',
+        'the rules changed (selection: "last" to "best")',
         None,
     ),
     "others are eligible at the end": (

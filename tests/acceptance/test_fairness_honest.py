@@ -59,7 +59,7 @@ REASONS = (
     "(asked by the team)",
     "(as announced)",
     "(without ground)",
-    "it was disqualified (a complaint)",
+    "(a complaint)",
     "the state was restored from a backup",
     "The history of the leaderboard's branch was rewritten",
 )
@@ -389,6 +389,10 @@ def test_an_honest_challenge_is_never_contradicted(
             assert "it was disqualified (" in challenge.answer(name).sentence
         last = challenge.clones[-1]
         assert all(reason in _decisions(last, "dev") for reason in REASONS)
+        readme = last.files["README.md"].decode()
+        assert all(
+            reason in readme for reason in ("(a wrong label)", "(announced on 1 June)", "(a complaint)")
+        )
         assert make_report(last, [*verdicts(last)]).sentence.startswith(
             "Consistent: nothing is contradicted. "
         )

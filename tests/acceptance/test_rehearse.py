@@ -202,6 +202,7 @@ def report(*submissions: RehearsedSubmission, board: tuple[str, ...] = ("A",), *
         folds=2,
         configured_folds=4,
         decimals=3,
+        ladder_step=None,
         shows_all=True,
         submissions=submissions or (GOOD, REFUSED, PRIVATE),
         entries=entries,

@@ -39,7 +39,7 @@ FOLD_COST_S = 0.25  # per fold of a task, on the worlds' clock; the scoring time
 FOLDS = 4
 AHEAD_S = 3.5  # a submission is read again this long before its answer is posted
 
-ALLOWED = ("q_mean", "rank", "rank_by_mean", "group", "move", "move_kind", "position", "reliable")
+ALLOWED = ("q_mean", "rank", "rank_by_mean", "group", "move", "move_kind", "position", "reliable", "why")
 """Fields of the board that may differ: mean Q and values computed from it. Hashes, nonces and times of day may differ too."""
 
 
@@ -347,8 +347,7 @@ def _commits(repository: Path, objects: Mapping[str, bytes]) -> Iterator[dict[st
             mode, _, blob = facts.split()
             files[f"{mode} {path}"] = objects[blob].decode()
         yield {
-            # the number of moved rows follows from the ranks
-            "message": re.sub(r", \d+ (own|passive) moves?", "", message),
+            "message": message,
             "header": [re.sub(r"[0-9a-f]{40}|\d{10} [+-]\d{4}", "", line) for line in header.splitlines()],
             "files": files,
         }
@@ -392,7 +391,7 @@ def _history_line(line: dict[str, Any]) -> Any:
     """Return a line of the history with only its triggers; changes of other rows follow from ranks, groups and values, which may differ."""
     triggers = set(line["triggers"])
     line["changed"] = [
-        {key: value for key, value in _allowed(row).items() if key not in ("move", "kind")}
+        {key: value for key, value in _allowed(row).items() if key not in ("move", "move_kind")}
         for row in sorted(line["changed"], key=lambda row: row["submission"])
         if row["submission"] in triggers
     ]

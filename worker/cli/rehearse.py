@@ -120,14 +120,14 @@ def _show_phase(console: Console, rehearsal: Rehearsal, phase: PhaseReport) -> N
         "Method": [one.method for one in phase.submissions],
         "Visibility": ["public" if one.public else "private" for one in phase.submissions],
         "Result": [one.status for one in phase.submissions],
-        "Mean Q": [_number(one.q_mean, phase.decimals) for one in phase.submissions],
+        "Mean Q": [_value(one.q_mean, phase) for one in phase.submissions],
         "Seconds": [_number(one.seconds, 1) for one in phase.submissions],
     }
     console.print(table_of(answers, f"\nPhase {phase.codename} ({folds}): submissions"))
     board = {
         "Rank": [_number(entry["rank"]) or "–" for entry in phase.entries],
         "Team": [str(entry["team"]) for entry in phase.entries],
-        "Mean Q": [_number(entry["q_mean"], phase.decimals) for entry in phase.entries],
+        "Mean Q": [_value(entry["q_mean"], phase) for entry in phase.entries],
         "By mean Q": [_number(entry["rank_by_mean"]) or "–" for entry in phase.entries],
     }
     console.print(table_of(board, f"Leaderboard of phase {phase.codename}"))
@@ -141,6 +141,12 @@ def _show_phase(console: Console, rehearsal: Rehearsal, phase: PhaseReport) -> N
             f"  {phase.seconds_per_submission:.1f} s per submission{estimated}: this machine scores {phase.per_hour:,.0f}"
             f" an hour; with EvalAI's rate limit, at most {rehearsal.carried(phase):,.0f} an hour."
         )
+
+
+def _value(q_mean: float | None, phase: PhaseReport) -> str:
+    from leaderboard.rendering import printed
+
+    return "" if q_mean is None else printed(q_mean, phase.decimals, phase.ladder_step)
 
 
 def _number(value: float | None, decimals: int = 0) -> str:

@@ -99,7 +99,7 @@ def _score(score: ShownValue, step: float | None) -> dict[str, object]:
             f"This submission does not count: its mean Q, before rounding, is not more than {step:g} above q_mean, which is the value shown"
             " for an earlier submission of your team."
         )
-    return {"q_mean": score.value, "counts": score.counts, "explanation": explanation}
+    return {"q_mean": score.value, "rounded_to": step, "counts": score.counts, "explanation": explanation}
 
 
 def failed(error: ParticipantError) -> Answer:

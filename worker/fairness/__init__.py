@@ -3,6 +3,7 @@
 __all__ = [
     "commit_signatures",
     "commitments",
+    "decisions",
     "disclosure",
     "documents",
     "drand",

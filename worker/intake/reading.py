@@ -19,7 +19,7 @@ from worker.intake.answering import defer
 from worker.intake.calls import Call
 from worker.intake.session import Session
 from worker.runtime import Job
-from worker.state import ACTIVE, OutboxKind, SubmissionRow, Transaction
+from worker.state import ACTIVE, AT_EVALAI, OutboxKind, SubmissionRow, Transaction
 
 PORTION = 200  # listed submissions to compare with the database at a time
 
@@ -89,6 +89,7 @@ class Connect(Call[connection.Remote]):
         error = connection.unknown_phases(self._context.configuration, result.phases)
         if error is not None:
             raise error
+        tx.set_fact(AT_EVALAI, result.terms)  # the next push publishes it
 
     def recorded(self, result: connection.Remote, now: datetime) -> None:
         """Keep the phases in the session."""
@@ -109,6 +110,7 @@ class Reconnect(Connect):
             tx.resolve_alert("evalai.phases", now=now)
         else:
             self._context.report(tx, "evalai.phases", error, now=now)
+        tx.set_fact(AT_EVALAI, result.terms)  # the next push publishes it
 
     def recorded(self, result: connection.Remote, now: datetime) -> None:
         """Keep the phases, and look at all submissions, because one that is on hold for its phase may continue now."""

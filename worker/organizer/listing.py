@@ -7,13 +7,14 @@ from typing import Any
 
 from leaderboard import PhaseSnapshot, Rules
 from leaderboard.ranking import from_json
-from leaderboard.rendering import public_rows, rounded
+from leaderboard.rendering import printed, public_rows
 from leaderboard.report import awards
 from scoring.errors import OrganizerError
 from scoring.printable import count_of
 from scoring.quality import shown as shown_value
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import not_recorded, read_record
+from worker.evaluation.answers import Answer
 from worker.fairness.register import LATEST, RegisterFold
 from worker.organizer.session import OrganizerSession
 from worker.state import State, SubmissionRow, Transaction
@@ -27,7 +28,7 @@ class ListedSubmission:
 
     Attributes:
         row: What is known of it; the names of team and method are untrusted text.
-        shown: Its value with the decimals, and in the steps, that boards and answers have; empty before it is scored.
+        shown: The value that its team was shown, or would be shown now, as boards print it; empty before it is scored.
         counts: Whether the last board shows it.
     """
 
@@ -192,4 +193,6 @@ def _shown(row: SubmissionRow, record: PhaseRecord | None) -> str:
     if row.q_mean is None or record is None:
         return ""
     rules = record.rules
-    return rounded(shown_value(row.q_mean, rules.decimals, rules.ladder_step), rules.decimals)
+    answered = None if row.posted is None else Answer.from_json(row.posted).value
+    value = shown_value(row.q_mean, rules.decimals, rules.ladder_step) if answered is None else answered
+    return printed(value, rules.decimals, rules.ladder_step)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-from leaderboard import Board, Method, PhaseSite, PhaseSnapshot, Rules, Site
+from pydantic import TypeAdapter
+
+from leaderboard import Board, Decision, Method, PhaseSite, PhaseSnapshot, Rules, Site, Terms
 from leaderboard.git import Publisher
 from leaderboard.ranking import board as boards
 from leaderboard.ranking import waiting_teams
@@ -19,13 +22,15 @@ from worker.challenge.setups import alert_key
 from worker.challenge.web_address import web_address
 from worker.evaluation.corrections import AT_ONCE, correct_phase
 from worker.fairness import commitments, id_lists, receipts
+from worker.fairness.decisions import public_decisions
 from worker.fairness.pseudonyms import FACT, pseudonyms
 from worker.fairness.register import LATEST, RegisterFold, register
 from worker.fairness.signing import Signer, signer
+from worker.participant.layout import announced, list_path
 from worker.publishing.board_history import BoardHistory
 from worker.publishing.last_push import last_commit
 from worker.runtime import Act, Result
-from worker.state import COUNTED, LOG_UNSEEN, REVEALED, PhaseRow, State, SubmissionRow, Transaction
+from worker.state import AT_EVALAI, COUNTED, LOG_UNSEEN, REVEALED, PhaseRow, State, SubmissionRow, Transaction
 
 VAIN_TRIES = 3  # after which the organizer is told
 
@@ -78,6 +83,8 @@ class Inputs:
         damaged: Phase without a snapshot to the reason: its record cannot be read.
         histories: Phase to its boards so far.
         methods: Phase to what participants say of its submissions, by submission pk.
+        decisions: Phase to what was decided in it, see :func:`worker.fairness.decisions.public_decisions`.
+        terms: Phase to what a submission must have.
         revealed: The phases that were revealed.
         withheld: The phases that withhold their values.
         preconditions: What the cycle assumes.
@@ -88,6 +95,8 @@ class Inputs:
     damaged: Mapping[str, NeucoError]
     histories: Mapping[str, tuple[Board, ...]]
     methods: Mapping[str, Mapping[int, Method]]
+    decisions: Mapping[str, tuple[tuple[Decision, ...], frozenset[int]]]
+    terms: Mapping[str, Terms]
     revealed: frozenset[str]
     withheld: frozenset[str]
     preconditions: Preconditions
@@ -133,6 +142,8 @@ def read_inputs(
         damaged=damaged,
         histories={name: history.read(tx, name) for name in phases},
         methods={name: methods(tx, name) for name in phases},
+        decisions={name: public_decisions(folds.phase(name)) for name in phases},
+        terms=_terms(tx),
         revealed=tx.revealed_phases(),
         withheld=frozenset(
             name for name in snapshots if name != closing and folds.phase(name).withholds(LATEST)
@@ -150,6 +161,22 @@ def read_inputs(
             restored=tx.fact(LOG_UNSEEN) is not None,
         ),
     )
+
+
+def _terms(tx: Transaction) -> dict[str, Terms]:
+    """Return what a submission to each phase must have, from the commitments, and the deadline and limits that EvalAI has shown."""
+    lists, at_evalai = id_lists.files(tx), json.loads(tx.fact(AT_EVALAI) or "{}")
+    read = TypeAdapter(Terms).validate_python
+    return {
+        phase: read(
+            {
+                "embedding_dim": protocol["embedding_dim"],
+                "ids": list_path(phase) if list_path(phase) in lists else "",
+                **at_evalai.get(phase, {}),
+            }
+        )
+        for phase, protocol in announced(tx.public_commitments()).items()
+    }
 
 
 def methods(tx: Transaction, codename: str) -> dict[int, Method]:
@@ -200,6 +227,7 @@ def make_boards(inputs: Inputs) -> PendingBoards:
         made = () if following is None else (following,)
         new += made
         boards_so_far = (*history, *made)
+        decisions, only_if_shown = inputs.decisions[codename]
         sites.append(
             PhaseSite(
                 codename=codename,
@@ -210,6 +238,9 @@ def make_boards(inputs: Inputs) -> PendingBoards:
                 revealed=codename in inputs.revealed,
                 frozen_at=frozen_at,
                 methods=_of_board(inputs.methods[codename], boards_so_far),
+                terms=inputs.terms.get(codename),
+                decisions=decisions,
+                only_if_shown=only_if_shown,
             )
         )
     committed = commitments.PATH in inputs.preconditions.attestations
@@ -260,6 +291,7 @@ def make_site(configuration: Configuration, phases: tuple[PhaseSite, ...], *, co
         publish=frozenset(configuration.leaderboard.publish),
         link=f"{server}/web/challenges/challenge-page/{challenge}/overview",
         repository=web_address(configuration.leaderboard.repository) or "",
+        page=configuration.leaderboard.page,
         committed=committed,
     )
 

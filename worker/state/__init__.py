@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from worker.state.alert_codes import ALERT_CODES, alert_code
 from worker.state.lock import LeaderLock, leader_lock, refused
-from worker.state.notices import ATTESTED, LOG_UNSEEN, RESTORED, REVEALED, Completed, Deposed, Leader
+from worker.state.notices import (
+    AT_EVALAI,
+    ATTESTED,
+    LOG_UNSEEN,
+    RESTORED,
+    REVEALED,
+    Completed,
+    Deposed,
+    Leader,
+)
 from worker.state.rows import (
     LONGEST_WAIT,
     Alert,
@@ -24,6 +33,7 @@ __all__ = [
     "ALERT_CODES",
     "ANSWERED",
     "ATTESTED",
+    "AT_EVALAI",
     "COUNTED",
     "LOG_UNSEEN",
     "LONGEST_WAIT",

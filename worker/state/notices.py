@@ -27,6 +27,7 @@ from worker.state.schema import Tables, alerts, audit, facts
 RESTORED = "restored_from"  # set while the state comes from a backup: the time until which it is complete
 ATTESTED = "promised_at"  # the latest time on any attestation
 REVEALED = "revealed_at"  # when something was last revealed
+AT_EVALAI = "at_evalai"  # deadlines and limits of the phases
 LOG_UNSEEN = "log_unseen"  # set while a restored state may lack lines of the public log of receipts
 
 _LEADER, _CYCLES = "leader", "publish_cycles"

@@ -8,7 +8,7 @@
   };
   document.documentElement.classList.add("js");
 
-  // One phase is shown at a time. What a reader has chosen is part of the address: #phase?team=…&sort=…&find=…
+  // One phase is shown at a time. What a reader has chosen is part of the address: #phase?team=…&with=…&sort=…&find=…
   const sections = all(".phase"), links = all(".phases a");
   const fallback = document.getElementById(document.getElementById("content").dataset.first);
   let current = null;
@@ -60,7 +60,7 @@
       const keys = new Map(rows.map((row, place) => {
         const cell = row.cells[head.cellIndex];
         const text = cell.dataset.v ?? nameOf(cell);
-        return [row, [isNumber ? parseFloat(text.replace("−", "-")) : text, place]];
+        return [row, [isNumber ? parseFloat(text.replace("≈", "").replace("−", "-")) : text, place]];
       }));
       const order = ([a, first], [b, second]) => {
         if (!isNumber) return way * words.compare(a, b) || first - second;
@@ -86,36 +86,48 @@
     return { rows, heads, sort };
   };
 
-  // A field that hides what does not have a name in it.
+  // One search for a phase: it hides rows and updates in which the text does not occur. A short board needs none.
   const plain = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
-  const makeFilter = (items, what, where, told = () => {}) => {
-    const names = items.map((item) => plain(all("bdi", item).map((name) => name.textContent).join("\n")));
-    const field = element("input", { type: "search", autocomplete: "off", spellcheck: false, ariaLabel: `Find a team: ${where}` });
-    const found = element("p", { className: "found", role: "status" });
-    const filter = () => {
-      const wanted = plain(field.value.trim());
-      let count = 0;
+  const makeSearch = (section) => {
+    const entries = all("table.board tbody tr", section);
+    if (entries.length < 15) return { set: () => {}, parts: [] };
+    const items = [...all("tbody tr", section), ...all(".changes > li", section)];
+    const texts = items.map((item) => plain((item.querySelector(":scope > th bdi") ?? item).textContent));
+    const field = element("input", { type: "search", autocomplete: "off", spellcheck: false });
+    const count = element("p", { className: "found", role: "status" });
+    const set = (text) => {
+      const wanted = plain(text.trim());
       items.forEach((item, at) => {
-        const hidden = !names[at].includes(wanted);
+        const hidden = !texts[at].includes(wanted);
         if (item.hidden !== hidden) item.hidden = hidden;
-        count += !hidden;
       });
-      found.textContent = wanted ? `${count} of ${items.length} ${what}` : "";
+      if (field.value !== text) field.value = text;
+      count.textContent = wanted ? `${entries.filter((row) => !row.hidden).length} of ${entries.length} entries` : "";
+      if (wanted) for (const fold of all("details.older, details.fold", section)) fold.open = true;
     };
     field.addEventListener("input", () => {
-      filter();
-      told(field.value.trim());
+      set(field.value);
+      remember("find", field.value.trim());
     });
-    const set = (text) => {
-      if (field.value === text) return;
-      field.value = text;
-      filter();
-    };
-    return { set, parts: [element("label", { className: "search" }, element("span", {}, "Find a team"), field), found] };
+    return { set, parts: [element("label", { className: "search" }, element("span", {}, "Find a team"), field), count] };
   };
 
-  // The board: sorted, filtered and opened as its address says.
-  const prepareBoard = (section) => {
+  // Two rows side by side: every column of every table of the phase.
+  const compare = (section, pair) => {
+    const lines = [];
+    for (const table of all("table", section)) {
+      const rows = pair.map((row) => table.querySelector(`tr[data-row="${row.dataset.row}"]`));
+      for (const head of rows.every(Boolean) ? all("thead th[scope=col]:not(.team)", table) : []) {
+        const cells = rows.map((row) => element("td", { textContent: row.cells[head.cellIndex].innerText.trim() }));
+        if (cells.some((cell) => cell.textContent)) lines.push(element("tr", {}, element("th", { scope: "row", textContent: head.textContent }), ...cells));
+      }
+    }
+    const names = pair.map((row) => element("th", { scope: "col" }, element("bdi", {}, nameOf(row))));
+    return element("table", { className: "pair" }, element("thead", {}, element("tr", {}, element("td"), ...names)), element("tbody", {}, ...lines));
+  };
+
+  // The board: sorted, searched and opened as its address says.
+  const prepareBoard = (section, search) => {
     const table = section.querySelector("table.board"), tools = section.querySelector(".tools");
     const orders = Object.fromEntries(all("input[type=radio]", tools).map((radio) => [radio.value, radio]));
     const keyOf = (head, way) => `${head.dataset.sort}${way > 0 ? "" : "-"}`;
@@ -140,45 +152,40 @@
       sortBy(event.target.value === "mean" ? "q-" : "rank");
       remember("sort", event.target.value === "mean" ? "q-" : "");
     });
-    const filter = makeFilter(rows, "entries", "the board", (text) => remember("find", text));
-    tools.append(...filter.parts);
+    tools.append(...search.parts);
     tools.hidden = false;
 
-    // A team's row opens, one at a time, over the width of the table.
-    const close = () => table.querySelector(".told")?.remove();
-    const open = (past) => {
-      for (const other of all("details.past[open]", table)) if (other !== past) other.open = false;
-      close();
-      const cell = element("td", { colSpan: heads.length }, ...past.querySelector("div").cloneNode(true).childNodes);
-      const share = element("button", { type: "button", className: "share" }, "Copy the link to this row");
-      share.setAttribute("aria-live", "polite");
-      share.addEventListener("click", async () => {
-        try {
-          await navigator.clipboard.writeText(location.href);
-          share.textContent = "Copied";
-        } catch {
-          share.textContent = "The link is in the address bar";
-        }
-      });
-      cell.append(share);
-      past.closest("tr").after(element("tr", { className: "told" }, cell));
+    // Up to two rows are open, each over the width of the table; two are compared.
+    const opened = [];
+    const unfold = () => {
+      for (const told of all("tr.told", table)) told.remove();
+      for (const past of opened) {
+        const cell = element("td", { colSpan: heads.length }, ...past.querySelector("div").cloneNode(true).childNodes);
+        const name = nameOf(past), query = new URLSearchParams({ team: name });
+        cell.append(element("p", {}, element("a", { href: link(section.id, query), textContent: "Link to this row" })));
+        if (opened.length === 2 && past === opened[1]) cell.prepend(compare(section, opened.map((one) => one.closest("tr"))));
+        past.closest("tr").after(element("tr", { className: "told" }, cell));
+      }
+      remember("team", opened[0] && nameOf(opened[0]));
+      remember("with", opened[1] && nameOf(opened[1]));
     };
     table.addEventListener("toggle", ({ target }) => {
-      if (!target.matches(".past")) return;
-      if (target.open) open(target);
-      else if (!table.querySelector("details.past[open]")) close();
-      remember("team", target.open ? nameOf(target) : all("details.past[open]", table).map(nameOf)[0]);
+      if (!target.matches(".past") || target.open === opened.includes(target)) return;
+      if (target.open) opened.push(target);
+      else opened.splice(opened.indexOf(target), 1);
+      if (opened.length > 2) opened.shift().open = false;
+      unfold();
     }, true);
 
     return () => {
       const [, query] = address();
       sortBy(query.get("sort") ?? "rank");
-      filter.set(query.get("find") ?? "");
-      const team = query.get("team");
-      const past = team && rows.find((row) => nameOf(row) === team)?.querySelector(".past");
-      if (!past || past.open) return;
-      past.open = true;
-      past.scrollIntoView({ block: "center" });
+      for (const team of [query.get("team"), query.get("with")]) {
+        const past = team && rows.find((row) => nameOf(row) === team)?.querySelector(".past");
+        if (!past || past.open) continue;
+        past.open = true;
+        past.scrollIntoView({ block: "center" });
+      }
     };
   };
 
@@ -199,21 +206,19 @@
   };
 
   const prepare = (section) => {
-    const follow = section.querySelector("table.board") ? prepareBoard(section) : () => {};
-    for (const table of all("table:not(.board)", section)) {
-      const { rows } = makeSortable(table);
-      const { parts } = makeFilter(rows, "entries", table.caption.textContent);
-      table.closest(".scroll").before(element("div", { className: "tools" }, ...parts));
-    }
-    const changes = section.querySelector(".changes"), older = section.querySelector(".older");
-    if (changes) {
-      const { parts } = makeFilter(all(".changes > li", section), "updates", "updates", (text) => {
-        if (text && older) older.open = true;
-      });
-      changes.before(element("div", { className: "tools" }, ...parts));
-    }
+    const search = makeSearch(section);
+    const follow = section.querySelector("table.board") ? prepareBoard(section, search) : () => {};
+    for (const table of all("table:not(.board)", section)) makeSortable(table);
     if (section.querySelector(".evolution")) prepareLights(section);
-    return follow;
+    for (const ends of all("time.ends", section)) {
+      const hours = Math.round((new Date(ends.dateTime) - Date.now()) / 3600000);
+      const left = hours > 48 ? `${Math.round(hours / 24)} days` : `${hours} hour${hours === 1 ? "" : "s"}`;
+      ends.after(hours > 0 ? ` (${left} left)` : " (over)");
+    }
+    return () => {
+      follow();
+      search.set(address()[1].get("find") ?? "");
+    };
   };
 
   // What the address names is shown, and prepared when it is shown for the first time. A place outside all phases changes no phase.

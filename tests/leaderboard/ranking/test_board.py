@@ -147,14 +147,16 @@ def test_sending_the_same_scores_again_is_no_own_move() -> None:
     assert moves(second)[1] == (-1, MoveKind.PASSIVE)
 
 
-def test_moves_caused_by_a_new_task_are_passive() -> None:
-    """Ranks that change because the organizer added a task are passive; a rescored old task is the row's own."""
+def test_moves_caused_by_a_rescore_are_passive() -> None:
+    """Ranks that change because the organizers added a task, or scored an old one again, are not the teams' own moves."""
     old = steady(1, 1, 10), steady(2, 2, 20)
     first = made(phase(*old))
     added = made(phase(steady(1, 1, 10, 90), steady(2, 2, 20, 10)), first)
     assert moves(added) == {1: (1, MoveKind.PASSIVE), 2: (-1, MoveKind.PASSIVE)}
     rescored = made(phase(steady(1, 1, 30), steady(2, 2, 20)), first)
-    assert moves(rescored) == {1: (1, MoveKind.OWN), 2: (-1, MoveKind.PASSIVE)}
+    assert moves(rescored) == {1: (1, MoveKind.PASSIVE), 2: (-1, MoveKind.PASSIVE)}
+    again = made(phase(steady(3, 1, 30), steady(2, 2, 20)), first)
+    assert moves(again) == {1: (1, MoveKind.OWN), 2: (-1, MoveKind.PASSIVE)}
 
 
 def test_a_baseline_outside_the_weights_changes_nothing() -> None:

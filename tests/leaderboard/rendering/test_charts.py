@@ -1,11 +1,9 @@
-"""The figures agree with the boards, stay readable with any number of entries and updates, and are well-formed SVG."""
+"""The figure agrees with the boards, stays readable with any number of entries and updates, and is well-formed SVG."""
 
 from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from dataclasses import replace
-from datetime import timedelta
 from unicodedata import east_asian_width
 
 import pytest
@@ -17,12 +15,10 @@ from leaderboard.rendering.charts import (
     Evolution,
     evolution,
     evolution_figures,
-    submissions,
 )
 from leaderboard.rendering.rows import public_rows
 from leaderboard.snapshot import MoveKind, PhaseSite
 from tests.leaderboard.harness.site_fixtures import (
-    START,
     board,
     embed2scale_site,
     moving_site,
@@ -119,26 +115,3 @@ def test_figures_are_well_formed() -> None:
         assert b"url(" not in light
         for text in root.iterfind(f".//{SVG}text[@class='team']"):
             assert sum(2 if east_asian_width(char) in "WF" else 1 for char in text.text or "") <= LABEL
-
-
-def test_submissions_are_counted_once() -> None:
-    """The bars add up to the submissions that the boards report, on the days they were made."""
-    phase = embed2scale_site().phases[0]
-    chart = submissions(phase.history)
-    assert chart is not None
-    last: dict[object, int] = {}
-    for made in phase.history:
-        last |= {row.key: row.submissions for row in made.standings}
-    assert chart.total == sum(bar.count for bar in chart.bars) == sum(last.values())
-    assert chart.bars[0].label == "7 Mar 2025"
-    assert max(bar.count for bar in chart.bars) == chart.most
-
-
-def test_long_challenges_are_counted_by_week() -> None:
-    """Several months are shown in weeks, so that bars do not touch."""
-    early = board([standing(1, submissions=1, last_submitted_at=START)])
-    late = board([standing(1, submissions=3, last_submitted_at=START + timedelta(days=200))], sequence=2)
-    chart = submissions((early, replace(late, made_at=START + timedelta(days=201))))
-    assert chart is not None
-    assert (chart.span, chart.total, len(chart.bars)) == ("week", 3, 29)
-    assert submissions(()) is None

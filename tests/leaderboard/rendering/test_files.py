@@ -20,10 +20,23 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from leaderboard.ranking.board import next_board
+from leaderboard.rendering.assets import schemas
+from leaderboard.rendering.documents import MODELS, PhaseDocument, schema
 from leaderboard.rendering.files import CSV_COLUMNS, render
 from leaderboard.rendering.names import display_name
-from leaderboard.rendering.readme import BEGIN, END, HEADER
-from leaderboard.snapshot import Board, Entry, MoveKind, PhaseSite, PhaseSnapshot, Rules, Selection, Site
+from leaderboard.rendering.readme import BEGIN, END
+from leaderboard.snapshot import (
+    Board,
+    Decision,
+    DecisionKind,
+    Entry,
+    MoveKind,
+    PhaseSite,
+    PhaseSnapshot,
+    Rules,
+    Selection,
+    Site,
+)
 from tests.leaderboard.harness.site_fixtures import (
     START,
     board,
@@ -44,6 +57,7 @@ PUBLIC = (
     "leaderboard/dev.csv",
     "leaderboard/dev.json",
     "leaderboard/history.jsonl",
+    "leaderboard/schema/history-v1.json",
     "leaderboard/schema/phase-v1.json",
 )
 
@@ -74,7 +88,7 @@ def test_the_readme_table_shows_the_board() -> None:
     ]
     site = Site(title="T", phases=(phase_site(board(rows)),))
     cells = table(render(site, readme=None)["README.md"])
-    assert cells[0] == list(HEADER)
+    assert cells[0] == ["Rank", "Movement", "Team", "Mean Q", "Last submission"]
     assert [row[:4] for row in cells[1:]] == [
         ["1", "▲ 1 passive", "Alpha", "14.874"],
         ["2", "▼ 1 own", "Beta", "15.225"],
@@ -165,18 +179,28 @@ def test_markers_in_names_do_not_move_the_block() -> None:
     assert render(site, readme=readme)["README.md"] == readme
 
 
+def test_the_schemas_are_those_of_the_models() -> None:
+    """The schemas that are published describe the models; `python docs/reference.py` writes them again."""
+    assert schemas() == {name: schema(model) for name, model in MODELS.items()}
+
+
 @pytest.mark.parametrize(
     "site", [simple_site(), moving_site(), embed2scale_site(), simple_site(HOSTILE)], ids=str.__class__
 )
 def test_json_follows_its_schema(site: Site) -> None:
-    """Every phase's JSON validates against the schema that is published with it."""
+    """Every phase's JSON and every line of the history validate against the schemas that are published with them."""
     files = render(site, readme=None)
-    schema = json.loads(files["leaderboard/schema/phase-v1.json"])
-    jsonschema.Draft202012Validator.check_schema(schema)
+    validators = {}
+    for name in MODELS:
+        described = json.loads(files[f"leaderboard/schema/{name}"])
+        jsonschema.Draft202012Validator.check_schema(described)
+        validators[name] = jsonschema.Draft202012Validator(described)
     for phase in site.phases:
-        document = json.loads(files[f"leaderboard/{phase.codename}.json"])
-        jsonschema.Draft202012Validator(schema).validate(document)
-        assert document["$schema"] == "schema/phase-v1.json"
+        content = files[f"leaderboard/{phase.codename}.json"]
+        validators["phase-v1.json"].validate(json.loads(content))
+        assert PhaseDocument.model_validate_json(content).to_bytes() == content
+    for line in files["leaderboard/history.jsonl"].splitlines():
+        validators["history-v1.json"].validate(json.loads(line))
 
 
 def test_the_csv_shows_the_board() -> None:
@@ -191,7 +215,7 @@ def test_the_csv_shows_the_board() -> None:
         "false",
         "true",
     )
-    assert float(first["mean_q"]) > 0
+    assert float(first["q_mean"]) > 0
 
 
 def test_bytes_do_not_depend_on_the_process() -> None:
@@ -295,6 +319,56 @@ def test_rules_are_printed_with_the_settings() -> None:
     assert "ordered by the dynamic rank" in readme
 
 
+def test_decisions_are_told_with_their_effect_and_move_entries() -> None:
+    """README.md, page and JSON tell what was decided, when, why and with what effect; a moved row names all causes in their order."""
+    first = board([standing(rank, name, team_key=rank) for rank, name in enumerate("ABCD", 1)], sequence=1)
+    rows = [
+        standing(1, "C", team_key=3, submission=1009, move=2, move_kind=MoveKind.OWN),
+        standing(2, "B", team_key=2),
+        standing(3, "D", team_key=4, move=1, move_kind=MoveKind.PASSIVE, submission=1004),
+    ]
+    second = board(rows, sequence=2, triggers=(1009,))
+    between = START + timedelta(hours=1, minutes=30)
+
+    def decided(kind: DecisionKind, text: str, reason: str = "", **facts: object) -> Decision:
+        return Decision(at=between, kind=kind, text=text, reason=reason, **facts)  # type: ignore[arg-type]
+
+    decisions = (
+        decided(DecisionKind.ENTRY, "submission 1001 of A was disqualified", "a copy", submission=1001),
+        decided(
+            DecisionKind.RESCORE, "the tasks changed, and all submissions were scored again", "a wrong label"
+        ),
+        decided(DecisionKind.OTHER, "team E is now called F"),
+        decided(DecisionKind.ENTRY, "submission 7 of <b>|X was disqualified", submission=7),
+    )
+    phase = phase_site(first, second, decisions=decisions, only_if_shown=frozenset({7, 1001}))
+    files = render(Site(title="T", phases=(phase,)), readme=None)
+    document = json.loads(files["leaderboard/dev.json"])
+    effect = "On the next board, these ranks changed: A 1 → none, C 3 → 1, D 4 → 3."
+    assert [(one["text"], one["board"], one["effect"]) for one in document["decisions"]] == [
+        ("submission 1001 of A was disqualified", 2, effect),
+        ("the tasks changed, and all submissions were scored again", 2, effect),
+        ("team E is now called F", None, ""),
+    ]
+    causes = "the tasks changed, and all submissions were scored again (a wrong label); submission 1001 of A was disqualified (a copy)."
+    assert [row["why"] for row in document["entries"]] == [
+        f"3 → 1: another submission of its own counts; {causes}",
+        "",
+        f"4 → 3: newly counted: a submission of “C”; {causes}",
+    ]
+    html = MarkdownIt("commonmark").enable("table").render(files["README.md"].decode())
+    text = "".join(read_html(html).text)
+    page = " ".join("".join(read_html(files["index.html"].decode()).text).split())
+    for words in (
+        f"2026-03-02 10:30 UTC: Submission 1001 of A was disqualified (a copy). {effect}",
+        "2026-03-02 10:30 UTC: Team E is now called F.",
+    ):
+        assert words in text
+        assert words.partition(": ")[2] in page
+    assert "<b>|X" not in text + page
+    assert f"Newly counted: a submission of “C”; {causes}" in page
+
+
 def test_site_without_phases() -> None:
     """A site without phases renders."""
     files = render(Site(title="T", phases=()), readme=None)
@@ -373,12 +447,11 @@ def test_nothing_private_shows_before_the_reveal() -> None:
     )
     for secret in (
         "secret_task",
-        "weighted_rank",
         "p_first",
         "q_interval",
         "fingerprint",
         "kendall",
-        "tau",
+        'tau"',
         'heat"',
         "% interval",
     ):
@@ -390,12 +463,12 @@ def test_early_release_opens_only_what_is_named() -> None:
     """``publish`` shows intervals or ranks of stable views, never tasks, weights or figures that count tasks."""
     files = render(world(5, publish=frozenset({"intervals"})), readme=None)
     document = json.loads(files["leaderboard/dev.json"])
-    assert set(document) >= {"intervals"}
-    assert not set(document) & {"stable_views", "tasks", "weighted_ranks"}
+    assert document["intervals"]
+    assert not any(document[name] for name in ("stable_views", "tasks", "weighted_ranks"))
     files = render(world(5, publish=frozenset({"stable_views"})), readme=None)
     document = json.loads(files["leaderboard/dev.json"])
-    assert not set(document) & {"intervals", "tasks", "weighted_ranks"}
-    assert all("scores" not in view for view in document["stable_views"]["views"])
+    assert not any(document[name] for name in ("intervals", "tasks", "weighted_ranks"))
+    assert all(view["scores"] is None for view in document["stable_views"]["views"])
     assert b"secret_task" not in b"".join(files.values())
     assert b"Mean rank" in files["index.html"]
 

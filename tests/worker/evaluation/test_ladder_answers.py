@@ -9,6 +9,8 @@ import pytest
 
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.fairness.verify import Worth
+from worker.organizer.listing import submissions
+from worker.organizer.session import open_session
 
 STEP = 1.0
 BAD, GOOD, NEAR = embeddings(1), embeddings(2), embeddings(0)  # -1.4, 1.7 and 1.0
@@ -30,7 +32,7 @@ def answer(harness: Harness, pk: int) -> tuple[float, bool]:
 
 
 def test_only_submissions_that_beat_the_earlier_value_count(harness: Harness, worker: StepWorker) -> None:
-    """The others show the earlier value again, on our board and on EvalAI's; re-runs and a rescore follow, and `verify` confirms it."""
+    """The others show the earlier value again, marked as rounded; re-runs and a rescore follow, and `verify` confirms it."""
     first = harness.submit("A", BAD)
     worker.drive()
     good = harness.submit("A", GOOD)
@@ -47,6 +49,13 @@ def test_only_submissions_that_beat_the_earlier_value_count(harness: Harness, wo
     assert answers == [(low, True), (high, True), (high, False), (high, True)]
     assert "does not count" in harness.stdout(near)["explanation"]
     assert answer(harness, hidden)[1]  # a ladder of its own, which has no rung yet
+    assert harness.stdout(near)["rounded_to"] == STEP
+    with open_session(harness.path) as session:
+        listed = {listing.row.pk: listing.shown for listing in submissions(session)}
+    assert [listed[pk] for pk in (first, good, near, again)] == [
+        f"≈ {value:.3f}" for value in (low, high, high, high)
+    ]
+    assert f"| ≈ {high:.3f} |" in harness.published("README.md")
     rows = {row["team"]: (row["submission"], row["q_mean"], row["submissions"]) for row in harness.boards()}
     assert rows == {"A": (good, high, 4), "B": (other, answer(harness, other)[0], 1)}
     # Ranks follow from values that are not rounded.

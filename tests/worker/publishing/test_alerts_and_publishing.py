@@ -240,8 +240,8 @@ def test_a_commit_says_what_it_changes(harness: Harness, worker: StepWorker) -> 
     worker.drive()
     assert messages(harness) == [
         "Publish commitment 1",
-        "dev: 2 submissions counted, 2 new entries\n\nSubmission: 1001\nSubmission: 1002",
-        "dev: 1 submission counted, 1 new entry\n\nSubmission: 1003",
+        "dev: 2 submissions counted\n\nSubmission: 1001\nSubmission: 1002",
+        "dev: 1 submission counted\n\nSubmission: 1003",
         "Publish batch 1 of receipts",
         "Publish batch 2 of receipts",
         "Close the board of phase dev",

@@ -9,8 +9,9 @@ from leaderboard.ranking import counted, row_key
 from leaderboard.rendering import Row
 from worker.challenge.records import PhaseRules
 from worker.fairness import membership
+from worker.fairness.decisions import minute
 from worker.fairness.events import SubmissionEvent
-from worker.fairness.verify.decisions import because, effect, minute
+from worker.fairness.verify.decisions import because, effect
 from worker.fairness.verify.revealed import RevealedPhase
 from worker.fairness.verify.verdict import Verdict
 

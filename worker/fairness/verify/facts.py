@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 
 from scoring.protocol import ids_hash
 from worker.fairness import membership
+from worker.fairness.decisions import minute
 from worker.fairness.events import ChallengeEvent
-from worker.fairness.verify.decisions import minute
 from worker.fairness.verify.revealed import RevealedPhase
 from worker.fairness.verify.verdict import Verdict
 

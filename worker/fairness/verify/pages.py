@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any
 
-from leaderboard import Method, PhaseSite, Rules, Selection, Site
-from leaderboard.rendering import BEGIN, END, markdown, render
+from leaderboard import Method, PhaseSite, Rules, Site
+from leaderboard.rendering import BEGIN, END, PhaseDocument, markdown, render
 from scoring.printable import name_some
 from worker.fairness import commitments, receipts
+from worker.fairness.decisions import public_decisions
+from worker.fairness.documents import read
 from worker.fairness.reveals import reveal_path
 from worker.fairness.verify.commits import HISTORY
 from worker.fairness.verify.public import PublicRepository
@@ -34,7 +34,7 @@ CHECK, WORDS = "page", "words"
 SHOWN_CHARACTERS = 500  # of the organizers' own text
 PAGE, README = "index.html", "README.md"
 _SECTION = re.compile(rb'<section class="phase" id="([\w-]+)".*?</section>', re.DOTALL)
-_TABLE = re.compile(rb"^## .*?(?=^## |^\*\*How |^\[index)", re.DOTALL | re.MULTILINE)  # of README.md
+_TABLE = re.compile(rb"^## .*?(?=^## |^\*\*How )", re.DOTALL | re.MULTILINE)  # of README.md
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,14 +42,19 @@ class ShownPhase:
     """One phase as it is published.
 
     Attributes:
-        stem: Stem of its files' names.
+        document: Its JSON.
         site: What it is rendered from.
         complete: Whether everything that is shown of it was revealed, or nothing is shown; otherwise its files are not compared.
     """
 
-    stem: str
+    document: PhaseDocument
     site: PhaseSite
     complete: bool
+
+    @property
+    def stem(self) -> str:
+        """Stem of its files' names."""
+        return self.document.phase
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -68,14 +73,15 @@ def page_verdicts(repository: PublicRepository, revealed: Mapping[str, RevealedP
     try:
         stems = [stem.decode() for stem in _SECTION.findall(repository.files[PAGE])]
         shown = [_shown(repository, stem, revealed) for stem in stems]
-        words = repository.json(shown[0].files[0])
+        words = shown[0].document
         rendered = _rendered(repository, words, shown)
     except UNREADABLE as error:
         yield contradicted(CHECK, f"The published files cannot be rendered again ({type(error).__name__}).")
         return
+    links = " and ".join(f"“{address}”" for address in (words.link, words.page) if address)
     yield believed(
         WORDS,
-        f"The title “{words['challenge']}” and the link “{words['link'] or ''}” are the organizers' own words.",
+        f"The title “{words.challenge}”, the link {links or 'to EvalAI'}, deadlines and limits are the organizers' own words.",
     )
     if all(phase.complete for phase in shown):
         own = {path for phase in shown for path in phase.files}
@@ -96,7 +102,7 @@ def page_verdicts(repository: PublicRepository, revealed: Mapping[str, RevealedP
             )
     for name in revealed.keys() - {phase.site.codename for phase in shown}:
         yield contradicted(CHECK, "The page does not show this phase.", phase=name)
-    if around := _around(repository.files.get(README, b""), str(words["challenge"])):
+    if around := _around(repository.files.get(README, b""), words.challenge):
         yield believed(
             CHECK,
             f"The text around the board in README.md is the organizers' own, and is not checked: “{around[:SHOWN_CHARACTERS]}”.",
@@ -112,27 +118,27 @@ def page_verdicts(repository: PublicRepository, revealed: Mapping[str, RevealedP
 
 
 def _shown(repository: PublicRepository, stem: str, revealed: Mapping[str, RevealedPhase]) -> ShownPhase:
-    document = repository.json(f"leaderboard/{stem}.json")
-    codename = str(document["title"])
-    phase = revealed.get(codename)
+    path = f"leaderboard/{stem}.json"
+    document = read(PhaseDocument, repository.files[path], path)
+    name, phase = document.title, revealed.get(document.title)
     if phase is None:
-        site = PhaseSite(codename=codename, title=codename, rules=_rules(document), history=())
-        return ShownPhase(
-            stem=stem, site=site, complete=not document["entries"] and "waiting" not in document
-        )
-    closed = document["frozen_at"]
+        rules = Rules(**dict(document.rules))
+        nothing = not (document.entries or document.decisions) and document.waiting is None
+        site = PhaseSite(codename=name, title=name, rules=rules, history=(), terms=document.terms)
+        return ShownPhase(document=document, site=site, complete=nothing)
+    decisions, only_if_shown = public_decisions(phase.fold)
     site = replace(
         phase.site(phase.boards),
         revealed=True,
-        frozen_at=None if closed is None else datetime.fromisoformat(closed),
+        frozen_at=document.frozen_at,
         methods=_methods(document),
+        terms=document.terms,
+        decisions=decisions,
+        only_if_shown=only_if_shown,
     )
-    return ShownPhase(stem=stem, site=site, complete=not phase.later and phase.fold.unknown_phase is None)
-
-
-def _rules(document: Mapping[str, Any]) -> Rules:
-    rules = {key: value for key, value in document["rules"].items() if key != "ranking"}
-    return Rules(**{**rules, "selection": Selection(rules["selection"])})
+    last = max([phase.fold.end, *(note.at for note in phase.fold.notes)])
+    later = phase.later or any(decision.at > last for decision in document.decisions)
+    return ShownPhase(document=document, site=site, complete=not later and phase.fold.unknown_phase is None)
 
 
 def _by_phase(files: Mapping[str, bytes], shown: Sequence[ShownPhase]) -> dict[str, dict[str, bytes]]:
@@ -149,28 +155,27 @@ def _by_phase(files: Mapping[str, bytes], shown: Sequence[ShownPhase]) -> dict[s
     }
 
 
-def _methods(document: Mapping[str, Any]) -> dict[int, Method]:
+def _methods(document: PhaseDocument) -> dict[int, Method]:
     """Return what participants say of their methods, which has no other source."""
     return {
-        entry["submission"]: Method(
-            name=entry.get("method", ""),
-            project_url=entry.get("project_url", ""),
-            publication_url=entry.get("publication_url", ""),
+        row.submission: Method(
+            name=row.method, project_url=row.project_url, publication_url=row.publication_url
         )
-        for entry in document["entries"]
+        for row in document.entries
     }
 
 
 def _rendered(
-    repository: PublicRepository, words: Mapping[str, Any], shown: list[ShownPhase]
+    repository: PublicRepository, words: PhaseDocument, shown: list[ShownPhase]
 ) -> dict[str, bytes]:
     """Render all files; title and links are those in the first phase's JSON."""
     files = repository.files
     site = Site(
-        title=str(words["challenge"]),
-        link=str(words["link"]),
+        title=words.challenge,
+        link=words.link,
         phases=tuple(phase.site for phase in shown),
-        repository=str(words.get("repository", "")),
+        repository=words.repository,
+        page=words.page,
         committed=commitments.PATH in files,
     )
     return render(site, readme=files.get(README), history=files.get(HISTORY))

@@ -12,18 +12,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from leaderboard import Board, PhaseSite, Rules, Site
 from leaderboard.ranking import append_board, assess, following_board, order
-from leaderboard.rendering import Row, file_stems, public_rows
+from leaderboard.rendering import HistoryLine, Row, file_stems, public_rows
 from scoring.errors import OrganizerError
 from scoring.printable import printable
 from scoring.protocol import Protocol
 from scoring.tasks import TaskType
 from worker.fairness import commitments, events, id_lists, pseudonyms, receipts
-from worker.fairness.documents import Count, Document, Malformed, parsed, read
-from worker.fairness.events import Event, Moment, PhaseEvent, ScoreEvent
+from worker.fairness.documents import Malformed, parsed, read
+from worker.fairness.events import Event, PhaseEvent, ScoreEvent
 from worker.fairness.fold import PhaseFold
 from worker.fairness.manifests import Manifest
 from worker.fairness.receipts import Line
@@ -35,18 +35,6 @@ from worker.fairness.verify.verdict import Verdict, believed, consistent, contra
 
 UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError, csv.Error)
 """Exceptions that reading a document of unexpected form may raise."""
-
-
-class HistoryLine(Document):
-    """A line of the published history; :mod:`leaderboard.rendering.history` describes the fields."""
-
-    version: Literal[1]
-    phase: str
-    sequence: Count
-    made_at: Moment
-    triggers: list[int]
-    changed: list[dict[str, Any]]
-    left: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)

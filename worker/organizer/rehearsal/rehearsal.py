@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from scoring.printable import count_of
@@ -211,10 +212,11 @@ def _drain(
 
 
 def _outcome(evalai: Sandbox, submission: _Submitted) -> str:
-    entry, value = submission.entry, _q_mean(evalai, submission.pk)
+    entry, answer = submission.entry, _answer(evalai, submission.pk)
     kind = "public" if entry.public else "private"
     status = evalai.submission(submission.pk)["status"]
-    shown = "" if value is None else f", mean Q {value:g}"
+    value, about = answer.get("q_mean"), "≈ " if "rounded_to" in answer else ""
+    shown = "" if value is None else f", mean Q {about}{value:g}"
     return f"{submission.phase}, {entry.team}, {entry.method}, {kind}: {status}{shown}"
 
 
@@ -278,6 +280,7 @@ def _phases(
                     folds=folds,
                     configured_folds=settings.folds,
                     decimals=configuration.leaderboard.decimals,
+                    ladder_step=settings.ladder_step if settings.selection == "ladder" else None,
                     shows_all=settings.selection != "chosen",
                     submissions=tuple(_rehearsed(tx, evalai, one, more=more) for one in theirs),
                     entries=folder.board(codename),
@@ -315,7 +318,7 @@ def _rehearsed(tx: Transaction, evalai: Sandbox, one: _Submitted, *, more: float
         public=one.entry.public,
         good=one.entry.good,
         status=str(shown["status"]),
-        q_mean=_q_mean(evalai, one.pk),
+        q_mean=_answer(evalai, one.pk).get("q_mean"),
         message=stderr.strip(),
         silent=not (stderr if one.entry.good else stdout),
         seconds=seconds,
@@ -323,13 +326,13 @@ def _rehearsed(tx: Transaction, evalai: Sandbox, one: _Submitted, *, more: float
     )
 
 
-def _q_mean(evalai: Sandbox, pk: int) -> float | None:
-    """Return the mean Q that the participant is shown; None if there is none."""
+def _answer(evalai: Sandbox, pk: int) -> dict[str, Any]:
+    """Return the answer that the participant is shown; an empty one if it is not JSON."""
     try:
-        value = json.loads(evalai.text(pk, "stdout_file"))["q_mean"]
-    except (ValueError, KeyError, TypeError):
-        return None
-    return float(value) if isinstance(value, int | float) else None
+        answer: dict[str, Any] = json.loads(evalai.text(pk, "stdout_file"))
+    except ValueError:
+        return {}
+    return answer
 
 
 def _keep_files(folder: RehearsalFolder, evalai: Sandbox, submitted: Sequence[_Submitted]) -> None:

@@ -62,6 +62,7 @@ class PhaseReport:
         folds: Number of trained folds.
         configured_folds: Number of folds in the configuration.
         decimals: Number of decimals with which mean Q is shown.
+        ladder_step: The step to which the Ladder rounds mean Q, if it selects.
         shows_all: Whether every team's public submission must appear, which is not so if the organizer chooses.
         entries: The published board, as in ``leaderboard/<phase>.json``.
     """
@@ -70,6 +71,7 @@ class PhaseReport:
     folds: int
     configured_folds: int
     decimals: int
+    ladder_step: float | None
     shows_all: bool
     submissions: tuple[RehearsedSubmission, ...]
     entries: tuple[Mapping[str, Any], ...]

@@ -1,0 +1,267 @@
+"""The published documents: one model for each, with which it is written, read and described by the schema published with it.
+
+The JSON of a phase has everything that README.md, the CSV and the page's table show of it; they are made from it alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer
+
+from leaderboard.snapshot import Decision, MoveKind, RowKey, Selection, Terms
+
+
+def stamp(moment: datetime) -> str:
+    """Return a time for programs: RFC 3339, UTC, to the second."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def rounded(q_mean: float, decimals: int) -> str:
+    """Return mean Q as it is printed everywhere, without a sign if it rounds to zero."""
+    text = f"{q_mean:.{decimals}f}"
+    return text.lstrip("-") if float(text) == 0 else text
+
+
+def printed(q_mean: float, decimals: int, step: float | None) -> str:
+    """Return mean Q as it is printed everywhere; if it is a multiple of the Ladder's step, it is marked as rounded."""
+    return f"{'' if step is None else '≈ '}{rounded(q_mean, decimals)}"
+
+
+Second = Annotated[AwareDatetime, PlainSerializer(stamp, when_used="json")]
+Number = Annotated[int, Field(ge=0)]
+Place = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(ge=0, le=1)]
+WebAddress = Annotated[str, Field(pattern=r"^([Hh][Tt][Tt][Pp][Ss]?://.*)?$")]
+
+
+class Document(BaseModel):
+    """A published document, or a part of one: no key may be missing or unknown."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
+
+
+class HistoryRow(Document):
+    """A row of a board, without the groups, which come from random replicates."""
+
+    position: Place
+    """Line on the board."""
+    rank: Place | None
+    """Official dynamic rank; ties share the better rank. Null for baselines and entries out of competition, which have only a position."""
+    rank_by_mean: Place | None
+    """Rank by mean Q; null where rank is null."""
+    team: Annotated[str, Field(min_length=1)]
+    """Team name as shown: one line, no invisible characters, shortened."""
+    q_mean: float
+    """Mean Q as shown: rounded to rules.decimals and, with rules.ladder_step, to a multiple of that step."""
+    move: int
+    """Places moved with the last change of the board; positive is up."""
+    move_kind: MoveKind
+    """`own` if another submission of the team counts, `passive` if something else caused the move."""
+    baseline: bool
+    eligible: bool
+    """False: shown out of competition."""
+    submission: Number
+    """EvalAI's number of the counted submission."""
+    submissions: Number
+    """The team's scored public submissions."""
+
+
+class Entry(HistoryRow):
+    """A row of the newest board."""
+
+    group: Number
+    """Number of the entry's group, from the top. A group's first entry does not beat any other entry of the group with 95 % confidence."""
+    reliable: bool
+    """False for a mean Q below zero."""
+    why: str
+    """Why the rank moved; empty if it did not."""
+    last_submission: Second
+    method: str
+    """Name of the method, as its participants gave it."""
+    project_url: WebAddress
+    """Code or page of the method, as its participants gave it."""
+    publication_url: WebAddress
+    """Paper on the method, as its participants gave it."""
+
+    @property
+    def has_method(self) -> bool:
+        """Whether it has information about its method."""
+        return bool(self.method or self.project_url or self.publication_url)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes that a reader needs to understand the row."""
+        notes = {
+            "baseline": self.baseline,
+            "out of competition": not self.eligible,
+            "unreliable: mean Q below zero": not self.reliable,
+        }
+        return tuple(note for note, applies in notes.items() if applies)
+
+
+class Row(Entry):
+    """A row with what identifies it on all boards, and mean Q as it is printed, neither of which is in the JSON."""
+
+    key: RowKey
+    q_text: str
+
+
+class WaitingEntry(Document):
+    """A team whose value is not shown yet."""
+
+    team: str
+    submissions: Place
+    last_submission: Second
+
+
+class PublishedRules(Document):
+    """The rules by which boards are made."""
+
+    selection: Selection
+    visibility: str
+    baselines_weigh: bool
+    decimals: Number
+    """Decimals of q_mean."""
+    eligible_if_scored_in: str | None
+    ladder_step: Annotated[float, Field(gt=0)] | None
+    """With the selection ladder: a submission counts only if its mean Q is higher by more than this; values are multiples of it."""
+
+
+class Interval(Document):
+    """The uncertainty of one entry's figures."""
+
+    submission: Number
+    q_mean: tuple[float, float] | None
+    """Ends of the 95 % interval of mean Q, as shown; null if there are too few folds."""
+    rank: tuple[int, int]
+    p_first: Share
+    p_top3: Share
+    swap_with_next: Share | None
+    """Share of the resamplings in which the row below is ahead."""
+
+
+class Intervals(Document):
+    """The uncertainty of the board, from resamplings of the folds."""
+
+    level: float
+    replicates: Place
+    entries: tuple[Interval, ...]
+
+
+class View(Document):
+    """Ranks by another rule, in the order of entries."""
+
+    name: Literal["mean_rank", "borda", "iqm"]
+    tau: float | None
+    """Kendall's tau with the official order."""
+    ranks: tuple[int | None, ...]
+    scores: tuple[float, ...] | None
+    """Only after the reveal."""
+
+
+class Flip(Document):
+    """Two entries whose order would be another one without a third."""
+
+    left_out: str
+    ahead: str
+    behind: str
+
+
+class StableViews(Document):
+    """Rankings whose task weights do not depend on the entries."""
+
+    views: tuple[View, ...]
+    leave_one_out: tuple[Flip, ...]
+
+
+class RevealedTask(Document):
+    """A hidden task: its weight, and the quality score of every entry, in the order of entries."""
+
+    name: str
+    weight: float
+    quality: tuple[float, ...]
+
+
+class PhaseDocument(Document):
+    """One phase's leaderboard."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    schema_: Annotated[Literal["schema/phase-v1.json"], Field(alias="$schema")]
+    version: Literal[1]
+    challenge: str
+    link: str
+    """EvalAI's page of the challenge."""
+    repository: WebAddress
+    """Web page of the repository that this file is published in; empty if it is unknown."""
+    page: WebAddress
+    """Where the page is served; empty if it is unknown."""
+    phase: Annotated[str, Field(pattern="^[0-9A-Za-z_-]+$")]
+    title: str
+    frozen_at: Second | None
+    """When the phase was closed; null while it is open."""
+    made_at: Second | None
+    """When the board last changed; null while it is empty."""
+    sequence: Number
+    """Number of the board within the phase; 0 while it is empty."""
+    triggers: tuple[Number, ...]
+    """Submissions that count from this board on."""
+    rules: PublishedRules
+    entries: tuple[Entry, ...]
+    waiting: tuple[WaitingEntry, ...] | None
+    """The teams with a scored submission, by name, as long as values are kept back until the phase is closed."""
+    terms: Terms | None
+    """What a submission must have, and the deadline and limits at EvalAI, as far as they are known."""
+    decisions: tuple[Decision, ...]
+    """What was decided or happened, oldest first."""
+    intervals: Intervals | None
+    """Only when the organizers publish it."""
+    stable_views: StableViews | None
+    """Only when the organizers publish it."""
+    tasks: tuple[RevealedTask, ...] | None
+    """Only after the reveal, heaviest first."""
+    weighted_ranks: tuple[float, ...] | None
+    """Only after the reveal: the weighted ranks by which the board is ordered, in the order of entries."""
+
+    def text(self, q_mean: float) -> str:
+        """Return a value of mean Q as it is printed."""
+        return printed(q_mean, self.rules.decimals, self.rules.ladder_step)
+
+    def to_bytes(self) -> bytes:
+        """Write it."""
+        document = self.model_dump(mode="json", by_alias=True)
+        return (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+class HistoryLine(Document):
+    """A line of the history: what changed on a board."""
+
+    version: Literal[1]
+    phase: str
+    sequence: Place
+    made_at: Second
+    triggers: tuple[Number, ...]
+    """Submissions that count from this board on."""
+    changed: tuple[HistoryRow, ...]
+    """The rows that are new or differ from the board before."""
+    left: tuple[str, ...]
+    """The teams that are no longer on the board."""
+
+    def to_bytes(self) -> bytes:
+        """Write it, without a line end."""
+        return json.dumps(self.model_dump(mode="json"), ensure_ascii=False, separators=(",", ":")).encode()
+
+
+MODELS: Mapping[str, type[Document]] = {"history-v1.json": HistoryLine, "phase-v1.json": PhaseDocument}
+"""The documents whose schemas are published, by the names of these."""
+
+
+def schema(model: type[Document]) -> bytes:
+    """Return a document's schema."""
+    return (json.dumps(model.model_json_schema(), indent=1, ensure_ascii=False) + "\n").encode()

@@ -1,0 +1,181 @@
+"""What was decided in a phase, from its events: rules, tasks, removals, choices, marks, names, the close.
+
+The page lists the decisions about public entries, and `verify` those about every entry that was opened.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import asdict
+from datetime import datetime
+from functools import partial
+from itertools import pairwise
+
+from leaderboard import Decision, DecisionKind
+from leaderboard.rendering import display_name
+from scoring.printable import printable
+from worker.fairness import membership
+from worker.fairness.events import PhaseEvent, SubmissionEvent
+from worker.fairness.fold import PhaseFold
+
+NAMES_ARE_PRIVATE = ("hidden_teams",)
+"""Rules whose values are not published before the reveal."""
+
+
+def public_decisions(fold: PhaseFold) -> tuple[tuple[Decision, ...], frozenset[int]]:
+    """Return the decisions that are published at once, and the submissions of which they are only published if a board ever had these.
+
+    They do not depend on private submissions, and name neither tasks nor hidden teams. So they are the same whether all events are known
+    or only those that the reveal opens.
+    """
+    hidden = {team for event in fold.decisions.events for team in event.rules.hidden_teams}
+    newest = {entry: history.events[-1] for entry, history in fold.submissions.items()}
+    public = {
+        entry
+        for entry, facts in newest.items()
+        if facts.public_at_first
+        and facts.answered
+        and not facts.own
+        and entry in fold.scores
+        and facts.team not in hidden
+    }
+    others = frozenset(facts.submission for entry, facts in newest.items() if entry not in public)
+    return decisions(fold, public, hidden=NAMES_ARE_PRIVATE), others
+
+
+def decisions(
+    fold: PhaseFold,
+    public: Collection[str] | None = None,
+    *,
+    hidden: Collection[str] = (),
+    same_scoring: Callable[[PhaseEvent, PhaseEvent], bool] | None = None,
+) -> tuple[Decision, ...]:
+    """Return what was decided, oldest first.
+
+    Args:
+        fold: The phase.
+        public: The entries that decisions about all entries may depend on; None for all that are open.
+        hidden: The rules whose values are left out.
+        same_scoring: Returns whether tasks and protocol are the same, apart from a public value that was mixed into the splits; None if
+            that is not known, so that a change is only listed if something was scored before.
+    """
+    entries = fold.submissions.keys() if public is None else public
+    listed = [*_changes(fold, entries, hidden, same_scoring), *_entries(fold, entries), *_notes(fold)]
+    return tuple(sorted(listed, key=lambda decision: (decision.at, decision.text)))
+
+
+def _decision(
+    at: datetime, kind: DecisionKind, text: str, reason: str = "", submission: int | None = None
+) -> Decision:
+    text, reason = (" ".join(printable(words).split()) for words in (text, reason))
+    return Decision(at=at, kind=kind, text=text, reason=reason, submission=submission)
+
+
+def _changes(
+    fold: PhaseFold,
+    entries: Collection[str],
+    hidden: Collection[str],
+    same_scoring: Callable[[PhaseEvent, PhaseEvent], bool] | None,
+) -> Iterator[Decision]:
+    scored = [fold.scores[entry].moments[0] for entry in entries if entry in fold.scores]
+    submissions = {fold.submissions[entry].events[0].submission for entry in entries}
+    for earlier, later in pairwise(fold.decisions.events):
+        again = min(scored, default=later.at) < later.at
+        listed = again if same_scoring is None else not same_scoring(earlier, later)
+        for kind, text in (
+            (DecisionKind.RESCORE, _scoring(earlier, later, again=again) if listed else ""),
+            (DecisionKind.RULE, _rules(earlier, later, hidden)),
+            (DecisionKind.ENTRY, _choice(earlier, later, submissions)),
+            (DecisionKind.OTHER, _close(earlier, later)),
+        ):
+            if text:
+                yield _decision(later.at, kind, text, later.reason)
+
+
+def _rules(earlier: PhaseEvent, later: PhaseEvent, hidden: Collection[str]) -> str:
+    names = earlier.rules.changed(later.rules)
+    before, after = asdict(earlier.rules), asdict(later.rules)
+    values = [
+        name if name in hidden else f"{name}: {json.dumps(before[name])} to {json.dumps(after[name])}"
+        for name in names
+    ]
+    return f"the rules changed ({', '.join(values)})" if values else ""
+
+
+def _scoring(earlier: PhaseEvent, later: PhaseEvent, *, again: bool) -> str:
+    changed = {"the tasks": later.tasks != earlier.tasks, "the protocol": later.protocol != earlier.protocol}
+    what = " and ".join(name for name, differs in changed.items() if differs)
+    then = ", and all submissions were scored again" if again else " before the first score"
+    return f"{what} changed{then}" if what else ""
+
+
+def _choice(earlier: PhaseEvent, later: PhaseEvent, submissions: Collection[int]) -> str:
+    chosen = [
+        str(pk) for team, pk in later.chosen.items() if earlier.chosen.get(team) != pk and pk in submissions
+    ]
+    return f"the organizers chose which submission of a team counts ({', '.join(chosen)})" if chosen else ""
+
+
+def _close(earlier: PhaseEvent, later: PhaseEvent) -> str:
+    if later.frozen_at == earlier.frozen_at:
+        return ""
+    if later.frozen_at is None:
+        return "the board was reopened"
+    closed = minute(later.frozen_at)
+    return "the board was closed" if closed == minute(later.at) else f"the board was closed as of {closed}"
+
+
+def _entries(fold: PhaseFold, entries: Collection[str]) -> Iterator[Decision]:
+    renamed: dict[tuple[str, str], Decision] = {}
+    for entry, history in fold.submissions.items():
+        for earlier, later in pairwise([None, *history.events]):
+            if later is None:
+                continue
+            about = partial(_decision, later.at, submission=later.submission)
+            team, name = _team(fold, later), f"submission {later.submission} of {_team(fold, later)}"
+            for text, reason in _moved(fold, earlier, later):
+                yield about(DecisionKind.ENTRY, f"{name} {text}", reason)
+            before = team if earlier is None else _team(fold, earlier)
+            if before != team and entry in entries:
+                text = f"team {before} is now called {team}"
+                renamed.setdefault((before, team), _decision(later.at, DecisionKind.OTHER, text))
+    yield from renamed.values()
+
+
+def _team(fold: PhaseFold, facts: SubmissionEvent) -> str:
+    return display_name(fold.pseudonyms.get(facts.team_key or 0, facts.team or ""))
+
+
+def _moved(
+    fold: PhaseFold, earlier: SubmissionEvent | None, later: SubmissionEvent
+) -> Iterator[tuple[str, str]]:
+    """Yield what took a submission off the board, put it back, or made it a baseline, and why."""
+    if earlier is not None and membership.taken_off(earlier) and not membership.taken_off(later):
+        yield "was put back", later.reason
+    reason = _kept_off(fold, later)
+    before = None if earlier is None else _kept_off(fold, earlier)
+    had_place = earlier is not None and before is None
+    if reason and (had_place or membership.taken_off(later) not in (None, before)):
+        if later.removed is not None:
+            yield "was disqualified", later.removed
+        else:
+            yield f"was taken off the board: {reason}", ""
+    if earlier is not None and later.baseline and not earlier.baseline:
+        yield "was marked as a baseline", later.reason
+
+
+def _kept_off(fold: PhaseFold, facts: SubmissionEvent) -> str | None:
+    """Return what keeps a submission off the board by the rules at that time; before there are rules, what takes it off."""
+    rules = fold.rules(facts.at)
+    return membership.taken_off(facts) if rules is None else membership.kept_off(facts, rules)
+
+
+def _notes(fold: PhaseFold) -> Iterator[Decision]:
+    for note in fold.notes:
+        yield _decision(note.at, DecisionKind.OTHER, note.text.rstrip("."))
+
+
+def minute(moment: datetime) -> str:
+    """Write a time to the minute."""
+    return moment.isoformat()[:16]

@@ -6,14 +6,12 @@ The register continues with the pseudonym. The reveal opens its earlier events e
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from worker.fairness import events
 from worker.state import Transaction
 
-RENAMED = "renamed"
-"""Name of the note in the register; only with this note may a name stay hidden."""
 NAMES = ("team", "method")
 """The fields that may contain a team's name. For a participant's submission, neither decides a board."""
 FACT = "pseudonyms"
@@ -36,15 +34,6 @@ def opened(fields: events.Fields, nonce: bytes, removed: Mapping[int, str]) -> d
     return events.opened_in_part(fields, nonce, fields.keys() - set(NAMES))
 
 
-def noted(fields: Iterable[events.Fields]) -> dict[int, str]:
-    """Return the pseudonyms in the notes of a register."""
-    return {
-        int(note["team_key"]): str(note["pseudonym"])
-        for note in fields
-        if note["kind"] == events.CHALLENGE and note["what"] == RENAMED
-    }
-
-
 def hidden(opening: Mapping[str, Any], fields: events.Fields) -> tuple[str, ...]:
     """Return the hidden fields of an event that is not private.
 
@@ -57,15 +46,11 @@ def hidden(opening: Mapping[str, Any], fields: events.Fields) -> tuple[str, ...]
     return names
 
 
-def filled(
-    found: Sequence[tuple[str, events.Fields, tuple[str, ...]]],
-) -> Iterator[tuple[str, events.Fields]]:
-    """Yield commitments and fields of all events of a register, with pseudonyms in place of hidden names.
+def filled(fields: events.Fields, names: Iterable[str], removed: Mapping[int, str]) -> dict[str, Any]:
+    """Return an event's fields with the team's pseudonym in place of hidden names.
 
     Raises:
-        LookupError: If no note says that a name was removed.
+        LookupError: If no note says that the team's name was removed.
     """
-    removed = noted(fields for _, fields, _ in found)
-    for commitment, fields, names in found:
-        instead = {"team": removed[fields["team_key"]], "method": None} if names else {}
-        yield commitment, {**fields, **{name: instead[name] for name in names}} if names else fields
+    instead = {"team": removed[fields["team_key"]], "method": None}
+    return {**fields, **{name: instead[name] for name in names}}

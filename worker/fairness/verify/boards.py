@@ -26,11 +26,10 @@ def boards_follow(phase: RevealedPhase) -> Verdict:
         )
     if moments != sorted(set(moments)):
         return phase.contradicted(CHECK, "the times of its boards are not in order")
-    following = list(history_lines(phase.site(phase.boards), phase.stem))
     shown = phase.published
     renamed_at = max((note.at for note in fold.notes if note.what == RENAMED), default=None)
     rows: tuple[dict[int, Any], dict[int, Any]] = {}, {}
-    for number, (board, follows) in enumerate(following, 1):
+    for number, (board, follows) in enumerate(history_lines(phase.site(phase.boards), phase.stem), 1):
         if number > len(shown):
             return phase.contradicted(CHECK, f"board {number} is not in the published history")
         line, text = shown[number - 1]
@@ -42,7 +41,7 @@ def boards_follow(phase: RevealedPhase) -> Verdict:
         if (difference := next(differences(published, expected), None)) is not None:
             return phase.contradicted(CHECK, f"board {number}, {difference}")
     if any(line.made_at < phase.revealed_at for line in phase.later):
-        return phase.contradicted(CHECK, f"board {len(following) + 1} is not among those of the reveal")
+        return phase.contradicted(CHECK, f"board {len(phase.boards) + 1} is not among those of the reveal")
     return _complete(phase, lost=len(phase.history) - len(shown))
 
 

@@ -23,7 +23,7 @@ from scoring.protocol import Protocol
 from scoring.tasks import TaskType
 from worker.fairness import commitments, events, id_lists, pseudonyms, receipts
 from worker.fairness.documents import Malformed, parsed, read
-from worker.fairness.events import Event, PhaseEvent, ScoreEvent
+from worker.fairness.events import RENAMED, ChallengeEvent, Event, PhaseEvent, ScoreEvent
 from worker.fairness.fold import PhaseFold
 from worker.fairness.manifests import Manifest
 from worker.fairness.receipts import Line
@@ -190,14 +190,15 @@ class RevealedPhase:
 
     @cached_property
     def history(self) -> list[tuple[HistoryLine, bytes]]:
-        """The lines of the published history about it, oldest first.
+        """The lines of the published history about it, oldest first, each without its rows, but with its text.
 
         Raises:
             Malformed: If one of them is not exactly such a line.
         """
         texts = enumerate(self.repository.files.get(HISTORY, b"").splitlines(), 1)
-        lines = [(read(HistoryLine, text, f"{HISTORY}, line {number}"), text) for number, text in texts]
-        return [(line, text) for line, text in lines if line.phase == self.stem]
+        lines = ((read(HistoryLine, text, f"{HISTORY}, line {number}"), text) for number, text in texts)
+        stem = self.stem
+        return [(line.model_copy(update={"changed": ()}), text) for line, text in lines if line.phase == stem]
 
     @cached_property
     def published(self) -> list[tuple[HistoryLine, bytes]]:
@@ -333,15 +334,23 @@ def each_opening(repository: PublicRepository, document: Reveal) -> Iterator[tup
 
 
 def _events(repository: PublicRepository, document: Reveal) -> list[tuple[str, Event]]:
-    opened = []
+    """Return the events of a register with their commitments; those with a hidden name have the pseudonym that a later note gives."""
+    register: list[tuple[str, Event]] = []
+    hidden: list[tuple[int, str, events.Fields, tuple[str, ...]]] = []
+    removed: dict[int, str] = {}
     for place, opening in each_opening(repository, document):
         with _where(place):
-            commitment, shown = events.read_opening(opening)
-            opened.append((commitment, shown, pseudonyms.hidden(opening, shown)))
-    register = []
-    for number, (commitment, fields) in enumerate(pseudonyms.filled(opened), 1):
-        with _where(f"register of {document.phase}, event {number}"):
-            register.append((commitment, events.parse(fields)))
+            commitment, fields = events.read_opening(opening)
+            if names := pseudonyms.hidden(opening, fields):
+                hidden.append((len(register), place, fields, names))
+                fields = pseudonyms.filled(fields, names, {fields["team_key"]: ""})
+            register.append((commitment, event := events.parse(fields)))
+            if isinstance(event, ChallengeEvent) and event.what == RENAMED:
+                removed[event.team_key or 0] = event.pseudonym or ""
+    for number, place, without_name, names in hidden:
+        with _where(place):
+            renamed = events.parse(pseudonyms.filled(without_name, names, removed))
+        register[number] = register[number][0], renamed
     return register
 
 

@@ -129,7 +129,11 @@ LIES: dict[str, tuple[str, Change, str]] = {
     "a board dropped": (REVEAL, to("boards", value=_drop_first), "dev: boards"),
     "the last board dropped": (REVEAL, to("boards", value=lambda boards: boards[:-1]), "dev: boards"),
     "a dropped batch of receipts": (receipts.PATH, _drop_first, "dev: register"),
-    "a dropped receipt": (receipts.PATH, to(0, "entries", value=_drop_first), "receipts"),
+    "another receipt": (
+        receipts.PATH,
+        to(0, "entries", value=lambda listed: sorted([*listed[1:], "0" * 64])),
+        "receipts",
+    ),
     "receipts reordered": (receipts.PATH, to(0, "entries", value=lambda listed: listed[::-1]), "receipts"),
     "a line signed by somebody else": (receipts.PATH, to(0, "signature", value="00" * 64), "signatures"),
     "another commitment, put in late": (

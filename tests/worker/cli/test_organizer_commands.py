@@ -109,6 +109,16 @@ def test_a_decision_needs_a_yes_and_a_reason(
         assert (len(tx.events()), len(tx.trail()), len(tx.commitments())) == before
 
 
+def test_only_an_answered_submission_can_be_chosen(
+    harness: Harness, worker: StepWorker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file that was refused has no score that could count."""
+    refused = harness.submit("A", b"no embeddings")
+    worker.drive()
+    words = ("challenge", "choose", str(refused), "--yes", "--reason", "a test")
+    assert "only after its score has been posted" in said(harness, capsys, *words, status=2)
+
+
 def test_a_terminal_is_asked_for_both(harness: Harness, worker: StepWorker) -> None:
     """A person who agrees is asked for the reason, too; one who does not agree changes nothing."""
     worker.drive()

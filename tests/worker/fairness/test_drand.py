@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from datetime import UTC, datetime, timedelta
@@ -52,6 +53,21 @@ def test_real_rounds_are_accepted(number: int) -> None:
 def test_wrong_signatures_are_rejected(number: int, signature: str) -> None:
     """Another round, another signature, a point outside the group, and bytes that are no point are all rejected."""
     assert not is_signed(QUICKNET, number, signature)
+
+
+def test_a_signature_outside_the_group_is_rejected() -> None:
+    """With a point of small order added, the pairing is the same but the value is not, so it could be chosen among many."""
+    curve, compression = (
+        importlib.import_module(f"py_ecc.{name}") for name in ("optimized_bls12_381", "bls.point_compression")
+    )
+    prime = curve.field_modulus
+    heights = ((x, pow(x**3 + 4, (prime + 1) // 4, prime)) for x in range(1, 100))
+    x, y = next((x, y) for x, y in heights if (y * y - x**3 - 4) % prime == 0)
+    small = curve.multiply((curve.FQ(x), curve.FQ(y), curve.FQ(1)), curve.curve_order)
+    assert not curve.is_inf(small)
+    genuine = compression.decompress_G1(int(ROUNDS[1000][0], 16))
+    forged = f"{compression.compress_G1(curve.add(genuine, small)):096x}"
+    assert not is_signed(QUICKNET, 1000, forged)
 
 
 def test_another_chain_cannot_sign_for_the_network() -> None:

@@ -107,6 +107,21 @@ def test_a_round_committed_to_too_late_is_replaced(
     assert drawn["dev"]["round"] == renamed["draws"]["dev"]["round"]
 
 
+def test_a_push_that_ended_after_the_round_is_too_late(
+    harness: Harness, worker: StepWorker, clock: ManualClock
+) -> None:
+    """The commitment is public when the worker looks for the value, but was not yet when the round was made."""
+    pk = harness.submit("A")
+    worker.drive(lambda: worker.states().get(pk) == "fetched" and not worker.daemon.publishing.due())
+    (named,) = public(harness)
+    late = datetime.fromisoformat(named["draws"]["dev"]["at"]) + timedelta(seconds=1)
+    with worker.store.write() as tx:
+        tx.set_fact("commitments_pushed", json.dumps([1, late.isoformat()]))
+    worker.drive(lambda: worker.states()[pk] == "published")
+    (drawn,) = (entry["drawn"]["dev"] for entry in public(harness) if entry["drawn"])
+    assert drawn["round"] > named["draws"]["dev"]["round"]
+
+
 def test_the_organizer_is_asked_for_the_value(harness: Harness, clock: ManualClock) -> None:
     """From its moment on, an alert says which phase waits for which value; it is mixed in only with the committed secret.
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.fair_challenge import fair  # noqa: F401 - a fixture
+from tests.acceptance.fair_challenge import ended, fair, moments  # noqa: F401 - fixtures
 from tests.acceptance.installation import ROOT, Installation, build_wheel
-from tests.acceptance.liar import ended  # noqa: F401 - a fixture
 from tests.worker.conftest import _warm_kernels, cells, fork_server  # noqa: F401 - fixtures
 
 

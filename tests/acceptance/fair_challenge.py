@@ -1,4 +1,4 @@
-"""A small honest challenge whose dev phase is revealed, and functions that change its published files."""
+"""One small honest challenge, after the reveal of its first phase and at its end, and functions that change its published files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings
-from worker.fairness import events, receipts, reveals
+from worker.fairness import reveals
 from worker.fairness.signing import Signer, signer
 from worker.fairness.verify import Verdict, Worth, verdicts
 from worker.fairness.verify.public import PublicRepository
@@ -30,12 +30,34 @@ ALWAYS = {
 Change = Callable[[Any], Any]
 
 
-@dataclass(frozen=True)
+PHASES = ("dev", "eval")
+HOSTS, BASELINE = "Host Participant Team", "Baseline mean embeddings"
+FILES = {
+    "baseline": embeddings(3, noise=2.0),
+    "A": embeddings(1),
+    "B": embeddings(2, noise=1.0),
+    "B in private": embeddings(5),
+    "C": embeddings(4, noise=0.6),
+    "A at last": embeddings(6, noise=0.2),
+}
+"""The files that are submitted."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Fair:
-    """A challenge whose harness is still open, and a folder that holds only its public files."""
+    """The challenge at a moment.
+
+    Attributes:
+        harness: The challenge, which goes on to its end.
+        board: The repository as it was at the moment.
+        public: A folder that holds only its files.
+        submissions: Name of each file to its submission in phase dev.
+    """
 
     harness: Harness
+    board: Path
     public: Path
+    submissions: Mapping[str, int]
 
     @property
     def signer(self) -> Signer:
@@ -46,38 +68,60 @@ class Fair:
         return key
 
 
-def public_copy(repository: Path, folder: Path) -> Path:
-    """Copy the public files of a repository into a new folder, without its history."""
-    subprocess.run(
-        ["git", "clone", "-q", "-b", "main", str(repository), str(folder)],
-        check=True,
-        env=clean_environment(),
-    )
-    shutil.rmtree(folder / ".git")
+def copy_of(repository: Path, folder: Path, *options: str) -> Path:
+    """Clone a repository."""
+    command = ["git", "clone", "-q", *options, str(repository), str(folder)]
+    subprocess.run(command, check=True, env=clean_environment())
     return folder
 
 
 @pytest.fixture(scope="session")
-def fair(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> Iterator[Fair]:
-    """A challenge with two teams and a private submission; dev is revealed, eval is not."""
+def moments(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> Iterator[list[Fair]]:
+    """A challenge with a baseline, three teams, a private submission, and a phase that requires a score in the other one.
+
+    The moments are those after the reveal of each phase. The files of the baseline and of each board's first row are published.
+    """
     os.environ.setdefault("NUMBA_CACHE_DIR", str(WARM_CACHE))
     folder = tmp_path_factory.mktemp("fair")
-    with Harness(folder, changes={"evalai": {"poll_every": 1}}, fork_server=fork_server) as harness:
-        harness.submit("A", embeddings(1))
+    changes = {
+        "evalai": {"poll_every": 1},
+        "phases": {"eval": {"eligible_if_scored_in": "dev"}},
+        "fairness": {"publish_files": "top:1"},
+    }
+    with Harness(folder, changes=changes, fork_server=fork_server) as harness:
+        harness.evalai.add_team(HOSTS, ("host",))
+        pks = {"baseline": harness.submit(HOSTS, FILES["baseline"], method_name=BASELINE)}
+        for name in ("A", "B", "B in private"):
+            pks[name] = harness.submit(name[0], FILES[name], is_public=name != "B in private")
         assert harness.once().returncode == 0
-        harness.submit("B", embeddings(2, noise=1.0))
-        harness.submit("B", embeddings(3), is_public=False)
-        harness.submit("A", embeddings(4))
+        for name in ("C", "A at last"):
+            pks[name] = harness.submit(name[0], FILES[name])
+        harness.submit("A", FILES["A"], phase="eval")
         assert harness.once().returncode == 0
-        assert (
-            harness.command(
-                "board", "freeze", "--phase", "dev", "--now", "--yes", "--reason", "a test"
-            ).returncode
-            == 0
-        )
-        done = harness.command("challenge", "reveal", "--yes", "--reason", "a test")
-        assert done.returncode == 0, done.stderr
-        yield Fair(harness, public_copy(harness.board, folder / "public"))
+        harness.configure({"fairness": {"publish_files": "all"}})  # too late: the first commitment decides
+        reached = []
+        for phase in PHASES:
+            for command in (("board", "freeze", "--now"), ("challenge", "reveal")):
+                done = harness.command(*command, "--phase", phase, "--yes", "--reason", "a test")
+                assert done.returncode == 0, done.stderr
+                assert "not published" not in done.stdout
+            board = copy_of(harness.board, folder / f"{phase}.git", "--bare")
+            public = copy_of(board, folder / phase, "-b", "main")
+            shutil.rmtree(public / ".git")
+            reached.append(Fair(harness=harness, board=board, public=public, submissions=pks))
+        yield reached
+
+
+@pytest.fixture(scope="session")
+def fair(moments: list[Fair]) -> Fair:
+    """The challenge with one phase revealed."""
+    return moments[0]
+
+
+@pytest.fixture(scope="session")
+def ended(moments: list[Fair]) -> Fair:
+    """The challenge with both phases revealed."""
+    return moments[1]
 
 
 def lies(repository: PublicRepository) -> set[str]:
@@ -160,39 +204,3 @@ def to(*path: Any, value: Any) -> Change:
         return document
 
     return change
-
-
-def of_event(kind: str, change: Change) -> Change:
-    """Return a change to a reveal's document that changes its first opened event of a kind."""
-
-    def in_document(document: Any) -> Any:
-        opening = next(one for one in document["register"] if one.get("fields", {}).get("kind") == kind)
-        opening["fields"] = change(opening["fields"])
-        return document
-
-    return in_document
-
-
-def forged(fair: Fair, repository: PublicRepository, kind: str, change: Change) -> PublicRepository:
-    """Change the first event of a kind, and make log and signatures match, as an organizer with all keys can."""
-    document = revealed(repository)
-    opening = next(one for one in document["register"] if one.get("fields", {}).get("kind") == kind)
-    before, _ = events.read_opening(opening)
-    opening["fields"] = change(opening["fields"])
-    after, _ = events.read_opening(opening)
-    signer = fair.signer
-
-    def renewed(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        previous = receipts.GENESIS
-        for line in lines:
-            line |= {
-                "entries": sorted(after if one == before else one for one in line["entries"]),
-                "previous": previous,
-            }
-            del line["head"], line["signature"]
-            head = receipts.chained(line)
-            line |= {"head": head, "signature": signer.sign(receipts.BATCH, head)}
-            previous = head
-        return lines
-
-    return changed(with_reveal(repository, document), receipts.PATH, renewed)

@@ -10,24 +10,20 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-import os
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from leaderboard import Board, PhaseSite, Site
 from leaderboard.ranking import board as boards
 from leaderboard.rendering import render
-from tests.acceptance.fair_challenge import Fair, public_copy, revealed, with_reveal
+from tests.acceptance.fair_challenge import PHASES, Fair, revealed, with_reveal
 from tests.worker.harness.commits import sign_head
-from tests.worker.harness.fork_server import ForkServer
-from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings
+from tests.worker.harness.harness import clean_environment
 from worker.fairness import commitments, events, receipts, signing
 from worker.fairness.decisions import public_decisions
 from worker.fairness.documents import FORMAT
@@ -39,17 +35,6 @@ from worker.fairness.verify.public import Contents, PublicRepository, opened
 BEGUN = datetime.fromisoformat("2026-03-02T09:00:00+00:00")
 EVERY = timedelta(hours=1)
 REPLICATES = 20  # of the bootstrap; few, for speed
-PHASES = ("dev", "eval")
-HOSTS, BASELINE = "Host Participant Team", "Baseline mean embeddings"
-FILES = {
-    "baseline": embeddings(3, noise=2.0),
-    "A": embeddings(1),
-    "B": embeddings(2, noise=1.0),
-    "B in private": embeddings(5),
-    "C": embeddings(4, noise=0.6),
-    "A at last": embeddings(6, noise=0.2),
-}
-"""The files that are submitted in the honest challenge; the kit's stories start from it."""
 
 
 @dataclass
@@ -317,7 +302,7 @@ def filler_key(number: int) -> bytes:
 
 def honest(fair: Fair, begun: datetime = BEGUN) -> Story:
     """Return the true story of a fully revealed challenge, with its moments one hour apart."""
-    with opened(str(fair.harness.board)) as public:
+    with opened(str(fair.board)) as public:
         page = public.json("leaderboard/dev.json")
         reveals = {name: revealed(public, f"reveal/{name}/reveal.json") for name in PHASES}
         files = {
@@ -373,35 +358,6 @@ def _dated(fields: Mapping[str, Any], moments: list[str], begun: datetime) -> di
     if dated.get("frozen_at") is not None:
         dated["frozen_at"] = (at - timedelta(seconds=1)).isoformat()
     return dated
-
-
-@pytest.fixture(scope="session")
-def ended(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> Iterator[Fair]:
-    """A fully revealed challenge with a baseline, three teams, a private submission, and a phase that requires a score in the other one."""
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(WARM_CACHE))
-    folder = tmp_path_factory.mktemp("liar")
-    changes = {"evalai": {"poll_every": 1}, "phases": {"eval": {"eligible_if_scored_in": "dev"}}}
-    with Harness(folder, changes=changes, fork_server=fork_server) as harness:
-        harness.evalai.add_team(HOSTS, ("host",))
-        harness.submit(HOSTS, FILES["baseline"], method_name=BASELINE)
-        harness.submit("A", FILES["A"])
-        harness.submit("B", FILES["B"])
-        harness.submit("B", FILES["B in private"], is_public=False)
-        assert harness.once().returncode == 0
-        harness.submit("C", FILES["C"])
-        harness.submit("A", FILES["A at last"])
-        harness.submit("A", FILES["A"], phase="eval")
-        assert harness.once().returncode == 0
-        for phase in PHASES:
-            assert (
-                harness.command(
-                    "board", "freeze", "--phase", phase, "--now", "--yes", "--reason", "a test"
-                ).returncode
-                == 0
-            )
-        done = harness.command("challenge", "reveal", "--yes", "--reason", "a test")
-        assert done.returncode == 0, done.stderr
-        yield Fair(harness, public_copy(harness.board, folder / "public"))
 
 
 class Git:

@@ -21,7 +21,8 @@ from scoring.quality import shown
 from scoring.randomness import phase_key, secret_commitment
 from scoring.scorecard import folds_to_json
 from scoring.tasks import load_tasks
-from tests.acceptance.liar import EVERY, PHASES, Story
+from tests.acceptance.fair_challenge import PHASES
+from tests.acceptance.liar import EVERY, Story
 from tests.acceptance.lies import score
 from worker.challenge.keys import public_value, split_key
 from worker.challenge.records import PhaseRecord

@@ -1,6 +1,7 @@
-"""Lies that organizers could tell, each with the check that contradicts it or the sentence that discloses it.
+"""The table of lies: what organizers who have all keys could tell, and where each lie must be found.
 
-Each lie changes a story of the liar's kit, and the kit then makes everything else consistent with it.
+A lie changes a story of the liar's kit, and the kit then makes everything else consistent with it. Lies that change one field, one line
+or one file are not here: ``test_fairness_mutations.py`` changes them all.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -20,6 +21,24 @@ from tests.acceptance.liar import EVERY, Story, Told
 from worker.fairness import events
 
 Tell = Callable[[Story], object]
+STEP = 5.0  # of the ladder; so large that the second submission of a team never beats the first
+
+
+@dataclass(frozen=True)
+class Lie:
+    """A lie about an honest challenge.
+
+    Attributes:
+        tell: Changes the story.
+        check: The check that contradicts the lie; empty if nothing in the repository can.
+        words: Part of the sentence that contradicts the lie or discloses it.
+        receipt: Part of the sentence with which the winner's receipt contradicts it; empty if it does not.
+    """
+
+    tell: Tell
+    check: str = ""
+    words: str = ""
+    receipt: str = ""
 
 
 def score(story: Story, team: str) -> Told:
@@ -85,10 +104,6 @@ def _one_fold(story: Story) -> None:
     for told in story.of(events.SCORE):
         for cell in told.fields["cells"].values():
             cell["folds"] = cell["folds"][:1]
-
-
-def _set_score(**changes: Any) -> Tell:
-    return lambda story: score(story, "C").fields.update(changes)
 
 
 def _equal_content(story: Story) -> None:
@@ -247,59 +262,6 @@ def _rules_afterwards(story: Story) -> None:
     story.events.sort(key=lambda one: one.at)
 
 
-CAUGHT: dict[str, tuple[Tell, str]] = {
-    "a fold score of 1.7": (_set_folds(lambda folds: [1.7, *folds[1:]]), "dev: possible"),
-    "all folds failed": (_set_folds(lambda folds: [None for _ in folds]), "dev: possible"),
-    "one fold instead of four": (_one_fold, "dev: possible"),
-    "equal content with other folds": (_equal_content, "dev: possible"),
-    "a second, lower score": (_second_score(), "dev: possible"),
-    "a second value for the same scores": (_second_score(q_mean=1.0), "dev: facts"),
-    "a value that was shown and never scored": (_set_score(q_mean=99.0), "dev: facts"),
-    "scores under each other's entry": (_swap_entries, "dev: facts"),
-    "scores of each other's file": (_swap_all_but_the_file, "dev: facts"),
-    "a submission that was sent at another time": (
-        _other_fact(submitted_at="2026-03-01T00:00:00+00:00"),
-        "dev: facts",
-    ),
-    "a submission that changes its team": (_other_fact(team_key=99), "dev: facts"),
-    "a submission that was never public": (_other_fact(public_at_first=False), "dev: facts"),
-    "another file in its place": (_other_fact(file="ab" * 32), "dev: facts"),
-    "one submission as two": (_twice_registered, "dev: facts"),
-    "other rows of a task": (_other_rows, "dev: facts"),
-    "an event of a public entry that stays closed": (_half_open, "dev: facts"),
-    "a score whose submission is closed": (
-        lambda story: setattr(_facts(story, "C"), "whole", False),
-        "dev: facts",
-    ),
-    "a team left out of the reveal": (_leave_out("C"), "register"),
-    "lines of another format, which nobody opens": (_in_another_format, "receipts"),
-    "a restore of lines long ago": (lambda story: _restored(story, later=2), "dev: register"),
-    "a reveal without its register": (_without_register, "dev: reveal"),
-    "all in the last line": (_all_in_the_last_line, "dev: register"),
-    "an event in a line before it": (_before_its_line, "dev: register"),
-    "lines whose times run back": (_line_runs_back, "receipts"),
-    "names swapped on an early board": (_on_early_board(_swapped_rows), "dev: boards"),
-    "a team out of competition on an early board": (
-        _on_early_board(
-            lambda one, _: replace(
-                one, standings=(replace(one.standings[0], eligible=False), *one.standings[1:])
-            )
-        ),
-        "dev: boards",
-    ),
-    "rules that fit the last board only": (_hide_winner_from_the_start, "dev: boards"),
-    "rules that were made after the scores": (_rules_afterwards, "dev: facts"),
-    "boards whose times run back": (
-        _on_early_board(lambda one, last: replace(one, made_at=last.made_at + timedelta(minutes=1))),
-        "dev: boards",
-    ),
-    "boards that are numbered otherwise": (
-        _on_early_board(lambda one, _: replace(one, sequence=77)),
-        "dev: boards",
-    ),
-}
-
-
 def _other_versions(story: Story) -> None:
     """Name a version of a task that is not the hash of its labels, wherever it is named."""
     other: dict[str, str] = {}
@@ -353,40 +315,6 @@ def _reveal_with(**keys: Any) -> Tell:
     return lambda story: story.reveals["dev"].update(keys)
 
 
-MALFORMED: dict[str, tuple[Tell, str, str]] = {
-    "versions that the labels do not have": (
-        _other_versions,
-        "dev: labels",
-        "The version of task alpha in commitment 1 is not the hash of its labels",
-    ),
-    "other epochs in a last commitment": (
-        _epochs_in_a_last_commitment,
-        "dev: fixed",
-        "the protocol of commitment 2 were never registered as a decision",
-    ),
-    "no rule for published files": (
-        _entry(lambda entry: entry.pop("publish_files")),
-        "commitment",
-        "commitment.json, entry 1: publish_files: is missing",
-    ),
-    "a protocol without epochs": (
-        _entry(lambda entry: entry["phases"]["dev"]["recipe"].pop("epochs")),
-        "commitment",
-        "commitment.json, entry 1: phases.dev.recipe.epochs: is missing",
-    ),
-    "a commitment from the future": (
-        _entry(lambda entry: entry.update(made_at="2999-01-01T00:00:00+00:00")),
-        "commitment",
-        "dated in the future",
-    ),
-    "a key twice": (_key_twice, "commitment", "a key occurs twice"),
-    "a line with its own cadence": (_line(every=315360000), "receipts", "line 1: every: is unknown"),
-    "a line with too few entries": (_line(entries=[]), "receipts", "receipts.jsonl, line 1: entries: "),
-    "another key in a reveal": (_reveal_with(rules={}), "dev: reveal", "reveal.json: rules: is unknown"),
-    "a reveal of another phase": (_reveal_with(phase="eval"), "dev: reveal", "phase: is eval"),
-}
-
-
 def _text_around(files: dict[str, bytes]) -> dict[str, bytes]:
     return {
         **files,
@@ -394,109 +322,219 @@ def _text_around(files: dict[str, bytes]) -> dict[str, bytes]:
     }
 
 
-NAMED: dict[str, tuple[Tell, str, str | None]] = {
-    "the winner is hidden": (
+def with_ladder(story: Story) -> Story:
+    """Change a story as if phase dev had used a ladder from the beginning."""
+    for told in story.of(events.PHASE):
+        told.fields["rules"] = {**told.fields["rules"], "selection": "ladder", "ladder_step": STEP}
+    for told in story.of(events.SCORE):
+        scored = events.parse(told.fields)
+        if told.whole and isinstance(scored, events.ScoreEvent):
+            answer = story.fold(told.at).phase("dev").shown_value(scored, told.at)
+            told.fields |= {"q_mean": answer.value, "counts": answer.counts}
+    return story
+
+
+def _on_the_ladder(number: int, **changes: Any) -> Tell:
+    """Change what the winner was told about one of its submissions."""
+
+    def tell(story: Story) -> None:
+        submission = story.sent_by("A")[number]
+        (told,) = (one for one in with_ladder(story).about(submission) if one.fields["kind"] == events.SCORE)
+        told.fields |= changes
+
+    return tell
+
+
+def _own_value(story: Story) -> None:
+    told = score(story, "A")
+    own = told.fields["q_mean"]
+    with_ladder(story)
+    told.fields["q_mean"] = own
+
+
+def _boards_without_ladder(story: Story) -> None:
+    with_ladder(story)
+    without = copy.deepcopy(story)
+    for told in without.of(events.PHASE):
+        told.fields["rules"] = {**told.fields["rules"], "selection": "last", "ladder_step": None}
+    story.on_boards = lambda made: without.boards("dev") if made and made[0].phase == "dev" else made
+
+
+LIES: dict[str, Lie] = {
+    # contradicted by the repository alone
+    "all folds failed": Lie(_set_folds(lambda folds: [None for _ in folds]), "dev: possible"),
+    "one fold instead of four": Lie(_one_fold, "dev: possible"),
+    "equal content with other folds": Lie(_equal_content, "dev: possible"),
+    "a second, lower score": Lie(_second_score(), "dev: possible"),
+    "a second value for the same scores": Lie(_second_score(q_mean=1.0), "dev: facts"),
+    "scores under each other's entry": Lie(_swap_entries, "dev: facts"),
+    "scores of each other's file": Lie(_swap_all_but_the_file, "dev: facts"),
+    "a submission that was sent at another time": Lie(
+        _other_fact(submitted_at="2026-03-01T00:00:00+00:00"), "dev: facts"
+    ),
+    "a submission that changes its team": Lie(_other_fact(team_key=99), "dev: facts"),
+    "a submission that was never public": Lie(_other_fact(public_at_first=False), "dev: facts"),
+    "another file in its place": Lie(_other_fact(file="ab" * 32), "dev: facts"),
+    "one submission as two": Lie(_twice_registered, "dev: facts"),
+    "other rows of a task": Lie(_other_rows, "dev: facts"),
+    "an event of a public entry that stays closed": Lie(_half_open, "dev: facts"),
+    "a score whose submission is closed": Lie(
+        lambda story: setattr(_facts(story, "C"), "whole", False), "dev: facts"
+    ),
+    "a score from before the commitment": Lie(
+        lambda story: score(story, "C").fields.update(at="2001-01-01T00:00:00+00:00"), "dev: scores"
+    ),
+    "a task that nobody committed to": Lie(
+        lambda story: (
+            score(story, "C")
+            .fields["cells"]
+            .update(zeta={"version": "00" * 32, "row_set": "00" * 32, "folds": [0.5]})
+        ),
+        "dev: scores",
+    ),
+    "a team left out of the reveal": Lie(_leave_out("C"), "register"),
+    "lines of another format, which nobody opens": Lie(_in_another_format, "receipts"),
+    "a restore of lines long ago": Lie(lambda story: _restored(story, later=2), "dev: register"),
+    "a reveal without its register": Lie(_without_register, "dev: reveal"),
+    "all in the last line": Lie(_all_in_the_last_line, "dev: register"),
+    "an event in a line before it": Lie(_before_its_line, "dev: register"),
+    "lines whose times run back": Lie(_line_runs_back, "receipts"),
+    "names swapped on an early board": Lie(_on_early_board(_swapped_rows), "dev: boards"),
+    "a team out of competition on an early board": Lie(
+        _on_early_board(
+            lambda one, _: replace(
+                one, standings=(replace(one.standings[0], eligible=False), *one.standings[1:])
+            )
+        ),
+        "dev: boards",
+    ),
+    "rules that fit the last board only": Lie(_hide_winner_from_the_start, "dev: boards"),
+    "rules that were made after the scores": Lie(_rules_afterwards, "dev: facts"),
+    "boards whose times run back": Lie(
+        _on_early_board(lambda one, last: replace(one, made_at=last.made_at + timedelta(minutes=1))),
+        "dev: boards",
+    ),
+    "boards that are numbered otherwise": Lie(
+        _on_early_board(lambda one, _: replace(one, sequence=77)), "dev: boards"
+    ),
+    "its own value, where the ladder's was due": Lie(_own_value, "dev: facts"),
+    "a submission that counts and climbed nothing": Lie(_on_the_ladder(-1, counts=True), "dev: facts"),
+    "a submission that climbed and was told that it does not count": Lie(
+        _on_the_ladder(0, counts=False), "dev: facts"
+    ),
+    "an answer that says nothing of the ladder": Lie(_on_the_ladder(0, counts=None), "dev: facts"),
+    "boards on which the last submission counts all the same": Lie(_boards_without_ladder, "dev: boards"),
+    # contradicted, with the place in a document
+    "versions that the labels do not have": Lie(
+        _other_versions,
+        "dev: labels",
+        "The version of task alpha in commitment 1 is not the hash of its labels",
+    ),
+    "other epochs in a last commitment": Lie(
+        _epochs_in_a_last_commitment,
+        "dev: fixed",
+        "the protocol of commitment 2 were never registered as a decision",
+    ),
+    "no rule for published files": Lie(
+        _entry(lambda entry: entry.pop("publish_files")),
+        "commitment",
+        "commitment.json, entry 1: publish_files: is missing",
+    ),
+    "a protocol without epochs": Lie(
+        _entry(lambda entry: entry["phases"]["dev"]["recipe"].pop("epochs")),
+        "commitment",
+        "commitment.json, entry 1: phases.dev.recipe.epochs: is missing",
+    ),
+    "a commitment from the future": Lie(
+        _entry(lambda entry: entry.update(made_at="2999-01-01T00:00:00+00:00")),
+        "commitment",
+        "dated in the future",
+    ),
+    "a key twice": Lie(_key_twice, "commitment", "a key occurs twice"),
+    "a line with its own cadence": Lie(_line(every=315360000), "receipts", "line 1: every: is unknown"),
+    "a line with too few entries": Lie(_line(entries=[]), "receipts", "receipts.jsonl, line 1: entries: "),
+    "another key in a reveal": Lie(_reveal_with(rules={}), "dev: reveal", "reveal.json: rules: is unknown"),
+    "a reveal of another phase": Lie(_reveal_with(phase="eval"), "dev: reveal", "phase: is eval"),
+    # disclosed, because the repository cannot contradict them
+    "the winner is hidden": Lie(
         _hide_winner,
-        'hidden_teams: [] to ["A"]',
-        "(we like others), which changed these ranks: A 2 → none",
+        words='hidden_teams: [] to ["A"]',
+        receipt="(we like others), which changed these ranks: A 2 → none",
     ),
-    "the winner is disqualified": (
+    "the winner is disqualified": Lie(
         take_off(removed="too late"),
-        "of A was disqualified on 2026-03-0",
-        "it was disqualified (too late)",
+        words="of A was disqualified on 2026-03-0",
+        receipt="it was disqualified (too late)",
     ),
-    "the winner is flagged": (
-        take_off(flagged=True),
-        ": it was flagged at EvalAI",
-        None,
-    ),
-    "the winner's answer is taken back": (
+    "the winner is flagged": Lie(take_off(flagged=True), words=": it was flagged at EvalAI"),
+    "the winner's answer is taken back": Lie(
         take_off(answered=False),
-        ": its answer was taken back",
-        "its answer was taken back, registered on",
+        words=": its answer was taken back",
+        receipt="its answer was taken back, registered on",
     ),
-    "the winner becomes a trial": (
+    "the winner becomes a trial": Lie(
         take_off(own=True),
-        ": it is taken for a trial",
-        "it is taken for a trial of the organizers, registered on",
+        words=": it is taken for a trial",
+        receipt="it is taken for a trial of the organizers, registered on",
     ),
-    "the winner becomes a baseline": (
-        take_off(baseline=True),
-        "of A was marked as a baseline on",
-        None,
-    ),
-    "the friend takes the winner's name": (
-        _swap_names_at_the_end,
-        "team A is now called C on",
-        None,
-    ),
-    "another selection at the end": (
+    "the winner becomes a baseline": Lie(take_off(baseline=True), words="of A was marked as a baseline on"),
+    "the friend takes the winner's name": Lie(_swap_names_at_the_end, words="team A is now called C on"),
+    "another selection at the end": Lie(
         lambda story: _change_rules(story, selection="best"),
-        'the rules changed (selection: "last" to "best")',
-        None,
+        words='the rules changed (selection: "last" to "best")',
     ),
-    "others are eligible at the end": (
+    "others are eligible at the end": Lie(
         lambda story: _change_rules(story, eligible_if_scored_in="eval"),
-        'eligible_if_scored_in: null to "eval"',
-        None,
+        words='eligible_if_scored_in: null to "eval"',
     ),
-    "closed before the winner sent": (
+    "closed before the winner sent": Lie(
         _closed_too_early,
-        "of A was answered after the board was closed",
-        "nothing published says why",
+        words="of A was answered after the board was closed",
+        receipt="nothing published says why",
     ),
-    "the last board is kept back": (_last_board_kept_back, "was not published before the reveal", None),
-    "a friend's scores are raised": (
+    "the last board is kept back": Lie(_last_board_kept_back, words="was not published before the reveal"),
+    "a friend's scores are raised": Lie(
         lambda story: raise_score(score(story, "C"), 0.05),
-        "submissions were not recomputed from their files: they are taken on trust.",
-        None,
+        words="submissions were not recomputed from their files: they are taken on trust.",
     ),
-    "names of two teams swapped": (_swap_names, "who sent each submission", None),
-    "a public entry as a private one": (
+    "names of two teams swapped": Lie(_swap_names, words="who sent each submission"),
+    "a public entry as a private one": Lie(
         lambda story: [setattr(one, "whole", False) for one in story.about(story.sent_by("A")[-1])],
-        "opened only in part (private",
-        "was revealed as private",
+        words="opened only in part (private",
+        receipt="was revealed as private",
     ),
-    "an entry that was never registered": (
+    "an entry that was never registered": Lie(
         lambda story: story.drop(story.about(story.sent_by("A")[-1])),
-        "whether one is missing from the register",
-        "The public log was changed after you were answered.",
+        words="whether one is missing from the register",
+        receipt="The public log was changed after you were answered.",
     ),
-    "a score that was never registered": (
+    "a score that was never registered": Lie(
         lambda story: story.drop([score(story, "A")]),
-        "has no score on the final tasks",
-        "Every phase has been revealed, but your score is in none of them.",
+        words="has no score on the final tasks",
+        receipt="Every phase has been revealed, but your score is in none of them.",
     ),
-    "entries lost with a backup": (
-        lambda story: _restored(story, later=0),
-        "the keys were lost when the state was restored",
-        None,
+    "entries lost with a backup": Lie(
+        lambda story: _restored(story, later=0), words="the keys were lost when the state was restored"
     ),
-    "one line for a whole day": (_one_line, "hours later than announced", None),
-    "half a reveal": (
+    "one line for a whole day": Lie(_one_line, words="hours later than announced"),
+    "half a reveal": Lie(
         lambda story: setattr(story, "revealed", ("dev",)),
-        "Not revealed: tasks, splits, scores and ranks cannot be checked.",
-        None,
+        words="Not revealed: tasks, splits, scores and ranks cannot be checked.",
     ),
-    "the other half": (
+    "the other half": Lie(
         lambda story: setattr(story, "revealed", ("eval",)),
-        "its rules ask for a score in phase dev, which has not been revealed",
-        None,
+        words="its rules ask for a score in phase dev, which has not been revealed",
     ),
-    "another close on the page": (
+    "another close on the page": Lie(
         lambda story: setattr(story, "closed_told", story.log[1]),
-        "Closed, according to the page: 2026-03-02T11:00; according to the register until the reveal: 2026-03-0",
-        None,
+        words="Closed, according to the page: 2026-03-02T11:00; "
+        "according to the register until the reveal: 2026-03-0",
     ),
-    "words around the board": (
-        lambda story: setattr(story, "on_files", _text_around),
-        "The winner is B.”",
-        None,
+    "words around the board": Lie(
+        lambda story: setattr(story, "on_files", _text_around), words="The winner is B.”"
     ),
-    "chosen splits": (lambda _: None, "the organizers could have tried many and chosen some", None),
-    "earlier boards": (
-        lambda _: None,
-        "tie groups and intervals of all boards but the last are taken on trust",
-        None,
+    "chosen splits": Lie(lambda _: None, words="the organizers could have tried many and chosen some"),
+    "earlier boards": Lie(
+        lambda _: None, words="tie groups and intervals of all boards but the last are taken on trust"
     ),
 }

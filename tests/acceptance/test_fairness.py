@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_honest_repository_verifies(fair: Fair) -> None:
     """From the public repository and its history alone, every check of an honest challenge passes; only phase eval is not revealed."""
-    with opened(str(fair.harness.board)) as repository:
+    with opened(str(fair.board)) as repository:
         found = list(verdicts(repository))
         report = make_report(repository, found)
     assert others(found) == [("eval: reveal", Worth.NOT_REVEALED)]
@@ -35,8 +35,8 @@ def test_honest_repository_verifies(fair: Fair) -> None:
     assert (
         report.sentence == "Consistent so far: nothing is contradicted, but not everything has been revealed."
     )
-    tip = git(fair.harness.board, "rev-parse", "main").strip()
-    assert report.heading()[0] == f"Repository: {fair.harness.board}"
+    tip = git(fair.board, "rev-parse", "main").strip()
+    assert report.heading()[0] == f"Repository: {fair.board}"
     assert report.heading()[1].startswith(f"Branch main, commit {tip[:10]} of 20")
 
 
@@ -77,7 +77,7 @@ def test_command_needs_nothing_but_public_files(fair: Fair, tmp_path: Path) -> N
 
 def test_the_report_answers_five_questions_and_says_once_what_is_trusted(fair: Fair) -> None:
     """Each answer shows what decides it, and the page on fairness has the sentences of what cannot be proved."""
-    with opened(str(fair.harness.board)) as repository:
+    with opened(str(fair.board)) as repository:
         report = make_report(repository, verdicts(repository))
     assert [answer.worth for answer in report.answers] == [
         Worth.CONSISTENT,
@@ -144,4 +144,4 @@ def test_revealing_dev_keeps_eval_hidden(fair: Fair) -> None:
     secret = bytes.fromhex((fair.harness.folder / "challenge.secret").read_text().strip())
     assert phase_key(secret, "eval").hex().encode() not in everything
     assert not [path for path in repository.files if path.startswith("reveal/eval")]
-    assert git(fair.harness.board, "log", "--format=%B", "main").count("alpha") == 0
+    assert git(fair.board, "log", "--format=%B", "main").count("alpha") == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -16,10 +15,20 @@ from typing import Any
 import pytest
 
 from scoring.inputs.embeddings import Embeddings
-from tests.acceptance.fair_challenge import REVEAL, Fair, changed, of_event, public_copy, with_file
+from tests.acceptance.fair_challenge import (
+    BASELINE,
+    FILES,
+    HOSTS,
+    REVEAL,
+    Fair,
+    changed,
+    lies,
+    revealed,
+    with_file,
+)
 from tests.worker.harness.fork_server import ForkServer
-from tests.worker.harness.harness import DIM, WARM_CACHE, Harness, clean_environment, embeddings, git
-from worker.fairness import disclosure, events
+from tests.worker.harness.harness import DIM, Harness, clean_environment, embeddings, git
+from worker.fairness import disclosure, events, reveals
 from worker.fairness.verify import Verdict, Worth, verdicts
 from worker.fairness.verify.public import Contents, PublicRepository, contents_in, opened, read_folder
 from worker.fairness.verify.published import published_verdicts
@@ -28,45 +37,20 @@ from worker.organizer.disclosure import disclose
 from worker.organizer.reveal import reveal
 from worker.organizer.session import open_session
 
-pytestmark = pytest.mark.xdist_group("fairness_files")
-HOSTS, BASELINE = "Host Participant Team", "Baseline mean embeddings"
+pytestmark = pytest.mark.xdist_group("fairness")
 LIST = "reveal/dev/files.json"
 
 
 def submit_baseline(harness: Harness) -> None:
     """Submit a baseline, as hosts do."""
     harness.evalai.add_team(HOSTS, ("host",))
-    harness.submit(HOSTS, embeddings(3, noise=2.0), method_name=BASELINE)
-
-
-@pytest.fixture(scope="module")
-def fair(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> Iterator[Fair]:
-    """A challenge with a baseline and two teams, which publishes the contents of the baseline and of the first row of the final board."""
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(WARM_CACHE))
-    folder = tmp_path_factory.mktemp("files")
-    changes = {"evalai": {"poll_every": 1}, "fairness": {"publish_files": "top:1"}}
-    with Harness(folder, changes=changes, fork_server=fork_server) as harness:
-        submit_baseline(harness)
-        harness.submit("A", embeddings(1))
-        harness.submit("B", embeddings(2, noise=1.0))
-        assert harness.once().returncode == 0
-        harness.configure({"fairness": {"publish_files": "all"}})  # too late: the first commitment decides
-        assert (
-            harness.command(
-                "board", "freeze", "--phase", "dev", "--now", "--yes", "--reason", "a test"
-            ).returncode
-            == 0
-        )
-        done = harness.command("challenge", "reveal", "--yes", "--reason", "a test")
-        assert done.returncode == 0, done.stderr
-        assert "not published" not in done.stdout
-        yield Fair(harness, public_copy(harness.board, folder / "public"))
+    harness.submit(HOSTS, FILES["baseline"], method_name=BASELINE)
 
 
 @pytest.fixture
 def repository(fair: Fair) -> Iterator[PublicRepository]:
     """The opened repository."""
-    with opened(str(fair.harness.board)) as public:
+    with opened(str(fair.board)) as public:
         yield public
 
 
@@ -86,14 +70,12 @@ def test_promised_contents_are_published_and_recomputed(fair: Fair, repository: 
     (found,) = published_verdicts(repository)
     named = [file["submission"] for file in listed(repository)["files"]]
     assert (found.worth, found.submissions) == (Worth.RECOMPUTED, tuple(sorted(named)))
-    pks = sorted(fair.harness.evalai.journal.posts())
-    assert named[0] == pks[0]
-    assert len(named) == 2
+    assert named == [fair.submissions["baseline"], fair.submissions["B"]]
     assert listed(repository)["left_out"] == []
-    branch = git(fair.harness.board, "ls-tree", "--name-only", "files").split()
+    branch = git(fair.board, "ls-tree", "--name-only", "files").split()
     assert branch == sorted(f"{file['content']}.0" for file in listed(repository)["files"])
-    assert git(fair.harness.board, "rev-list", "--count", "files").strip() == "2"
-    assert not git(fair.harness.board, "log", "--format=%H", "main..files", "--", "README.md").strip()
+    assert git(fair.board, "rev-list", "--count", "files").strip() == "2"
+    assert not git(fair.board, "log", "--format=%H", "main..files", "--", "README.md").strip()
     for file in listed(repository)["files"]:
         content = repository.contents.part(f"{file['content']}.0")
         assert content is not None
@@ -111,7 +93,7 @@ def test_the_command_computes_them_by_default(fair: Fair, tmp_path: Path) -> Non
     """The command recomputes from the repository, from a clone, and from a copy with a folder of files, but not from a copy alone."""
     clone, files = tmp_path / "clone", tmp_path / "files"
     for branch, place in (("main", clone), ("files", files)):
-        words = ["git", "clone", "-q", "-b", branch, str(fair.harness.board), str(place)]
+        words = ["git", "clone", "-q", "-b", branch, str(fair.board), str(place)]
         subprocess.run(words, check=True, env=clean_environment())
 
     def said(*words: str) -> list[int]:
@@ -127,11 +109,11 @@ def test_the_command_computes_them_by_default(fair: Fair, tmp_path: Path) -> Non
         phases = json.loads(done.stdout)["phases"].values()
         return [sum(phase[name] for phase in phases) for name in ("recomputed", "entries")]
 
-    assert said(str(fair.harness.board)) == [2, 3]
-    assert said(str(clone)) == [2, 3]
-    assert said(str(fair.public)) == [0, 3]
-    assert said(str(fair.public), "--files", str(files)) == [2, 3]
-    assert said(str(clone), "--no-recompute") == [0, 3]
+    assert said(str(fair.board)) == [2, 5]
+    assert said(str(clone)) == [2, 5]
+    assert said(str(fair.public)) == [0, 5]
+    assert said(str(fair.public), "--files", str(files)) == [2, 5]
+    assert said(str(clone), "--no-recompute") == [0, 5]
 
 
 def test_missing_contents_of_a_partial_copy_are_no_contradiction(
@@ -191,12 +173,17 @@ def test_scores_that_do_not_follow_are_contradicted(repository: PublicRepository
     """Invented fold scores of the baseline differ from the recomputed ones."""
     named = listed(repository)["files"][0]["submission"]
 
-    def higher(fields: dict[str, Any]) -> dict[str, Any]:
-        for cell in fields["cells"].values():
-            cell["folds"] = [score + 0.01 for score in cell["folds"]]
-        return fields
+    def higher(document: Any) -> Any:
+        for opening in document["register"]:
+            if (
+                opening.get("fields", {}).get("kind") == events.SCORE
+                and opening["fields"]["submission"] == named
+            ):
+                for cell in opening["fields"]["cells"].values():
+                    cell["folds"] = [score + 0.01 for score in cell["folds"]]
+        return document
 
-    forged = changed(repository, REVEAL, of_event(events.SCORE, higher))
+    forged = changed(repository, REVEAL, higher)
     found = [one for one in published_verdicts(forged) if one.worth is Worth.CONTRADICTED]
     assert len(found) == 1
     assert f"Submission {named}: the published scores do not follow" in found[0].sentence
@@ -316,3 +303,18 @@ def test_a_large_content_is_divided_into_parts(tmp_path: Path, monkeypatch: pyte
     assert [(part["name"], part["bytes"]) for part in parts] == [("ff.0", 10), ("ff.1", 10), ("ff.2", 3)]
     contents = contents_in(tmp_path / "parts")
     assert b"".join(contents.part(part["name"]) or b"" for part in parts) == b"0123456789abcdefghijklm"
+
+
+def test_many_parts_equal_one(fair: Fair) -> None:
+    """A register that is split into several parts gives the same verdicts, and parts in the wrong order are found."""
+    repository = read_folder(fair.public)
+    document = revealed(repository)
+    divided = reveals.written(map(json.dumps, document.pop("register")), at_most=3000)
+    many = {**repository.files, **{f"reveal/dev/{part.name}": text.encode() for part, text in divided}}
+    listed_parts = [part.to_json() for part, _ in divided]
+    assert len(listed_parts) > 1
+    many[REVEAL] = json.dumps({**document, "parts": listed_parts}).encode()
+    again = PublicRepository(files=many)
+    assert list(verdicts(again)) == list(verdicts(repository))
+    swapped = json.dumps({**document, "parts": listed_parts[::-1]}).encode()
+    assert "dev: reveal" in lies(with_file(again, REVEAL, swapped))

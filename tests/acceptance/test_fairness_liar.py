@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import copy
+import json
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.fair_challenge import Fair, lies, named
-from tests.acceptance.ladder_lies import BROKEN, with_ladder
-from tests.acceptance.liar import BEGUN, EVERY, FILES, HOSTS, PHASES, Git, Story, honest
-from tests.acceptance.lies import CAUGHT, MALFORMED, NAMED, raise_score, score, take_off
+from tests.acceptance.fair_challenge import FILES, HOSTS, PHASES, Fair, lies, named
+from tests.acceptance.liar import BEGUN, EVERY, Git, Story, honest
+from tests.acceptance.lies import LIES, raise_score, score, take_off, with_ladder
 from worker.fairness import disclosure, events, signing
 from worker.fairness.verify import Worth, make_report, older_verdicts, receipt_verdicts, verdicts
 from worker.fairness.verify.public import opened
@@ -45,47 +45,24 @@ def test_the_truth_is_never_contradicted(story: Story) -> None:
         assert (said[-1].worth, len(said)) == (Worth.CONSISTENT, 3)
 
 
-@pytest.mark.parametrize("lie", CAUGHT)
-def test_lies_that_the_repository_alone_contradicts(story: Story, lie: str) -> None:
-    """Each lie is consistent wherever it can be made so, and is still found by the check named with it."""
-    tell, check = CAUGHT[lie]
-    tell(story)
-    found = lies(story.publish())
-    assert check in found
-    assert not found & {
-        "signatures",
-        "commitment",
-        "dev: commitment",
-        "dev: labels",
-    }
-
-
-@pytest.mark.parametrize("lie", MALFORMED)
-def test_documents_leave_nothing_open(story: Story, lie: str) -> None:
-    """What a document lacks, adds or claims against the others is contradicted, with the place."""
-    tell, check, words = MALFORMED[lie]
-    tell(story)
-    sentences = [
-        one.sentence
-        for one in verdicts(story.publish())
-        if one.worth is Worth.CONTRADICTED and named(one) == check
-    ]
-    assert any(words in sentence for sentence in sentences), sentences
-
-
-@pytest.mark.parametrize("lie", NAMED)
-def test_consistent_lies_are_named(happened: Story, story: Story, lie: str) -> None:
-    """The report states each lie that the repository cannot contradict, and where a participant is harmed, the receipt contradicts it."""
-    tell, words, evidence = NAMED[lie]
+@pytest.mark.parametrize("name", LIES)
+def test_every_lie_is_found(happened: Story, story: Story, name: str) -> None:
+    """Its check contradicts the lie, or the report discloses it; and the receipt of a participant whom it harms contradicts it."""
+    lie = LIES[name]
     receipt = happened.receipt(happened.sent_by("A")[-1])
-    tell(story)
+    lie.tell(story)
     repository = story.publish()
     report = make_report(repository, verdicts(repository))
-    assert [one for one in report.verdicts if one.worth is Worth.CONTRADICTED] == []
-    assert [one for one in report.verdicts if words.lower() in one.sentence.lower()]
-    if evidence is not None:
-        said = [one for one in receipt_verdicts(repository, receipt) if one.worth is Worth.CONTRADICTED]
-        assert [one for one in said if evidence.lower() in one.sentence.lower()], said
+    wrong = [one for one in report.verdicts if one.worth is Worth.CONTRADICTED]
+    told = [one for one in wrong if named(one) == lie.check] if lie.check else report.verdicts
+    assert [one for one in told if lie.words.lower() in one.sentence.lower()]
+    if not lie.check:
+        assert wrong == []
+    elif not lie.words:  # everything else agrees with the lie
+        assert not {one.check for one in wrong} & {"signatures", "commitment", "labels"}
+    if lie.receipt:
+        told = [one for one in receipt_verdicts(repository, receipt) if one.worth is Worth.CONTRADICTED]
+        assert [one for one in told if lie.receipt.lower() in one.sentence.lower()]
 
 
 @pytest.mark.parametrize("fact", ["flagged", "deleted", "cancelled"])
@@ -123,33 +100,23 @@ def test_an_honest_ladder_is_never_contradicted(story: Story) -> None:
     assert f"submission {first['submission']} of the same team counts" in said.sentence
 
 
-@pytest.mark.parametrize("lie", BROKEN)
-def test_a_broken_ladder_is_contradicted(story: Story, lie: str) -> None:
-    """A violation of the ladder rule is found even if everything else is consistent."""
-    tell, check = BROKEN[lie]
-    tell(with_ladder(story))
-    assert lies(story.publish()) >= {check}
-
-
 def test_an_invented_baseline_is_found_by_its_file(story: Story) -> None:
     """Baselines affect weights and ranks, so their files are published and their scores are recomputed."""
     (baseline,) = [one for one in story.of(events.SCORE) if one.fields["team"] == HOSTS]
+    submission = baseline.fields["submission"]
     raise_score(baseline, 0.05)
     repository = story.publish()
     assert lies(repository) == set()
-    (found,) = published_verdicts(repository)
-    assert (found.worth, "the published scores do not follow from this file" in found.sentence) == (
-        Worth.CONTRADICTED,
-        True,
-    )
-    story.hidden["dev"]["reveal/dev/files.json"] = disclosure.text(
-        [], {baseline.fields["submission"]: "the disk was full"}
-    ).encode()
-    (found,) = published_verdicts(story.publish())
-    assert (found.worth, "its scores are taken on trust: the disk was full" in found.sentence) == (
-        Worth.BELIEVED,
-        True,
-    )
+    for worth, words in (
+        (Worth.CONTRADICTED, "the published scores do not follow from this file"),
+        (Worth.BELIEVED, "its scores are taken on trust: the disk was full"),
+    ):
+        (found,) = [one for one in published_verdicts(story.publish()) if words in one.sentence]
+        assert found.worth is worth
+        listed = json.loads(story.hidden["dev"][disclosure.path("dev")])
+        listed["files"] = [one for one in listed["files"] if one["submission"] != submission]
+        listed["left_out"] = [{"submission": submission, "reason": "the disk was full"}]
+        story.hidden["dev"][disclosure.path("dev")] = json.dumps(listed).encode()
     del story.hidden["dev"][disclosure.path("dev")]
     assert Worth.CONTRADICTED in {one.worth for one in published_verdicts(story.publish())}
 
@@ -196,20 +163,20 @@ FROM_THE_START = {
 
 
 @pytest.mark.parametrize(
-    "lie", [name for name, (_, _, evidence) in NAMED.items() if evidence or name in FROM_THE_START]
+    "name", [name for name, lie in LIES.items() if lie.receipt or name in FROM_THE_START]
 )
-def test_published_facts_cannot_be_changed(happened: Story, story: Story, tmp_path: Path, lie: str) -> None:
+def test_published_facts_cannot_be_changed(happened: Story, story: Story, tmp_path: Path, name: str) -> None:
     """A lie that starts after publication is either reported as a decision or contradicts the published history."""
-    tell, words, _ = NAMED[lie]
+    lie = LIES[name]
     appended = Git(tmp_path / "appended", story.signer)
     appended.push(happened.publish(story.log[-4]))
-    tell(story)
+    lie.tell(story)
     appended.push(story.publish())
     with opened(str(appended.folder)) as public:
         found = list(verdicts(public))
     wrong = {one.check for one in found if one.worth is Worth.CONTRADICTED}
-    told = [one for one in found if one.check == "decisions" and words.lower() in one.sentence.lower()]
-    if lie in FROM_THE_START:
+    told = [one for one in found if one.check == "decisions" and lie.words.lower() in one.sentence.lower()]
+    if name in FROM_THE_START:
         assert "history" in wrong
     else:
         assert told

@@ -1,4 +1,4 @@
-"""Every field of every published document matters: whoever changes one, with all keys, is contradicted or named."""
+"""Every field of every published document, and every published file, matters: a change of one is contradicted or named."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.fair_challenge import Fair, revealed, with_file, with_reveal
+from tests.acceptance.fair_challenge import REVEAL, Fair, changed, named, revealed, with_file, with_reveal
 from worker.challenge.canonical import canonical, digest
 from worker.fairness import commitments, events, receipts, signing
 from worker.fairness.signing import Signer
@@ -34,11 +34,12 @@ HARMLESS: dict[str, str] = {
     r"phase\.record altered .": "a hash of what the organizers keep secret; tasks, protocol and rules are bound by themselves",
     r"commitment\.(reason|software) altered .": "the organizers' words",
     r"commitment\.receipts_every altered 0": "another promise from the start, which this log keeps too",
-    r"commitment\.phases\.eval\..*": "this phase is not revealed, so nothing can be compared with its announcement",
-    r"manifest\.nonce altered 0": "a random number",
-    r"manifest\.tasks reversed": "their order decides nothing",
+    r"reveal\.revealed_at altered 0": "only boards from after it would wait for another reveal",
+    r"files\.files.*": "a copy without the published contents; with them, test_fairness_files.py changes it",
 }
 """What may change without a word, each as a pattern, with the reason why it decides nothing."""
+DISCLOSED = (r"(commitment\.made_at|line\.made_at|reveal\.revealed_at) altered .",)
+"""What changes what the report says without contradicting anything; everything else is contradicted."""
 
 
 def altered(value: Any) -> Iterator[Any]:
@@ -91,11 +92,6 @@ def signed_log(lines: list[Any], signer: Signer) -> bytes:
     return text.encode()
 
 
-def lines_of(public: PublicRepository) -> list[Any]:
-    """Return the lines of the public log."""
-    return [json.loads(line) for line in public.files[receipts.PATH].splitlines()]
-
-
 def with_entries(public: PublicRepository, entries: list[Any], signer: Signer) -> PublicRepository:
     """Return the files with other commitments, signed again."""
     made = []
@@ -108,7 +104,7 @@ def with_entries(public: PublicRepository, entries: list[Any], signer: Signer) -
 
 def changed_events(public: PublicRepository, signer: Signer) -> Iterator[Mutant]:
     """Yield changes of the newest event of each kind, with log and signatures to match."""
-    document, lines = revealed(public), lines_of(public)
+    document, lines = revealed(public), list(public.lines(receipts.PATH))
     for kind in (events.SUBMISSION, events.SCORE, events.PHASE):
         number, opening = [
             (number, one)
@@ -149,8 +145,8 @@ def changed_commitments(public: PublicRepository, signer: Signer) -> Iterator[Mu
 
 
 def changed_documents(public: PublicRepository, signer: Signer) -> Iterator[Mutant]:
-    """Yield changes of the log's last line, of the reveal, of the last line of the history, and of the list of files."""
-    lines, document = lines_of(public), revealed(public)
+    """Yield changes of the log's last line, of the reveal, of the last board, and of the list of files."""
+    lines, document = list(public.lines(receipts.PATH)), revealed(public)
     for where, line in mutants(lines[-1], "line"):
         yield where, with_file(public, receipts.PATH, signed_log([*lines[:-1], line], signer))
     rest = {name: value for name, value in document.items() if name != "register"}
@@ -165,21 +161,87 @@ def changed_documents(public: PublicRepository, signer: Signer) -> Iterator[Muta
         yield where, with_file(public, FILES, json.dumps(listed).encode())
 
 
-def test_every_field_matters(fair: Fair) -> None:
-    """A change that the organizers sign again is contradicted, or the report says something else, or it is listed as harmless."""
-    public = read_folder(fair.public)
-    honest = {
-        (one.check, one.sentence) for one in [*verdicts(public), *published_verdicts(public, recompute=False)]
-    }
-    silent = []
+def contradictions(public: PublicRepository) -> tuple[set[str], set[tuple[str, str]]]:
+    """Return the checks that contradict a repository, with their phases, and everything that is said about it."""
+    found = [*verdicts(public), *published_verdicts(public, recompute=False)]
+    return (
+        {named(one) for one in found if one.worth is Worth.CONTRADICTED},
+        {(one.check, one.sentence) for one in found},
+    )
+
+
+def test_every_field_matters(ended: Fair) -> None:
+    """A change that the organizers sign again is contradicted; the report discloses a few decisions; what is listed is harmless."""
+    public = read_folder(ended.public)
+    _, honest = contradictions(public)
+    silent, disclosed = [], []
     for change in (changed_events, changed_commitments, changed_documents):
-        for where, mutant in change(public, fair.signer):
-            found = [*verdicts(mutant), *published_verdicts(mutant, recompute=False)]
-            if (
-                all(one.worth is not Worth.CONTRADICTED for one in found)
-                and {(one.check, one.sentence) for one in found} <= honest
-            ):
-                silent.append(where)
-    unexpected = [where for where in silent if not any(re.fullmatch(known, where) for known in HARMLESS)]
-    unused = [known for known in HARMLESS if not any(re.fullmatch(known, where) for where in silent)]
-    assert (unexpected, unused) == ([], [])
+        for where, mutant in change(public, ended.signer):
+            wrong, told = contradictions(mutant)
+            if not wrong:
+                (silent if told <= honest else disclosed).append(where)
+    for places, known in ((silent, HARMLESS), (disclosed, DISCLOSED)):
+        assert [place for place in places if not any(re.fullmatch(one, place) for one in known)] == []
+        assert [one for one in known if not any(re.fullmatch(one, place) for place in places)] == []
+
+
+def test_every_file_matters(ended: Fair) -> None:
+    """A file with another character, a file that lacks its last line, and a missing file are contradictions."""
+    public = read_folder(ended.public)
+    for path, content in public.files.items():
+        if path.endswith("/files.json"):  # see HARMLESS
+            continue
+        place = next(
+            place for place in range(len(content) // 2, 0, -1) if content[place : place + 1].isalnum()
+        )
+        other = (
+            content[:place] + (b"1" if content[place : place + 1] == b"0" else b"0") + content[place + 1 :]
+        )
+        assert contradictions(with_file(public, path, other))[0], path
+        assert contradictions(with_file(public, path, content.rstrip().rpartition(b"\n")[0]))[0], path
+        if not path.startswith("ids/") and not path.endswith(
+            "/reveal.json"
+        ):  # without it, nothing is revealed
+            assert contradictions(with_file(public, path, None))[0], path
+
+
+LEFT_OUT, REPEATED, REVERSED = (
+    lambda listed: listed[1:],
+    lambda listed: [listed[0], *listed],
+    lambda listed: listed[::-1],
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "key", "changes"),
+    [
+        (REVEAL, "register", (LEFT_OUT, REVERSED)),
+        (REVEAL, "boards", (LEFT_OUT, REPEATED, REVERSED)),
+        (receipts.PATH, None, (LEFT_OUT, REPEATED, REVERSED)),
+        (commitments.PATH, None, (LEFT_OUT, REPEATED)),
+    ],
+)
+def test_every_element_of_a_list_matters(
+    ended: Fair, path: str, key: str | None, changes: tuple[Any, ...]
+) -> None:
+    """An event, board, line or commitment that is left out, repeated or moved without new signatures is a contradiction."""
+    public = read_folder(ended.public)
+    for change in changes:
+        spoil = (
+            change if key is None else lambda document, change=change: document | {key: change(document[key])}
+        )
+        assert contradictions(changed(public, path, spoil))[0]
+
+
+def test_an_entry_that_nobody_opens_matters(fair: Fair) -> None:
+    """The chain of the public log covers every entry, so none can be replaced, even one that stays closed."""
+    public = read_folder(fair.public)
+    opened = {events.read_opening(one)[0] for one in revealed(public)["register"]}
+
+    def spoil(lines: list[Any]) -> list[Any]:
+        entries = lines[0]["entries"]
+        place = next(place for place, entry in enumerate(entries) if entry not in opened)
+        entries[place] = entries[place][:-1] + ("1" if entries[place][-1] == "0" else "0")
+        return lines
+
+    assert contradictions(changed(public, receipts.PATH, spoil))[0] == {"receipts"}

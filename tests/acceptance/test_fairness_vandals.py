@@ -31,7 +31,7 @@ class Clone:
     def __init__(self, fair: Fair, folder: Path) -> None:
         self.folder = folder
         subprocess.run(
-            ["git", "clone", "-q", "-b", "main", str(fair.harness.board), str(folder)],
+            ["git", "clone", "-q", "-b", "main", str(fair.board), str(folder)],
             check=True,
             env=clean_environment(),
         )

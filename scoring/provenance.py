@@ -17,13 +17,13 @@ _LIBRARIES = {
 
 def versions(engine: str) -> dict[str, str]:
     """Return the versions of Python and of the libraries that an engine computes with."""
-    found = {"engine": engine, "python": platform.python_version()}
+    by_library = {"engine": engine, "python": platform.python_version()}
     for library in _LIBRARIES.get(engine, _LIBRARIES["torch"]):
         try:
-            found[library] = version(library)
+            by_library[library] = version(library)
         except PackageNotFoundError:  # a checkout that is not installed
-            found[library] = "unknown"
-    return found
+            by_library[library] = "unknown"
+    return by_library
 
 
 def machine() -> dict[str, str]:

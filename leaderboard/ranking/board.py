@@ -76,12 +76,12 @@ def following_board(
         replicates: Number of bootstrap replicates.
     """
     standings = () if order is None else _standings(order, before, quality)
-    known = set() if before is None else {standing.submission for standing in before.standings}
+    earlier = set() if before is None else {standing.submission for standing in before.standings}
     return Board(
         phase=phase.codename,
         sequence=1 if before is None else before.sequence + 1,
         made_at=at,
-        triggers=tuple(sorted({standing.submission for standing in standings} - known)),
+        triggers=tuple(sorted({standing.submission for standing in standings} - earlier)),
         standings=standings,
         private=Private(
             fingerprint=fingerprint(phase, counted(phase), replicates),

@@ -208,10 +208,10 @@ def narrowed(material: Material, dim: int) -> Material:
     Raises:
         OrganizerError: If the embeddings have fewer.
     """
-    found = material.embeddings.matrix.shape[1]
-    if not 1 <= dim <= found:
+    columns = material.embeddings.matrix.shape[1]
+    if not 1 <= dim <= columns:
         raise OrganizerError(
-            f"The embeddings have {count_of(found, 'dimension')}, but --dims asks for {dim:,}.",
+            f"The embeddings have {count_of(columns, 'dimension')}, but --dims asks for {dim:,}.",
             cure="With --dims, use sizes from 1 to the dimension of the embeddings.",
             code="standalone.bad_size",
         )

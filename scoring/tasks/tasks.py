@@ -68,8 +68,8 @@ def load_tasks(folder: Path, public_ids: Collection[str]) -> tuple[Task, ...]:
     Raises:
         OrganizerError: If the folder or one of its tasks cannot be used; the message names the file and the first faulty rows.
     """
-    known = frozenset(public_ids)
-    return tuple(load_task(source, known) for source in task_sources(folder))
+    id_set = frozenset(public_ids)
+    return tuple(load_task(source, id_set) for source in task_sources(folder))
 
 
 def task_sources(folder: Path) -> tuple[Path, ...]:
@@ -111,11 +111,11 @@ def load_task(source: Path, public_ids: Collection[str]) -> Task:
     Raises:
         OrganizerError: If the source cannot be used.
     """
-    known = public_ids if isinstance(public_ids, frozenset) else frozenset(public_ids)
+    id_set = public_ids if isinstance(public_ids, frozenset) else frozenset(public_ids)
     if source.is_dir():
-        return _load_package(source, known)
+        return _load_package(source, id_set)
     name, kind = _name_and_type(source)
-    return make_task(name, kind, label_rows(source), known, source=str(source))
+    return make_task(name, kind, label_rows(source), id_set, source=str(source))
 
 
 def _load_package(folder: Path, public_ids: frozenset[str]) -> Task:

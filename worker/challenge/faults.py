@@ -93,12 +93,12 @@ def _sentence(fault: Mapping[str, Any], path: tuple[str, ...], model: type[BaseM
         )
     if kind == "value_error":
         reason = str(fault["ctx"]["error"])
-        return f"{_shown(fault['input'])}{reason}" if reason.startswith("must ") else reason
+        return f"{_quoted(fault['input'])}{reason}" if reason.startswith("must ") else reason
     examples = ()
     if kind == "string_pattern_mismatch":
         examples = _section(model, path[:-1])["properties"][path[-1]]["examples"]
     form = FORMS.get(kind, fault["msg"]).format(examples=" or ".join(examples), **fault.get("ctx", {}))
-    return f"{_shown(fault['input'])}must be {form}"
+    return f"{_quoted(fault['input'])}must be {form}"
 
 
 def _line(line: int, key: str, sentences: Sequence[str]) -> str:
@@ -110,7 +110,7 @@ def _line(line: int, key: str, sentences: Sequence[str]) -> str:
     return printable(f"{place}{subject}{whole}{'' if whole.endswith('?') else '.'}")
 
 
-def _shown(value: object) -> str:
+def _quoted(value: object) -> str:
     if isinstance(value, dict | list | tuple):
         return ""
     text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)

@@ -94,8 +94,8 @@ def _read_submissions(folders: list[Path]) -> tuple[pd.DataFrame, dict[str, str]
     read = [read_submission(folder) for folder in folders]
     faults = [
         fault if len(folders) == 1 else f"`{folder.name}`: {fault}"
-        for folder, (*_, found) in zip(folders, read, strict=True)
-        for fault in found
+        for folder, (*_, folder_faults) in zip(folders, read, strict=True)
+        for fault in folder_faults
     ]
     names = {key: name for _, names, _ in read for key, name in names.items()}
     return pd.concat([results for results, *_ in read], ignore_index=True), names, faults

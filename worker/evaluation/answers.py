@@ -125,5 +125,5 @@ def unreleased(tx: Transaction, now: datetime, *, grid: timedelta) -> frozenset[
         for owed in tx.owed(OutboxKind.POST)
         if now < owed.not_before <= now + LONGEST_WAIT + grid
     ]
-    found = (tx.get(pk) for pk in pks)
-    return frozenset(row.team_key for row in found if row is not None and row.team_key is not None)
+    rows = (tx.get(pk) for pk in pks)
+    return frozenset(row.team_key for row in rows if row is not None and row.team_key is not None)

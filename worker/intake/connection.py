@@ -81,16 +81,16 @@ def check_splits(
         settings = configuration.phases.get(codename)
         if settings is None:
             continue
-        known = {split: names for (phase, split), names in labels.items() if phase == pk}
-        if settings.split not in known:
+        metrics = {split: names for (phase, split), names in labels.items() if phase == pk}
+        if settings.split not in metrics:
             raise OrganizerError(
                 f"EvalAI's phase {codename} has no split {settings.split!r}.",
-                cure=f"Set phases.{codename}.split to one of: {', '.join(sorted(known)) or 'none is defined'}.",
+                cure=f"Set phases.{codename}.split to one of: {', '.join(sorted(metrics)) or 'none is defined'}.",
                 code="evalai.split_unknown",
             )
-        if known[settings.split] != {settings.metric}:
+        if metrics[settings.split] != {settings.metric}:
             raise OrganizerError(
-                f"EvalAI's leaderboard for {codename} has the metrics {', '.join(sorted(known[settings.split]))}.",
+                f"EvalAI's leaderboard for {codename} has the metrics {', '.join(sorted(metrics[settings.split]))}.",
                 cure=f"It must have exactly one metric, and phases.{codename}.metric must name it (now {settings.metric}).",
                 code="evalai.metric_differs",
             )

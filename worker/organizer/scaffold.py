@@ -121,9 +121,9 @@ def examples_left(configuration: Configuration) -> dict[str, list[Path]]:
     left = {}
     for codename, phase in configuration.phases.items():
         paths = [configuration.path(phase.ids), *sorted(configuration.path(phase.tasks).glob("*.csv"))]
-        found = [path for path in paths if path.is_file() and path.read_bytes() in written]
-        if found:
-            left[codename] = found
+        examples = [path for path in paths if path.is_file() and path.read_bytes() in written]
+        if examples:
+            left[codename] = examples
     return left
 
 

@@ -54,7 +54,7 @@ def validate(
 
     try:
         wanted = asked(ids, dim, challenge, phase)
-        embeddings = _read(file, wanted, max_megabytes)
+        embeddings = _embeddings(file, wanted, max_megabytes)
     except InfrastructureError as error:
         raise _Unchecked(error.sentence, cure=error.cure, code=error.code) from error
     except ModuleNotFoundError as error:
@@ -74,7 +74,7 @@ def validate(
         _show(embeddings, wanted)
 
 
-def _read(file: Path, wanted: Asked, max_megabytes: float) -> Embeddings:
+def _embeddings(file: Path, wanted: Asked, max_megabytes: float) -> Embeddings:
     from scoring.inputs.limits import largest_expanded, largest_file, too_large
     from scoring.inputs.submission import read_submission
 

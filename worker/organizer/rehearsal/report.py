@@ -79,7 +79,11 @@ class PhaseReport:
     @property
     def seconds_per_submission(self) -> float | None:
         """Mean seconds that a good submission takes with all folds."""
-        times = [one.full_seconds for one in self.submissions if one.good and one.full_seconds is not None]
+        times = [
+            submission.full_seconds
+            for submission in self.submissions
+            if submission.good and submission.full_seconds is not None
+        ]
         return sum(times) / len(times) if times else None
 
     @property
@@ -90,11 +94,13 @@ class PhaseReport:
     @property
     def faults(self) -> Iterator[str]:
         """Return what is wrong."""
-        for one in self.submissions:
-            yield from one.faults
+        for submission in self.submissions:
+            yield from submission.faults
         shown = {str(entry["team"]) for entry in self.entries}
         wanted = {
-            one.team for one in self.submissions if one.good and one.public and one.status == "finished"
+            submission.team
+            for submission in self.submissions
+            if submission.good and submission.public and submission.status == "finished"
         }
         for team in sorted(wanted - shown) if self.shows_all else []:
             yield f"{self.codename}: “{team}” was scored and is public, but is not on the board."
@@ -105,9 +111,9 @@ class PhaseReport:
     def remarks(self) -> Iterator[str]:
         """Return what is possible, but unusual."""
         scores = {
-            one.method: one.q_mean
-            for one in self.submissions
-            if one.good and one.public and one.q_mean is not None
+            submission.method: submission.q_mean
+            for submission in self.submissions
+            if submission.good and submission.public and submission.q_mean is not None
         }
         random = scores.pop(RANDOM, None)
         for method, value in scores.items():
@@ -183,6 +189,6 @@ class Rehearsal:
             "seconds_per_submission": phase.seconds_per_submission,
             "machine_submissions_per_hour": phase.per_hour,
             "submissions_per_hour": self.carried(phase),
-            "submissions": [one.__dict__ for one in phase.submissions],
+            "submissions": [submission.__dict__ for submission in phase.submissions],
             "board": [dict(entry) for entry in phase.entries],
         }

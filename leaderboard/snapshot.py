@@ -16,7 +16,7 @@ from functools import cached_property
 from pydantic import ConfigDict
 
 from leaderboard.figures import Private
-from scoring.quality import shown
+from scoring.metrics import shown
 
 RowKey = tuple[int, str]
 """Team key and, for baselines only, the method: the identity of a row throughout the history."""

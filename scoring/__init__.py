@@ -10,12 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from scoring.evaluate import score_embeddings
+    from scoring.evaluate import practice_protocol, score_embeddings
     from scoring.inputs.embeddings import Embeddings
     from scoring.inputs.identifiers import read_ids
     from scoring.inputs.submission import read_submission
     from scoring.neuco_bench.frames import score
-    from scoring.practice import practice_protocol
     from scoring.protocol import Protocol, Recipe
     from scoring.scorecard import Scorecard
     from scoring.tasks import load_tasks
@@ -26,7 +25,7 @@ _HOMES = {
     "Recipe": "scoring.protocol",
     "Scorecard": "scoring.scorecard",
     "load_tasks": "scoring.tasks",
-    "practice_protocol": "scoring.practice",
+    "practice_protocol": "scoring.evaluate",
     "read_ids": "scoring.inputs.identifiers",
     "read_submission": "scoring.inputs.submission",
     "score": "scoring.neuco_bench.frames",

@@ -10,17 +10,44 @@ from dataclasses import asdict
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.complexity import complexity
 from scoring.engines import Engine, Unit, ignore, make_engine
 from scoring.errors import OrganizerError, ParticipantError
 from scoring.inputs.embeddings import Embeddings
 from scoring.kernel import NEUTRAL, Moments, gather, moments
-from scoring.protocol import Protocol
-from scoring.provenance import machine, peak_memory_bytes, versions
-from scoring.quality import mean_quality, quality
-from scoring.randomness import Splitter, fold_seeds, held_out
-from scoring.scorecard import Scorecard, TaskScore
+from scoring.metrics import complexity, mean_quality, quality
+from scoring.protocol import Protocol, Recipe, ids_hash
+from scoring.randomness import Splitter, fold_seeds, held_out, phase_key, secret_commitment
+from scoring.scorecard import Scorecard, TaskScore, machine, peak_memory_bytes, versions
 from scoring.tasks import Task, TaskType
+
+SECRET, PHASE = bytes(32), "practice"
+
+
+def practice_protocol(
+    embeddings: Embeddings,
+    *,
+    folds: int = 40,
+    recipe: Recipe | None = None,
+) -> tuple[Protocol, bytes]:
+    """Return the protocol of a challenge, and the key that its splits are derived from.
+
+    The same ids always give the same splits, so scores can be compared, also fold by fold.
+
+    Args:
+        embeddings: The embeddings to score; ids and dimension are taken from them.
+        folds: Number K of random splits.
+        recipe: The hyper-parameters; None for those of the 2025 challenge.
+    """
+    key = phase_key(SECRET, PHASE)
+    protocol = Protocol(
+        phase=PHASE,
+        folds=folds,
+        embedding_dim=embeddings.matrix.shape[1],
+        ids_hash=ids_hash(embeddings.ids),
+        secret_commitment=secret_commitment(key),
+        recipe=recipe or Recipe(),
+    )
+    return protocol, key
 
 
 def score_embeddings(

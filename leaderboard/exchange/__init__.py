@@ -1,6 +1,5 @@
 """Exchange results with other tools: tables, NeuCo-Bench's runs, GEO-Bench and NeuroBench."""
 
-from leaderboard.exchange.compared import Compared, compare_runs, comparison_document
 from leaderboard.exchange.geobench import (
     comment,
     read_submission,
@@ -17,7 +16,14 @@ from leaderboard.exchange.geobench_ranking import (
     without_range,
 )
 from leaderboard.exchange.neurobench import neurobench_documents
-from leaderboard.exchange.runs import PhaseRuns, leaderboard_csv, rank_runs
+from leaderboard.exchange.runs import (
+    Compared,
+    PhaseRuns,
+    compare_runs,
+    comparison_document,
+    leaderboard_csv,
+    rank_runs,
+)
 from leaderboard.exchange.table import rank_table, read_table, table_document
 
 __all__ = [

@@ -21,8 +21,8 @@ from leaderboard.git.commits import (
     with_signature,
     without_signature,
 )
-from leaderboard.git.faults import CloneDamaged, TipMoved
 from leaderboard.git.process import GitProcess
+from leaderboard.git.remote import CloneDamaged, TipMoved
 from scoring.errors import InfrastructureError, OrganizerError
 
 TIP = "refs/neuco/tip"  # the last commit that we saw or pushed; keeps its objects in the clone

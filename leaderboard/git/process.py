@@ -17,8 +17,7 @@ import subprocess
 import threading
 from pathlib import Path
 
-from leaderboard.git.faults import CloneDamaged, sort_fault
-from leaderboard.git.remote import Remote
+from leaderboard.git.remote import CloneDamaged, Remote, sort_fault
 from scoring.errors import Cancelled, InfrastructureError, OrganizerError
 
 _PASSED_ON = (

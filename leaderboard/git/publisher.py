@@ -17,9 +17,8 @@ from pathlib import Path
 
 from leaderboard.git.clone import BareClone, Since
 from leaderboard.git.commits import CommitSigner, OtherCommit
-from leaderboard.git.faults import CloneDamaged, TipMoved
 from leaderboard.git.process import GitProcess
-from leaderboard.git.remote import Remote
+from leaderboard.git.remote import CloneDamaged, Remote, TipMoved
 from scoring.errors import InfrastructureError, OrganizerError
 
 Files = Mapping[str, bytes]

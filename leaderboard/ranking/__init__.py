@@ -11,9 +11,8 @@ from leaderboard.ranking.board import (
     to_json,
 )
 from leaderboard.ranking.comparison import Comparison, Difference, TaskPair, compare
-from leaderboard.ranking.dynamic_rank import LARGEST, Ranking, rank, task_weights
+from leaderboard.ranking.dynamic_rank import LARGEST, Ranking, middle_half, rank, task_weights
 from leaderboard.ranking.selection import complete, counted, counts, mean_quality, row_key, waiting_teams
-from leaderboard.ranking.stability import middle_half
 from leaderboard.ranking.uncertainty import REPLICATES, FoldTable, standard_errors
 
 __all__ = [

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leaderboard.figures import Figures, Flips, RowFigures
-from leaderboard.ranking.dynamic_rank import Ranking, rank
+from leaderboard.ranking.dynamic_rank import LeftOut, Ranking, View, leave_one_out, rank, views
 from leaderboard.ranking.selection import Contender, counted, quality_scores
-from leaderboard.ranking.stability import LeftOut, View, leave_one_out, views
 from leaderboard.ranking.uncertainty import REPLICATES, FoldTable, Uncertainty, bootstrap, tie_groups
 from leaderboard.snapshot import PhaseSnapshot, RowKey
 from scoring.errors import OrganizerError

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leaderboard.ranking.uncertainty import REPLICATES, studentized
-from scoring.quality import quality_of_moments
+from scoring.metrics import quality_of_moments
 
 Floats = NDArray[np.float64]
 

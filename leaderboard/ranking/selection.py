@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import scoring.quality
+import scoring.metrics
 from leaderboard.snapshot import Entry, PhaseSnapshot, RowKey, Rules, Selection, WaitingTeam
 
 
@@ -66,13 +66,13 @@ def quality_scores(entry: Entry, tasks: Sequence[str], epsilon: float) -> list[f
     qualities = entry.qualities
     for task in tasks:
         if (task, epsilon) not in qualities:
-            qualities[task, epsilon] = scoring.quality.quality(entry.scores[task], epsilon).q
+            qualities[task, epsilon] = scoring.metrics.quality(entry.scores[task], epsilon).q
     return [qualities[task, epsilon] for task in tasks]
 
 
 def mean_quality(entry: Entry, tasks: Sequence[str], epsilon: float) -> float:
     """Return an entry's unrounded mean Q over the phase's tasks."""
-    return scoring.quality.mean_quality(quality_scores(entry, tasks, epsilon))
+    return scoring.metrics.mean_quality(quality_scores(entry, tasks, epsilon))
 
 
 def counted(phase: PhaseSnapshot) -> tuple[Contender, ...]:

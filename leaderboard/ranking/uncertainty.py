@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leaderboard.ranking.dynamic_rank import final_ranks, task_ranks, task_weights, weighted_ranks
-from scoring.quality import quality_of_moments
+from scoring.metrics import quality_of_moments
 
 Floats = NDArray[np.float64]
 

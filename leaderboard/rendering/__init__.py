@@ -1,14 +1,11 @@
 """Render the published files: from a site to the bytes of its files."""
 
 from leaderboard.rendering.assets import templates
-from leaderboard.rendering.commit_message import commit_message, plain
-from leaderboard.rendering.decided import rank_changes
 from leaderboard.rendering.documents import HistoryLine, PhaseDocument, Row, printed
-from leaderboard.rendering.files import render
+from leaderboard.rendering.files import BEGIN, END, render
 from leaderboard.rendering.history import history_lines, unrecorded, update_history
 from leaderboard.rendering.names import csv_cell, csv_text, display_name, markdown
-from leaderboard.rendering.readme import BEGIN, END
-from leaderboard.rendering.rows import public_rows
+from leaderboard.rendering.rows import public_rows, rank_changes
 from leaderboard.rendering.shown import file_stems
 
 __all__ = [
@@ -17,14 +14,12 @@ __all__ = [
     "HistoryLine",
     "PhaseDocument",
     "Row",
-    "commit_message",
     "csv_cell",
     "csv_text",
     "display_name",
     "file_stems",
     "history_lines",
     "markdown",
-    "plain",
     "printed",
     "public_rows",
     "rank_changes",

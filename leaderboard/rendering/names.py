@@ -1,8 +1,11 @@
-"""Texts of participants: one display form, and an escape for each renderer.
+"""Texts of participants, names, methods and links: what is accepted, one display form, and an escape for each renderer.
 
 Team names are hostile: they may have Markdown, HTML, spreadsheet formulas, our own markers, invisible characters, characters that change
 the writing direction, or hundreds of characters. :func:`display_name` decides what a person sees. :func:`markdown`, :func:`csv_cell` and,
 for HTML and SVG, Jinja2's autoescape preserve exactly that text in their format. No other code in the package changes a name.
+
+All of it is hostile text. A name is treated like any other text of a participant. An address is accepted only if all that a browser can do
+with it is to open a web page.
 """
 
 from __future__ import annotations
@@ -13,8 +16,9 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from urllib.parse import urlsplit
 
-from leaderboard.snapshot import RowKey
+from leaderboard.snapshot import Method, RowKey
 
 NAME_LIMIT = 64  # characters shown; EvalAI accepts 100, older servers any number
 _SOURCE_LIMIT = 1000  # characters of the source that are read, which is more than NAME_LIMIT needs
@@ -160,3 +164,39 @@ def csv_text(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
     writer.writerow(header)
     writer.writerows(lines)
     return text.getvalue()
+
+
+ADDRESS_LIMIT = 500  # characters; longer addresses are left out, because a shortened one would lead elsewhere
+_ADDRESS = re.compile(r"https?://[\w.~:/?#\[\]!$&'()*+,;=%@-]+", re.ASCII | re.IGNORECASE)
+
+
+def shown_method(method: Method, *, known_as: str = "") -> Method:
+    """Return a method in the form in which it is shown; applying this twice changes nothing.
+
+    Args:
+        method: What the participant wrote.
+        known_as: The row's name, so that a baseline, which is named by its method, does not show it twice.
+    """
+    name = display_text(method.name)
+    return Method(
+        name="" if name == known_as else name,
+        project_url=web_address(method.project_url),
+        publication_url=web_address(method.publication_url),
+    )
+
+
+def web_address(text: str) -> str:
+    """Return a web address, or an empty text if it is not one.
+
+    Only ``http`` and ``https`` with a host, without user or password, and in the characters of RFC 3986 are accepted. This excludes
+    scripts, files, blanks and quotation marks.
+    """
+    address = text.strip()
+    if len(address) > ADDRESS_LIMIT or not _ADDRESS.fullmatch(address):
+        return ""
+    try:
+        parts = urlsplit(address)
+        named = parts.hostname and parts.port != 0  # parts.port raises ValueError if it is not a number
+    except ValueError:
+        return ""
+    return address if named and "@" not in parts.netloc else ""

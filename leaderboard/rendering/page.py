@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from leaderboard.rendering.assets import asset, templates
 from leaderboard.rendering.documents import Interval, PhaseDocument
+from leaderboard.rendering.history import Past, Update, past_submissions, updates
 from leaderboard.rendering.names import display_name
 from leaderboard.rendering.shown import ShownPhase
 from leaderboard.rendering.unlocked import VIEW_TITLES
-from leaderboard.rendering.updates import Past, Update, past_submissions, updates
 from leaderboard.snapshot import Site
 
 CHANGES = 5  # newest updates that are always shown; older ones can be unfolded

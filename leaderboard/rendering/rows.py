@@ -1,4 +1,4 @@
-"""The public part of a board, and the only part that renderers see.
+"""The public part of a board, which is all that renderers see: its rows, why each moved, and what was decided.
 
 Renderers get rows, never standings, so that a value which is not in a row cannot reach a file by accident. A board's ``private`` figures
 are never read here.
@@ -6,13 +6,111 @@ are never read here.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
-from leaderboard.rendering.decided import team_names, why
 from leaderboard.rendering.documents import Entry, Row, printed, rounded
-from leaderboard.rendering.methods import shown_method
-from leaderboard.snapshot import Board, Decision, Method, MoveKind, Rules
+from leaderboard.rendering.names import distinct_names, shown_method
+from leaderboard.snapshot import (
+    Board,
+    Decision,
+    DecisionKind,
+    Method,
+    MoveKind,
+    PhaseSite,
+    RowKey,
+    Rules,
+    Standing,
+)
+from scoring.printable import count_of, name_some
+
+NAMED = 3  # how many teams or decisions a sentence names
+ORDER = (DecisionKind.RESCORE, DecisionKind.RULE, DecisionKind.ENTRY)
+
+
+def published_decisions(phase: PhaseSite) -> tuple[Decision, ...]:
+    """Return a phase's public decisions with the number of the first board after each, and what changed on that board."""
+    history = phase.history
+    moments = [board.made_at for board in history]
+    private = phase.only_if_shown - {row.submission for board in history for row in board.standings}
+    dated = []
+    for decision in phase.decisions:
+        if decision.submission is not None and decision.submission in private:
+            continue
+        place = bisect_left(moments, decision.at)
+        if decision.kind in ORDER and place < len(history):
+            changes = rank_changes(history, decision.at)
+            effect = f"On the next board, these ranks changed: {name_some(changes)}." if changes else ""
+            dated.append(replace(decision, board=history[place].sequence, effect=effect))
+        else:
+            dated.append(decision)
+    return tuple(dated)
+
+
+def rank_changes(history: Sequence[Board], moment: datetime) -> list[str]:
+    """Return which ranks the first board after a moment has changed, such as ``A 4 → 3``."""
+    place = bisect_left([board.made_at for board in history], moment)
+    if not 0 < place < len(history):
+        return []
+    boards = history[place - 1], history[place]
+    names = team_names(boards[0]) | team_names(boards[1])
+    before, after = ({row.key: row.rank for row in board.standings if row.numbered} for board in boards)
+    return [
+        f"{names[key]} {before.get(key, 'none')} → {after.get(key, 'none')}"
+        for key in {**before, **after}
+        if before.get(key) != after.get(key)
+    ]
+
+
+def team_names(board: Board) -> dict[RowKey, str]:
+    """Return the display names of a board's rows, in its order."""
+    names = distinct_names((row.key, row.team) for row in board.standings)
+    return {row.key: names[row.key] for row in board.standings}
+
+
+def causes(board: Board, names: Mapping[RowKey, str], decisions: Sequence[Decision]) -> str:
+    """Return what made a board differ from the one before, as a sentence."""
+    told = "; ".join(filter(None, (_submissions(board, names), *_decided(board, decisions))))
+    return f"{told[:1].upper()}{told[1:]}." if told else "The entries changed."
+
+
+def why(row: Standing, board: Board, names: Mapping[RowKey, str], decisions: Sequence[Decision]) -> str:
+    """Return why a row moved, with all causes in their order; empty if it did not move."""
+    if row.move_kind is MoveKind.NEW:
+        return "New on the board."
+    if not row.move:
+        return ""
+    places = f"{row.rank + row.move} → {row.rank}"
+    if not row.numbered:
+        places = f"{count_of(abs(row.move), 'place')} {'up' if row.move > 0 else 'down'}"
+    own = "another submission of its own counts" if row.move_kind is MoveKind.OWN else ""
+    told = [own, _submissions(board, names, but=row), *_decided(board, decisions)]
+    return f"{places}: {'; '.join(filter(None, told)) or 'other entries changed'}."
+
+
+def _submissions(board: Board, names: Mapping[RowKey, str], but: Standing | None = None) -> str:
+    triggers = frozenset(board.triggers) - ({but.submission} if but else set())
+    teams = [f"“{names[row.key]}”" for row in board.standings if row.submission in triggers]
+    if not teams:
+        return ""
+    return (
+        f"newly counted: {'a submission' if len(teams) == 1 else 'submissions'} of {name_some(teams, NAMED)}"
+    )
+
+
+def _decided(board: Board, decisions: Sequence[Decision]) -> list[str]:
+    effective = sorted(
+        (one for one in decisions if one.board == board.sequence and one.kind in ORDER),
+        key=lambda one: ORDER.index(one.kind),
+    )
+    sentences = [one.sentence for one in effective]
+    return [
+        *sentences[:NAMED],
+        *([f"{len(sentences) - NAMED} more decisions"] if len(sentences) > NAMED else []),
+    ]
+
 
 NO_METHOD = Method()
 

@@ -14,13 +14,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leaderboard.ranking import REPLICATES, Assessment, assess, figures
-from leaderboard.rendering import public_rows, templates
-from leaderboard.report.awards import awards
+from leaderboard.rendering import Row, public_rows, templates
 from leaderboard.report.diagnostics import activity, diagnose_tasks, duplicates
-from leaderboard.report.names_alike import names_alike
-from leaderboard.report.near_copies import near_copies
+from leaderboard.report.likeness import names_alike, near_copies
 from leaderboard.snapshot import Board, Entry, PhaseSnapshot
 from scoring.tasks import TaskPlace, ceiled, group_scores
+
+
+def awards(rows: Sequence[Row]) -> str:
+    """Return the winners by dynamic rank and by mean Q, and the entries that could not win, one fact per line.
+
+    Only teams in competition can win, and teams that share the first rank share the award.
+    """
+    lines = [
+        _award("Award for the dynamic rank", [row for row in rows if row.rank == 1]),
+        _award("Award for mean Q", [row for row in rows if row.rank_by_mean == 1]),
+    ]
+    if any(not row.reliable and 1 in (row.rank, row.rank_by_mean) for row in rows):
+        lines.append("A mean Q below zero is unreliable: worse than predicting the mean label.")
+    lines += [
+        f"Not eligible: {row.team} ({'baseline' if row.baseline else 'out of competition'})."
+        for row in rows
+        if row.rank is None
+    ]
+    return "\n".join(lines)
+
+
+def _award(title: str, winners: Sequence[Row]) -> str:
+    if not winners:
+        return f"{title}: nobody is eligible."
+    names = [f"{row.team} (rank {row.rank}, mean Q {row.q_text})" for row in winners]
+    return f"{title}: {' and '.join(names)}{', shared' if len(names) > 1 else ''}."
+
 
 Document = dict[str, Any]
 
@@ -41,7 +66,7 @@ def report(
         board: Its last board, for the awards.
         made_at: Time of the report, with a time zone.
         places: Places of task packages in the tree of groups, with the ceilings of their mean scores; those of other phases are ignored.
-        alike: Submission to its :func:`leaderboard.report.near_copies.similarities_of_rows`, for those that are compared; None if none are.
+        alike: Submission to its :func:`leaderboard.report.likeness.similarities_of_rows`, for those that are compared; None if none are.
         replicates: Number of bootstrap replicates.
 
     Returns:

@@ -4,8 +4,7 @@
 """
 
 from scoring.engines.base import TOLERANCE, Engine, Unit, ignore
-from scoring.engines.fold_pool import train_in_order
-from scoring.engines.local import LocalEngine, available_cores
+from scoring.engines.local import LocalEngine, available_cores, train_in_order
 from scoring.engines.registry import CHUNK, make_engine
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The local engine: the compiled kernel on this machine's cores.
+"""The local engine: the compiled kernel on this machine's cores, in a pool of threads.
 
 Threads take one (pair of tasks, fold) after the other; the kernel releases the GIL. Every fold is computed from its own seeds alone, so its
 score does not depend on the number of threads, on the unit's other folds or on the other tasks.
@@ -7,18 +7,65 @@ score does not depend on the number of threads, on the unit's other folds or on 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scoring.engines.base import Engine, Unit, ignore, require_linear
-from scoring.engines.fold_pool import train_in_order
 from scoring.metrics import best_score
 from scoring.randomness import Splitter
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+
+
+def train_in_order(
+    train: Callable[[Job], Result],
+    jobs: Iterable[Job],
+    *,
+    threads: int,
+    finished: Callable[[Result], None],
+    stop: NDArray[np.uint8] | None = None,
+) -> list[Result]:
+    """Run all jobs, a few at a time, and return their results in order.
+
+    ``jobs`` is consumed in the caller's thread, in order, so making a job may advance a random stream.
+
+    Args:
+        train: Runs one job.
+        jobs: The jobs.
+        threads: How many jobs run at once.
+        finished: Called with each result, in order.
+        stop: One byte that ``train`` polls. After an error, such as Ctrl-C, it is set to 1, and results no longer matter.
+    """
+    results: list[Result] = []
+    waiting: deque[Future[Result]] = deque()
+
+    def take_first() -> None:
+        results.append(waiting.popleft().result())
+        finished(results[-1])
+
+    with ThreadPoolExecutor(max_workers=threads, thread_name_prefix="fold") as pool:
+        try:
+            for job in jobs:
+                waiting.append(pool.submit(train, job))
+                if len(waiting) > 2 * threads:
+                    take_first()
+            while waiting:
+                take_first()
+        except BaseException:
+            if stop is not None:
+                stop[0] = 1  # because the pool waits for running jobs
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return results
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -96,7 +143,7 @@ def _cgroup_quota(root: Path = Path("/sys/fs/cgroup")) -> float | None:
 
 def _jobs(unit: Unit) -> Iterator[_Job]:
     """Yield the jobs fold by fold, with the tasks in pairs."""
-    from scoring.randomness.torch_stream import STATE_SIZE, start
+    from scoring.randomness.fold_draws import STATE_SIZE, start
 
     splitter = Splitter()
     for split_seed, training_seed in zip(unit.split_seeds, unit.training_seeds, strict=True):

@@ -1,11 +1,20 @@
-"""Make engines by their configured names."""
+"""Make engines by their configured names, and compile what scoring needs, so that no submission waits for the compiler."""
 
 from __future__ import annotations
 
+import contextlib
+import time
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
+from scoring.engines import Unit
 from scoring.engines.base import Engine
 from scoring.errors import OrganizerError
+from scoring.kernel import moments
+from scoring.protocol import Recipe
 
 NAMES = ("local", "torch", "ray")
 CHUNK = 20  # folds that PyTorch trains together unless the configuration says otherwise
@@ -57,3 +66,56 @@ def make_engine(
         cure=f"Set scoring.engine to one of: {', '.join(NAMES)}.",
         code="engine.unknown",
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Warmth:
+    """The outcome of :func:`warm`.
+
+    Attributes:
+        directory: Where the compiled code is kept; None if no directory is writable, in which case each process compiles for itself.
+        seconds: How long it took; a fraction of a second if everything was cached already.
+    """
+
+    directory: Path | None
+    seconds: float
+
+
+def warm() -> Warmth:
+    """Read a tiny table and score a tiny unit, which compiles and caches everything that they call.
+
+    A power failure can leave empty files in the cache, and numba fails on them, so they are removed first.
+    """
+    started = time.perf_counter()
+    from scoring.engines import LocalEngine
+    from scoring.inputs import columns, faults, plain_lines
+    from scoring.jit import DIRECTORY
+    from scoring.randomness.fold_draws import draw_folds
+
+    remove_empty(DIRECTORY)
+    # called directly, because small files are read without compiled code
+    reader = plain_lines.PlainReader(columns.resolve_columns(["id", "0"], 1, faults.Faults()), 1)
+    reader.read(b"a,1\n", 1)
+    samples, seeds = 20, np.array([1], dtype=np.uint32)
+    rows = np.random.RandomState(0).standard_normal((samples, 4)).astype(np.float32)
+    moments(rows)
+    LocalEngine(threads=1).score(
+        Unit(
+            rows=rows,
+            targets=(np.arange(3 * samples) % 2).reshape(3, samples).astype(np.float32),
+            classification=np.array([False, True, False]),
+            split_seeds=seeds,
+            training_seeds=seeds,
+            recipe=Recipe(epochs=1),
+        )
+    )
+    draw_folds(seeds, seeds, rows=samples, tested=2, dim=4, epochs=1)
+    return Warmth(directory=DIRECTORY, seconds=time.perf_counter() - started)
+
+
+def remove_empty(directory: Path | None) -> None:
+    """Remove the empty files of a cache; a file that another process is writing has another suffix."""
+    for path in [] if directory is None else [*directory.rglob("*.nbi"), *directory.rglob("*.nbc")]:
+        with contextlib.suppress(FileNotFoundError):  # another process does the same
+            if path.stat().st_size == 0:
+                path.unlink()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scoring.inputs.columns import EXTRA_COLUMNS, Columns, resolve_columns
 from scoring.inputs.embeddings import Embeddings, content_hash, without_suffix
 from scoring.inputs.faults import Faults, shown
-from scoring.inputs.forms import differing_form
+from scoring.inputs.identifiers import differing_form
 from scoring.inputs.lines import narrow
 from scoring.printable import count_of
 

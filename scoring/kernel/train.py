@@ -1,6 +1,6 @@
 """The kernel: train and score the probes of one or two tasks on one fold.
 
-The layers (:mod:`scoring.kernel.layer`, which describes the layout of rows and weights), the optimizer (:mod:`scoring.kernel.adamw`) and
+The layers (:mod:`scoring.kernel.layer`, which describes the layout of rows and weights), the optimizer (:mod:`scoring.kernel.layer`) and
 torch's random stream are compiled into it. A task's operations and their order are the same whether it is alone, first or second, so its
 score has the same bits.
 """
@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from scoring import metrics
 from scoring.jit import compiled
-from scoring.kernel.adamw import adamw_step
 from scoring.kernel.layer import (
     BLOCK,
     accumulate_one,
     accumulate_two,
+    adamw_step,
     block_starts,
     outputs_of,
     predict_one,
@@ -32,7 +32,7 @@ from scoring.kernel.rows import padded
 from scoring.kernel.simd import LANES
 from scoring.protocol import Recipe
 from scoring.randomness import held_out
-from scoring.randomness.torch_stream import shuffle, skip
+from scoring.randomness.fold_draws import shuffle, skip
 
 _r2_from_sums = compiled(metrics.r2_from_sums)
 _f1_from_counts = compiled(metrics.f1_from_counts)

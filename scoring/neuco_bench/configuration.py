@@ -9,9 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from scoring.checked import checked
+from scoring.documents import checked, read_yaml
 from scoring.errors import OrganizerError
-from scoring.inputs.documents import read_yaml
 
 FLAT = ("batch_size", "epochs", "learning_rate", "device")  # probe parameters that may be at the top level
 OLDER = {"store_models": "store_probes"}

@@ -10,9 +10,8 @@ import numpy as np
 
 from scoring.errors import NeucoError, OrganizerError
 from scoring.metrics import R2_TOLERANCE
-from scoring.neuco_bench.ceilings import estimate_ceiling
 from scoring.neuco_bench.configuration import StandaloneSettings
-from scoring.neuco_bench.labels import LabeledTask, read_labels
+from scoring.neuco_bench.labels import LabeledTask, estimate_ceiling, read_labels
 from scoring.neuco_bench.reading import read_embeddings
 from scoring.neuco_bench.run import SEED, Material, score_run
 from scoring.probes.probe import TaskKind, splits

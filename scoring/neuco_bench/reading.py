@@ -17,7 +17,7 @@ from scoring.errors import OrganizerError, ParticipantError
 from scoring.inputs.columns import Columns, resolve_any_columns
 from scoring.inputs.embeddings import without_suffix
 from scoring.inputs.faults import CATALOGUE, Faults
-from scoring.inputs.forms import differing_form
+from scoring.inputs.identifiers import differing_form
 from scoring.inputs.matrix_builder import MatrixBuilder, has_equal_rows
 from scoring.inputs.submission import read_table
 from scoring.printable import count_of

@@ -1,10 +1,15 @@
-"""Write the results of a run in NeuCo-Bench's layout: the same folders and JSON keys, and a few more keys."""
+"""Write the results of a run in NeuCo-Bench's layout: the same folders and JSON keys, and a few more keys.
+
+Stored probes are trained after scoring, from their own seeds, so storing them changes no score. In NeuCo-Bench it changes those of the
+following tasks.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
+import shutil
 from collections.abc import Mapping
 from datetime import datetime
 from itertools import count
@@ -17,6 +22,7 @@ from numpy.typing import NDArray
 from scoring.errors import OrganizerError
 from scoring.neuco_bench.configuration import StandaloneSettings
 from scoring.neuco_bench.run import RunReport, TaskReport
+from scoring.probes.probe import ProbeSettings, make_probe
 from scoring.tasks import ceiled, group_scores
 
 SUMMARY = "results_summary.json"
@@ -67,7 +73,7 @@ def write_results(folder: Path, report: RunReport, settings: StandaloneSettings,
 
 def summary_document(report: RunReport, settings: StandaloneSettings, *, experiment: str) -> dict[str, Any]:
     """Return a run's summary: NeuCo-Bench's six keys first, then ours, the last three only with task packages; numbers may be NaN."""
-    from scoring.provenance import machine, versions
+    from scoring.scorecard import machine, versions
 
     scores = {task.data.name: task.quality.mean for task in report.tasks}
     summary: dict[str, Any] = {
@@ -168,3 +174,37 @@ def _summed_up(values: tuple[float, ...], fold_results: bool) -> dict[str, Any]:
     if fold_results:
         summary["folds"] = list(values)
     return summary
+
+
+def store_probes(folder: Path, report: RunReport, settings: StandaloneSettings) -> None:
+    """Write ``<task>/probe/probe.pth`` with NeuCo-Bench's keys, and what is needed to prepare embeddings; and the script beside it.
+
+    A probe takes standardized embeddings. Support vector machines are not stored: their library would save a pickle, which can run code
+    when it is loaded.
+    """
+    import torch
+
+    probe = make_probe(settings.probe_type, ProbeSettings(params=settings.probe_params, seed=report.seed))
+    for task in report.tasks:
+        layers = probe.refit(task.data)
+        if not layers:
+            continue
+        target = folder / task.data.name / "probe"
+        target.mkdir(parents=True)
+        shutil.copy(Path(__file__).with_name("load_probe.py"), target)
+        names = [*(f"hidden_{number}" for number in range(len(layers) - 1)), "linear"]
+        state = {
+            f"{name}.{part}": torch.from_numpy(values)
+            for name, layer in zip(names, layers, strict=True)
+            for part, values in zip(("weight", "bias"), layer, strict=True)
+        }
+        checkpoint = {
+            "state_dict": state,
+            "input_dim": report.embedding_dim,
+            "output_dim": task.data.outputs,
+            "task_type": task.data.kind.value,
+            "classes": list(task.data.classes),
+            "embedding_mean": float(report.scale.mean),
+            "embedding_std": float(report.scale.std),
+        }
+        torch.save(checkpoint, target / "probe.pth")

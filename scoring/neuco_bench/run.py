@@ -12,18 +12,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from scoring.complexity import Complexity, complexity
 from scoring.errors import OrganizerError
 from scoring.evaluate import training_labels
 from scoring.kernel import NEUTRAL, Moments, gather, reference_moments
-from scoring.neuco_bench.ceilings import places_of
+from scoring.metrics import Complexity, Quality, complexity, mean_quality, quality
 from scoring.neuco_bench.configuration import StandaloneSettings
-from scoring.neuco_bench.labels import LabeledTask, Labels
+from scoring.neuco_bench.labels import LabeledTask, Labels, places_of
 from scoring.neuco_bench.reading import LenientEmbeddings, read_embeddings
 from scoring.printable import count_of, name_some
 from scoring.probes.measures import confusion, measures
 from scoring.probes.probe import TEST_SIZE, ProbeInput, ProbeSettings, TaskKind, Training, make_probe
-from scoring.quality import Quality, mean_quality, quality
 from scoring.tasks import MINIMUM_ROWS, TaskPlace, TaskType
 from scoring.training_length import TrainingLength, training_length
 

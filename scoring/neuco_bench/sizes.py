@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from scoring.complexity import FLOAT32_BYTES
+from scoring.metrics import FLOAT32_BYTES
 from scoring.neuco_bench.charts import SeriesPoint, draw, sizes
 from scoring.neuco_bench.results import write_json
 from scoring.neuco_bench.run import RunReport

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field, PositiveInt
 
-from scoring.checked import checked
+from scoring.documents import checked
 from scoring.metrics import best_score
 from scoring.probes.probe import TEST_SIZE, Fold, FoldResult, Probe, ProbeInput, ProbeSettings, TaskKind
 from scoring.protocol import Recipe
@@ -62,7 +62,7 @@ class LinearProbe(Probe):
     device = "cpu"
 
     def __init__(self, settings: ProbeSettings, params: TrainingParameters | None = None) -> None:
-        from scoring.randomness.torch_stream import STATE_SIZE, start
+        from scoring.randomness.fold_draws import STATE_SIZE, start
 
         super().__init__(settings)
         params = params or checked(
@@ -133,7 +133,7 @@ class LinearProbe(Probe):
     def _streams(self, rows: NDArray[np.float32], folds: int) -> Iterator[NDArray[np.uint32]]:
         """Yield the stream at the start of each fold, and advance it past the task."""
         from scoring.kernel.train import draws_per_fold
-        from scoring.randomness.torch_stream import skip
+        from scoring.randomness.fold_draws import skip
 
         for _ in range(folds):
             yield self._stream.copy()

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from scoring.errors import OrganizerError
+from scoring.probes.measures import State, best_of
 from scoring.probes.probe import Fold, FoldResult, ProbeInput, TaskKind
-from scoring.probes.states import State, best_of
 
 Tensors = tuple[torch.Tensor, torch.Tensor]
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
 
-from scoring.checked import checked
+from scoring.documents import checked
 from scoring.probes.linear import TrainingParameters
 from scoring.probes.measures import score
 from scoring.probes.probe import Fold, FoldResult, Probe, ProbeInput, ProbeSettings, TaskKind

@@ -22,10 +22,10 @@ from pydantic import (
     PositiveInt,
 )
 
-from scoring.checked import checked
+from scoring.documents import checked
+from scoring.probes.measures import State, best_of
 from scoring.probes.probe import Fold, FoldResult, Probe, ProbeInput, ProbeSettings, TaskKind
 from scoring.probes.ridge import decided_by_sign
-from scoring.probes.states import State, best_of
 
 
 def _increasing(bounds: tuple[float, float]) -> tuple[float, float]:

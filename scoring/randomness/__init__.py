@@ -3,8 +3,7 @@
 torch's random stream (``torch_stream``) and the draws of whole folds (``fold_draws``) are compiled.
 """
 
-from scoring.randomness.seeds import fold_seeds, phase_key, secret_commitment
-from scoring.randomness.splits import Splitter, held_out
+from scoring.randomness.seeds import Splitter, fold_seeds, held_out, phase_key, secret_commitment
 
 __all__ = [
     "Splitter",

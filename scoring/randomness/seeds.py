@@ -1,14 +1,17 @@
-"""From the challenge secret to the seeds of every fold.
+"""From the challenge secret to the seeds of every fold, and from a seed to its split: scikit-learn's ShuffleSplit, without scikit-learn.
 
 The secret gives one key per phase; the key gives two 32-bit seeds per (row set, fold). All teams and all resubmissions share them, tasks on
 the same ids share their splits, and without the secret no split can be predicted. Inputs are domain-separated and length-prefixed, so that
 no two uses of the key hash the same bytes. Test vectors are in ``docs/protocol.md``.
+
+A split is a permutation of the rows: the first ``held_out(n, test_size)`` are the test part, the others the training part.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,3 +69,20 @@ def fold_seeds(
 
 def _framed(*parts: bytes) -> bytes:
     return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
+
+
+def held_out(rows: int, test_size: float) -> int:
+    """Return the number of test rows, rounded up as ShuffleSplit does."""
+    return math.ceil(test_size * rows)
+
+
+class Splitter:
+    """Makes splits from seeds; keeps one generator, because making one costs more than seeding it."""
+
+    def __init__(self) -> None:
+        self._generator = np.random.RandomState()
+
+    def permutation(self, seed: int, rows: int) -> NDArray[np.int32]:
+        """Permute the rows as ``ShuffleSplit(random_state=seed)`` does for its first split."""
+        self._generator.seed(seed)
+        return self._generator.permutation(rows).astype(np.int32)

@@ -4,7 +4,7 @@
 """
 
 from scoring.tasks.hierarchy import TaskPlace, ceiled, group_scores
-from scoring.tasks.names import NAME, is_package
+from scoring.tasks.packages import NAME, is_package
 from scoring.tasks.tasks import (
     MINIMUM_ROWS,
     Task,

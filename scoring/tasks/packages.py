@@ -12,15 +12,23 @@ This module loads pydantic, so it is imported only if there are packages.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, ValidationInfo
 
-from scoring.checked import checked
+from scoring.documents import checked, read_yaml
 from scoring.errors import OrganizerError
-from scoring.inputs.documents import read_yaml
-from scoring.tasks.names import DESCRIPTION, NAME
+
+DESCRIPTION = "task.yaml"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\Z")  # of a task
+
+
+def is_package(path: Path) -> bool:
+    """Return whether a path is a task package."""
+    return (path / DESCRIPTION).is_file()
+
 
 GROUP = r"^([A-Za-z0-9][A-Za-z0-9 _.-]*(/[A-Za-z0-9][A-Za-z0-9 _.-]*)*)?$"
 

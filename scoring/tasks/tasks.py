@@ -19,7 +19,7 @@ from scoring.inputs.label_files import read_label_rows
 from scoring.inputs.lines import NUMBER
 from scoring.printable import count_of
 from scoring.protocol import ids_hash
-from scoring.tasks.names import NAME, is_package
+from scoring.tasks.packages import NAME, is_package
 
 MINIMUM_ROWS = 20  # a tenth of the rows is the test part, and R2 needs two of them
 SHOWN = 3

@@ -18,7 +18,7 @@ from worker.evalai import Client
 from worker.evaluation.act import ScoreSubmission
 from worker.fetching.act import FetchFile
 from worker.intake.calls import Call
-from worker.organizer.rehearsal.practice_chain import practice_chain, served
+from worker.organizer.rehearsal.practice_draw import practice_chain, served
 from worker.runtime import Act
 from worker.state import State
 from worker.state.states import TRANSITIONS

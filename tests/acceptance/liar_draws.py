@@ -17,15 +17,15 @@ from scoring.engines import make_engine
 from scoring.evaluate import score_embeddings
 from scoring.inputs.embeddings import Embeddings
 from scoring.inputs.submission import read_submission
-from scoring.quality import shown
+from scoring.metrics import shown
 from scoring.randomness import phase_key, secret_commitment
 from scoring.scorecard import folds_to_json
 from scoring.tasks import load_tasks
 from tests.acceptance.fair_challenge import PHASES
 from tests.acceptance.liar import EVERY, Story
 from tests.acceptance.lies import score
-from worker.challenge.keys import public_value, split_key
 from worker.challenge.records import PhaseRecord
+from worker.challenge.secrets import public_value, split_key
 from worker.challenge.setups import PhaseSetup, put_on_record
 from worker.fairness import commitments, events
 from worker.fairness.drand import QUICKNET, value_of

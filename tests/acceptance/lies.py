@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from leaderboard import Board
-from scoring.quality import mean_quality, quality, shown
+from scoring.metrics import mean_quality, quality, shown
 from scoring.scorecard import folds_from_json
 from tests.acceptance.fair_challenge import REVEAL
 from tests.acceptance.liar import EVERY, Story, Told

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from worker.organizer.demo import data, methods
-from worker.organizer.demo.entries import BROKEN, PIXELS, file
+from worker.organizer import demo_data
+from worker.organizer.demo import BROKEN, PIXELS, file
 from worker.organizer.resources import shipped
 
 
@@ -26,7 +26,7 @@ def test_digits_are_scikit_learns() -> None:
 
 def test_ids_tell_nothing() -> None:
     """Ids are unique and sorted, and their order is not correlated with the digits."""
-    dev, last = data.load()
+    dev, last = demo_data.load()
     for phase in (dev, last):
         assert list(phase.ids) == sorted(set(phase.ids))
         digit = next(task for task in phase.tasks if task.name.startswith("digit"))
@@ -37,7 +37,7 @@ def test_ids_tell_nothing() -> None:
 
 def test_labels_are_true() -> None:
     """The labels of the tasks agree with the pixels and with each other."""
-    dev, last = data.load()
+    dev, last = demo_data.load()
     tasks = {task.name: dict(zip(task.ids, task.labels, strict=True)) for task in last.tasks}
     digit = tasks["digit__regr.csv"]
     assert tasks["even__cls.csv"] == {i: float(d % 2 == 0) for i, d in digit.items()}
@@ -53,12 +53,12 @@ def test_labels_are_true() -> None:
 
 def test_files_say_what_was_embedded() -> None:
     """A good file has every id and the exact values; the broken file has NaN cells and lacks ids."""
-    phase, _ = data.load()
+    phase, _ = demo_data.load()
     header, *rows = csv.reader(io.StringIO(file(PIXELS, phase).decode()))
     assert header == ["id", *map(str, range(64))]
     assert [row[0] for row in rows] == list(phase.ids)
     np.testing.assert_array_equal(
-        np.array([row[1:] for row in rows], dtype=np.float32), methods.raw_pixels(phase.images)
+        np.array([row[1:] for row in rows], dtype=np.float32), demo_data.raw_pixels(phase.images)
     )
     broken = list(csv.reader(io.StringIO(file(BROKEN, phase).decode())))[1:]
     assert len(broken) == len(phase.ids) - 2

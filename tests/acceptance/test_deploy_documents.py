@@ -12,7 +12,7 @@ from prometheus_client import generate_latest
 
 from worker.challenge.records import PhaseRules
 from worker.daemon.metrics import StateCollector, registry
-from worker.runtime.files import FileStore
+from worker.runtime.storage import FileStore
 from worker.state import ALERT_CODES, Attempt, Outcome, State, Store, alert_code
 
 ROOT = Path(__file__).parents[2]

@@ -32,7 +32,7 @@ from worker.challenge.setups import read_record
 from worker.fairness.drand import QUICKNET, value_of
 from worker.fairness.verify import Worth, older_verdicts, verdicts
 from worker.fairness.verify.public import opened
-from worker.organizer.rehearsal.practice_chain import practice_chain, sign
+from worker.organizer.rehearsal.practice_draw import practice_chain, sign
 
 pytestmark = pytest.mark.xdist_group("fairness_liar")
 Tell = Callable[[Organizers], object]

@@ -38,7 +38,7 @@ from scoring.tasks import TaskType
 from scoring.tasks.tasks import make_task
 from tests.leaderboard.harness.phases import START, entry
 from tests.worker.harness.rules import phase_rules
-from worker.fairness.ladder import Rung, ladders
+from worker.fairness.membership import Rung, ladders
 
 EPSILON = 0.02
 TABLE_4 = Path(__file__).parents[1] / "leaderboard" / "data" / "neuco_bench_table4_r2.csv"

@@ -23,7 +23,7 @@ from tests.acceptance.two_worlds import World, WorldPlay, honest, in_both
 from tests.worker.harness.gate import hanging
 from tests.worker.harness.harness import embeddings
 from worker.evaluation import answers
-from worker.fairness.ladder import ShownValue
+from worker.fairness.membership import ShownValue
 from worker.runtime.cgroup import Delegation
 from worker.state import State
 

@@ -98,7 +98,7 @@ def pyarrow_stream(path: Path, ids: list[str]) -> np.ndarray:
 
 
 CANDIDATES: dict[str, tuple[Callable[[Path, list[str]], np.ndarray], str]] = {
-    "ours": (ours, "scoring.warm"),
+    "ours": (ours, "scoring.engines.registry"),
     "pandas": (pandas_whole, "pandas"),
     "pandas, chunks": (pandas_chunks, "pandas"),
     "polars": (polars_whole, "polars"),

@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def report(folder: Path, options: argparse.Namespace) -> Iterator[str]:
     """Yield the report section by section, each printed as soon as it is measured."""
-    from scoring.warm import warm
+    from scoring.engines.registry import warm
 
     _say("Generating data and compiling (not timed)")
     challenge_data.generate(folder)
@@ -59,7 +59,7 @@ def report(folder: Path, options: argparse.Namespace) -> Iterator[str]:
 
 
 def _heading() -> str:
-    from scoring.provenance import machine, versions
+    from scoring.scorecard import machine, versions
 
     about, found = machine(), versions("local")
     load = os.getloadavg()[0]

@@ -21,18 +21,17 @@ from leaderboard import Board, PhaseSite, Site
 from leaderboard.git import with_signature
 from leaderboard.ranking import append_board, next_board
 from leaderboard.rendering import render, update_history
+from scoring.metrics import mean_quality, quality, shown
 from scoring.protocol import Protocol, ids_hash
-from scoring.quality import mean_quality, quality, shown
 from scoring.randomness import phase_key, secret_commitment
 from scoring.tasks import Task, TaskType, make_task
 from tests.worker.harness.rules import phase_rules
 from worker.challenge.records import PhaseRecord
 from worker.fairness import commitments, disclosure, events, manifests, receipts, reveals, signing
-from worker.fairness.commit_signatures import CommitSigner
 from worker.fairness.documents import FORMAT
 from worker.fairness.fold import ChallengeFold
 from worker.fairness.reveals import reveal_path
-from worker.fairness.signing import Signer
+from worker.fairness.signing import CommitSigner, Signer
 from worker.fairness.verify.growth import HISTORY
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

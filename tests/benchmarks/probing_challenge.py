@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from scoring.engines import make_engine
 from scoring.evaluate import score_embeddings
 from scoring.inputs.embeddings import Embeddings
+from scoring.metrics import shown
 from scoring.protocol import Protocol, Recipe, ids_hash
-from scoring.quality import shown
 from scoring.randomness import phase_key, secret_commitment
 from scoring.tasks import Task, TaskType
 from tests.worker.harness.rules import phase_rules
-from worker.fairness.ladder import Rung, ladders
+from worker.fairness.membership import Rung, ladders
 
 SUBMISSIONS = 210  # of one team
 DIM, TASKS = 16, 4

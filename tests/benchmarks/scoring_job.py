@@ -31,7 +31,7 @@ def main(mode: str, folder: Path, folds: int, threads: int, output: Path, engine
     else:
         document = challenge(mode, generate(folder), folds, threads, times, engine)
     output.write_text(json.dumps(document))
-    from scoring.provenance import peak_memory_bytes
+    from scoring.scorecard import peak_memory_bytes
 
     times["inside"] = time.perf_counter() - begun
     sys.stdout.write(json.dumps({"times": times, "peak": peak_memory_bytes()}) + "\n")

@@ -23,10 +23,9 @@ import numpy as np
 
 from leaderboard import PhaseSite, Rules, Site
 from leaderboard.git.clone import BareClone
-from leaderboard.git.faults import CloneDamaged, TipMoved, sort_fault
-from leaderboard.git.remote import Remote
+from leaderboard.git.remote import CloneDamaged, Remote, TipMoved, sort_fault
 from leaderboard.rendering import update_history
-from leaderboard.rendering.readme import update_readme
+from leaderboard.rendering.files import update_readme
 from leaderboard.rendering.shown import shown_phases
 from scoring.errors import NeucoError, OrganizerError, ParticipantError
 from scoring.inputs.submission import read_submission

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from leaderboard import Entry, PhaseSnapshot, Rules
 from leaderboard.exchange import rows_of_phase
-from scoring.complexity import complexity, sparsity
+from scoring.metrics import complexity, sparsity
 from scoring.protocol import Recipe
 
 

@@ -15,8 +15,8 @@ from scoring.engines import Engine, make_engine
 from scoring.errors import OrganizerError, ParticipantError
 from scoring.evaluate import score_embeddings
 from scoring.inputs.embeddings import Embeddings
+from scoring.metrics import quality
 from scoring.protocol import Protocol, Recipe, ids_hash
-from scoring.quality import quality
 from scoring.randomness import phase_key, secret_commitment
 from scoring.scorecard import Scorecard
 from scoring.tasks import Task, TaskType

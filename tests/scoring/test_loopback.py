@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scoring.loopback import is_loopback
+from scoring.documents import is_loopback
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost", "LOCALHOST"])

@@ -13,8 +13,7 @@ from hypothesis.extra.numpy import arrays
 from torchmetrics.functional.classification import binary_f1_score
 from torchmetrics.functional.regression import r2_score
 
-from scoring.metrics import SIGMOID_HALF, f1, r2
-from scoring.quality import mean_quality, quality
+from scoring.metrics import SIGMOID_HALF, f1, mean_quality, quality, r2
 
 UNIT = st.floats(0, 1, width=32)
 

@@ -16,7 +16,7 @@ from scoring.errors import OrganizerError
 from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
 from worker.challenge.configuration import load
 from worker.challenge.files import read_phase, read_phases, read_secret
-from worker.challenge.keys import public_value
+from worker.challenge.secrets import public_value
 from worker.fairness import commitments
 from worker.fairness.verify import Worth, receipt_verdicts, verdicts
 from worker.fairness.verify.public import opened as opened_repository

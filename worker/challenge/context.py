@@ -13,7 +13,7 @@ import structlog
 from scoring.errors import NeucoError
 from worker.challenge.configuration import Configuration
 from worker.challenge.setups import PhaseSetup
-from worker.evalai.backoff import backoff
+from worker.evalai.pacing import backoff
 from worker.runtime import Timetable
 from worker.runtime.cgroup import Delegation
 from worker.state import Store, Transaction

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import os
 import re
 import stat
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from pydantic import SecretStr
 
 from scoring.errors import OrganizerError
+from scoring.randomness import phase_key
 
 _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEX_SECRET_BYTES = 32
@@ -155,3 +160,24 @@ def read_challenge_secret(path: Path) -> bytes:
             code="secret.form",
         )
     return secret
+
+
+def split_key(secret: bytes, codename: str, beacon: str | None) -> bytes:
+    """Return the key from which a phase's seeds derive."""
+    return mixed_key(phase_key(secret, codename), beacon)
+
+
+def mixed_key(key: bytes, beacon: str | None) -> bytes:
+    """Mix a public value into a phase key, if there is one: HMAC-SHA256(key, value)."""
+    if beacon is None:
+        return key
+    return hmac.new(key, beacon.encode(), hashlib.sha256).digest()
+
+
+def public_value(entries: Iterable[Mapping[str, Any]], codename: str) -> str | None:
+    """Return the public value that was drawn for a phase and is mixed into its key, by the public commitments; the newest counts."""
+    value: str | None = None
+    for entry in entries:
+        if codename in entry["drawn"]:
+            value = str(entry["drawn"][codename]["value"])
+    return value

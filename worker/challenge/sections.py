@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from scoring.documents import is_loopback
 from scoring.engines import CHUNK
-from scoring.loopback import is_loopback
 from scoring.protocol import Recipe
 
 CODENAME = "<codename>"

@@ -10,9 +10,8 @@ from pathlib import Path
 from scoring.errors import OrganizerError
 from scoring.protocol import Protocol
 from scoring.randomness import secret_commitment
-from worker.challenge.keys import public_value, split_key
 from worker.challenge.records import PhaseRecord, PhaseRules, unpack
-from worker.challenge.secrets import read_challenge_secret
+from worker.challenge.secrets import public_value, read_challenge_secret, split_key
 from worker.state import PhaseRow, Store, Transaction
 
 

@@ -10,26 +10,21 @@ import typer
 
 from scoring.errors import InfrastructureError, NeucoError
 from worker.cli.board import board
-from worker.cli.bundle import bundle
 from worker.cli.challenge import challenge
-from worker.cli.compare import compare
-from worker.cli.demo import demo
 from worker.cli.doctor import doctor
 from worker.cli.exchange import export_results, import_results
 from worker.cli.fairness import reveal, verify
-from worker.cli.init import init
-from worker.cli.rank import rank
-from worker.cli.rehearse import rehearse
+from worker.cli.init import bundle, init
+from worker.cli.rank import compare, rank
+from worker.cli.rehearse import demo, rehearse
 from worker.cli.run import compile_code, once, run
 from worker.cli.sandbox import sandbox
 from worker.cli.score import score
-from worker.cli.status import status
-from worker.cli.submissions import submissions
+from worker.cli.status import status, submissions
 from worker.cli.task import task
 from worker.participant.application import report
 from worker.participant.application import run as run_command
-from worker.participant.template import template
-from worker.participant.validate import validate
+from worker.participant.commands import template, validate
 
 OF_UNITS = ("run", "once", "compile")
 """The commands of systemd's units; under systemd they write each line as a JSON object."""

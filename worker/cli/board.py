@@ -8,9 +8,7 @@ from typing import Annotated
 
 import typer
 
-from worker.cli.confirming import ReasonOption, YesOption, confirm
-from worker.cli.options import ConfigOption, JsonOption
-from worker.cli.progress import progress_bar
+from worker.cli.terminal import ConfigOption, JsonOption, ReasonOption, YesOption, confirm, progress_bar
 
 board = typer.Typer(no_args_is_help=True, help="Show, publish, report on and close the boards.")
 
@@ -124,9 +122,8 @@ def report(
     from leaderboard.ranking import from_json
     from leaderboard.report import report as make_report
     from leaderboard.report import report_page
-    from scoring.neuco_bench.ceilings import places_of
-    from scoring.neuco_bench.labels import read_annotations
-    from worker.organizer.comparing import similarities
+    from scoring.neuco_bench.labels import places_of, read_annotations
+    from worker.organizer.board_by_hand import similarities
     from worker.organizer.listing import snapshot
     from worker.organizer.session import open_session
 

@@ -10,9 +10,7 @@ import typer
 
 from scoring.errors import OrganizerError
 from scoring.printable import count_of, printable
-from worker.cli.confirming import ReasonOption, YesOption, confirm
-from worker.cli.options import ConfigOption
-from worker.cli.progress import progress_bar
+from worker.cli.terminal import ConfigOption, ReasonOption, YesOption, confirm, progress_bar
 
 if TYPE_CHECKING:
     from worker.organizer.session import OrganizerSession

@@ -15,7 +15,7 @@ import typer
 
 from scoring.errors import OrganizerError
 from scoring.printable import count_of, printable
-from worker.cli.options import ConfigOption, JsonOption, configuration_file
+from worker.cli.terminal import ConfigOption, JsonOption, configuration_file
 
 if TYPE_CHECKING:
     from rich.console import Console

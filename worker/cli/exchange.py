@@ -12,7 +12,7 @@ import typer
 
 from scoring.errors import OrganizerError
 from scoring.printable import count_of, printable, printable_lines
-from worker.cli.options import JsonOption
+from worker.cli.terminal import JsonOption
 
 if TYPE_CHECKING:
     import pandas as pd

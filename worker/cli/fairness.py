@@ -12,9 +12,7 @@ import typer
 
 from scoring.errors import OrganizerError
 from scoring.printable import printable
-from worker.cli.confirming import ReasonOption, YesOption, confirm
-from worker.cli.options import ConfigOption, JsonOption
-from worker.cli.progress import progress_bar
+from worker.cli.terminal import ConfigOption, JsonOption, ReasonOption, YesOption, confirm, progress_bar
 
 if TYPE_CHECKING:
     from worker.fairness.verify import Verdict

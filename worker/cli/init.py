@@ -1,4 +1,4 @@
-"""``neuco-worker init``: create a challenge that can be rehearsed."""
+"""``neuco-worker init`` and ``bundle``: create a challenge that can be rehearsed, and the zip that creates it at EvalAI."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from scoring.errors import OrganizerError
 
 if TYPE_CHECKING:
     from worker.organizer.scaffold import NewChallenge
+
 
 DEFAULT_PHASES = ("dev", "eval")
 DEFAULT_FOLDS = (40, 200)
@@ -184,3 +185,28 @@ Before launch:
      challenge's page, and the queue is in its Manage tab.
   5. Keep {directory}/challenge.secret safe: you need it to score again, and anyone who has it knows every split.
   6. See what is still to do: neuco-worker doctor --config {config}"""
+
+
+def bundle(
+    directory: Annotated[Path, typer.Argument(help="Folder of the challenge.", metavar="DIR")] = Path(),
+) -> None:
+    """Pack DIR/bundle into bundle.zip, which creates the challenge on EvalAI, and check it against challenge.yaml.
+
+    Run it after each change of texts, dates or challenge.yaml. It creates DIR/bundle if there is none.
+
+    Example: `neuco-worker bundle my-challenge`
+    """
+    from worker.challenge.configuration import load
+    from worker.organizer import scaffold
+    from worker.organizer.bundle import page_address
+
+    packed = scaffold.pack_bundle(directory, now=datetime.now(UTC))
+    print(f"Wrote {packed}.")
+    configuration = load(directory / "challenge.yaml")
+    if page_address(configuration) is None:
+        typer.echo(
+            f"Its pages do not link to the leaderboard, because a browser cannot open leaderboard.repository"
+            f" ({configuration.leaderboard.repository}). Set leaderboard.repository or leaderboard.page in"
+            f" {directory / 'challenge.yaml'}, and run this command again.",
+            err=True,
+        )

@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from worker.cli.options import ConfigOption, JsonOption
+from worker.cli.terminal import ConfigOption, JsonOption
 
 
 def run(*, config: ConfigOption) -> None:
@@ -57,7 +57,7 @@ def compile_code(
     """
     import structlog
 
-    from scoring.warm import warm as compile_all
+    from scoring.engines.registry import warm as compile_all
     from worker.daemon.logs import for_systemd, set_up
 
     warmth = compile_all()

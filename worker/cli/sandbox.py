@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from scoring.printable import printable, printable_lines
-from worker.cli.options import JsonOption
+from worker.cli.terminal import JsonOption
 
 if TYPE_CHECKING:
     from worker.sandbox import SandboxSettings

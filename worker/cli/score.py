@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from scoring.errors import OrganizerError
-from worker.cli.options import JsonOption
-from worker.cli.progress import progress_bar
+from worker.cli.terminal import JsonOption, progress_bar
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -215,7 +214,7 @@ def _run(
     _warn(console, report.warnings[len(material.warnings) :])
     write_results(folder, report, settings, experiment=folder.name)
     if settings.store_probes:
-        from scoring.neuco_bench.stored import store_probes
+        from scoring.neuco_bench.results import store_probes
 
         store_probes(folder, report, settings)
     if settings.enable_plots:

@@ -10,7 +10,7 @@ import typer
 
 from scoring.errors import OrganizerError
 from scoring.printable import printable, printable_lines
-from worker.cli.options import JsonOption
+from worker.cli.terminal import JsonOption
 
 if TYPE_CHECKING:
     from scoring.neuco_bench.expectations import PackageCheck

@@ -1,15 +1,21 @@
-"""The terminal: untrusted text is shown without any effect on it."""
+"""What commands share: options, the one rule for decisions, progress, and untrusted text without any effect on the terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Annotated
 
 import rich.console
+import typer
 from rich.console import ConsoleOptions, JustifyMethod, RenderableType
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from scoring.errors import OrganizerError
 from scoring.printable import printable_lines
 
 
@@ -39,3 +45,70 @@ def table_of(columns: Mapping[str, Sequence[str]], title: str, *, total: bool = 
     for place, row in enumerate(rows):
         table.add_row(*map(Text, row), end_section=total and place == len(rows) - 2)
     return table
+
+
+CONFIGURATION = "challenge.yaml"
+
+
+def configuration_file(path: Path) -> Path:
+    """Return the configuration file that a path names: itself, or the one in this folder."""
+    return path / CONFIGURATION if path.is_dir() else path
+
+
+ConfigOption = Annotated[
+    Path,
+    typer.Option(
+        "--config",
+        "-c",
+        help="The challenge's configuration file, or its folder.",
+        callback=configuration_file,
+        default_factory=lambda: Path(CONFIGURATION),
+        envvar="NEUCO_CHALLENGE",
+        show_default=CONFIGURATION,
+        metavar="FILE",
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+def progress_bar(doing: str, unit: str) -> AbstractContextManager[Callable[[int, int | None], None]]:
+    """Show on a terminal's stderr how much is done; see :func:`scoring.progress.progress_bar`."""
+    from scoring import progress
+    from worker.cli.terminal import Console
+
+    return progress.progress_bar(doing, unit, Console(stderr=True))
+
+
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
+ReasonOption = Annotated[
+    str,
+    typer.Option("--reason", help="The reason, which is published; a terminal asks for it.", metavar="TEXT"),
+]
+
+
+def confirm(consequences: str, *, reason: str, yes: bool) -> str:
+    """Say what a step does, and return its reason if the step is wanted.
+
+    Args:
+        consequences: What follows, in sentences.
+        reason: The reason, if it was given; otherwise a terminal asks for it.
+        yes: Whether it is wanted without asking.
+
+    Raises:
+        OrganizerError: If there is no reason.
+        typer.Exit: With status 1, if it is not wanted, or nobody can be asked.
+    """
+    print(consequences)
+    terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    if not yes and not (terminal and typer.confirm("Do it?")):
+        print("Nothing has been done yet. To do it, add: --yes --reason TEXT")
+        raise typer.Exit(1)
+    if not reason.strip() and terminal:
+        reason = typer.prompt("The reason, which is published")
+    if not reason.strip():
+        raise OrganizerError(
+            "This needs a reason, which is published.",
+            cure='Add --reason "TEXT"; `verify` shows it to everyone.',
+            code="decision.reason",
+        )
+    return reason.strip()

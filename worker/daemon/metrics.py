@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from worker.evalai import TokenRefused
-from worker.runtime.files import FileStore
+from worker.runtime.storage import FileStore
 from worker.state import State, Store
 from worker.state.status import read_status
 

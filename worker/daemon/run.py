@@ -1,22 +1,27 @@
-"""``run``: the daemon, which runs until SIGTERM."""
+"""``run``, the daemon until SIGTERM, and ``once``: process everything that waits, push the board and end."""
 
 from __future__ import annotations
 
 import os
+import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
 
 import structlog
 
-from scoring.errors import NeucoError
+from scoring.errors import InfrastructureError, NeucoError
+from scoring.printable import count_of
+from worker.challenge.configuration import Configuration
 from worker.daemon.health import Health, HealthServer
-from worker.daemon.metrics import registry
+from worker.daemon.metrics import registry, write_textfile
 from worker.daemon.signals import Signals, Stopped, Watchdog, notify
 from worker.daemon.start import collector, leading, reload, utc_now
-from worker.daemon.worker import Worker
+from worker.daemon.worker import Waiting, Worker
+from worker.evalai import WINDOW
+from worker.runtime import storage
 from worker.state import Deposed, LeaderLock
 
 LONGEST_WAIT_S = 1.0
@@ -106,3 +111,138 @@ def wait_s(worker: Worker, now: datetime) -> float:
     longest_s = BUSY_WAIT_S if worker.busy else LONGEST_WAIT_S
     next_at = worker.context.timetable.next_at(now)
     return longest_s if next_at is None else min(longest_s, max((next_at - now).total_seconds(), 0.0))
+
+
+# `once` gives up if nothing has progressed for this long: a minute's calls may be used up, and are allowed again one by one.
+ONCE_STUCK_S = WINDOW.total_seconds() + 15
+WAIT_S = 0.25
+
+
+def once(path: Path, *, tell: Callable[[str], None] = lambda _: None) -> None:
+    """Process everything that waits, push the board and return; meant for cron.
+
+    Args:
+        path: The configuration file.
+        tell: Called with a sentence when the only thing to do is to wait.
+
+    Raises:
+        OrganizerError: If configuration, credentials or tasks are wrong, or EvalAI refuses the token.
+        InfrastructureError: If another worker leads, or if something stays undone: EvalAI or the repository cannot be reached, a submission
+            is on hold, or SIGTERM came.
+    """
+    signals = Signals()
+    signals.install()
+    try:
+        with leading(path, signals) as (worker, lock):
+            worker.intake.to_the_end = True
+            failure = _drain(worker, lock, signals, tell)
+            configuration = worker.context.configuration
+            if configuration.metrics.textfile is not None:
+                write_textfile(collector(worker), configuration.path(configuration.metrics.textfile))
+            if failure is not None:
+                raise failure
+            if signals.stop.is_set():
+                raise Stopped
+    except Stopped:
+        raise InfrastructureError(
+            "The command was stopped before everything was finished.",
+            cure="Run the command again.",
+            code="once.stopped",
+        ) from None
+
+
+def _drain(
+    worker: Worker, lock: LeaderLock, signals: Signals, tell: Callable[[str], None]
+) -> NeucoError | None:
+    """Step until nothing is left; return the error if something stays undone.
+
+    Raises:
+        NeucoError: If the state fails, or EvalAI's challenge is not the configured one.
+    """
+    configuration = worker.context.configuration
+    patience = Patience(configuration)
+    announced = None
+    while not signals.stop.is_set():
+        signals.wake.clear()
+        now = utc_now()
+        lock.check()
+        try:
+            moved = worker.step(now)
+        except NeucoError as error:  # the state failed: a fault of its disk explains more
+            raise storage.fault(configuration.state_dir) or error from error
+        if moved:
+            continue
+        if worker.intake.calls.fatal is not None:
+            raise worker.intake.calls.fatal
+        if worker.intake.calls.refused is not None:
+            return worker.intake.calls.refused
+        left = worker.waiting(now)
+        if worker.intake.drained and not worker.busy:
+            if left.nothing:
+                return None
+            if left.board and not left.active:
+                worker.publishing.lift_interval()
+        nearly = left.active > 0 and worker.beacon.is_near(now)  # nothing is scored before the value exists
+        if not nearly and patience.ended(worker, left, time.monotonic()):
+            return _undone(worker, now)
+        moment = None if worker.busy else worker.intake.next_answer_at(now)
+        if moment not in (None, announced):
+            tell(
+                f"Waiting until {moment:%H:%M:%S} UTC: answers are sent on a {configuration.submission.answer_grid:g}-second grid"
+                " (submission.answer_grid)."
+            )
+            announced = moment
+        signals.wake.wait(timeout=WAIT_S)
+    return None
+
+
+class Patience:
+    """Decides when `once` gives up: when nothing has progressed for a while. Finding the queue empty does not count as progress.
+
+    Args:
+        configuration: Retries come after `evalai.poll_every`, answers at multiples of `submission.answer_grid`.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._after_failures_s = min(10.0, 3 * configuration.evalai.poll_every)
+        self._at_all_s = max(ONCE_STUCK_S, 2 * configuration.submission.answer_grid)
+        self._left: Waiting | None = None
+        self._since_s = 0.0
+
+    def ended(self, worker: Worker, left: Waiting, clock_s: float) -> bool:
+        """Return whether it is time to give up; while a child works, its own deadline applies instead."""
+        if left != self._left or worker.evaluation.busy or worker.fetching.busy:
+            self._left, self._since_s = left, clock_s
+        # A failed push does not count while the queue is still being read, because what waits there is not known yet.
+        unpushed = worker.publishing.tries > 0 and worker.intake.drained
+        failing = worker.intake.calls.failing or unpushed or left.stuck + left.paused > 0
+        return clock_s - self._since_s > (
+            self._after_failures_s if failing and not left.active else self._at_all_s
+        )
+
+
+def _undone(worker: Worker, now: datetime) -> InfrastructureError:
+    return InfrastructureError(
+        "Not everything was finished: " + " ".join(reasons(worker, worker.waiting(now))),
+        cure="Nothing is lost. Fix what is named above, if anything, and run the command again.",
+        code="once.undone",
+    )
+
+
+def reasons(worker: Worker, left: Waiting) -> Iterator[str]:
+    """Return what is left and, if known, why; everything that keeps `once` from ending has a sentence here."""
+    if worker.intake.calls.last_error is not None:
+        yield worker.intake.calls.last_error.sentence
+    if not worker.intake.drained:
+        yield "EvalAI's queue and its list of submissions were not read to the end."
+    if left.active:
+        yield f"To be scored or answered: {count_of(left.active, 'submission')}."
+    if left.stuck:
+        yield f"Waiting after failures: {count_of(left.stuck, 'submission')}; see `neuco-worker status`."
+    if left.paused:
+        yield f"Waiting for `challenge pause --undo`, because scoring is paused: {count_of(left.paused, 'submission')}."
+    if left.owed:
+        yield f"Not sent to EvalAI yet (an answer, or the deletion of a message): {count_of(left.owed, 'call')}."
+    if left.board:
+        error = worker.publishing.last_error
+        yield "The last board was not pushed." if error is None else error.sentence

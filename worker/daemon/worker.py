@@ -15,8 +15,7 @@ from typing import Any
 from scoring.errors import NeucoError
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
-from worker.challenge.differences import differences
-from worker.challenge.files import read_secret
+from worker.challenge.files import differences, read_secret
 from worker.daemon.alerts import Alerting
 from worker.evalai import Budget, Client
 from worker.evaluation.stage import Evaluation
@@ -30,7 +29,7 @@ from worker.intake.hosts import READ_EVERY as HOSTS_EVERY
 from worker.publishing import BeaconFetcher, Publishing
 from worker.runtime import Job, Timetable, storage
 from worker.runtime.cgroup import Delegation
-from worker.runtime.files import FileStore
+from worker.runtime.storage import FileStore
 from worker.state import ACTIVE, OutboxKind, Outcome, State, Store, Transaction
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from worker.evalai.backoff import Retry
 from worker.evalai.client import Client
 from worker.evalai.errors import (
     NotFound,
@@ -13,7 +12,7 @@ from worker.evalai.errors import (
     Unintelligible,
     Unreachable,
 )
-from worker.evalai.rate_limit import WINDOW, Budget
+from worker.evalai.pacing import WINDOW, Budget, Retry
 from worker.evalai.records import (
     Account,
     Author,

@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 import requests
 from requests.auth import AuthBase
 
+from scoring.documents import is_loopback
 from scoring.errors import NeucoError, OrganizerError
-from scoring.loopback import is_loopback
 from worker.evalai.errors import Unreachable, failure, parse
 from worker.evalai.records import finite
 from worker.runtime.user_agent import USER_AGENT

@@ -21,8 +21,7 @@ from worker.evaluation.outcomes import READING, STARTING, Ending, blame, requeue
 from worker.fairness.register import RegisterFold, register
 from worker.runtime import NotDue
 from worker.runtime.child_acts import ChildAct, Limits, Progress
-from worker.runtime.files import FileStore
-from worker.runtime.limits import GIGABYTE, reading_memory
+from worker.runtime.storage import GIGABYTE, FileStore, reading_memory
 from worker.state import Attempt, OutboxKind, Outcome, State, SubmissionRow, Transaction
 
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from scoring.quality import mean_quality
+from scoring.metrics import mean_quality
 from scoring.scorecard import Scorecard
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import PhaseSetup
 from worker.fairness import receipts
-from worker.fairness.ladder import ShownValue
+from worker.fairness.membership import ShownValue
 from worker.fairness.register import RegisterFold, register_score
 from worker.state import SubmissionRow, Transaction
 

@@ -11,7 +11,7 @@ from worker.evaluation.act import ScoreSubmission
 from worker.evaluation.outcomes import requeue
 from worker.fairness.register import RegisterFold
 from worker.runtime.child_acts import ChildRunner
-from worker.runtime.files import FileStore
+from worker.runtime.storage import FileStore
 from worker.state import Attempt, Outcome, State, SubmissionRow
 
 

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from scoring.errors import InfrastructureError, OrganizerError
 from scoring.randomness import secret_commitment
-from worker.challenge.keys import public_value, split_key
+from worker.challenge.secrets import public_value, split_key
 from worker.challenge.setups import PhaseSetup, has_scores, open_phase, put_on_record
 from worker.fairness.documents import FORMAT, Count, Document, Malformed, Signature, read
 from worker.fairness.draws import alert_key

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 from leaderboard import Entry, PhaseSnapshot
-from scoring.quality import mean_quality, quality, shown
+from scoring.metrics import mean_quality, quality, shown
 from worker.challenge.records import PhaseRules
 from worker.fairness import membership
 from worker.fairness.events import (
@@ -27,7 +27,7 @@ from worker.fairness.events import (
     ScoreEvent,
     SubmissionEvent,
 )
-from worker.fairness.ladder import AFTER_THE_CLOSE, Rung, ShownValue, climbs, ladders
+from worker.fairness.membership import AFTER_THE_CLOSE, Rung, ShownValue, climbs, ladders
 
 Dated = TypeVar("Dated", ClosedEvent, QualifyingEvent, SubmissionEvent, ScoreEvent, PhaseEvent)
 LAST_PLACE = 2**62  # on a ladder: a submission that is being scored for the first time comes after all others

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from scoring.errors import InfrastructureError
 from worker.challenge.setups import has_scores, read_record
-from worker.participant.layout import announced, list_path
+from worker.participant.challenge import announced, list_path
 from worker.state import Transaction
 
 

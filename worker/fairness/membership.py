@@ -1,15 +1,151 @@
-"""Who is on a board, by the registered facts about a submission, its scores and the phase's rules.
+"""Who is on a board, by the facts, scores and rules that are registered, after the Ladder, and under which name.
 
-The worker makes its boards with these functions, and `verify` applies them to what was revealed.
+The worker makes its answers and boards with these functions, and `verify` applies them to what was revealed.
+
+The Ladder (Blum and Hardt, 2015): a submission counts and is shown its own value only if it is better than the team's value by a step.
+Otherwise the team is shown its earlier value again, so that many submissions reveal hardly more than one. Each team has one ladder in a
+phase for its public submissions, and another one for its private ones, which nobody can check. Equal content is the same rung: it has the
+place of the first file with that content, and the same answer. What the organizers take off the board is on no ladder. What a team deletes
+or cancels itself stays on it; otherwise a team could climb again and again.
+
+If a name is removed, the register continues with the pseudonym. The reveal opens its earlier events except for the name, of which only the
+hash is shown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from leaderboard import Entry
+from scoring.metrics import shown
 from worker.challenge.records import PhaseRules
+from worker.fairness import events
 from worker.fairness.events import QualifyingEvent, SubmissionFacts
+from worker.state import Transaction
+
+NAMES = ("team", "method")
+"""The fields that may contain a team's name. For a participant's submission, neither decides a board."""
+FACT = "pseudonyms"
+
+
+def pseudonyms(tx: Transaction) -> dict[int, str]:
+    """Return the teams whose names were removed: EvalAI's number of the team to its pseudonym."""
+    return {int(team): name for team, name in json.loads(tx.fact(FACT) or "{}").items()}
+
+
+def add(tx: Transaction, team_key: int, pseudonym: str) -> None:
+    """Use a pseudonym for a team from now on, whatever EvalAI calls it."""
+    tx.set_fact(FACT, json.dumps({**pseudonyms(tx), team_key: pseudonym}))
+
+
+def opened(fields: events.Fields, nonce: bytes, removed: Mapping[int, str]) -> dict[str, Any]:
+    """Open all fields of an event, except a name that was removed."""
+    if "team" not in fields or fields["team"] == removed.get(fields["team_key"], fields["team"]):
+        return events.opened(fields, nonce)
+    return events.opened_in_part(fields, nonce, fields.keys() - set(NAMES))
+
+
+def hidden(opening: Mapping[str, Any], fields: events.Fields) -> tuple[str, ...]:
+    """Return the hidden fields of an event that is not private.
+
+    Raises:
+        ValueError: If they include more than a name.
+    """
+    names = tuple(opening.get("hidden", ())) if "submission" in fields else ()
+    if not set(names) <= set(NAMES):
+        raise ValueError("more than a name is hidden")
+    return names
+
+
+def filled(fields: events.Fields, names: Iterable[str], removed: Mapping[int, str]) -> dict[str, Any]:
+    """Return an event's fields with the team's pseudonym in place of hidden names.
+
+    Raises:
+        LookupError: If no note says that the team's name was removed.
+    """
+    instead = {"team": removed[fields["team_key"]], "method": None}
+    return {**fields, **{name: instead[name] for name in names}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rung:
+    """A scored submission on a ladder.
+
+    Attributes:
+        submission: EvalAI's number.
+        team: The team's key, and whether this is its ladder of public submissions.
+        content: Hash of its embeddings.
+        place: Position of its first score among all registered scores.
+        q_mean: Unrounded; None if it has no score on the present tasks: it then only keeps its content's place.
+    """
+
+    submission: int
+    team: tuple[int, bool]
+    content: str
+    place: int
+    q_mean: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownValue:
+    """The score that a submission is shown.
+
+    Attributes:
+        value: Mean Q that is shown; None while values are withheld, and for :data:`AFTER_THE_CLOSE`.
+        counts: Whether it beat the team's earlier value; None without a ladder.
+    """
+
+    value: float | None
+    counts: bool | None = None
+
+
+AFTER_THE_CLOSE = ShownValue(value=None, counts=False)
+"""What a submission is shown that was scored for the first time after its phase was closed: no value, and that it does not count."""
+
+
+def climbs(facts: SubmissionFacts) -> bool:
+    """Return whether a submission is on a ladder by its facts: it is a participant's and was not taken off by the organizers."""
+    return not (facts.own or facts.baseline or facts.flagged) and facts.removed is None
+
+
+def ladders(rungs: Iterable[Rung], rules: PhaseRules) -> dict[int, ShownValue]:
+    """Compute every ladder; return the value that each of its submissions is shown.
+
+    Args:
+        rungs: The submissions of one phase, in any order.
+        rules: The phase's rules, with a step.
+    """
+    by_team: defaultdict[tuple[int, bool], list[Rung]] = defaultdict(list)
+    for rung in rungs:
+        by_team[rung.team].append(rung)
+    shown_values: dict[int, ShownValue] = {}
+    for ladder in by_team.values():
+        shown_values |= _climb(ladder, rules)
+    return shown_values
+
+
+def _climb(ladder: Iterable[Rung], rules: PhaseRules) -> dict[int, ShownValue]:
+    step, shown_values = rules.ladder_step or 0.0, {}
+    by_content: dict[str, list[Rung]] = {}
+    for rung in sorted(ladder, key=lambda rung: rung.place):
+        by_content.setdefault(rung.content, []).append(rung)
+    standing = None
+    for same in by_content.values():
+        scored = [rung for rung in same if rung.q_mean is not None]
+        if not scored or scored[0].q_mean is None:
+            continue
+        q_mean = scored[0].q_mean
+        counts = standing is None or q_mean > standing + step
+        if standing is None or counts:
+            standing = shown(q_mean, rules.decimals, step)
+        for rung in scored:
+            shown_values[rung.submission] = ShownValue(value=standing, counts=counts)
+    return shown_values
+
 
 PRIVATE = "it is private"
 

@@ -19,7 +19,7 @@ from worker.challenge.canonical import NONCE_BYTES, canonical, digest
 from worker.fairness import events
 from worker.fairness.documents import FORMAT, Count, Document, Malformed, Signature, read
 from worker.fairness.events import Hash, Moment, Number
-from worker.fairness.ladder import ShownValue
+from worker.fairness.membership import ShownValue
 from worker.fairness.register import note
 from worker.fairness.signing import is_signed, signer
 from worker.state import LOG_UNSEEN, Transaction

@@ -12,9 +12,8 @@ from typing import Any
 
 from scoring.errors import OrganizerError
 from worker.challenge.configuration import Configuration
-from worker.challenge.differences import differences
-from worker.challenge.files import read_phase, read_secret, rules_of
-from worker.challenge.keys import public_value
+from worker.challenge.files import differences, read_phase, read_secret, rules_of
+from worker.challenge.secrets import public_value
 from worker.challenge.setups import (
     RecordedPhases,
     alert_key,
@@ -26,7 +25,7 @@ from worker.challenge.setups import (
 from worker.fairness import commitments, draws
 from worker.fairness.drand import QUICKNET, Chain, read_chain
 from worker.fairness.register import register
-from worker.runtime.limits import check_memory
+from worker.runtime.storage import check_memory
 from worker.state import Store, Transaction
 
 

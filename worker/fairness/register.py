@@ -15,7 +15,7 @@ from scoring.errors import InfrastructureError
 from worker.challenge.canonical import NONCE_BYTES, canonical, digest
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import read_record
-from worker.fairness import events, pseudonyms
+from worker.fairness import events
 from worker.fairness.events import (
     ChallengeEvent,
     Event,
@@ -26,7 +26,7 @@ from worker.fairness.events import (
     SubmissionFacts,
 )
 from worker.fairness.fold import ChallengeFold
-from worker.fairness.ladder import ShownValue
+from worker.fairness.membership import ShownValue, pseudonyms
 from worker.state import COUNTED, CellRow, State, SubmissionRow, Transaction
 
 ROWS = 4096  # in the cache of hashes of facts
@@ -105,7 +105,7 @@ def register_score(
         entry=_register_submission(tx, row, at),
         submission=row.pk,
         team_key=row.team_key,
-        team=pseudonyms.pseudonyms(tx).get(row.team_key or 0, row.team),
+        team=pseudonyms(tx).get(row.team_key or 0, row.team),
         public_at_first=row.public_at_first,
         own=row.own,
         file=row.file_hash,
@@ -183,7 +183,7 @@ def _register_phases(tx: Transaction, records: Mapping[str, PhaseRecord], at: da
 
 
 def _register_submissions(tx: Transaction, at: datetime, reason: str) -> None:
-    latest, removed = tx.latest_facts(events.SUBMISSION), pseudonyms.pseudonyms(tx)
+    latest, removed = tx.latest_facts(events.SUBMISSION), pseudonyms(tx)
     for row in tx.submissions():
         subject = subject_of(row)
         if row.phase is None or (row.file_hash is None and subject not in latest):
@@ -195,7 +195,7 @@ def _register_submissions(tx: Transaction, at: datetime, reason: str) -> None:
 def _register_submission(tx: Transaction, row: SubmissionRow, at: datetime, reason: str = "") -> str:
     """Register a submission's facts, if they have changed; return its pseudonym."""
     newest = tx.latest_event(events.SUBMISSION, subject_of(row))
-    facts = submission_facts(row, pseudonyms.pseudonyms(tx).get(row.team_key or 0))
+    facts = submission_facts(row, pseudonyms(tx).get(row.team_key or 0))
     entry = secrets.token_hex(ENTRY_BYTES)
     if newest is not None:
         before, entry = SubmissionEvent.model_validate(newest.fields), str(newest.fields["entry"])

@@ -19,7 +19,7 @@ from worker.fetching import uploads
 from worker.fetching.fetch_child import Order, Result
 from worker.runtime import NotDue
 from worker.runtime.child_acts import ChildAct, Died, Limits, OverLimit, Stopped
-from worker.runtime.files import FileStore
+from worker.runtime.storage import FileStore
 from worker.state import Attempt, OutboxKind, Outcome, State, SubmissionRow, Transaction
 
 QUIET_S = 30.0  # seconds without a byte

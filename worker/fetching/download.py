@@ -12,9 +12,9 @@ from urllib.parse import SplitResult, urlsplit
 import requests
 import urllib3
 
+from scoring.documents import is_loopback
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from scoring.inputs.limits import too_large
-from scoring.loopback import is_loopback
 from worker.runtime.user_agent import USER_AGENT
 
 CHUNK = 1 << 18  # bytes

@@ -34,7 +34,7 @@ def main(order: Order, _: Callable[..., None]) -> Result:
     """
     from scoring.errors import InfrastructureError
     from worker.fetching.download import download
-    from worker.runtime.files import FileStore
+    from worker.runtime.storage import FileStore
 
     destination = Path("file").absolute()
     result = download(

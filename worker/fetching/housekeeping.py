@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from worker.challenge.context import Context
 from worker.fairness import disclosure
 from worker.runtime import Job
-from worker.runtime.files import FileStore
+from worker.runtime.storage import FileStore
 from worker.state import ACTIVE, COUNTED, State, Transaction
 
 EVERY = timedelta(minutes=10)

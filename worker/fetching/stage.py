@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from worker.challenge.context import Context, seconds
 from worker.evaluation import answers
 from worker.fetching import uploads
 from worker.fetching.act import FetchFile
-from worker.fetching.fair_queue import next_in_turn
 from worker.runtime.child_acts import ChildRunner
-from worker.runtime.files import FileStore
-from worker.runtime.storage import below_reserve
-from worker.state import State
+from worker.runtime.storage import FileStore, below_reserve
+from worker.state import State, SubmissionRow, Transaction
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+def next_in_turn(tx: Transaction, waiting: Sequence[SubmissionRow]) -> SubmissionRow | None:
+    """Choose round-robin between teams, oldest first within a team, so that ten files of one team do not delay another team's first."""
+    if not waiting:
+        return None
+    turns = tx.last_turns()
+    return min(waiting, key=lambda row: (turns.get(row.team_key or 0, _NEVER), row.submitted_at, row.pk))
+
 
 AHEAD = 1  # files to fetch beyond those that can be scored at once; more would only fill the disk
 DEADLINE_S = 900.0

@@ -18,8 +18,7 @@ from worker.challenge.context import Context
 from worker.evalai import Account, Author, Client, Throttled, TokenRefused
 from worker.intake import facts
 from worker.intake.calls import Call, CallRunner
-from worker.intake.connection import Remote
-from worker.intake.session import TOGETHER, Session
+from worker.intake.session import TOGETHER, Remote, Session
 from worker.runtime import Job, Result
 from worker.state import COUNTED, State, SubmissionRow, Transaction, is_host_team
 

@@ -14,10 +14,10 @@ from scoring.errors import NeucoError
 from worker.challenge.context import Context
 from worker.evalai import Client, Submission
 from worker.fetching import uploads
-from worker.intake import connection, facts
+from worker.intake import facts
 from worker.intake.answering import defer
 from worker.intake.calls import Call
-from worker.intake.session import Session
+from worker.intake.session import Remote, Session, read_remote, unknown_phases
 from worker.runtime import Job
 from worker.state import ACTIVE, AT_EVALAI, OutboxKind, SubmissionRow, Transaction
 
@@ -61,7 +61,7 @@ class Place:
         return news
 
 
-class Connect(Call[connection.Remote]):
+class Connect(Call[Remote]):
     """Read the challenge at the start; if it does not fit the configuration, the worker ends.
 
     Args:
@@ -76,22 +76,22 @@ class Connect(Call[connection.Remote]):
         self._context = context
         self._session = session
 
-    def perform(self, resource: Client) -> connection.Remote:
+    def perform(self, resource: Client) -> Remote:
         """Read challenge, phases and splits: several requests."""
-        return connection.read_remote(resource, self._context.configuration)
+        return read_remote(resource, self._context.configuration)
 
-    def outcome(self, tx: Transaction, result: connection.Remote, now: datetime) -> None:
+    def outcome(self, tx: Transaction, result: Remote, now: datetime) -> None:
         """Check the phases.
 
         Raises:
             OrganizerError: If the configuration names a phase that EvalAI does not have.
         """
-        error = connection.unknown_phases(self._context.configuration, result.phases)
+        error = unknown_phases(self._context.configuration, result.phases)
         if error is not None:
             raise error
         tx.set_fact(AT_EVALAI, result.terms)  # the next push publishes it
 
-    def recorded(self, result: connection.Remote, now: datetime) -> None:
+    def recorded(self, result: Remote, now: datetime) -> None:
         """Keep the phases in the session."""
         self._session.remote, self._session.outdated = result, False
         self._context.log.info("Connected to EvalAI.", event_key="evalai.connected", at=now.isoformat())
@@ -103,16 +103,16 @@ class Reconnect(Connect):
     name = "reconnect"
     fatal: ClassVar[bool] = False
 
-    def outcome(self, tx: Transaction, result: connection.Remote, now: datetime) -> None:
+    def outcome(self, tx: Transaction, result: Remote, now: datetime) -> None:
         """Raise an alert about phases that EvalAI does not have."""
-        error = connection.unknown_phases(self._context.configuration, result.phases)
+        error = unknown_phases(self._context.configuration, result.phases)
         if error is None:
             tx.resolve_alert("evalai.phases", now=now)
         else:
             self._context.report(tx, "evalai.phases", error, now=now)
         tx.set_fact(AT_EVALAI, result.terms)  # the next push publishes it
 
-    def recorded(self, result: connection.Remote, now: datetime) -> None:
+    def recorded(self, result: Remote, now: datetime) -> None:
         """Keep the phases, and look at all submissions, because one that is on hold for its phase may continue now."""
         self._session.remote, self._session.outdated = result, False
         self._context.timetable.ask(Job.RECONCILE)

@@ -15,7 +15,7 @@ from worker.challenge.setups import read_record
 from worker.evalai import Client, Submission
 from worker.evaluation import answers
 from worker.fairness import draws
-from worker.fetching.fair_queue import next_in_turn
+from worker.fetching.stage import next_in_turn
 from worker.intake.answering import defer
 from worker.intake.calls import Call
 from worker.runtime import NotDue

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
-from worker.intake.connection import Remote
+from scoring.errors import OrganizerError
+from worker.challenge.configuration import Configuration
+from worker.evalai import Client, Phase
 from worker.state import SubmissionRow
 
 # How long new submissions are collected for one listing while others are worked on.
@@ -46,3 +51,101 @@ class Session:
         the facts counts from their arrival; otherwise a slow call would be repeated indefinitely.
         """
         return self.call_ended_at if row.read_at == self.call_began_at else row.read_at
+
+
+UNLIMITED = 100_000  # EvalAI's default for each limit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remote:
+    """What EvalAI says of our challenge; read at the start and after a reload.
+
+    Attributes:
+        phases: Phase pk to codename, for all phases of the challenge.
+        silent: Phases whose logs the host has disabled; EvalAI would store logs all the same, so the worker sends none.
+        host_team_pk: The host team.
+        terms: Codename to the deadline and the limits of a phase, as JSON.
+    """
+
+    phases: Mapping[int, str]
+    silent: frozenset[int]
+    host_team_pk: int | None
+    terms: str
+
+
+def read_remote(client: Client, configuration: Configuration) -> Remote:
+    """Return what EvalAI says of our challenge, after checking that its pk, splits and metrics are the configured ones.
+
+    This takes several calls, at the start and after a reload.
+
+    Raises:
+        OrganizerError: If they are not; with the cure.
+        NeucoError: As every call.
+    """
+    challenge = client.challenge()
+    ours = configuration.evalai.challenge
+    if challenge.pk != ours:
+        raise OrganizerError(
+            f"The queue belongs to challenge {challenge.pk}, but the configuration says {ours}.",
+            cure="Correct evalai.challenge or evalai.queue.",
+            code="evalai.challenge_differs",
+        )
+    listed = client.phases()
+    phases = {phase.pk: phase.codename for phase in listed}
+    check_splits(configuration, phases, client.learn_labels())
+    return Remote(
+        phases=phases,
+        silent=frozenset(phase.pk for phase in listed if phase.disable_logs),
+        host_team_pk=challenge.host_team_pk,
+        terms=json.dumps({phase.codename: _terms(phase) for phase in listed}),
+    )
+
+
+def _terms(phase: Phase) -> dict[str, Any]:
+    limits = {
+        "per_day": phase.max_submissions_per_day,
+        "per_month": phase.max_submissions_per_month,
+        "in_all": phase.max_submissions,
+    }
+    known = {name: limit for name, limit in limits.items() if limit is not None and limit < UNLIMITED}
+    return known if phase.end_date is None else {**known, "ends_at": phase.end_date.isoformat()}
+
+
+def check_splits(
+    configuration: Configuration, phases: Mapping[int, str], labels: Mapping[tuple[int, str], frozenset[str]]
+) -> None:
+    """Check before the first result that EvalAI will neither refuse it nor show "#" instead of a score.
+
+    Raises:
+        OrganizerError: If a split or its metric is not the configured one.
+    """
+    for pk, codename in phases.items():
+        settings = configuration.phases.get(codename)
+        if settings is None:
+            continue
+        metrics = {split: names for (phase, split), names in labels.items() if phase == pk}
+        if settings.split not in metrics:
+            raise OrganizerError(
+                f"EvalAI's phase {codename} has no split {settings.split!r}.",
+                cure=f"Set phases.{codename}.split to one of: {', '.join(sorted(metrics)) or 'none is defined'}.",
+                code="evalai.split_unknown",
+            )
+        if metrics[settings.split] != {settings.metric}:
+            raise OrganizerError(
+                f"EvalAI's leaderboard for {codename} has the metrics {', '.join(sorted(metrics[settings.split]))}.",
+                cure=f"It must have exactly one metric, and phases.{codename}.metric must name it (now {settings.metric}).",
+                code="evalai.metric_differs",
+            )
+
+
+def unknown_phases(configuration: Configuration, phases: Mapping[int, str]) -> OrganizerError | None:
+    """Return an error that names the configured phases that EvalAI does not have, if any."""
+    unknown = set(configuration.phases) - set(phases.values())
+    if not unknown:
+        return None
+    listed = ", ".join(sorted(phases.values())) or "none"
+    return OrganizerError(
+        f"EvalAI's challenge has no phase {', '.join(sorted(unknown))}; its phases are: {listed}.",
+        cure="Use EvalAI's phase codenames as the keys under `phases`.",
+        code="evalai.phase_unknown",
+    )

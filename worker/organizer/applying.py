@@ -14,8 +14,7 @@ from typing import Any
 from scoring.errors import OrganizerError
 from scoring.printable import count_of
 from worker.challenge.canonical import digest
-from worker.challenge.differences import differences
-from worker.challenge.files import read_secret, rules_of
+from worker.challenge.files import differences, read_secret, rules_of
 from worker.challenge.setups import recorded
 from worker.fairness import commitments, draws
 from worker.fairness.draws import Draw

@@ -15,9 +15,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from worker.challenge.configuration import Configuration
+from worker.challenge.configuration import Configuration, web_address
 from worker.challenge.sections import Phase
-from worker.challenge.web_address import web_address
 from worker.fairness.disclosure import ALL, BASELINES, TOP
 from worker.organizer.resources import shipped
 

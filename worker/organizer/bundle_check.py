@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from scoring.inputs.documents import read_yaml
+from scoring.documents import read_yaml
 from worker.challenge.configuration import Configuration
 from worker.organizer.bundle import CONFIG_NAME, PAGES, SCRIPT_FOLDER, published, sources
 

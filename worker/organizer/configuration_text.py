@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from scoring.inputs.documents import read_yaml
+from scoring.documents import read_yaml
 
 _MISSING = object()
 

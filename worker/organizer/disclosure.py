@@ -20,8 +20,8 @@ from worker.fairness.documents import read
 from worker.organizer.board_by_hand import publish_now
 from worker.organizer.rescoring import perform
 from worker.organizer.session import OrganizerSession, Tell
-from worker.publishing.contents import outbox, waiting
-from worker.runtime.files import RESCORING
+from worker.publishing.pushing import outbox, waiting
+from worker.runtime.storage import RESCORING
 from worker.state import SubmissionRow, Transaction
 
 

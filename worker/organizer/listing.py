@@ -10,8 +10,8 @@ from leaderboard.ranking import from_json
 from leaderboard.rendering import printed, public_rows
 from leaderboard.report import awards
 from scoring.errors import OrganizerError
+from scoring.metrics import shown as shown_value
 from scoring.printable import count_of
-from scoring.quality import shown as shown_value
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import not_recorded, read_record
 from worker.evaluation.answers import Answer

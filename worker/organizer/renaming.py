@@ -9,7 +9,7 @@ from leaderboard.ranking import from_json, to_json
 from leaderboard.rendering import display_name
 from scoring.errors import OrganizerError
 from worker.fairness import events
-from worker.fairness.pseudonyms import add, pseudonyms
+from worker.fairness.membership import add, pseudonyms
 from worker.fairness.register import note, register
 from worker.organizer.reveal import reveal_again
 from worker.organizer.session import OrganizerSession

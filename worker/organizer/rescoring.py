@@ -18,7 +18,7 @@ from scoring.printable import count_of, name_some
 from worker.challenge.files import read_secret
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import PhaseSetup, put_on_record, recorded
-from worker.evaluation.corrections import correct_phase
+from worker.evaluation.answers import correct_phase
 from worker.evaluation.matrix import missing_tasks
 from worker.evaluation.stored import FillRow, IncompleteRow, RowOverLimit
 from worker.fairness import commitments
@@ -26,7 +26,7 @@ from worker.fairness.membership import taken_off
 from worker.fairness.register import RegisterFold, register, submission_facts
 from worker.organizer.session import OrganizerSession
 from worker.runtime.child_acts import ChildAct, ChildRunner
-from worker.runtime.files import RESCORING
+from worker.runtime.storage import RESCORING
 from worker.state import COUNTED, Attempt, Outcome, State, SubmissionRow, Transaction
 
 EVERY_S = 0.5  # between two checks of a child's limits

@@ -18,7 +18,7 @@ from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import open_phase
 from worker.fairness import disclosure, events, id_lists, reveals
 from worker.fairness.documents import FORMAT, read
-from worker.fairness.pseudonyms import opened, pseudonyms
+from worker.fairness.membership import opened, pseudonyms
 from worker.fairness.receipts import close_batch
 from worker.fairness.register import register, withholds
 from worker.fairness.reveals import OpenedCommitment, Reveal, reveal_path

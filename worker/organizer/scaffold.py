@@ -12,8 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from scoring.errors import OrganizerError
-from worker.challenge.configuration import Configuration, load
-from worker.challenge.web_address import EXAMPLE_REPOSITORY, github_pages
+from worker.challenge.configuration import EXAMPLE_REPOSITORY, Configuration, github_pages, load
 from worker.fairness.draws import DRAND
 from worker.organizer.bundle import pack, write_sources
 from worker.organizer.bundle_check import bundle_faults
@@ -89,7 +88,7 @@ def create(directory: Path, new: NewChallenge, *, now: datetime) -> list[Path]:
         OrganizerError: If a file to be written already exists (then nothing is written), or the decisions do not make a valid
             configuration.
     """
-    from worker.organizer.demo import data
+    from worker.organizer import demo_data
 
     check_free(directory)
     directory.mkdir(parents=True, exist_ok=True)
@@ -105,19 +104,21 @@ def create(directory: Path, new: NewChallenge, *, now: datetime) -> list[Path]:
     _write_secret(directory / "challenge.secret")
     (directory / ".gitignore").write_text(GITIGNORE, encoding="utf-8")
     (directory / "tasks").mkdir(mode=0o700)  # no other user of this machine may see hidden tasks
-    dev, last = data.load()
+    dev, last = demo_data.load()
     for codename, phase in configuration.phases.items():
         example = last if codename == list(new.phases)[-1] else dev
-        data.write_phase(example, tasks=configuration.path(phase.tasks), ids=configuration.path(phase.ids))
+        demo_data.write_phase(
+            example, tasks=configuration.path(phase.tasks), ids=configuration.path(phase.ids)
+        )
     pack_bundle(directory, configuration, now=now)
     return [directory / name for name in WRITTEN]
 
 
 def examples_left(configuration: Configuration) -> dict[str, list[Path]]:
     """Return the example tasks and ids that are still in place: the files of each phase that has any, as :func:`create` wrote them."""
-    from worker.organizer.demo import data
+    from worker.organizer import demo_data
 
-    written = set().union(*map(data.contents, data.load()))
+    written = set().union(*map(demo_data.contents, demo_data.load()))
     left = {}
     for codename, phase in configuration.phases.items():
         paths = [configuration.path(phase.ids), *sorted(configuration.path(phase.tasks).glob("*.csv"))]

@@ -13,11 +13,10 @@ from pathlib import Path
 from scoring.errors import InfrastructureError, OrganizerError
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.files import read_phase, read_secret
-from worker.challenge.keys import public_value
+from worker.challenge.secrets import public_value
 from worker.challenge.sections import Phase
 from worker.challenge.setups import PhaseSetup
-from worker.runtime.files import FileStore
-from worker.runtime.storage import fault
+from worker.runtime.storage import FileStore, fault
 from worker.state import LeaderLock, Store, leader_lock
 
 Tell = Callable[[str], object]

@@ -9,8 +9,7 @@ from typer.exceptions import TyperException
 
 from scoring.errors import NeucoError
 from scoring.printable import printable_lines
-from worker.participant.template import template
-from worker.participant.validate import validate
+from worker.participant.commands import template, validate
 
 INTERRUPTED = 130
 """Exit code with which typer ends after Ctrl-C."""

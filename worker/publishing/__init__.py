@@ -4,9 +4,8 @@ The stage (:class:`Publishing`) decides which act is next: new boards are made a
 step with what is stored.
 """
 
-from worker.publishing.beacon import BeaconFetcher
+from worker.publishing.beacon import BeaconFetcher, drand_session, latest_round
 from worker.publishing.pushing import publisher_settings
-from worker.publishing.rounds import drand_session, latest_round
 from worker.publishing.stage import Publishing
 
 __all__ = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from leaderboard import Board
 from leaderboard.ranking import board as boards
-from worker.fairness.pseudonyms import FACT
+from worker.fairness.membership import FACT
 from worker.state import Transaction
 
 PORTION = 100  # documents in memory at a time

@@ -15,18 +15,17 @@ from leaderboard.git import Publisher
 from leaderboard.ranking import board as boards
 from leaderboard.ranking import waiting_teams
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
-from worker.challenge.configuration import Configuration
+from worker.challenge.configuration import Configuration, web_address
 from worker.challenge.context import Context
 from worker.challenge.files import rules_of
 from worker.challenge.setups import alert_key
-from worker.challenge.web_address import web_address
-from worker.evaluation.corrections import AT_ONCE, correct_phase
+from worker.evaluation.answers import AT_ONCE, correct_phase
 from worker.fairness import commitments, id_lists, receipts
 from worker.fairness.decisions import public_decisions
-from worker.fairness.pseudonyms import FACT, pseudonyms
+from worker.fairness.membership import FACT, pseudonyms
 from worker.fairness.register import LATEST, RegisterFold, register
 from worker.fairness.signing import Signer, signer
-from worker.participant.layout import announced, list_path
+from worker.participant.challenge import announced, list_path
 from worker.publishing.board_history import BoardHistory
 from worker.publishing.last_push import last_commit
 from worker.runtime import Act, Result

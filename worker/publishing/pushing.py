@@ -1,9 +1,16 @@
-"""From stored boards to a pushed commit."""
+"""From stored boards to a pushed commit.
+
+Each waits in a folder of its own in the state directory, which is removed when the content is pushed. So a failed push continues where it
+stopped, and each push takes a limited time.
+"""
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import ClassVar
 
 from leaderboard.git import OWN_FOLDERS, Files, Published, Publisher, PublisherSettings
@@ -12,14 +19,59 @@ from scoring.errors import NeucoError
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
 from worker.fairness import commitments, receipts, signing
-from worker.fairness.commit_signatures import CommitSigner
+from worker.fairness.disclosure import BRANCH
+from worker.fairness.signing import CommitSigner, Signer
 from worker.publishing import changes
 from worker.publishing.beacon import record_commitments
 from worker.publishing.boards import PendingBoards, PublishAct
 from worker.publishing.changes import HISTORY
-from worker.publishing.contents import push_contents
 from worker.publishing.last_push import README, record_commit
 from worker.state import Completed, State, Transaction
+
+FOLDER = "published"
+AT_ONCE_BYTES = 150_000_000  # in one push, because the push of the board waits for it
+
+
+def outbox(configuration: Configuration) -> Path:
+    """Return the folder in which contents wait."""
+    return configuration.state_dir / FOLDER
+
+
+def waiting(configuration: Configuration) -> list[Path]:
+    """Return the waiting contents: a folder for each, named by its hash."""
+    folder = outbox(configuration)
+    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+
+
+def push_contents(publisher: Publisher, configuration: Configuration, signer: Signer) -> None:
+    """Push the waiting contents, each in a commit of its own, so that only one is in memory at a time.
+
+    Raises:
+        NeucoError: As :meth:`leaderboard.git.publisher.Publisher.publish`.
+    """
+    contents, pushed = waiting(configuration), 0
+    if not contents:
+        return
+    branch = publisher.for_branch(BRANCH)
+    for folder in contents:
+        if pushed >= AT_ONCE_BYTES:
+            return
+        parts = {part.name: part.read_bytes() for part in folder.iterdir()}
+        branch.publish(
+            _Parts(parts).files, f"Publish the content {folder.name[:12]}\n", signer=CommitSigner(signer)
+        )
+        shutil.rmtree(folder)
+        pushed += sum(map(len, parts.values()))
+    branch.discard()
+
+
+@dataclass(frozen=True)
+class _Parts:
+    parts: Files
+
+    def files(self, _existing: Files, _own: Files) -> Files:
+        """Return the files to add to those in the branch."""
+        return self.parts
 
 
 class PushBoard(PublishAct[Published]):

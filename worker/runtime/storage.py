@@ -1,13 +1,50 @@
-"""The disk: how a full one is recognized and reported, and whether the state can be written, without a working database."""
+"""Stored submission files, named by their content, on a disk that may be full, and how much memory reading one may take.
+
+A file's name is the SHA-256 of the downloaded bytes, so equal submissions are stored once. No part of a path is chosen by a participant.
+"""
 
 from __future__ import annotations
 
 import errno
+import math
+import os
+import re
+import shutil
 import tempfile
+import time
+from collections.abc import Iterable
 from pathlib import Path
 
-from scoring.errors import InfrastructureError
-from worker.runtime.limits import GIGABYTE
+from scoring.errors import InfrastructureError, OrganizerError
+
+GIGABYTE = 1_000_000_000  # bytes, for memory and disk alike
+# memory of a child that has read nothing; 35 MB were measured
+BARE_BYTES = 50_000_000
+# loaded for reading any file: 90 MB were measured for Parquet, 110 MB for a large CSV
+READING_BYTES = 200_000_000
+VALUE_BYTES = 24  # memory per value of a valid file; 13 were measured for CSV and Parquet
+
+
+def reading_memory(rows: int, columns: int) -> int:
+    """Return the most memory in bytes that a child needs, in addition to that at its start, to read a valid file of this shape."""
+    return READING_BYTES + VALUE_BYTES * rows * columns
+
+
+def check_memory(memory_gigabytes: float, *, phase: str, rows: int, columns: int) -> None:
+    """Check that a valid file can be read within `submission.memory_gigabytes`; otherwise its author would be blamed for it.
+
+    Raises:
+        OrganizerError: If it cannot.
+    """
+    least = (BARE_BYTES + reading_memory(rows, columns)) / GIGABYTE
+    if memory_gigabytes < least:
+        raise OrganizerError(
+            f"submission.memory_gigabytes is {memory_gigabytes:g}, but reading a valid file of phase {phase} ({rows:,} rows,"
+            f" {columns:,} columns) may need {least:.2f} GB.",
+            cure=f"Set it to {math.ceil(2 * least)} or more, because scoring needs memory too.",
+            code="config.memory",
+        )
+
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 PROBE_BYTES = 65536
@@ -58,3 +95,76 @@ def below_reserve(free_bytes: int, reserve_gigabytes: float) -> InfrastructureEr
         cure="Free some space in the state directory's file system. The worker then continues.",
         code="disk.reserve",
     )
+
+
+_HASH = re.compile(r"[0-9a-f]{64}")
+RESCORING = "rescore-"  # prefix of folders that belong to a command, not to a worker
+ABANDONED_S = 24 * 3600.0  # no child works this long
+
+
+class FileStore:
+    """Files by content hash, and temporary folders on the same file system.
+
+    Args:
+        root: The state directory.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._files = root / "files"
+        self._temporary = root / "tmp"
+        for folder in (self._files, self._temporary):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def temporary(self, name: str) -> Path:
+        """Return the path of an attempt's temporary folder; the attempt makes and removes it."""
+        return self._temporary / name
+
+    def clear_temporary(self) -> None:
+        """Remove the folders of attempts of dead workers; those of a rescore are kept while it may still be running."""
+        for folder in self._temporary.iterdir():
+            if not folder.name.startswith(RESCORING) or _age_s(folder) > ABANDONED_S:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def keep(self, path: Path, file_hash: str) -> Path:
+        """Move a complete file into the store; it is durable when this returns."""
+        place = self._place(file_hash)
+        place.parent.mkdir(exist_ok=True, mode=0o700)
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+        path.replace(place)
+        folder = os.open(place.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+        return place
+
+    def find(self, file_hash: str) -> Path | None:
+        """Return the path of a stored file, None if it is gone."""
+        place = self._place(file_hash)
+        return place if place.is_file() else None
+
+    def remove(self, file_hash: str) -> None:
+        """Remove a stored file."""
+        self._place(file_hash).unlink(missing_ok=True)
+
+    def stored(self) -> Iterable[Path]:
+        """Return all stored files."""
+        return (path for path in self._files.glob("*/*") if _HASH.fullmatch(path.name))
+
+    def free_bytes(self) -> int:
+        """Return the free space of the file system."""
+        return shutil.disk_usage(self._files).free
+
+    def _place(self, file_hash: str) -> Path:
+        if not _HASH.fullmatch(file_hash):
+            raise ValueError("not a SHA-256 in hex")
+        return self._files / file_hash[:2] / file_hash
+
+
+def _age_s(folder: Path) -> float:
+    """Return how long ago something was last written to a folder, in seconds; 0 if the folder is gone."""
+    try:
+        return time.time() - folder.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0

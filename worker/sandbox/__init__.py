@@ -23,9 +23,8 @@ With ``clock=ManualClock().clock()``, tests of throttle, visibility and token ex
 
 from __future__ import annotations
 
-from worker.sandbox.clock import Clock, ManualClock
 from worker.sandbox.faults import Fault, FaultPlan
-from worker.sandbox.journal import Journal, JournalEntry
+from worker.sandbox.journal import Clock, Journal, JournalEntry, ManualClock
 from worker.sandbox.practice import PracticeTeam
 from worker.sandbox.replies import Refusal
 from worker.sandbox.sandbox import Sandbox

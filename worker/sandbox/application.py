@@ -9,7 +9,7 @@ from flask import Flask, Response, g, request
 from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.routing import RequestRedirect
 
-from worker.sandbox.authentication import authenticate, unauthorized
+from worker.sandbox.call import authenticate, unauthorized
 from worker.sandbox.faults import Fault
 from worker.sandbox.replies import Breakdown, Refusal, detail, page
 from worker.sandbox.state import World

@@ -11,15 +11,14 @@ from typing import Any, Self, TypeVar, cast
 
 from worker.sandbox import lifecycle
 from worker.sandbox.application import create_application
-from worker.sandbox.authentication import LIFETIME, issue
-from worker.sandbox.clock import Clock
+from worker.sandbox.call import LIFETIME, issue
 from worker.sandbox.faults import FaultPlan
-from worker.sandbox.journal import Journal
+from worker.sandbox.journal import Clock, Journal
 from worker.sandbox.serialization import submission_json
 from worker.sandbox.server import Listener
 from worker.sandbox.settings import SandboxSettings
 from worker.sandbox.state import Phase, Team, User, World
-from worker.sandbox.views.public import board
+from worker.sandbox.views.challenge import board
 
 PLACEHOLDER = b"file_content"
 """The whole file of a large upload that is not finished."""

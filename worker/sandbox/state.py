@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 import threading
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,12 +14,34 @@ from pathlib import PurePosixPath
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
-from worker.sandbox.clock import Clock
 from worker.sandbox.faults import FaultSource
-from worker.sandbox.journal import Journal
+from worker.sandbox.journal import Clock, Journal
 from worker.sandbox.queue import Queue
 from worker.sandbox.settings import CHALLENGE, PHASE, SPLIT, PhaseSettings, SandboxSettings
-from worker.sandbox.throttle import Throttle
+
+WINDOW_S = 60.0
+
+
+class Throttle:
+    """Accepts at most ``per_minute`` calls of one user in any sixty seconds.
+
+    All endpoints and both token schemes share one count. Refused calls do not count.
+    """
+
+    def __init__(self, per_minute: int) -> None:
+        self.per_minute = per_minute
+        self._calls: dict[str, deque[float]] = {}
+
+    def admit(self, user: str, now_s: float) -> int | None:
+        """Count a call; return None if it is accepted, otherwise the whole seconds to wait."""
+        calls = self._calls.setdefault(user, deque())
+        while calls and calls[0] <= now_s - WINDOW_S:
+            calls.popleft()
+        if len(calls) < self.per_minute:
+            calls.append(now_s)
+            return None
+        oldest = calls[0] if calls else now_s
+        return max(1, math.ceil(WINDOW_S - (now_s - oldest)))
 
 
 @dataclass(kw_only=True)

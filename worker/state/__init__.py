@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from worker.state.alert_codes import ALERT_CODES, alert_code
 from worker.state.lock import LeaderLock, leader_lock, refused
 from worker.state.notices import (
+    ALERT_CODES,
     AT_EVALAI,
     ATTESTED,
     LOG_UNSEEN,
@@ -13,6 +13,7 @@ from worker.state.notices import (
     Completed,
     Deposed,
     Leader,
+    alert_code,
 )
 from worker.state.rows import (
     LONGEST_WAIT,

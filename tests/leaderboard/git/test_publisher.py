@@ -22,12 +22,12 @@ import pytest
 from leaderboard.git.commits import with_signature, without_signature
 from leaderboard.git.publisher import Published, Publisher, PublisherSettings
 from leaderboard.git.remote import Remote
-from leaderboard.rendering.commit_message import commit_message
 from leaderboard.rendering.files import render
 from leaderboard.snapshot import Site
 from scoring.errors import Cancelled, InfrastructureError, NeucoError, OrganizerError
 from tests.leaderboard.harness.git_server import add_file, bare, blob, commit_tree, git, serve
 from tests.leaderboard.harness.site_fixtures import board, moving_site, phase_site, simple_site, standing
+from worker.publishing.changes import commit_message
 
 TOKEN = "tok-5f3a-secret"
 NOW = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)

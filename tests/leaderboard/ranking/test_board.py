@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from leaderboard.ranking.board import from_json, next_board, to_json
 from leaderboard.rendering import public_rows
-from leaderboard.report.awards import awards
+from leaderboard.report.private_report import awards
 from leaderboard.snapshot import Board, Entry, MoveKind, PhaseSnapshot, Rules, Selection
 from scoring.errors import OrganizerError
 from tests.leaderboard.harness.phases import START, entry, phase, steady

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leaderboard.ranking import Comparison, TaskPair, compare
-from scoring.quality import quality
+from scoring.metrics import quality
 
 EPSILON = 0.02
 FOLDS = 40

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from leaderboard.ranking.dynamic_rank import rank
-from leaderboard.ranking.stability import kendall_tau, leave_one_out, views
+from leaderboard.ranking.dynamic_rank import kendall_tau, leave_one_out, rank, views
 
 
 def everyone(table: np.ndarray) -> np.ndarray:

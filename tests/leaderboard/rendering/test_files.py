@@ -22,9 +22,8 @@ from markdown_it import MarkdownIt
 from leaderboard.ranking.board import next_board
 from leaderboard.rendering.assets import schemas
 from leaderboard.rendering.documents import MODELS, PhaseDocument, schema
-from leaderboard.rendering.files import CSV_COLUMNS, render
+from leaderboard.rendering.files import BEGIN, CSV_COLUMNS, END, render
 from leaderboard.rendering.names import display_name
-from leaderboard.rendering.readme import BEGIN, END
 from leaderboard.snapshot import (
     Board,
     Decision,

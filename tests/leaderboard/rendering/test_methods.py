@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from leaderboard.rendering import render
 from leaderboard.rendering.files import CSV_COLUMNS, METHOD_COLUMNS
-from leaderboard.rendering.methods import ADDRESS_LIMIT, shown_method, web_address
+from leaderboard.rendering.names import ADDRESS_LIMIT, shown_method, web_address
 from leaderboard.snapshot import Method, Site
 from tests.leaderboard.harness.site_fixtures import board, phase_site, simple_site, standing
 from tests.leaderboard.rendering.test_names import HOSTILE, names, read_html

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from leaderboard.report.near_copies import NEAR, near_copies, similarities_of_rows
+from leaderboard.report.likeness import NEAR, near_copies, similarities_of_rows
 from leaderboard.report.private_report import report, report_page
 from tests.leaderboard.harness.phases import START, phase, steady
 

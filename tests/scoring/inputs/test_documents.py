@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 import scoring
-from scoring.inputs.documents import read_yaml
+from scoring.documents import read_yaml
 
 
 @pytest.mark.parametrize(
@@ -31,4 +31,4 @@ def test_only_this_module_calls_the_yaml_loaders() -> None:
         for path in sorted((root / room).rglob("*.py"))
         if any(name in path.read_text() for name in ("yaml.safe_load", "yaml.load(", "yaml.SafeLoader("))
     ]
-    assert callers == ["scoring/inputs/documents.py"]
+    assert callers == ["scoring/documents.py"]

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from scoring.errors import NeucoError, ParticipantError
 from tests.scoring.inputs.reading_tables import IDS, as_csv, good, refused, table
-from worker.participant.validate import validate
+from worker.participant.commands import validate
 
 ROOT = Path(__file__).parents[3]
 APP = typer.Typer()

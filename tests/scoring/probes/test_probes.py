@@ -23,8 +23,8 @@ from sklearn.model_selection import ShuffleSplit
 from torch.utils.data import TensorDataset
 from torchmetrics.classification import MulticlassF1Score, MultilabelF1Score
 
-from scoring.complexity import complexity
 from scoring.errors import OrganizerError
+from scoring.metrics import complexity
 from scoring.probes.measures import confusion, measures, score
 from scoring.probes.network import fold_seed
 from scoring.probes.probe import PROBES, ProbeInput, ProbeSettings, TaskKind, make_probe, splits

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn.model_selection import ShuffleSplit
 
 from scoring.protocol import ids_hash
-from scoring.randomness import Splitter, fold_seeds, held_out, phase_key, secret_commitment, torch_stream
+from scoring.randomness import Splitter, fold_draws, fold_seeds, held_out, phase_key, secret_commitment
 
 PAGE = (Path(__file__).parents[3] / "docs" / "protocol.md").read_text()
 VECTORS = json.loads(re.search(r"```json\n(.*?)```", PAGE, re.DOTALL)[1])
@@ -30,13 +30,13 @@ def test_the_documented_vectors_hold() -> None:
     assert split_seeds.tolist() == VECTORS["split_seeds"]
     assert training_seeds.tolist() == VECTORS["training_seeds"]
     assert Splitter().permutation(int(split_seeds[0]), 10).tolist() == VECTORS["first_permutation_of_10"]
-    state = np.empty(torch_stream.STATE_SIZE, dtype=np.uint32)
-    torch_stream.start(state, int(training_seeds[0]))
-    drawn = [torch_stream.uniform(state, -0.5, 0.5) for _ in range(5)]
+    state = np.empty(fold_draws.STATE_SIZE, dtype=np.uint32)
+    fold_draws.start(state, int(training_seeds[0]))
+    drawn = [fold_draws.uniform(state, -0.5, 0.5) for _ in range(5)]
     assert drawn == pytest.approx([*VECTORS["first_weights_of_4"], VECTORS["first_bias"]], abs=1e-7)
-    torch_stream.skip(state, 2)
+    fold_draws.skip(state, 2)
     order = np.empty(9, dtype=np.int32)
-    torch_stream.shuffle(state, np.arange(9, dtype=np.int32), order)
+    fold_draws.shuffle(state, np.arange(9, dtype=np.int32), order)
     assert order.tolist() == VECTORS["first_order_of_9"]
 
 

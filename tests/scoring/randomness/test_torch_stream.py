@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoring.randomness import Splitter
-from scoring.randomness.fold_draws import draw_folds
-from scoring.randomness.torch_stream import STATE_SIZE, draw, shuffle, skip, start, uniform
+from scoring.randomness.fold_draws import STATE_SIZE, draw, draw_folds, shuffle, skip, start, uniform
 
 SEEDS = st.integers(0, 2**32 - 1)
 

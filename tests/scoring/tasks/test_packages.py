@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.errors import OrganizerError
-from scoring.neuco_bench.ceilings import estimate_ceiling
 from scoring.neuco_bench.expectations import check_package
-from scoring.neuco_bench.labels import read_annotations, read_labels
+from scoring.neuco_bench.labels import estimate_ceiling, read_annotations, read_labels
 from scoring.tasks import TaskPlace, group_scores, load_tasks
 from scoring.tasks.packages import read_package
 

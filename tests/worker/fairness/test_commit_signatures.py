@@ -11,8 +11,7 @@ import pytest
 
 from leaderboard.git import Publisher, PublisherSettings, without_signature
 from tests.leaderboard.harness.git_server import bare, git
-from worker.fairness.commit_signatures import CommitSigner, openssh, signing_key
-from worker.fairness.signing import Signer
+from worker.fairness.signing import CommitSigner, Signer, openssh, signing_key
 
 OURS, OTHER = Signer(b"7" * 32), Signer(b"3" * 32)
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from worker.fairness.drand import QUICKNET, is_signed, value_of
-from worker.organizer.rehearsal.practice_chain import practice_chain, sign
+from worker.organizer.rehearsal.practice_draw import practice_chain, sign
 
 # As published by https://api.drand.sh.
 ROUNDS = {

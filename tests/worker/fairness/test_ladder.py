@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.worker.harness.rules import phase_rules
-from worker.fairness.ladder import Rung, ladders
+from worker.fairness.membership import Rung, ladders
 
 RULES = phase_rules(selection="ladder", ladder_step=0.1)
 VALUES = st.floats(-5, 100, allow_nan=False)

@@ -18,8 +18,7 @@ from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.challenge.configuration import load
 from worker.cli import guarded
 from worker.fairness import commitments, receipts, signing
-from worker.fairness.commit_signatures import signing_key
-from worker.fairness.signing import Signer, is_signed, signer
+from worker.fairness.signing import Signer, is_signed, signer, signing_key
 from worker.fairness.verify import Worth, receipt_verdicts
 from worker.fairness.verify.public import PublicRepository, opened
 from worker.organizer.archiving import read_backup

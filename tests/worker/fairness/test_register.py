@@ -8,8 +8,8 @@ from leaderboard.git import without_signature
 from leaderboard.ranking import board as boards
 from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
 from worker.fairness import events
-from worker.fairness.commit_signatures import signing_key
 from worker.fairness.register import RegisterFold
+from worker.fairness.signing import signing_key
 
 
 def replayed(worker: StepWorker, phase: str) -> int:

@@ -12,7 +12,7 @@ from tests.leaderboard.harness.git_server import git
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.cli import guarded
 from worker.fairness import events
-from worker.fairness.pseudonyms import pseudonyms
+from worker.fairness.membership import pseudonyms
 from worker.fairness.verify import Worth, receipt_verdicts
 from worker.fairness.verify.public import PublicRepository, opened
 from worker.sandbox import ManualClock

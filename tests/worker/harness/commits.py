@@ -9,8 +9,7 @@ from pathlib import Path
 
 from leaderboard.git import with_signature, without_signature
 from worker.fairness import receipts, signing
-from worker.fairness.commit_signatures import CommitSigner
-from worker.fairness.signing import Signer
+from worker.fairness.signing import CommitSigner, Signer
 
 
 def sign_head(folder: Path, signer: Signer) -> None:

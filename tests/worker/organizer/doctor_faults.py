@@ -26,13 +26,12 @@ import pytest
 import yaml
 
 from tests.worker.harness.harness import ROOT, clean_environment, git, merged
-from worker.challenge.configuration import load
-from worker.challenge.web_address import EXAMPLE_REPOSITORY
+from worker.challenge.configuration import EXAMPLE_REPOSITORY, load
 from worker.fairness.recording import record_phases
 from worker.organizer.bundle import CONFIG_NAME, published
 from worker.organizer.bundle_check import TERMS
-from worker.organizer.demo.data import load as load_digits
-from worker.organizer.demo.data import write_phase
+from worker.organizer.demo_data import load as load_digits
+from worker.organizer.demo_data import write_phase
 from worker.organizer.doctor import ALL, Level, Report, examine
 from worker.sandbox import Fault as Spoilt
 from worker.sandbox import FaultPlan, PhaseSettings, Sandbox, SandboxSettings

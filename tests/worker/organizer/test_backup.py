@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from scoring.documents import read_yaml
 from scoring.errors import InfrastructureError, OrganizerError
-from scoring.inputs.documents import read_yaml
 from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
 from worker.challenge.configuration import load
 from worker.cli import guarded

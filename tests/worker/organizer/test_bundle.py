@@ -15,9 +15,8 @@ import requests
 import yaml
 
 from scoring.errors import OrganizerError
-from worker.challenge.configuration import load
-from worker.challenge.web_address import EXAMPLE_REPOSITORY, web_address
-from worker.cli.bundle import bundle as bundle_command
+from worker.challenge.configuration import EXAMPLE_REPOSITORY, load, web_address
+from worker.cli.init import bundle as bundle_command
 from worker.organizer import bundle, scaffold
 from worker.organizer.bundle_check import bundle_faults, states_rule
 from worker.sandbox import ManualClock, PhaseSettings, Refusal, Sandbox, SandboxSettings

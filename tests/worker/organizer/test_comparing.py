@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import Harness, embeddings
-from worker.runtime.files import FileStore
+from worker.runtime.storage import FileStore
 
 
 def noisy(share: float) -> bytes:

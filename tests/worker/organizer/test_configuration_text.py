@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scoring.inputs.documents import read_yaml
+from scoring.documents import read_yaml
 from worker.organizer.configuration_text import with_values
 
 

@@ -28,7 +28,7 @@ from tests.worker.organizer.doctor_faults import (
     public_ids,
     write_healthy,
 )
-from worker.challenge.web_address import EXAMPLE_REPOSITORY
+from worker.challenge.configuration import EXAMPLE_REPOSITORY
 from worker.evalai import Challenge, Phase, PhaseSplit
 from worker.evalai.records import parse
 from worker.organizer.doctor import CHECKS, Level, evalai

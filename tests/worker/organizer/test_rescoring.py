@@ -233,7 +233,7 @@ def test_a_rescore_keeps_the_limits_of_a_submission_and_goes_on_once_they_are_ra
     before = harness.boards()
     harness.add_task("late__regr", seed=6)
     for need in ("BARE_BYTES", "READING_BYTES", "VALUE_BYTES"):
-        monkeypatch.setattr(f"worker.runtime.limits.{need}", 0)  # else so low a limit is refused
+        monkeypatch.setattr(f"worker.runtime.storage.{need}", 0)  # else so low a limit is refused
     harness.configure({"submission": {limit: 1e-6}})
     with pytest.raises(InfrastructureError, match=f"submission {pk} .*submission.{limit}") as error:
         harness.rescore()

@@ -15,8 +15,7 @@ from scoring.protocol import ids_hash
 from tests.scoring.inputs.reading_tables import DIM, IDS, from_lines, good, lines_of
 from tests.worker.harness.harness import clean_environment
 from worker.participant.challenge import asked
-from worker.participant.template import template
-from worker.participant.validate import validate
+from worker.participant.commands import template, validate
 
 APP = typer.Typer()
 APP.command()(validate)

@@ -18,7 +18,7 @@ from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
 from tests.worker.harness.webhook import Hook
 from worker.challenge.configuration import load
 from worker.daemon.logs import REDACTED, Redactor
-from worker.fairness import pseudonyms
+from worker.fairness import membership
 from worker.fairness.register import RegisterFold
 from worker.organizer.board_by_hand import freeze, thaw
 from worker.organizer.reveal import reveal
@@ -191,7 +191,7 @@ def test_a_board_that_a_decision_overtakes_is_not_stored(
         if decision == "close":
             tx.freeze_phase("dev", at=now)
         elif decision is not None:
-            pseudonyms.add(tx, 1, "Team Twelve")
+            membership.add(tx, 1, "Team Twelve")
         assert keep_boards(tx, pending) == (decision is None)
 
 

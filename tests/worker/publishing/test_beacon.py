@@ -18,8 +18,8 @@ from worker.fairness import commitments
 from worker.fairness.drand import Chain, is_signed, value_of
 from worker.fairness.draws import AWAITED
 from worker.fairness.verify import Worth
-from worker.organizer.rehearsal.practice_chain import practice_chain, served
-from worker.publishing.rounds import UNREACHABLE
+from worker.organizer.rehearsal.practice_draw import practice_chain, served
+from worker.publishing.beacon import UNREACHABLE
 from worker.sandbox import ManualClock
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)

@@ -23,7 +23,7 @@ from worker.sandbox import (
 )
 from worker.sandbox.faults import FaultSource
 from worker.sandbox.queue import Queue
-from worker.sandbox.throttle import Throttle
+from worker.sandbox.state import Throttle
 
 CSV = b"id,0\na,1\n"
 QUIET = SandboxSettings(throttle_per_minute=100_000, teams={"Team Alice": ("alice", "carol")})

@@ -20,14 +20,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.errors import InfrastructureError, ParticipantError
-from scoring.quality import shown
+from scoring.metrics import shown
 from scoring.scorecard import TaskScore
 from tests.worker.harness.harness import LIMIT_S, Harness, StepWorker, embeddings
 from worker.cli import guarded
 from worker.evalai import Budget
-from worker.evalai.backoff import LONGEST_S, backoff
+from worker.evalai.pacing import LONGEST_S, backoff
 from worker.evaluation import answers
-from worker.fairness.ladder import ShownValue
+from worker.fairness.membership import ShownValue
 from worker.organizer.doctor import Level, examine
 from worker.state import ACTIVE, ANSWERED, COUNTED, Attempt, OutboxKind, Outcome, State, Store
 from worker.state.states import TRANSITIONS

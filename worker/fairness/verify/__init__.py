@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from worker.fairness.verify.checks import verdicts
-from worker.fairness.verify.older import older_verdicts
 from worker.fairness.verify.report import Report, make_report
+from worker.fairness.verify.timeline import older_verdicts
 from worker.fairness.verify.verdict import Verdict, Worth
 from worker.fairness.verify.witness import entry_of, receipt_verdicts
 

@@ -17,16 +17,14 @@ from worker.fairness.verify import (
     facts,
     ledger,
     opening,
-    plausible,
     registered,
     timeline,
-    tip,
 )
-from worker.fairness.verify.boards import boards_follow
 from worker.fairness.verify.decisions import decisions
 from worker.fairness.verify.drawn import drawn
 from worker.fairness.verify.pages import page_verdicts
 from worker.fairness.verify.public import PublicRepository
+from worker.fairness.verify.registered import boards_follow
 from worker.fairness.verify.revealed import (
     UNREADABLE,
     RevealedPhase,
@@ -43,7 +41,7 @@ _CHECKS: Mapping[str, Callable[[RevealedPhase], Verdict | None]] = {
     "labels": opening.labels,
     "ids": opening.ids,
     "scores": ledger.scores,
-    "possible": plausible.possible,
+    "possible": facts.possible,
     "boards": boards_follow,
     "decisions": decisions,
     "register": registered.in_the_log,
@@ -58,8 +56,8 @@ _CHECKS: Mapping[str, Callable[[RevealedPhase], Verdict | None]] = {
 def verdicts(repository: PublicRepository, now: datetime | None = None) -> Iterator[Verdict]:
     """Yield everything that can be checked with the repository alone: the challenge first, then each phase."""
     now = now or datetime.now(UTC)
-    yield tip.signature(repository)
-    yield from tip.tip(repository)
+    yield timeline.signature(repository)
+    yield from timeline.tip(repository)
     yield from ledger.history(repository)
     try:
         entries = commitments.read_commitments(repository.files[commitments.PATH])

@@ -16,7 +16,7 @@ import git
 
 from leaderboard.git import OWN_FILES, OWN_FOLDERS, without_signature
 from worker.fairness import commitments, receipts, signing
-from worker.fairness.commit_signatures import signing_key
+from worker.fairness.signing import signing_key
 
 HISTORY = "leaderboard/history.jsonl"
 GROWING = (commitments.PATH, receipts.PATH, HISTORY)

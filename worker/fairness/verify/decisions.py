@@ -1,18 +1,20 @@
-"""The organizers' decisions during a phase: when, why, which submissions they kept off the board, and what they did to the ranks."""
+"""The organizers' decisions during a phase, and whether a scored submission counts: its place on the final board, or what kept it off."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from leaderboard import DecisionKind
-from leaderboard.rendering import rank_changes
+from leaderboard.ranking import counted, row_key
+from leaderboard.rendering import Row, rank_changes
 from scoring.printable import name_some
+from worker.challenge.records import PhaseRules
 from worker.fairness import membership
 from worker.fairness.decisions import decisions as decided
 from worker.fairness.decisions import minute
-from worker.fairness.events import PhaseEvent
+from worker.fairness.events import PhaseEvent, SubmissionEvent
 from worker.fairness.fold import PhaseFold
 from worker.fairness.verify.revealed import RevealedPhase
 from worker.fairness.verify.verdict import Verdict
@@ -60,3 +62,120 @@ def _after_the_close(fold: PhaseFold) -> Iterator[str]:
         counts = membership.kept_off(facts, rules) is None and fold.score(entry, fold.end) is not None
         if counts and (then is None or not then.answered or fold.score(entry, closed) is None):
             yield f"submission {facts.submission} of {facts.team} was answered after the board was closed"
+
+
+RUNS = 20  # length of a followed chain of re-runs
+SLACK = timedelta(minutes=15)  # a close carries the time of its board, which may take this long to make
+
+
+def counting(phase: RevealedPhase, entry: str, check: str) -> Verdict:
+    """Return where a scored submission is on the final board, which other one counts for its team, or what takes it off.
+
+    Args:
+        phase: The revealed phase.
+        entry: The submission's pseudonym; its facts are open.
+        check: Name of the verdict.
+
+    Raises:
+        LookupError, ValueError, TypeError, AttributeError: If what was revealed has another form.
+    """
+    fold, reruns = phase.fold, ""
+    if (needed := fold.unknown_phase) is not None:
+        return phase.not_revealed(
+            check, f"its rules ask for a score in phase {needed}, which has not been revealed"
+        )
+    facts = fold.submissions[entry].events[-1]
+    for _ in range(RUNS):
+        if facts.superseded_by is None or facts.answered:
+            break
+        reruns += f"Submission {facts.submission} of team {facts.team} was run again at EvalAI as submission {facts.superseded_by}. "
+        following = fold.entry_of(facts.superseded_by)
+        if following is None:
+            return phase.believed(
+                check, f"{reruns}That one has not been revealed: it was refused, or is private"
+            )
+        facts = fold.submissions[following].events[-1]
+    verdict = _counting(phase, facts, check)
+    return replace(verdict, sentence=f"{reruns}{verdict.sentence}")
+
+
+def _counting(phase: RevealedPhase, facts: SubmissionEvent, check: str) -> Verdict:
+    fold, who = phase.fold, f"submission {facts.submission} of team {facts.team}"
+    rows = {row.submission: row for row in phase.final_rows}
+    if facts.submission in rows:
+        return phase.consistent(check, f"{who} counts on the final board {_at(rows[facts.submission])}")
+    rules = fold.decisions.events[-1].rules
+    reason = membership.kept_off(facts, rules)
+    if reason not in (None, membership.PRIVATE):
+        sentence = f"{who} is not on the final board: {reason}, registered on {_since(phase, facts, rules)}"
+        if membership.is_off_by_evalai(facts):
+            return phase.believed(check, f"{sentence}; only EvalAI can show whether that is so")
+        return phase.contradicted(check, sentence)
+    if facts.team in rules.hidden_teams:
+        return phase.contradicted(
+            check, f"{who} is not on the final board: the rules hide this team since {_hidden(phase, facts)}"
+        )
+    snapshot = fold.snapshot(fold.closed_at)
+    entries = () if snapshot is None else snapshot.entries
+    ours = next((entry for entry in entries if entry.submission == facts.submission), None)
+    if snapshot is None or ours is None:
+        return _late(phase, facts, check)
+    if not ours.public:
+        when = "is" if rules.visibility == "current" else "was sent as"
+        return phase.consistent(check, f"{who} {when} private: it is on no board")
+    counts = {row_key(one.entry): one.entry.submission for one in counted(snapshot)}[row_key(ours)]
+    return phase.consistent(
+        check,
+        f"{who} does not count: submission {counts} of the same team counts {_at(rows[counts])}; by the rules, the"
+        f" {snapshot.rules.selection.value} one counts",
+    )
+
+
+def _late(phase: RevealedPhase, facts: SubmissionEvent, check: str) -> Verdict:
+    """Return the verdict on a submission that is not on the final board although nothing keeps it off: was it answered too late?
+
+    A close is registered at once. A backdated one cannot exclude what was answered before it was registered.
+    """
+    fold, closed_at = phase.fold, phase.fold.closed_at
+    who = f"submission {facts.submission} of team {facts.team}"
+    answered_at = next(event.at for event in fold.submissions[facts.entry].events if event.answered)
+    decided_at = next(
+        (event.at for event in fold.decisions.events if event.frozen_at == closed_at), closed_at
+    )
+    if answered_at <= closed_at or (decided_at - closed_at > SLACK and answered_at < decided_at):
+        return phase.contradicted(check, f"{who} is not on the final board, and nothing published says why")
+    sentence = (
+        f"{who} is on no board: the board was closed on {minute(closed_at)}, and the submission was answered on"
+        f" {minute(answered_at)}"
+    )
+    if fold.scores[facts.entry].moments[0] > closed_at:
+        return phase.consistent(check, sentence)
+    return phase.believed(check, f"{sentence}; it had been scored before that")
+
+
+def _since(phase: RevealedPhase, facts: SubmissionEvent, rules: PhaseRules) -> str:
+    """Return when the newest facts that keep an entry off the board were first registered."""
+    moment: datetime = facts.at
+    for event in reversed(phase.fold.submissions[facts.entry].events):
+        if membership.kept_off(event, rules) is None:
+            break
+        moment = event.at
+    return minute(moment)
+
+
+def _hidden(phase: RevealedPhase, facts: SubmissionEvent) -> str:
+    """Return since when the rules hide a team, why, and what that did to the ranks."""
+    since = phase.fold.decisions.events[-1]
+    for event in reversed(phase.fold.decisions.events):
+        if facts.team not in event.rules.hidden_teams:
+            break
+        since = event
+    return f"{minute(since.at)}{because(since.reason)}{effect(phase, since.at)}"
+
+
+def _at(row: Row) -> str:
+    """Describe the rank of a row."""
+    if row.rank is not None:
+        return f"at rank {row.rank} with mean Q {row.q_text}"
+    why = "as a baseline" if row.baseline else "out of competition"
+    return f"without a rank ({why}) with mean Q {row.q_text}"

@@ -20,7 +20,7 @@ from worker.fairness.verify.promises import Promise
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import RevealedPhase
 from worker.fairness.verify.verdict import Verdict, consistent, contradicted
-from worker.participant.layout import announced, list_path
+from worker.participant.challenge import announced, list_path
 
 
 def sequence(entries: list[dict[str, Any]], now: datetime) -> Verdict:

@@ -28,7 +28,7 @@ from worker.fairness.verify.verdict import (
     contradicted,
     not_revealed,
 )
-from worker.participant.layout import list_path
+from worker.participant.challenge import list_path
 
 CHECK, WORDS = "page", "words"
 SHOWN_CHARACTERS = 500  # of the organizers' own text

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from scoring.randomness import secret_commitment
-from worker.challenge.keys import mixed_key, public_value
+from worker.challenge.secrets import mixed_key, public_value
 from worker.fairness.manifests import Manifest, Opening
 from worker.fairness.reveals import OpenedCommitment
 

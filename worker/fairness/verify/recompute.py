@@ -13,7 +13,7 @@ from scoring.inputs.embeddings import Embeddings
 from scoring.inputs.submission import read_submission
 from scoring.tasks import Task, load_tasks
 from worker.fairness.events import ScoreEvent
-from worker.fairness.verify.plausible import largest_difference
+from worker.fairness.verify.facts import largest_difference
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import RevealedPhase, read_reveals
 from worker.fairness.verify.verdict import Verdict, Worth, believed

@@ -21,7 +21,7 @@ from scoring.errors import OrganizerError
 from scoring.printable import printable
 from scoring.protocol import Protocol
 from scoring.tasks import TaskType
-from worker.fairness import commitments, events, id_lists, pseudonyms, receipts
+from worker.fairness import commitments, events, id_lists, membership, receipts
 from worker.fairness.documents import Malformed, parsed, read
 from worker.fairness.events import RENAMED, ChallengeEvent, Event, PhaseEvent, ScoreEvent
 from worker.fairness.fold import PhaseFold
@@ -341,15 +341,15 @@ def _events(repository: PublicRepository, document: Reveal) -> list[tuple[str, E
     for place, opening in each_opening(repository, document):
         with _where(place):
             commitment, fields = events.read_opening(opening)
-            if names := pseudonyms.hidden(opening, fields):
+            if names := membership.hidden(opening, fields):
                 hidden.append((len(register), place, fields, names))
-                fields = pseudonyms.filled(fields, names, {fields["team_key"]: ""})
+                fields = membership.filled(fields, names, {fields["team_key"]: ""})
             register.append((commitment, event := events.parse(fields)))
             if isinstance(event, ChallengeEvent) and event.what == RENAMED:
                 removed[event.team_key or 0] = event.pseudonym or ""
     for number, place, without_name, names in hidden:
         with _where(place):
-            renamed = events.parse(pseudonyms.filled(without_name, names, removed))
+            renamed = events.parse(membership.filled(without_name, names, removed))
         register[number] = register[number][0], renamed
     return register
 

@@ -11,10 +11,10 @@ from typing import Any
 from worker.fairness import events, receipts, signing
 from worker.fairness.documents import Malformed, read
 from worker.fairness.events import ScoreEvent
-from worker.fairness.ladder import AFTER_THE_CLOSE
+from worker.fairness.membership import AFTER_THE_CLOSE
 from worker.fairness.receipts import Line, Receipt
 from worker.fairness.signing import is_signed
-from worker.fairness.verify.counting import counting
+from worker.fairness.verify.decisions import counting
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.registered import CADENCES
 from worker.fairness.verify.revealed import (

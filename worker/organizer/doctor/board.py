@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC
 from urllib.parse import urlsplit
 
-from scoring.loopback import is_loopback
+from scoring.documents import is_loopback
 from worker.challenge.sections import read_source
 from worker.fairness import commitments
 from worker.fairness.draws import CHOOSE_ONE, DRAND, NONE, WITHOUT, in_words

@@ -12,9 +12,9 @@ from zipfile import BadZipFile
 
 from scoring.errors import NeucoError
 from scoring.printable import count_of
-from worker.challenge.differences import differences
+from worker.challenge.configuration import EXAMPLE_REPOSITORY
+from worker.challenge.files import differences
 from worker.challenge.setups import open_phase
-from worker.challenge.web_address import EXAMPLE_REPOSITORY
 from worker.fairness import disclosure
 from worker.organizer.bundle import page_address, published
 from worker.organizer.bundle_check import TERMS, links_to, states_rule

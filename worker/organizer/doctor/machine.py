@@ -12,7 +12,7 @@ from scoring.printable import count_of
 from worker.organizer.doctor.check import Finding, fail, warn
 from worker.organizer.doctor.subjects import Challenge
 from worker.organizer.service import instance_of, not_open
-from worker.runtime.limits import GIGABYTE
+from worker.runtime.storage import GIGABYTE
 
 
 def state(challenge: Challenge) -> Iterator[Finding]:

@@ -26,9 +26,8 @@ from leaderboard.git import Publisher
 from scoring.errors import NeucoError, OrganizerError
 from scoring.inputs.identifiers import read_ids
 from scoring.tasks import Task, load_task, task_sources
-from worker.challenge.configuration import Configuration, load
+from worker.challenge.configuration import EXAMPLE_REPOSITORY, Configuration, load
 from worker.challenge.files import read_secret
-from worker.challenge.web_address import EXAMPLE_REPOSITORY
 from worker.daemon import make_client
 from worker.evalai import Challenge as RemoteChallenge
 from worker.evalai import Client, NotFound, Phase, PhaseSplit, Throttled, Unreachable

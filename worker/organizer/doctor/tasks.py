@@ -218,9 +218,9 @@ def measure(configuration: Configuration, codename: str, secret: bytes) -> Cost:
         NeucoError: If the embeddings cannot be scored, so that the tasks or settings are wrong.
     """
     from scoring.engines import make_engine
+    from scoring.engines.registry import warm
     from scoring.evaluate import score_embeddings
     from scoring.inputs.embeddings import Embeddings
-    from scoring.warm import warm
 
     warm()
     setup, settings = read_phase(configuration, codename, secret), configuration.scoring

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from worker.sandbox.views import challenge, public, submission
+from worker.sandbox.views import challenge, submission
 
-BLUEPRINTS = (challenge.views, public.views, submission.views)
+BLUEPRINTS = (challenge.views, submission.views)
 OPEN = frozenset({"challenge.one_phase", "challenge.phase_splits", "challenge.teams"})
-ANONYMOUS = OPEN | {"public.leaderboard"}
+ANONYMOUS = OPEN | {"challenge.leaderboard"}
 """Endpoints that need no token, but refuse an invalid one."""
-UNTHROTTLED = OPEN | {"public.all_entries"}
+UNTHROTTLED = OPEN | {"challenge.all_entries"}
 """Endpoints that do not count against the rate limit."""
 
-__all__ = ["ANONYMOUS", "BLUEPRINTS", "UNTHROTTLED", "public"]
+__all__ = ["ANONYMOUS", "BLUEPRINTS", "UNTHROTTLED"]

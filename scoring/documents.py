@@ -1,7 +1,12 @@
-"""Check a document from outside against a pydantic model, and say in one sentence what is wrong with it."""
+"""Documents from outside: read YAML, and say in one sentence what is wrong with a document or an address.
+
+All such texts are read here, so that every fault is a ``yaml.YAMLError``; PyYAML itself raises other errors for an impossible date and for
+very deep nesting.
+"""
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, TypeVar
@@ -9,6 +14,37 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from scoring.errors import OrganizerError
+
+
+def read_yaml(text: str | bytes) -> Any:
+    """Return the content of a YAML text as plain values; a text cannot create other objects.
+
+    Raises:
+        yaml.YAMLError: If it is not YAML, or a mapping has a key twice; ``problem_mark`` has the position, if it is known.
+    """
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """Refuses a mapping with a repeated key, of which YAML would silently use the last."""
+
+        def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+            node = super().compose_mapping_node(anchor)
+            lines: dict[tuple[str, str], int] = {}
+            for key, _ in node.value:
+                if isinstance(key, yaml.ScalarNode):
+                    first = lines.setdefault((key.tag, key.value), key.start_mark.line + 1)
+                    if first != key.start_mark.line + 1:
+                        problem = f"the key `{key.value}` is already in line {first}"
+                        raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+            return node
+
+    try:
+        return yaml.load(text, Loader)  # noqa: S506 - a SafeLoader
+    except ValueError as error:  # a date such as 2026-99-99
+        raise yaml.YAMLError(str(error)) from error
+    except RecursionError as error:
+        raise yaml.YAMLError("it is nested too deeply") from error
+
 
 Model = TypeVar("Model", bound=BaseModel)
 SHOWN = 60  # characters of a value
@@ -59,3 +95,13 @@ def checked(
         cure="Correct the value.",
         code=code,
     )
+
+
+def is_loopback(host: str | None) -> bool:
+    """Return whether a host, as a name or as an address without brackets, means this machine."""
+    if host is None:
+        return False
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"

@@ -1,0 +1,119 @@
+"""The demo: a new challenge about handwritten digits, rehearsed with the submissions of several participants."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import git
+
+from worker.challenge.configuration import load
+from worker.organizer import demo_data, scaffold
+from worker.organizer.configuration_text import with_values
+from worker.organizer.demo_data import DIMENSION, PhaseData
+from worker.organizer.rehearsal import Rehearsal, RehearsalFolder, rehearse
+from worker.organizer.rehearsal.entries import HOST, Entry, csv_of, spoilt
+
+METHODS: Mapping[str, Callable[[demo_data.Images], demo_data.Embeddings]] = {
+    "raw pixels": demo_data.raw_pixels,
+    "raw pixels, in a hurry": demo_data.raw_pixels,
+    "pixels as shares of ink": demo_data.pixel_shares,
+    "principal components": demo_data.principal_components,
+    "random projection": demo_data.random_projection,
+    "random features": demo_data.random_features,
+    "pooled means": demo_data.pooled_means,
+    "quiet experiment with edges": demo_data.edges,
+    "Baseline mean embeddings": demo_data.quadrant_means,
+    "Baseline random embeddings": demo_data.noise,
+}
+"""How the images become embeddings in each method."""
+PIXELS = Entry(team="Pixel Pushers", method="raw pixels")
+PCA = Entry(
+    team="Eigendigits",
+    method="principal components",
+    project_url="https://example.org/eigendigits/code",
+    publication_url="https://example.org/eigendigits/paper.pdf",
+)
+PROJECTION = Entry(team="Random Walkers", method="random projection")
+FEATURES = Entry(team="Random Walkers", method="random features", file_name="embeddings.csv.gz")
+POOLED = Entry(team="Pool Party", method="pooled means", project_url="https://example.org/pool-party")
+PRIVATE = Entry(team="Pool Party", method="quiet experiment with edges", public=False)
+BROKEN = Entry(team="Last Minute", method="raw pixels, in a hurry", good=False)
+CORRECTED = Entry(team="Last Minute", method="pixels as shares of ink")
+BASELINE_MEAN = Entry(team=HOST, method="Baseline mean embeddings")
+BASELINE_RANDOM = Entry(team=HOST, method="Baseline random embeddings")
+
+PHASES: dict[str, tuple[Entry, ...]] = {
+    "dev": (
+        BASELINE_MEAN,
+        BASELINE_RANDOM,
+        PIXELS,
+        PROJECTION,
+        POOLED,
+        BROKEN,
+        PRIVATE,
+        PCA,
+        FEATURES,
+        CORRECTED,
+    ),
+    "eval": (BASELINE_MEAN, BASELINE_RANDOM, PIXELS, POOLED, BROKEN, PRIVATE, PCA, FEATURES),
+}
+"""The submissions to each phase, in order.
+
+In dev, the Random Walkers submit twice, and their last submission counts. Last Minute correct their file and get exactly the score of the
+Pixel Pushers, because all teams share their splits. In eval, the faulty file is not corrected.
+"""
+
+
+def entries() -> dict[str, tuple[Entry, ...]]:
+    """Make the submissions to each phase."""
+    return {
+        codename: tuple(replace(entry, content=file(entry, phase)) for entry in PHASES[codename])
+        for codename, phase in zip(PHASES, demo_data.load(), strict=True)
+    }
+
+
+def file(entry: Entry, phase: PhaseData) -> bytes:
+    """Make the file that is submitted to a phase."""
+    content = csv_of(phase.ids, METHODS[entry.method](phase.images))
+    if not entry.good:
+        content = spoilt(content, nan=((10, 3), (11, 7)), missing=2)
+    return gzip.compress(content, mtime=0) if entry.file_name.endswith(".gz") else content
+
+
+CHALLENGE = scaffold.NewChallenge(
+    title="Handwritten digits (demo)", phases={"dev": 40, "eval": 200}, dim=DIMENSION
+)
+SETTINGS: dict[tuple[str, ...], object] = {
+    # values are shown as they are, and at once
+    ("phases", "dev", "selection"): "last",
+    ("phases", "eval", "shown"): "at_once",
+    ("scoring", "learning_rate"): 0.01,  # larger than usual, because few images mean few steps
+    ("fairness", "publish_files"): "top:1",
+}
+
+
+def run_demo(
+    path: Path, *, folds: int | None, tell: Callable[[str], object]
+) -> tuple[RehearsalFolder, Rehearsal]:
+    """Create the challenge in a folder, rehearse it, and check out its leaderboard.
+
+    Args:
+        path: A new or empty folder.
+        folds: Largest number of splits in each phase; None for all.
+        tell: Called with a sentence about each step.
+
+    Raises:
+        OrganizerError: If the folder is in use.
+        InfrastructureError: If nothing changes any more.
+    """
+    scaffold.create(path, CHALLENGE, now=datetime.now(UTC))
+    file = path / "challenge.yaml"
+    file.write_text(with_values(file.read_text(encoding="utf-8"), SETTINGS), encoding="utf-8")
+    folder = RehearsalFolder(path=path / "rehearsal")
+    rehearsal = rehearse(load(file), entries(), folds=folds, keep=folder.path, tell=tell)
+    git.Repo.clone_from(str(folder.repository), path / "leaderboard")
+    return folder, rehearsal

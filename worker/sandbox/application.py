@@ -59,7 +59,7 @@ def create_application(world: World) -> Application:
             return _moved()
         if problem is not None and not isinstance(problem, MethodNotAllowed):
             return page(404, "Error 404 - Page Not Found")
-        if request.endpoint == "public.file":
+        if request.endpoint == "challenge.file":
             return None
         g.user = authenticate(world, request.headers.get("Authorization"))
         if g.user is None and request.endpoint not in ANONYMOUS:

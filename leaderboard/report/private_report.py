@@ -18,7 +18,7 @@ from leaderboard.rendering import Row, public_rows, templates
 from leaderboard.report.diagnostics import activity, diagnose_tasks, duplicates
 from leaderboard.report.likeness import names_alike, near_copies
 from leaderboard.snapshot import Board, Entry, PhaseSnapshot
-from scoring.tasks import TaskPlace, ceiled, group_scores
+from scoring.tasks import TaskPackage, ceiled, group_scores
 
 
 def awards(rows: Sequence[Row]) -> str:
@@ -55,7 +55,7 @@ def report(
     board: Board | None,
     *,
     made_at: datetime,
-    places: Sequence[TaskPlace] = (),
+    packages: Sequence[TaskPackage] = (),
     alike: Mapping[int, NDArray[np.float32]] | None = None,
     replicates: int = REPLICATES,
 ) -> Document:
@@ -65,7 +65,7 @@ def report(
         phase: The current state of the phase.
         board: Its last board, for the awards.
         made_at: Time of the report, with a time zone.
-        places: Places of task packages in the tree of groups, with the ceilings of their mean scores; those of other phases are ignored.
+        packages: Task packages, for groups of tasks and the ceilings of mean scores; those of other phases are ignored.
         alike: Submission to its :func:`leaderboard.report.likeness.similarities_of_rows`, for those that are compared; None if none are.
         replicates: Number of bootstrap replicates.
 
@@ -86,7 +86,7 @@ def report(
         "rules": asdict(phase.rules) | {"hidden_teams": sorted(phase.rules.hidden_teams)},
         "awards": "" if board is None else awards(public_rows(board, board.rules_then(phase.rules))),
         "standings": [],
-        **({} if assessment is None else _figures(phase, assessment, places)),
+        **({} if assessment is None else _figures(phase, assessment, packages)),
         "duplicates": [
             {"content_hash": same[0].content_hash, "submissions": [_sender(entry) for entry in same]}
             for same in duplicates(phase.entries)
@@ -112,10 +112,10 @@ def report_page(report: Document) -> str:
     return page.render(report=report, made_at=made_at, teams=teams, heat=heat)
 
 
-def _figures(phase: PhaseSnapshot, assessment: Assessment, places: Sequence[TaskPlace]) -> Document:
+def _figures(phase: PhaseSnapshot, assessment: Assessment, packages: Sequence[TaskPackage]) -> Document:
     board_figures, ranking = figures(assessment), assessment.ranking
-    here = [place for place in places if place.identifier in phase.row_sets]
-    ceilings = {place.identifier: place.ceiling for place in here if place.ceiling is not None}
+    here = [package for package in packages if package.identifier in phase.row_sets]
+    ceilings = {package.identifier: package.ceiling for package in here if package.ceiling is not None}
     means = [
         {task: float(np.nanmean(contender.entry.scores[task])) for task in assessment.tasks}
         for contender in assessment.contenders
@@ -152,7 +152,7 @@ def _figures(phase: PhaseSnapshot, assessment: Assessment, places: Sequence[Task
     }
 
 
-def _groups(means: Sequence[Mapping[str, float]], places: Sequence[TaskPlace]) -> list[Document]:
+def _groups(means: Sequence[Mapping[str, float]], packages: Sequence[TaskPackage]) -> list[Document]:
     """Return mean scores by group of tasks, plain and as shares of their ceilings, each as a list over the teams in board order."""
     return [
         {
@@ -161,7 +161,7 @@ def _groups(means: Sequence[Mapping[str, float]], places: Sequence[TaskPlace]) -
             "scores": [group.score for group in groups],
             "ceiled": [group.ceiled for group in groups],
         }
-        for groups in zip(*(group_scores(row, places) for row in means), strict=True)
+        for groups in zip(*(group_scores(row, packages) for row in means), strict=True)
     ]
 
 

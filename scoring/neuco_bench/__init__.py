@@ -5,8 +5,6 @@ refuses such files.
 """
 
 __all__ = [
-    "ceilings",
-    "charts",
     "configuration",
     "expectations",
     "frames",
@@ -15,6 +13,4 @@ __all__ = [
     "reading",
     "results",
     "run",
-    "sizes",
-    "stored",
 ]

@@ -141,8 +141,8 @@ def _differences(settings: StandaloneSettings, given: Mapping[str, Any]) -> Iter
     if settings.probe_type == "linear" and "epochs" not in settings.probe_params:
         yield "The configuration does not say epochs: 10, NeuCo-Bench's default; challenges train for 20."
     device = str(settings.probe_params.get("device") or "cpu")
-    if settings.probe_type != "mlp" and device not in {"cpu", "auto"}:
-        yield f"device {device} has no effect on the probe {settings.probe_type}: it is trained on the processor."
+    if device not in {"cpu", "auto"}:
+        yield f"device {device} has no effect: probes are trained on the processor."
     if settings.store_probes:
         yield STORING
     if settings.task_filter == ():

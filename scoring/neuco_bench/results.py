@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scoring.errors import OrganizerError
 from scoring.neuco_bench.configuration import StandaloneSettings
 from scoring.neuco_bench.run import RunReport, TaskReport
-from scoring.probes.probe import ProbeSettings, make_probe
+from scoring.probes.probe import make_probe
 from scoring.tasks import ceiled, group_scores
 
 SUMMARY = "results_summary.json"
@@ -91,14 +91,14 @@ def summary_document(report: RunReport, settings: StandaloneSettings, *, experim
         "versions": versions("local" if settings.probe_type == "linear" else "torch"),
         "machine": machine(),
     }
-    if report.places:
-        ceilings = {place.identifier: place.ceiling for place in report.places}
+    if report.packages:
+        ceilings = {package.identifier: package.ceiling for package in report.packages}
         summary["task_ceilings"] = {task: ceilings.get(task) for task in scores}
         summary["task_ceiled_scores"] = {
             task: ceiled(score, ceilings.get(task)) for task, score in scores.items()
         }
         summary["groups"] = [
-            {**vars(group), "tasks": list(group.tasks)} for group in group_scores(scores, report.places)
+            {**vars(group), "tasks": list(group.tasks)} for group in group_scores(scores, report.packages)
         ]
     return summary
 
@@ -134,8 +134,6 @@ def task_document(task: TaskReport, settings: StandaloneSettings) -> dict[str, A
     }
     if task.data.classes:
         document["classes"] = list(task.data.classes)
-    if task.confusion is not None:
-        document["confusion_matrix"] = task.confusion.tolist()
     return document
 
 
@@ -184,7 +182,7 @@ def store_probes(folder: Path, report: RunReport, settings: StandaloneSettings) 
     """
     import torch
 
-    probe = make_probe(settings.probe_type, ProbeSettings(params=settings.probe_params, seed=report.seed))
+    probe = make_probe(settings.probe_type, settings.probe_params, seed=report.seed)
     for task in report.tasks:
         layers = probe.refit(task.data)
         if not layers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,13 @@ from scoring.evaluate import training_labels
 from scoring.kernel import NEUTRAL, Moments, gather, reference_moments
 from scoring.metrics import Complexity, Quality, complexity, mean_quality, quality
 from scoring.neuco_bench.configuration import StandaloneSettings
-from scoring.neuco_bench.labels import LabeledTask, Labels, places_of
+from scoring.neuco_bench.labels import LabeledTask, Labels
 from scoring.neuco_bench.reading import LenientEmbeddings, read_embeddings
 from scoring.printable import count_of, name_some
-from scoring.probes.measures import confusion, measures
-from scoring.probes.probe import TEST_SIZE, ProbeInput, ProbeSettings, TaskKind, Training, make_probe
-from scoring.tasks import MINIMUM_ROWS, TaskPlace, TaskType
+from scoring.probes.measures import measures
+from scoring.probes.probe import TEST_SIZE, ProbeInput, TaskKind, Training, make_probe
+from scoring.tasks import MINIMUM_ROWS, TaskType
+from scoring.tasks.packages import TaskPackage
 from scoring.training_length import TrainingLength, training_length
 
 SEED = 42  # NeuCo-Bench's
@@ -31,12 +32,12 @@ Join = tuple[NDArray[np.intp], NDArray[Any]]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Material:
-    """The tasks of a run, the embeddings of all their ids, and the places of task packages."""
+    """The tasks of a run, the embeddings of all their ids, and the task packages."""
 
     tasks: tuple[LabeledTask, ...]
     embeddings: LenientEmbeddings
     warnings: tuple[str, ...]
-    places: tuple[TaskPlace, ...] = ()
+    packages: tuple[TaskPackage, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,7 +49,6 @@ class TaskReport:
         training: Every fold's result.
         quality: Mean, standard deviation and Q of the fold scores.
         metrics: Values over the folds for each metric of the paper.
-        confusion: Confusion matrix, summed over the folds; None if the task has none.
         complexity: What the probe costs.
         seconds: Wall time.
         length: How long each fold trained; None unless the probe is linear with one output, and embeddings are standardized.
@@ -58,7 +58,6 @@ class TaskReport:
     training: Training
     quality: Quality
     metrics: Mapping[str, tuple[float, ...]]
-    confusion: NDArray[np.int64] | None
     complexity: Complexity
     seconds: float
     length: TrainingLength | None = None
@@ -80,7 +79,7 @@ class RunReport:
         seed: Seed of splits and training.
         embedding_dim: Dimension N of the trained embeddings.
         warnings: What a challenge would have refused, and what went wrong.
-        places: Places of task packages in the tree of groups, with their ceilings.
+        packages: The task packages, with ceilings and groups.
         scale: Mean and standard deviation of the standardization.
     """
 
@@ -90,7 +89,7 @@ class RunReport:
     seed: int
     embedding_dim: int
     warnings: tuple[str, ...] = ()
-    places: tuple[TaskPlace, ...] = ()
+    packages: tuple[TaskPackage, ...] = ()
     scale: Moments = NEUTRAL
 
 
@@ -130,7 +129,7 @@ def read_material(
             f" also for tasks that label fewer: {name_some(fewer, 3)}."
         )
     return Material(
-        tasks=tuple(tasks), embeddings=embeddings, warnings=tuple(warnings), places=places_of(labels)
+        tasks=tuple(tasks), embeddings=embeddings, warnings=tuple(warnings), packages=labels.packages
     )
 
 
@@ -152,9 +151,7 @@ def score_run(
     """
     matrix = material.embeddings.matrix
     scale = reference_moments(matrix) if settings.standardize_embeddings else NEUTRAL
-    probe = make_probe(
-        settings.probe_type, ProbeSettings(params=settings.probe_params, seed=seed, threads=threads)
-    )
+    probe = make_probe(settings.probe_type, settings.probe_params, seed=seed, threads=threads)
     rows = {identifier: row for row, identifier in enumerate(material.embeddings.ids)}
     # All tasks are checked before the first is trained.
     joined = [_join(task, rows, normalize=settings.normalize_labels) for task in material.tasks]
@@ -176,17 +173,21 @@ def score_run(
         warnings.extend(_remarks(report))
         reports.append(report)
     warnings.extend(_short(reports))
-    complete = bool(reports) and all(np.isfinite(report.quality.q) for report in reports)
     return RunReport(
         tasks=tuple(reports),
-        overall_q=mean_quality([report.quality.q for report in reports]) if complete else float("nan"),
-        overall_score=mean_quality([report.quality.mean for report in reports]) if complete else float("nan"),
+        overall_q=_mean([report.quality.q for report in reports]),
+        overall_score=_mean([report.quality.mean for report in reports]),
         seed=seed,
         embedding_dim=matrix.shape[1],
         warnings=tuple(warnings),
-        places=material.places,
+        packages=material.packages,
         scale=scale,
     )
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Return the mean; NaN without values, or if one of them is NaN."""
+    return mean_quality(values) if values else float("nan")
 
 
 def _probe_inputs(
@@ -198,23 +199,6 @@ def _probe_inputs(
         if not np.array_equal(last, index):
             last, rows = index, gather(matrix, index, scale)
         yield ProbeInput(name=task.name, kind=task.kind, rows=rows, targets=targets, classes=task.classes)
-
-
-def narrowed(material: Material, dim: int) -> Material:
-    """Return the material with only the first ``dim`` dimensions of the embeddings.
-
-    Raises:
-        OrganizerError: If the embeddings have fewer.
-    """
-    columns = material.embeddings.matrix.shape[1]
-    if not 1 <= dim <= columns:
-        raise OrganizerError(
-            f"The embeddings have {count_of(columns, 'dimension')}, but --dims asks for {dim:,}.",
-            cure="With --dims, use sizes from 1 to the dimension of the embeddings.",
-            code="standalone.bad_size",
-        )
-    part = np.ascontiguousarray(material.embeddings.matrix[:, :dim])
-    return replace(material, embeddings=replace(material.embeddings, matrix=part))
 
 
 def _join(task: LabeledTask, rows: Mapping[str, int], *, normalize: bool) -> Join:
@@ -253,15 +237,14 @@ def _targets(task: LabeledTask, labels: NDArray[Any], *, normalize: bool) -> NDA
 def _report(
     data: ProbeInput, training: Training, seconds: float, cost: Complexity, length: TrainingLength | None
 ) -> TaskReport:
-    tested = [(fold.predictions, data.targets[fold.test]) for fold in training.folds]
-    values = pd.DataFrame([measures(data.kind, *part) for part in tested])
-    counts = [matrix for part in tested if (matrix := confusion(data.kind, *part)) is not None]
+    values = pd.DataFrame(
+        [measures(data.kind, fold.predictions, data.targets[fold.test]) for fold in training.folds]
+    )
     return TaskReport(
         data=data,
         training=training,
         quality=quality([fold.score for fold in training.folds]),
         metrics={str(name): tuple(values[name].tolist()) for name in values},
-        confusion=np.sum(counts, axis=0) if counts else None,
         complexity=cost,
         seconds=seconds,
         length=length,

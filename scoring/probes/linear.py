@@ -12,15 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field, PositiveInt
 
-from scoring.documents import checked
 from scoring.metrics import best_score
-from scoring.probes.probe import TEST_SIZE, Fold, FoldResult, Probe, ProbeInput, ProbeSettings, TaskKind
+from scoring.probes.probe import TEST_SIZE, Fold, FoldResult, Probe, ProbeInput, TaskKind
 from scoring.protocol import Recipe
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ WIDTHS = {1: (170,), 2: (400, 162)}
 class TrainingParameters(BaseModel, extra="forbid"):
     """Hyper-parameters of training by gradient steps, with NeuCo-Bench's defaults.
 
-    Text that is a number is accepted, because YAML reads ``1e-3``, as NeuCo-Bench's users write it, as text.
+    Text that is a number is accepted, because YAML reads ``1e-3``, as NeuCo-Bench's users write it, as text. ``device`` has no effect.
     """
 
     epochs: PositiveInt = Field(10, description="a whole number above 0")
@@ -42,7 +41,7 @@ class TrainingParameters(BaseModel, extra="forbid"):
 
 
 class NetworkParameters(TrainingParameters):
-    """The linear probe's parameters, and the hidden layers; ``device`` may be a GPU."""
+    """The linear probe's parameters, and the hidden layers."""
 
     hidden_layers: Literal[1, 2] = Field(1, description="1 or 2")
     hidden_widths: list[PositiveInt] | None = Field(
@@ -51,26 +50,18 @@ class NetworkParameters(TrainingParameters):
 
 
 class LinearProbe(Probe):
-    """One linear layer, trained with AdamW; the best epoch counts.
+    """One linear layer, trained with AdamW; the best epoch counts."""
 
-    Args:
-        settings: See :class:`TrainingParameters`; ``device`` has no effect.
-        params: The parameters, if they were checked already.
-    """
-
+    parameters: ClassVar[type[BaseModel]] = TrainingParameters
     hidden: tuple[int, ...] = ()
-    device = "cpu"
 
-    def __init__(self, settings: ProbeSettings, params: TrainingParameters | None = None) -> None:
+    def __init__(self, params: Mapping[str, Any], *, seed: int, threads: int | None) -> None:
         from scoring.randomness.fold_draws import STATE_SIZE, start
 
-        super().__init__(settings)
-        params = params or checked(
-            TrainingParameters, settings.params, place="probe_params", code="probe.bad_parameter"
-        )
-        self._recipe = params.model_dump(include={"epochs", "batch_size", "learning_rate"})
+        super().__init__(params, seed=seed, threads=threads)
+        self._recipe = self.params.model_dump(include={"epochs", "batch_size", "learning_rate"})
         self._stream = np.empty(STATE_SIZE, dtype=np.uint32)
-        start(self._stream, settings.seed)
+        start(self._stream, seed)
 
     def hyperparameters(self, folds: Sequence[FoldResult]) -> Mapping[str, object]:
         """See :meth:`scoring.probes.probe.Probe.hyperparameters`."""
@@ -96,8 +87,7 @@ class LinearProbe(Probe):
 
         return Network(
             hidden=self.hidden,
-            device=self.device,
-            seed=self.settings.seed,
+            seed=self.seed,
             stop=self.stop,
             **self._recipe,
         )
@@ -143,8 +133,8 @@ class LinearProbe(Probe):
 class MlpProbe(LinearProbe):
     """A network with hidden layers and ReLU, trained like the linear probe."""
 
-    def __init__(self, settings: ProbeSettings) -> None:
-        params = checked(NetworkParameters, settings.params, place="probe_params", code="probe.bad_parameter")
-        super().__init__(settings, params)
-        self.hidden = tuple(params.hidden_widths or WIDTHS[params.hidden_layers])
-        self.device = params.device or "cpu"
+    parameters = NetworkParameters
+
+    def __init__(self, params: Mapping[str, Any], *, seed: int, threads: int | None) -> None:
+        super().__init__(params, seed=seed, threads=threads)
+        self.hidden = tuple(self.params.hidden_widths or WIDTHS[self.params.hidden_layers])

@@ -16,7 +16,6 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from scoring.errors import OrganizerError
 from scoring.probes.measures import State, best_of
 from scoring.probes.probe import Fold, FoldResult, ProbeInput, TaskKind
 
@@ -32,7 +31,6 @@ class Network:
         epochs: Passes over the training rows.
         batch_size: Rows per step.
         learning_rate: AdamW's.
-        device: ``cpu``, ``auto`` or a GPU.
         seed: The run's seed.
         stop: One byte that is 1 once results no longer matter.
     """
@@ -41,7 +39,6 @@ class Network:
     epochs: int
     batch_size: int
     learning_rate: float
-    device: str
     seed: int
     stop: NDArray[np.uint8]
 
@@ -57,40 +54,23 @@ class Network:
         with _one_thread():
             *_, (net, _) = self._epochs(data, self._tensors(data), np.arange(len(data.rows)), -1)
         layers = [layer for layer in net if isinstance(layer, torch.nn.Linear)]
-        return [(layer.weight.detach().cpu().numpy(), layer.bias.detach().cpu().numpy()) for layer in layers]
+        return [(layer.weight.detach().numpy(), layer.bias.detach().numpy()) for layer in layers]
 
     def _tensors(self, data: ProbeInput) -> Tensors:
-        """Return rows, and targets in the type that the loss needs, on the device.
-
-        Raises:
-            OrganizerError: If there is no such device here.
-        """
-        automatic = "cuda" if torch.cuda.is_available() else "cpu"
-        device = automatic if self.device == "auto" else self.device
+        """Return rows, and targets in the type that the loss needs."""
         kind = torch.int64 if data.kind is TaskKind.MULTICLASS else torch.float32
-        try:
-            rows = torch.from_numpy(np.ascontiguousarray(data.rows)).to(device)
-        except (RuntimeError, AssertionError) as error:  # a torch without CUDA raises AssertionError
-            raise OrganizerError(
-                f"probe_params.device {self.device!r} cannot be used here.",
-                cure="Set it to cpu or auto.",
-                code="probe.device",
-            ) from error
-        return rows, torch.as_tensor(data.targets, dtype=kind).to(device)
+        return torch.from_numpy(np.ascontiguousarray(data.rows)), torch.as_tensor(data.targets, dtype=kind)
 
     def _states(self, data: ProbeInput, tensors: Tensors, fold: Fold, *, details: bool) -> Iterator[State]:
         rows, targets = tensors
-        test, fitted = (
-            torch.from_numpy(part.astype(np.int64)).to(rows.device)
-            for part in (fold.test, fold.train if details else fold.train[:0])
-        )
+        test, fitted = fold.test, fold.train if details else fold.train[:0]
         for net, losses in self._epochs(data, tensors, fold.train, fold.number):
             with torch.no_grad():
                 outputs = net(rows[test])
                 pair = float(torch.stack(losses).mean()), float(_loss(data.kind, outputs, targets[test]))
                 yield State(
-                    outputs=outputs.cpu().numpy(),
-                    fitted=net(rows[fitted]).cpu().numpy(),
+                    outputs=outputs.numpy(),
+                    fitted=net(rows[fitted]).numpy(),
                     losses=pair if details else (),
                 )
 
@@ -100,12 +80,12 @@ class Network:
         """Train on these rows; yield the network and the losses of the batches after each epoch."""
         rows, targets = tensors
         generator = torch.Generator().manual_seed(fold_seed(self.seed, data.name, fold))
-        net = self._network(data, generator).to(rows.device)
+        net = self._network(data, generator)
         train = torch.from_numpy(part.astype(np.int64))
         optimizer = torch.optim.AdamW(net.parameters(), lr=self.learning_rate)
         for _ in range(self.epochs):
             losses = []
-            order = train[torch.randperm(len(train), generator=generator)].to(rows.device)
+            order = train[torch.randperm(len(train), generator=generator)]
             for batch in torch.split(order, self.batch_size):
                 optimizer.zero_grad()
                 loss = _loss(data.kind, net(rows[batch]), targets[batch])

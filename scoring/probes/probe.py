@@ -13,7 +13,9 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel
 
+from scoring.documents import checked
 from scoring.engines import available_cores, ignore, train_in_order
 from scoring.errors import OrganizerError
 from scoring.randomness import held_out
@@ -129,38 +131,36 @@ class Training:
     axis: str = "Epoch"
 
 
-@dataclass(frozen=True, kw_only=True)
-class ProbeSettings:
-    """The arguments that every probe is made with.
-
-    Attributes:
-        params: The configuration's ``probe_params``.
-        seed: Seed of splits and training; NeuCo-Bench's is 42.
-        threads: Number of folds trained at once; None takes all cores that this process may use.
-    """
-
-    params: Mapping[str, Any]
-    seed: int = 42
-    threads: int | None = None
-
-
 class Probe(ABC):
     """A probe, which is made for one run.
 
     A subclass says how to fit one fold. It may carry a random stream from task to task, as NeuCo-Bench's does, so
     :meth:`train` is called once for each task, in the order of names.
 
+    Args:
+        params: The configuration's ``probe_params``; None means the default of a parameter.
+        seed: Seed of splits and training; NeuCo-Bench's is 42.
+        threads: Number of folds trained at once; None takes all cores that this process may use.
+
+    Raises:
+        OrganizerError: If a parameter is unknown or wrong.
+
     Attributes:
+        parameters: The model of the parameters.
         axis: Name of the axis of a fold's history.
         hidden: Widths of the layers between embedding and output; None if a prediction does not come from layers.
         stop: One byte that is 1 once results no longer matter.
     """
 
+    parameters: ClassVar[type[BaseModel]]
     axis: ClassVar[str] = "Epoch"
     hidden: tuple[int, ...] | None = None
 
-    def __init__(self, settings: ProbeSettings) -> None:
-        self.settings = settings
+    def __init__(self, params: Mapping[str, Any], *, seed: int, threads: int | None) -> None:
+        given = {key: value for key, value in params.items() if value is not None}
+        self.params: Any = checked(self.parameters, given, place="probe_params", code="probe.bad_parameter")
+        self.seed = seed
+        self.threads = threads or available_cores()
         self.stop = np.zeros(1, dtype=np.uint8)
 
     @abstractmethod
@@ -198,16 +198,16 @@ class Probe(ABC):
         with self.fitter(data, folds, details=details) as fit:
             results = train_in_order(
                 fit,
-                splits(len(data.rows), folds, self.settings.seed),
-                threads=self.settings.threads or available_cores(),
+                splits(len(data.rows), folds, self.seed),
+                threads=self.threads,
                 stop=self.stop,
                 finished=lambda _: progress(1),
             )
         return Training(folds=results, hyperparameters=self.hyperparameters(results), axis=self.axis)
 
 
-def make_probe(name: str, settings: ProbeSettings) -> Probe:
-    """Make a probe by its name.
+def make_probe(name: str, params: Mapping[str, Any], *, seed: int = 42, threads: int | None = None) -> Probe:
+    """Make a probe by its name, see :class:`Probe`.
 
     Raises:
         OrganizerError: If there is no such probe, its library is missing, or it refuses its parameters.
@@ -220,7 +220,7 @@ def make_probe(name: str, settings: ProbeSettings) -> Probe:
         )
     module, _, attribute = PROBES[name].partition(":")
     try:
-        return cast("Probe", getattr(import_module(module), attribute)(settings))
+        return cast("Probe", getattr(import_module(module), attribute)(params, seed=seed, threads=threads))
     except ImportError as error:
         raise OrganizerError(
             f"The probe {name} needs {error.name or 'a library'}, which is not installed.",

@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
 
-from scoring.documents import checked
 from scoring.probes.linear import TrainingParameters
 from scoring.probes.measures import score
-from scoring.probes.probe import Fold, FoldResult, Probe, ProbeInput, ProbeSettings, TaskKind
+from scoring.probes.probe import Fold, FoldResult, Probe, ProbeInput, TaskKind
 
 ALPHAS = tuple(10.0**exponent for exponent in range(-1, 6))
 SMALLEST = 1e-11  # relative to the greatest eigenvalue; anything less is rounding
@@ -66,13 +65,13 @@ class Decomposition:
 class RidgeProbe(Probe):
     """Ridge regression; classifications use one target of -1 and 1 per class. Losses are mean squared errors, one for each penalty."""
 
+    parameters = RidgeParameters
     axis = "Penalty"
     hidden = ()
 
-    def __init__(self, settings: ProbeSettings) -> None:
-        super().__init__(settings)
-        params = checked(RidgeParameters, settings.params, place="probe_params", code="probe.bad_parameter")
-        self._alphas = sorted(set(params.alphas) if params.alpha is None else {params.alpha})
+    @property
+    def _alphas(self) -> list[float]:
+        return sorted(set(self.params.alphas) if self.params.alpha is None else {self.params.alpha})
 
     def hyperparameters(self, folds: Sequence[FoldResult]) -> Mapping[str, object]:
         """See :meth:`scoring.probes.probe.Probe.hyperparameters`."""

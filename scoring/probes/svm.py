@@ -21,10 +21,10 @@ from pydantic import (
     PositiveFloat,
     PositiveInt,
 )
+from sklearn.svm import SVC, SVR
 
-from scoring.documents import checked
 from scoring.probes.measures import State, best_of
-from scoring.probes.probe import Fold, FoldResult, Probe, ProbeInput, ProbeSettings, TaskKind
+from scoring.probes.probe import Fold, FoldResult, Probe, ProbeInput, TaskKind
 from scoring.probes.ridge import decided_by_sign
 
 
@@ -63,21 +63,10 @@ class SvmParameters(BaseModel, extra="forbid"):
 
 
 class SvmProbe(Probe):
-    """scikit-learn's SVR and SVC with a polynomial kernel; they have no losses.
+    """scikit-learn's SVR and SVC with a polynomial kernel; they have no losses."""
 
-    Raises:
-        ImportError: If scikit-learn is not installed.
-        OrganizerError: If a parameter is wrong.
-    """
-
+    parameters = SvmParameters
     axis = "Hyperparameter setting"
-
-    def __init__(self, settings: ProbeSettings) -> None:
-        import sklearn  # noqa: F401 - fails now, not after the first task
-
-        super().__init__(settings)
-        given = {key: value for key, value in settings.params.items() if value is not None}
-        self._params = checked(SvmParameters, given, place="probe_params", code="probe.bad_parameter")
 
     def hyperparameters(self, folds: Sequence[FoldResult]) -> Mapping[str, object]:
         """Return the setting with the highest mean score over the folds."""
@@ -104,12 +93,12 @@ class SvmProbe(Probe):
 
     def _settings(self) -> list[dict[str, Any]]:
         """Draw the settings to try, the same for all tasks."""
-        params, seed = self._params, self._params.opt_params.random_state
-        generator = np.random.RandomState(self.settings.seed if seed is None else seed)
+        params, options = self.params, self.params.opt_params
+        generator = np.random.RandomState(self.seed if options.random_state is None else options.random_state)
         ranges = {"C": params.C_start_end, "gamma": params.kernel_gamma_start_end}
         choices = {"degree": params.kernel_degree_list, "epsilon": params.epsilon_list}
         settings: list[dict[str, Any]] = []
-        for _ in range(params.opt_params.n_iter):
+        for _ in range(options.n_iter):
             setting = {
                 name: float(np.exp(generator.uniform(*np.log(bounds))))
                 for name, bounds in ranges.items()
@@ -126,8 +115,6 @@ def _fitted(
     kind: TaskKind, rows: NDArray[np.float64], columns: NDArray[np.float64], setting: Mapping[str, Any]
 ) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
     """Fit, and return a function that predicts numbers for a regression, or values that are positive for a class."""
-    from sklearn.svm import SVC, SVR
-
     if kind is TaskKind.REGRESSION:
         return SVR(kernel="poly", **setting).fit(rows, columns[:, 0]).predict  # type: ignore[no-any-return]
     setting = {key: value for key, value in setting.items() if key != "epsilon"}

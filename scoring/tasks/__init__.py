@@ -1,10 +1,7 @@
-"""Hidden tasks: label files, citable task packages, and the groups of tasks.
+"""Hidden tasks: label files, citable task packages, and the groups of tasks."""
 
-``packages`` loads pydantic, so it is imported only if there are packages.
-"""
-
-from scoring.tasks.hierarchy import TaskPlace, ceiled, group_scores
-from scoring.tasks.packages import NAME, is_package
+from scoring.tasks.hierarchy import ceiled, group_scores
+from scoring.tasks.packages import NAME, TaskPackage, is_package, read_package
 from scoring.tasks.tasks import (
     MINIMUM_ROWS,
     Task,
@@ -21,7 +18,7 @@ __all__ = [
     "MINIMUM_ROWS",
     "NAME",
     "Task",
-    "TaskPlace",
+    "TaskPackage",
     "TaskType",
     "ceiled",
     "group_scores",
@@ -31,6 +28,7 @@ __all__ = [
     "load_tasks",
     "make_task",
     "packages",
+    "read_package",
     "task_sources",
     "task_version",
 ]

@@ -10,22 +10,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from scoring.tasks.packages import TaskPackage
+
 ROOT = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TaskPlace:
-    """The place of a task in the tree of groups.
-
-    Attributes:
-        identifier: The task.
-        parent: Its group, ``land/forest`` for a group in a group; empty for none.
-        ceiling: The score that a perfect model reaches, or None.
-    """
-
-    identifier: str
-    parent: str = ROOT
-    ceiling: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,51 +39,39 @@ def ceiled(score: float, ceiling: float | None) -> float | None:
     return None if ceiling is None else score / ceiling
 
 
-def group_scores(scores: Mapping[str, float], places: Sequence[TaskPlace]) -> tuple[GroupScore, ...]:
+def group_scores(scores: Mapping[str, float], packages: Sequence[TaskPackage]) -> tuple[GroupScore, ...]:
     """Return the scores of all groups, from the root down, sorted by name.
 
     Args:
         scores: A score per task, such as its mean over the folds or its Q.
-        places: Places of tasks; a task without a place is in the root, and places of tasks without a score are ignored.
+        packages: Packages of tasks; a task without a package is in the root, and packages of tasks without a score are ignored.
     """
-    by_identifier = {place.identifier: place for place in places}
-    standing = {task: by_identifier.get(task, TaskPlace(identifier=task)) for task in scores}
-    groups = {ROOT}
-    for place in standing.values():
-        parts = [part for part in place.parent.split("/") if part]
-        groups.update("/".join(parts[:length]) for length in range(1, len(parts) + 1))
-    reached = {task: ceiled(score, standing[task].ceiling) for task, score in scores.items()}
-    plain: dict[str, float] = {}
-    shares: dict[str, float | None] = {}
-    for group in sorted(groups, key=_depth, reverse=True):  # inner ones first
-        inside = [task for task, place in standing.items() if place.parent.strip("/") == group]
-        below = [other for other in plain if other and _above(other) == group]
-        plain[group] = _mean([*(scores[task] for task in inside), *(plain[other] for other in below)])
-        parts_ceiled = [*(reached[task] for task in inside), *(shares[other] for other in below)]
-        usable = [value for value in parts_ceiled if value is not None]
-        shares[group] = _mean(usable) if len(usable) == len(parts_ceiled) and usable else None
-    return tuple(
-        GroupScore(
-            group=group,
-            depth=_depth(group),
-            tasks=tuple(sorted(task for task, place in standing.items() if _within(place.parent, group))),
-            score=plain[group],
-            ceiled=shares[group],
+    ceilings = {package.identifier: package.ceiling for package in packages}
+    shares = {task: ceiled(score, ceilings.get(task)) for task, score in scores.items()}
+    parents = {package.identifier: package.parent for package in packages}
+    parents = {task: parents.get(task, ROOT) for task in scores}
+    names = {ROOT}
+    for parent in parents.values():
+        parts = parent.split("/")
+        names.update("/".join(parts[:length]) for length in range(1, len(parts) + 1))
+    groups: dict[str, GroupScore] = {}
+    for name in sorted(names, key=_depth, reverse=True):  # inner ones first
+        inside = [task for task, parent in parents.items() if parent == name]
+        below = [group for group in groups.values() if group.group.rpartition("/")[0] == name]
+        ceiled_scores = [*(shares[task] for task in inside), *(group.ceiled for group in below)]
+        usable = [score for score in ceiled_scores if score is not None]
+        groups[name] = GroupScore(
+            group=name,
+            depth=_depth(name),
+            tasks=tuple(sorted([*inside, *(task for group in below for task in group.tasks)])),
+            score=_mean([*(scores[task] for task in inside), *(group.score for group in below)]),
+            ceiled=_mean(usable) if usable and len(usable) == len(ceiled_scores) else None,
         )
-        for group in sorted(groups, key=lambda group: group.split("/"))
-    )
+    return tuple(groups[name] for name in sorted(groups, key=lambda name: name.split("/")))
 
 
 def _depth(group: str) -> int:
     return group.count("/") + 1 if group else 0
-
-
-def _above(group: str) -> str:
-    return group.rpartition("/")[0]
-
-
-def _within(parent: str, group: str) -> bool:
-    return not group or parent == group or parent.startswith(group + "/")
 
 
 def _mean(values: Sequence[float]) -> float:

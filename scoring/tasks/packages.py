@@ -6,15 +6,13 @@ is scored as they are. It adds a description, a citation and expected scores, wh
 A task's score cells are keyed by its version. Version 1 of a package has the key of the plain label file with the same rows, so turning a
 label file into a package needs no re-scoring. Each later version has its own key even if no label changed, so a new version gets new cells,
 and the old cells stay.
-
-This module loads pydantic, so it is imported only if there are packages.
 """
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, ValidationInfo
 
@@ -83,8 +81,7 @@ class TaskPackage(BaseModel, extra="forbid", frozen=True):
         bibtex: The citation.
         licence: Licence of the labels.
         parent: The task's group, ``land/forest`` for a nested one; empty for none.
-        repeats: File with repeated measurements of the labels (columns id,label; an id may occur several times), or None.
-        ceiling: The score that a perfect model reaches, given the noise of the labels: a number, ``estimate`` (from ``repeats``), or None.
+        ceiling: The score that a perfect model reaches, given the noise of the labels, or None.
         labels: Label file.
         dataset: Name of the data that the samples come from.
         baseline: The package's baseline, or None.
@@ -99,10 +96,7 @@ class TaskPackage(BaseModel, extra="forbid", frozen=True):
     bibtex: Line = ""
     licence: Line = ""
     parent: Line = Field("", pattern=GROUP, description="the name of a group, such as land/forest")
-    repeats: File | None = Field(None, description=FILE)
-    ceiling: Annotated[float, Field(gt=0, le=1)] | Literal["estimate"] | None = Field(
-        None, description="a number above 0 and at most 1, or the word estimate"
-    )
+    ceiling: float | None = Field(None, gt=0, le=1, description="a number above 0 and at most 1")
     labels: File = Field("labels.csv", validate_default=True, description=FILE)
     dataset: Line = ""
     baseline: Baseline | None = Field(None, description="keys with values, such as embeddings and score")
@@ -125,17 +119,10 @@ def read_package(folder: Path) -> TaskPackage:
             cure="Correct it, or create one to start from with `neuco-worker task new`.",
             code="package.unreadable",
         ) from error
-    package = checked(
+    return checked(
         TaskPackage,
         document if isinstance(document, dict) else {},
         place=str(path),
         code="package.bad_value",
         context={"folder": folder},
     )
-    if package.ceiling == "estimate" and package.repeats is None:
-        raise OrganizerError(
-            f"{path} has ceiling: estimate, but no repeats (a file with repeated measurements).",
-            cure="Add repeats, or write a number as the ceiling.",
-            code="package.no_repeats",
-        )
-    return package

@@ -19,7 +19,7 @@ from scoring.inputs.label_files import read_label_rows
 from scoring.inputs.lines import NUMBER
 from scoring.printable import count_of
 from scoring.protocol import ids_hash
-from scoring.tasks.packages import NAME, is_package
+from scoring.tasks.packages import NAME, is_package, read_package
 
 MINIMUM_ROWS = 20  # a tenth of the rows is the test part, and R2 needs two of them
 SHOWN = 3
@@ -88,7 +88,7 @@ def task_sources(folder: Path) -> tuple[Path, ...]:
     for path in sorted(folder.iterdir()):
         if IGNORED.match(path.name):
             continue
-        name = _name(path)
+        name = read_package(path).identifier if is_package(path) else _name_and_type(path)[0]
         if name in sources:
             raise OrganizerError(
                 f"{sources[name]} and {path} both belong to the task {name}.",
@@ -112,23 +112,13 @@ def load_task(source: Path, public_ids: Collection[str]) -> Task:
         OrganizerError: If the source cannot be used.
     """
     id_set = public_ids if isinstance(public_ids, frozenset) else frozenset(public_ids)
-    if source.is_dir():
-        return _load_package(source, id_set)
-    name, kind = _name_and_type(source)
-    return make_task(name, kind, label_rows(source), id_set, source=str(source))
-
-
-def _load_package(folder: Path, public_ids: frozenset[str]) -> Task:
-    from scoring.tasks.packages import read_package
-
-    package = read_package(folder)
-    task = make_task(
-        package.identifier,
-        _type(package.type, folder),
-        label_rows(package.labels),
-        public_ids,
-        source=str(package.labels),
-    )
+    if not source.is_dir():
+        name, kind = _name_and_type(source)
+        return make_task(name, kind, label_rows(source), id_set, source=str(source))
+    package = read_package(source)
+    kind = _type(package.type, source)
+    labels = package.labels
+    task = make_task(package.identifier, kind, label_rows(labels), id_set, source=str(labels))
     return task.of_package(package.version)
 
 
@@ -167,14 +157,6 @@ def make_task(
         version=task_version(kind, ids, labels),
         row_set=ids_hash(ids),
     )
-
-
-def _name(path: Path) -> str:
-    if not is_package(path):
-        return _name_and_type(path)[0]
-    from scoring.tasks.packages import read_package
-
-    return read_package(path).identifier
 
 
 def _name_and_type(path: Path) -> tuple[str, TaskType]:

@@ -122,7 +122,7 @@ def report(
     from leaderboard.ranking import from_json
     from leaderboard.report import report as make_report
     from leaderboard.report import report_page
-    from scoring.neuco_bench.labels import places_of, read_annotations
+    from scoring.tasks import read_package
     from worker.organizer.board_by_hand import similarities
     from worker.organizer.listing import snapshot
     from worker.organizer.session import open_session
@@ -132,11 +132,11 @@ def report(
         with session.store.read() as tx:
             newest = tx.newest_board(phase)
         tasks = session.configuration.path(session.configuration.phases[phase].tasks)
-        places = places_of(read_annotations(tasks)) if tasks.is_dir() else ()
+        packages = [read_package(path.parent) for path in sorted(tasks.glob("*/task.yaml"))]
         with progress_bar("Comparing what teams sent", "submissions") as progress:
             alike = similarities(session, state, progress=progress)
         board = None if newest is None else from_json(newest)
-        made = make_report(state, board, made_at=session.now, places=places, alike=alike)
+        made = make_report(state, board, made_at=session.now, packages=packages, alike=alike)
     out.mkdir(parents=True, exist_ok=True, mode=0o700)
     text = json.dumps(made, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     for name, content in ((f"{phase}.html", report_page(made)), (f"{phase}.json", text)):

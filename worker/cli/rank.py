@@ -136,7 +136,6 @@ def _show(scores: pd.DataFrame, ranking: Ranking, baselines: tuple[str, ...]) ->
 
 
 OVERALL = "mean of tasks"
-KINDS = (".png", ".svg", ".json")
 
 
 def compare(
@@ -148,14 +147,6 @@ def compare(
         ),
     ],
     *,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            help="Save a plot of the differences: .png, .svg, or .json (a Vega-Lite specification).",
-            metavar="FILE",
-            show_default=False,
-        ),
-    ] = None,
     json_output: JsonOption = False,
 ) -> None:
     """Compare runs of `score` with the first one: Q per task and overall, with 95 % intervals of the differences.
@@ -163,25 +154,15 @@ def compare(
     Runs with the same labels and splits are compared fold by fold, which narrows the intervals. They reflect the random splits, not new
     data.
 
-    Example: `neuco-worker compare results/results/ours_20260314_120000 results/results/theirs_20260314_120500 --plot differences.png`
+    Example: `neuco-worker compare results/results/ours_20260314_120000 results/results/theirs_20260314_120500`
     """
     from leaderboard.exchange import compare_runs, comparison_document
 
-    if plot is not None and plot.suffix not in KINDS:
-        raise OrganizerError(
-            f"{plot} must end in {' or '.join(KINDS)}.",
-            cure="Use a name such as differences.png.",
-            code="runs.plot",
-        )
     compared = compare_runs(runs)
-    if plot is not None:
-        _draw(compared, plot)
     if json_output:
         print(json.dumps(comparison_document(compared), indent=2))
         return
     _show_compared(compared)
-    if plot is not None:
-        print(f"Plot: {plot}")
 
 
 def _show_compared(compared: Compared) -> None:
@@ -235,17 +216,3 @@ def _remarks(compared: Compared) -> list[str]:
     if compared.left_out:
         remarks.append(f"Left out, because some run has no score: {', '.join(compared.left_out)}.")
     return remarks
-
-
-def _draw(compared: Compared, path: Path) -> None:
-    from scoring.neuco_bench.charts import Difference as Drawn
-    from scoring.neuco_bench.charts import differences, draw
-
-    drawn: list[Drawn] = []
-    for name, comparison in zip(compared.names[1:], compared.comparisons, strict=True):
-        of_tasks = [*zip(compared.tasks, comparison.tasks, strict=True), (OVERALL, comparison.overall)]
-        for task, difference in of_tasks:
-            low, high = difference.interval or (None, None)
-            drawn.append({"run": name, "task": task, "value": difference.value, "low": low, "high": high})
-    title = f"Difference in Q from {compared.names[0]}, with 95 % intervals"
-    draw(differences(title, drawn, x="Difference in Q"), path)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 
     from scoring.neuco_bench.configuration import StandaloneSettings
     from scoring.neuco_bench.run import Material, RunReport
-
-SAMPLE_VALUES = 4 * 27 * 264 * 264  # of one SSL4EO-S12 data cube: seasons, channels, pixels
 
 
 def score(
@@ -83,18 +80,6 @@ def score(
             help="Seed of splits and training; 42 gives NeuCo-Bench's numbers.", min=0, max=2**32 - 1
         ),
     ] = 42,
-    dims: Annotated[
-        str | None,
-        typer.Option(help="Sizes to compare, such as 64,128,256: that many first dimensions are used."),
-    ] = None,
-    sample_values: Annotated[
-        int,
-        typer.Option(
-            "--sample_values",
-            help="Values in one sample before compression, for the compression ratio; by default those of an SSL4EO-S12 data cube.",
-            min=1,
-        ),
-    ] = SAMPLE_VALUES,
     threads: Annotated[
         int | None,
         typer.Option(help="Folds trained at the same time; by default one per core.", min=1),
@@ -116,7 +101,7 @@ def score(
     from scoring.neuco_bench.labels import read_annotations
     from scoring.neuco_bench.reading import read_excluded
     from scoring.neuco_bench.results import make_run_folder
-    from scoring.neuco_bench.run import narrowed, read_material
+    from scoring.neuco_bench.run import read_material
     from worker.cli.rank import show_leaderboard, write_leaderboard
     from worker.cli.terminal import Console
 
@@ -128,7 +113,6 @@ def score(
             cure="Leave it out: runs are named after their files.",
             code="standalone.bad_name",
         )
-    sizes = None if dims is None else _sizes(dims)
     settings = _settings(config, folds, console if json_output else shown)
     tasks = read_annotations(labels)
     excluded = frozenset[str]() if exclude_file is None else read_excluded(exclude_file)
@@ -137,17 +121,13 @@ def score(
         material = read_material(file, tasks, settings, excluded=excluded)
         _warn(console, material.warnings)
         method = method_name or file.stem
-        new_folder = partial(make_run_folder, output_dir, phase=phase, now=datetime.now().astimezone())
-        run = partial(_run, console=console, settings=settings, stem=file.stem, seed=seed, threads=threads)
-        if sizes is None:
-            report, document = run(material, new_folder(method=method))
-            table = _results(report, file.name)
-        else:
-            parts = [narrowed(material, size) for size in sizes]
-            document, table = _study(parts, method, sample_values, run=run, new_folder=new_folder)
+        folder = make_run_folder(output_dir, phase=phase, method=method, now=datetime.now().astimezone())
+        report, document = _run(
+            material, folder, console=console, settings=settings, stem=file.stem, seed=seed, threads=threads
+        )
         documents.append(document)
         if not json_output:
-            shown.print(table)
+            shown.print(_results(report, file.name))
             shown.print(f"Results: {document['folder']}", markup=False, soft_wrap=True)
     if settings.update_leaderboard:
         runs = rank_runs(output_dir, phase)
@@ -228,45 +208,9 @@ def _run(
     return report, summary | {"folder": str(folder)}
 
 
-def _study(
-    parts: Sequence[Material],
-    method: str,
-    sample_values: int,
-    *,
-    run: Callable[[Material, Path], tuple[RunReport, dict[str, Any]]],
-    new_folder: Callable[..., Path],
-) -> tuple[dict[str, Any], Table]:
-    """Score the first dimensions of the embeddings, one size after another; return a summary of the study, and its table."""
-    from scoring.neuco_bench.results import finite
-    from scoring.neuco_bench.sizes import size_document, write_study
-
-    study, runs, sizes = new_folder(method=f"{method}_sizes"), [], []
-    for part in parts:
-        folder = new_folder(method=f"{method}_{part.embeddings.matrix.shape[1]}d")
-        report, summary = run(part, folder)
-        runs.append(summary)
-        sizes.append(size_document(report, folder.name, sample_values))
-    write_study(study, method, sizes, sample_values=sample_values)
-    return {"folder": str(study), "sizes": finite(sizes), "runs": runs}, _comparison(sizes)
-
-
 def _warn(console: Console, warnings: Sequence[str]) -> None:
     for warning in warnings:
         console.print(f"Warning: {warning}", markup=False, soft_wrap=True)
-
-
-def _sizes(text: str) -> tuple[int, ...]:
-    try:
-        sizes = sorted({int(part) for part in text.split(",")})
-    except ValueError:
-        sizes = [0]
-    if sizes[0] < 1:
-        raise OrganizerError(
-            f"--dims {text!r} is not a list of sizes.",
-            cure="Write it like 64,128,256.",
-            code="standalone.bad_dims",
-        )
-    return tuple(sizes)
 
 
 def _results(report: RunReport, name: str) -> Table:
@@ -291,16 +235,3 @@ def _results(report: RunReport, name: str) -> Table:
         table.caption = "* The probe trains for too few steps, so this says little about the embeddings."
         table.caption_justify = "left"
     return table
-
-
-def _comparison(documents: Sequence[dict[str, Any]]) -> Table:
-    from worker.cli.terminal import table_of
-
-    columns = {
-        "Dimensions": [f"{document['embedding_dim']:,}" for document in documents],
-        "Bytes per sample": [f"{document['bytes_per_sample']:,}" for document in documents],
-        "Compression ratio": [f"{document['compression_ratio']:,.0f}" for document in documents],
-        "Mean Q": [f"{document['overall_q_score']:.3f}" for document in documents],
-        "Mean score": [f"{document['overall_acc_score']:.4f}" for document in documents],
-    }
-    return table_of(columns, "Size study")

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from scoring.errors import OrganizerError
 from scoring.printable import printable, printable_lines
 from worker.cli.terminal import JsonOption
-
-if TYPE_CHECKING:
-    from scoring.neuco_bench.expectations import PackageCheck
 
 task = typer.Typer(no_args_is_help=True, help="Make and check task packages.")
 
@@ -27,9 +24,8 @@ dataset: ""             # where the samples come from
 bibtex: ""              # what to cite
 licence: ""             # of the labels
 parent: ""              # group of tasks, such as land/forest
-ceiling: null           # best score that the noise of the labels permits: a number, or estimate (needs repeats)
+ceiling: null           # best score that the noise of the labels permits
 labels: labels.csv      # columns id,label
-repeats: null           # file of repeated labels (columns id,label), for an estimated ceiling
 baseline: null          # shipped embeddings and the score they must give:
 #  embeddings: baseline.csv
 #  folds: 10
@@ -93,40 +89,30 @@ def check(
     ],
     *,
     ids: Annotated[Path | None, typer.Option(help="The phase's public id list, one per line.")] = None,
-    folds: Annotated[int, typer.Option(help="Random splits per task in the challenge.", min=1)] = 40,
     json_output: JsonOption = False,
 ) -> None:
-    """Check labels, splits, ceiling (the best score that noise permits) and baseline score of tasks. Exits with 1 if a check fails.
+    """Check the labels of tasks, and the baseline score of packages. Exits with 1 if a check fails.
 
-    Example: `neuco-worker task check tasks/canopy --ids ids/dev.txt --folds 200`
+    Example: `neuco-worker task check tasks/canopy --ids ids/dev.txt`
     """
     from scoring.inputs.identifiers import read_ids
-    from scoring.neuco_bench.expectations import check_file, check_package
-    from scoring.tasks import is_package
-    from scoring.tasks.packages import read_package
+    from scoring.neuco_bench.expectations import check_task
 
     public_ids = None if ids is None else read_ids(ids)
     sources = [source for path in paths for source in (_sources(path) if path.is_dir() else [path])]
-    checks = [
-        check_package(read_package(source), public_ids, folds=folds)
-        if is_package(source)
-        else check_file(source, public_ids, folds=folds)
-        for source in sources
-    ]
+    checks = [check_task(source, public_ids) for source in sources]
+    passed = all(expectation.passed for _, done in checks for expectation in done)
     if json_output:
-        print(
-            json.dumps(
-                {"passed": all(done.passed for done in checks), "tasks": [_document(done) for done in checks]}
-            )
-        )
+        tasks = [{"identifier": name, "findings": [vars(each) for each in done]} for name, done in checks]
+        print(json.dumps({"passed": passed, "tasks": tasks}))
     else:
-        for done in checks:
-            print(printable(done.identifier))
-            for finding in done.findings:
+        for name, done in checks:
+            print(printable(name))
+            for each in done:
                 print(
-                    f"  {'ok   ' if finding.passed else 'WRONG'} {finding.check}: {printable_lines(finding.sentence)}"
+                    f"  {'ok   ' if each.passed else 'WRONG'} {each.check}: {printable_lines(each.sentence)}"
                 )
-    if not all(done.passed for done in checks):
+    if not passed:
         raise typer.Exit(1)
 
 
@@ -140,13 +126,3 @@ def _sources(folder: Path) -> tuple[Path, ...]:
     if inside and all(path.is_dir() and not is_package(path) for path in inside):
         return tuple(source for path in inside for source in _sources(path))
     return task_sources(folder)
-
-
-def _document(done: PackageCheck) -> dict[str, Any]:
-    return {
-        "identifier": done.identifier,
-        "passed": done.passed,
-        "findings": [vars(finding) for finding in done.findings],
-        "ceiling": done.ceiling,
-        "baseline_score": done.baseline_score,
-    }

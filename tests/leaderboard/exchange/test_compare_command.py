@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from leaderboard.exchange import leaderboard_csv, rank_runs
-from scoring.neuco_bench.charts import sizes
 from worker.cli import guarded
 
 ROWS, DIM = 80, 4
@@ -136,24 +135,10 @@ def test_tasks_with_other_labels_are_reported_as_unpaired(
     assert "Left out, because some run has no score: height." in told
 
 
-@pytest.mark.parametrize(("name", "beginning"), [("d.png", b"\x89PNG"), ("d.svg", b"<svg"), ("d.json", b"{")])
-def test_differences_are_drawn(
-    name: str, beginning: bytes, runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The chart is a picture or a specification, with the tasks in their order and their mean at the end."""
-    folders = [str(next((runs / "labels").glob(f"{run}_*"))) for run in ("ours", "theirs")]
-    assert guarded(["compare", *folders, "--plot", str(tmp_path / name)]) == 0
-    drawn = (tmp_path / name).read_bytes()
-    assert drawn.startswith(beginning)
-    assert f"Plot: {tmp_path / name}" in capsys.readouterr().out
-    if name.endswith("json"):
-        assert json.loads(drawn)["layer"][0]["encoding"]["y"]["sort"] == ["height", "wood", "mean of tasks"]
-
-
 def test_runs_that_cannot_be_compared_are_refused(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One run, no run, a run without folds, an unknown kind of picture and no common task all give exit status 2 and a cure."""
+    """One run, no run, a run without folds, and no common task all give exit status 2 and a cure."""
     ours, more = (str(next((runs / phase).glob("ours_*"))) for phase in ("labels", "more"))
     bare = tmp_path / "bare"
     (bare / "height").mkdir(parents=True)
@@ -168,7 +153,6 @@ def test_runs_that_cannot_be_compared_are_refused(
         ([ours, str(tmp_path)], "is not the folder of a run"),
         ([ours, str(bare)], "has no fold scores"),
         ([more, str(other)], "no task in common"),
-        ([ours, more, "--plot", "d.pdf"], "must end in"),
     ):
         assert guarded(["compare", *arguments]) == 2
         assert words in capsys.readouterr().err
@@ -176,8 +160,8 @@ def test_runs_that_cannot_be_compared_are_refused(
     assert "B and A were not compared fold by fold in height" in capsys.readouterr().out
 
 
-def test_tables_and_charts_keep_the_order_of_tasks(tmp_path: Path) -> None:
-    """A leaderboard's columns keep the order of the runs' tasks, and so do the lines of a size study, with the mean at the end."""
+def test_a_leaderboard_keeps_the_order_of_tasks(tmp_path: Path) -> None:
+    """Its columns are in the order of the runs' tasks."""
     for name in ("one", "two"):
         (tmp_path / "results" / name).mkdir(parents=True)
         document = {
@@ -189,10 +173,3 @@ def test_tables_and_charts_keep_the_order_of_tasks(tmp_path: Path) -> None:
     assert list(runs.table.columns) == ["wood", "height"]
     header = leaderboard_csv(runs).splitlines()[0].split(",")
     assert [name for name in header if "::" in name] == ["q::wood", "q::height", "acc::wood", "acc::height"]
-    points = [
-        {"series": series, "size": size, "score": 0.5}
-        for size in (4, 8)
-        for series in ("wood", "height", "mean of tasks")
-    ]
-    spec = sizes("A study", points, y="Q")  # type: ignore[arg-type]
-    assert spec["encoding"]["color"]["sort"] == ["wood", "height", "mean of tasks"]

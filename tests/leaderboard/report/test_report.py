@@ -15,13 +15,13 @@ from leaderboard.ranking.board import next_board
 from leaderboard.report.diagnostics import activity, diagnose_tasks, duplicates
 from leaderboard.report.private_report import report, report_page
 from leaderboard.snapshot import Entry, PhaseSnapshot
-from scoring.tasks import TaskPlace
+from scoring.tasks import TaskPackage
 from tests.leaderboard.harness.phases import START, entry, phase, steady
 
-PLACES = (
-    TaskPlace(identifier="trees", parent="land/<b>forest", ceiling=0.8),
-    TaskPlace(identifier="crops", parent="land", ceiling=0.5),
-    TaskPlace(identifier="elsewhere", parent="sea", ceiling=0.1),
+PACKAGES = (
+    TaskPackage.model_construct(identifier="trees", parent="land/<b>forest", ceiling=0.8),
+    TaskPackage.model_construct(identifier="crops", parent="land", ceiling=0.5),
+    TaskPackage.model_construct(identifier="elsewhere", parent="sea", ceiling=0.1),
 )
 HOSTILE = "</td><script>alert(1)</script>\"'&{{ 7*7 }}"
 
@@ -138,7 +138,7 @@ def test_an_empty_phase_has_a_report() -> None:
 def test_the_report_has_groups_and_ceilings() -> None:
     """It has mean scores by task and by group, plain and as shares of their ceilings; packages of other phases are ignored."""
     scores = {"trees": (0.4, 0.6, 0.4, 0.6), "crops": (0.3, 0.3, 0.3, 0.3)}
-    made = report(phase(entry(1, 1, scores)), None, made_at=START, places=PLACES, replicates=20)
+    made = report(phase(entry(1, 1, scores)), None, made_at=START, packages=PACKAGES, replicates=20)
     groups = {group["group"]: group for group in made["groups"]}
     assert list(groups) == ["", "land", "land/<b>forest"]
     assert groups["land"]["scores"] == pytest.approx([0.4])

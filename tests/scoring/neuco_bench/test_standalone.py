@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from scoring.errors import NeucoError, OrganizerError, ParticipantError
 from scoring.neuco_bench.configuration import StandaloneSettings, parse_settings, read_settings
 from scoring.neuco_bench.labels import read_annotations, read_labels
-from scoring.neuco_bench.reading import LenientEmbeddings, read_embeddings, read_excluded
+from scoring.neuco_bench.reading import read_embeddings, read_excluded
 from scoring.neuco_bench.results import finite, make_run_folder
-from scoring.neuco_bench.run import Material, narrowed, read_material, score_run
+from scoring.neuco_bench.run import read_material, score_run
 from scoring.probes.probe import TaskKind
 
 IDS = [f"a{number:02}" for number in range(30)]
@@ -128,16 +128,6 @@ def test_the_type_of_a_task_follows_from_its_name(tmp_path: Path) -> None:
     (tmp_path / "x.csv").unlink()
     with pytest.raises(OrganizerError, match="class"):
         read_annotations(tmp_path)
-
-
-def test_narrowing_takes_the_first_dimensions() -> None:
-    """A size study refuses more dimensions than the embeddings have."""
-    matrix = np.zeros((30, 3), dtype=np.float32)
-    embeddings = LenientEmbeddings(ids=tuple(IDS), matrix=matrix, warnings=())
-    material = Material(tasks=(), embeddings=embeddings, warnings=())
-    assert narrowed(material, 2).embeddings.matrix.shape == (30, 2)
-    with pytest.raises(OrganizerError):
-        narrowed(material, 4)
 
 
 @pytest.mark.parametrize("labels", [[1] * 30, [0, 1] * 5])

@@ -27,7 +27,7 @@ from scoring.errors import OrganizerError
 from scoring.metrics import complexity
 from scoring.probes.measures import confusion, measures, score
 from scoring.probes.network import fold_seed
-from scoring.probes.probe import PROBES, ProbeInput, ProbeSettings, TaskKind, make_probe, splits
+from scoring.probes.probe import PROBES, ProbeInput, TaskKind, make_probe, splits
 from scoring.protocol import Recipe
 from tests.scoring.harness.usual_loop import train_probe
 
@@ -59,7 +59,7 @@ def make_input(kind: TaskKind, *, samples: int = 60, dim: int = 5, name: str = "
 def test_an_unknown_probe_is_refused() -> None:
     """The error lists the probes."""
     with pytest.raises(OrganizerError) as caught:
-        make_probe("forest", ProbeSettings(params={}))
+        make_probe("forest", {})
     assert "linear, mlp, ridge, svm." in caught.value.cure
 
 
@@ -69,9 +69,7 @@ def test_every_probe_learns_every_kind_of_task(name: str, kind: TaskKind) -> Non
     """Each gives K folds with the splits of ShuffleSplit(random_state=seed) and scores that follow from its predictions, repeatably."""
     data = make_input(kind)
     first, again = (
-        make_probe(name, ProbeSettings(params=QUICK[name], seed=3, threads=threads)).train(
-            data, folds=3, details=True
-        )
+        make_probe(name, QUICK[name], seed=3, threads=threads).train(data, folds=3, details=True)
         for threads in (1, 2)
     )
     splits = ShuffleSplit(3, test_size=0.1, random_state=3).split(data.rows)
@@ -97,7 +95,7 @@ def test_every_probe_learns_every_kind_of_task(name: str, kind: TaskKind) -> Non
 def test_the_linear_probe_is_a_plain_torch_loop(kind: TaskKind) -> None:
     """The usual loop over two tasks, with torch seeded once by 42, gives the same scores, also if details are asked for."""
     tasks = [make_input(kind, samples=50), make_input(kind, samples=60)]
-    probes = [make_probe("linear", ProbeSettings(params=QUICK["linear"])) for _ in range(2)]
+    probes = [make_probe("linear", QUICK["linear"]) for _ in range(2)]
     traced = [probes[0].train(task, folds=2, details=True) for task in tasks]
     bare = [probes[1].train(task, folds=2) for task in tasks]
     torch.manual_seed(42)
@@ -127,7 +125,7 @@ LOSSES = {
 def test_losses_and_scores_are_those_of_a_torch_loop(kind: TaskKind) -> None:
     """Torch's layer, loss and AdamW give the same curves, with NeuCo-Bench's stream or, for several outputs, with a seed for each fold."""
     data = make_input(kind)
-    probe = make_probe("linear", ProbeSettings(params=QUICK["linear"]))
+    probe = make_probe("linear", QUICK["linear"])
     [fold] = probe.train(data, folds=1, details=True).folds
     rows, targets = torch.from_numpy(data.rows), torch.as_tensor(data.targets)
     train, test = (torch.from_numpy(part.astype(np.int64)) for part in (fold.train, fold.test))
@@ -164,7 +162,7 @@ def test_ridge_agrees_with_a_fit_per_fold(samples: int, dim: int) -> None:
     """Every fold's predictions, on both parts, are those of scikit-learn's Ridge fitted to its training part."""
     data = make_input(TaskKind.REGRESSION, samples=samples, dim=dim)
     for alpha in (0.1, 30.0):
-        probe = make_probe("ridge", ProbeSettings(params={"alpha": alpha}))
+        probe = make_probe("ridge", {"alpha": alpha})
         for fold in probe.train(data, folds=4, details=True).folds:
             fitted = Ridge(alpha=alpha).fit(
                 data.rows[fold.train].astype(np.float64), data.targets[fold.train]
@@ -179,7 +177,7 @@ def test_ridge_chooses_its_penalty_without_the_test_part() -> None:
     """Generalized cross-validation of a direct fit to the training part makes the same choice, whatever the test labels are."""
     data = make_input(TaskKind.REGRESSION, samples=50, dim=30)
     alphas = [0.01, 1.0, 100.0, 1e4]
-    probe = make_probe("ridge", ProbeSettings(params={"alphas": alphas}))
+    probe = make_probe("ridge", {"alphas": alphas})
     for fold in probe.train(data, folds=5, details=True).folds:
         rows = data.rows[fold.train].astype(np.float64)
         targets = data.targets[fold.train].astype(np.float64)
@@ -199,7 +197,7 @@ def test_parameters_are_counted() -> None:
     """A linear probe has N + 1 parameters; the default networks have the paper's ratios to it at N = 1,024."""
     counts = {}
     for name, params in (("linear", {}), ("one", {"hidden_layers": 1}), ("two", {"hidden_layers": 2})):
-        probe = make_probe("linear" if name == "linear" else "mlp", ProbeSettings(params=params))
+        probe = make_probe("linear" if name == "linear" else "mlp", params)
         layers = (1024, *probe.hidden, 1)  # type: ignore[misc]
         counts[name] = complexity(np.ones((1, 1024), dtype=np.float32), layers, 1.0).probe_parameters
     assert counts["linear"] == 1025
@@ -226,13 +224,13 @@ def test_parameters_are_counted() -> None:
 def test_wrong_parameters_are_refused(name: str, params: dict) -> None:
     """An unknown or invalid parameter is refused before training."""
     with pytest.raises(OrganizerError):
-        make_probe(name, ProbeSettings(params=params))
+        make_probe(name, params)
 
 
 def test_text_that_is_a_number_counts() -> None:
     """YAML reads 1e-3 as text, which is accepted as the number."""
-    text = make_probe("linear", ProbeSettings(params={"learning_rate": "1e-3", "epochs": 2}))
-    exact = make_probe("linear", ProbeSettings(params={"learning_rate": 0.001, "epochs": 2}))
+    text = make_probe("linear", {"learning_rate": "1e-3", "epochs": 2})
+    exact = make_probe("linear", {"learning_rate": 0.001, "epochs": 2})
     data = make_input(TaskKind.REGRESSION)
     assert text.train(data, folds=1).folds[0].score == exact.train(data, folds=1).folds[0].score
 
@@ -250,7 +248,7 @@ def test_the_svm_search_uses_its_options() -> None:
             "epsilon_list": [0.01, 0.1],
             "opt_params": {"n_iter": 3, "random_state": state},
         }
-        run = make_probe("svm", ProbeSettings(params=params)).train(data, folds=2)
+        run = make_probe("svm", params).train(data, folds=2)
         assert all(len(fold.history) == 3 for fold in run.folds)
         assert {"C", "degree", "gamma", "coef0", "epsilon"} <= set(run.hyperparameters)
         runs.append([fold.history for fold in run.folds])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,40 +12,11 @@ from scoring.engines import Engine, Unit, ignore, make_engine
 from scoring.errors import OrganizerError, ParticipantError
 from scoring.inputs.embeddings import Embeddings
 from scoring.kernel import NEUTRAL, Moments, gather, moments
-from scoring.metrics import complexity, mean_quality, quality
-from scoring.protocol import Protocol, Recipe, ids_hash
-from scoring.randomness import Splitter, fold_seeds, held_out, phase_key, secret_commitment
+from scoring.metrics import mean_quality, quality
+from scoring.protocol import Protocol
+from scoring.randomness import fold_seeds
 from scoring.scorecard import Scorecard, TaskScore, machine, peak_memory_bytes, versions
 from scoring.tasks import Task, TaskType
-
-SECRET, PHASE = bytes(32), "practice"
-
-
-def practice_protocol(
-    embeddings: Embeddings,
-    *,
-    folds: int = 40,
-    recipe: Recipe | None = None,
-) -> tuple[Protocol, bytes]:
-    """Return the protocol of a challenge, and the key that its splits are derived from.
-
-    The same ids always give the same splits, so scores can be compared, also fold by fold.
-
-    Args:
-        embeddings: The embeddings to score; ids and dimension are taken from them.
-        folds: Number K of random splits.
-        recipe: The hyper-parameters; None for those of the 2025 challenge.
-    """
-    key = phase_key(SECRET, PHASE)
-    protocol = Protocol(
-        phase=PHASE,
-        folds=folds,
-        embedding_dim=embeddings.matrix.shape[1],
-        ids_hash=ids_hash(embeddings.ids),
-        secret_commitment=secret_commitment(key),
-        recipe=recipe or Recipe(),
-    )
-    return protocol, key
 
 
 def score_embeddings(
@@ -76,7 +45,7 @@ def score_embeddings(
         The scorecard, with the tasks sorted by name.
 
     Raises:
-        ParticipantError: If the embeddings do not vary, or more than ``max_failed_folds`` folds of a task are not finite.
+        ParticipantError: If more than ``max_failed_folds`` folds of a task are not finite.
         OrganizerError: If there are no tasks.
     """
     started = time.perf_counter()
@@ -87,28 +56,19 @@ def score_embeddings(
             code="tasks.none",
         )
     engine = engine or make_engine("local")
-    scale = _scale(embeddings, protocol)
+    scale = moments(embeddings.matrix) if protocol.recipe.standardize_embeddings else NEUTRAL
     groups = list(_row_sets(tasks))
-    remarks: list[str] = []
-    units = _units(embeddings, scale, groups, protocol, phase_key, remarks=remarks)
+    units = (_unit(embeddings, scale, group, protocol, phase_key) for group in groups)
     fold_scores = engine.score_all(units, progress=progress)
     scores = sorted(_task_scores(groups, fold_scores, protocol), key=lambda score: score.task)
     _check_failed_folds(scores, protocol)
-    seconds_per_fold = math.fsum(score.seconds for score in scores) / (len(scores) * protocol.folds)
     return Scorecard(
-        content_hash=embeddings.content_hash,
-        protocol_hash=protocol.hash,
-        protocol=asdict(protocol),
-        derivation=protocol.derivation,
         tasks=tuple(scores),
         q_mean=mean_quality([score.q for score in scores]),
-        notes=embeddings.notes,
-        remarks=tuple(sorted(remarks)),
         versions=versions(engine.name),
         machine=machine(),
         seconds=time.perf_counter() - started,
         peak_memory_bytes=peak_memory_bytes(),
-        complexity=asdict(complexity(embeddings.matrix, (protocol.embedding_dim, 1), seconds_per_fold)),
     )
 
 
@@ -120,41 +80,12 @@ def training_labels(labels: NDArray[np.float64], kind: TaskType, *, normalize: b
     return labels.astype(np.float32)
 
 
-def _scale(embeddings: Embeddings, protocol: Protocol) -> Moments:
-    if not protocol.recipe.standardize_embeddings:
-        return NEUTRAL
-    scale = moments(embeddings.matrix)
-    if scale.std == 0:
-        raise ParticipantError(
-            "All values are equal, so there is nothing to learn from.",
-            cure="Check how the embeddings were computed.",
-            code="values.constant",
-        )
-    return scale
-
-
 def _row_sets(tasks: Sequence[Task]) -> Iterator[list[Task]]:
     """Group tasks by row set, so that their rows are gathered once; groups are in the order of their first task's name."""
     groups: dict[str, list[Task]] = {}
     for task in sorted(tasks, key=lambda task: task.name):
         groups.setdefault(task.row_set, []).append(task)
     yield from groups.values()
-
-
-def _units(
-    embeddings: Embeddings,
-    scale: Moments,
-    groups: Sequence[list[Task]],
-    protocol: Protocol,
-    phase_key: bytes,
-    *,
-    remarks: list[str],
-) -> Iterator[Unit]:
-    """Yield the unit of each group, and add what the organizer should know about it to ``remarks``."""
-    for group in groups:
-        unit = _unit(embeddings, scale, group, protocol, phase_key)
-        remarks.extend(_remarks(unit, group))
-        yield unit
 
 
 def _unit(
@@ -215,20 +146,3 @@ def _check_failed_folds(scores: Sequence[TaskScore], protocol: Protocol) -> None
             cure="Check the scale of the embeddings: this happens when a few values are many orders of magnitude larger than the rest.",
             code="scores.not_finite",
         )
-
-
-def _remarks(unit: Unit, group: list[Task]) -> Iterator[str]:
-    """Tell the organizer about folds without positives in the test part, where every team's F1 is 0."""
-    if not unit.classification.any():
-        return
-    splitter = Splitter()
-    samples = unit.targets.shape[1]
-    tested = held_out(samples, unit.recipe.test_size)
-    tests = [splitter.permutation(int(seed), samples)[:tested] for seed in unit.split_seeds]
-    for task, labels, classification in zip(group, unit.targets, unit.classification, strict=True):
-        empty = sum(not labels[test].any() for test in tests) if classification else 0
-        if empty:
-            yield (
-                f"{task.name}: {empty} of {len(tests)} folds {'has' if empty == 1 else 'have'} no positive sample to test on and"
-                f" {'scores' if empty == 1 else 'score'} 0; label more positives or use fewer folds."
-            )

@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 import os
 import platform
-import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -44,16 +43,11 @@ def machine() -> dict[str, str]:
 
 
 def peak_memory_bytes() -> int:
-    """Return the largest resident size of this process so far.
+    """Return the largest resident size of this process so far; 0 if the system does not report it.
 
-    Read from VmHWM if the system has it, because ru_maxrss includes the parent's memory at the time of the fork.
+    It is VmHWM, because ru_maxrss includes the parent's memory at the time of the fork.
     """
-    if peak := _entry("/proc/self/status", "VmHWM"):
-        return int(peak.split()[0]) * 1024
-    import resource
-
-    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return largest if sys.platform == "darwin" else largest * 1024
+    return 1024 * int((_entry("/proc/self/status", "VmHWM") or "0").split()[0])
 
 
 def _entry(path: str, name: str) -> str:
@@ -98,50 +92,23 @@ class TaskScore:
 class Scorecard:
     """All task scores of one submission, with their provenance."""
 
-    content_hash: str
-    protocol_hash: str
-    protocol: Mapping[str, object]
-    derivation: int
     tasks: tuple[TaskScore, ...]
     q_mean: float
-    notes: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()  # for the organizer only, e.g. a fold without positives in its test part
-    versions: dict[str, str] = field(default_factory=dict)
-    machine: dict[str, str] = field(default_factory=dict)
-    seconds: float = 0.0
-    peak_memory_bytes: int = 0
-    complexity: Mapping[str, float | None] = field(default_factory=dict)  # see scoring.metrics.Complexity
+    versions: dict[str, str]
+    machine: dict[str, str]
+    seconds: float
+    peak_memory_bytes: int
 
     def to_json(self) -> dict[str, object]:
         """Return a JSON-ready document; failed folds are ``null``, never NaN."""
-        return {
-            "content_hash": self.content_hash,
-            "protocol_hash": self.protocol_hash,
-            "protocol": self.protocol,
-            "derivation": self.derivation,
-            "tasks": [vars(task) | {"folds": folds_to_json(task.folds)} for task in self.tasks],
-            "q_mean": self.q_mean,
-            "notes": list(self.notes),
-            "remarks": list(self.remarks),
-            "versions": self.versions,
-            "machine": self.machine,
-            "seconds": self.seconds,
-            "peak_memory_bytes": self.peak_memory_bytes,
-            "complexity": self.complexity,
-        }
+        tasks = [vars(task) | {"folds": folds_to_json(task.folds)} for task in self.tasks]
+        return vars(self) | {"tasks": tasks}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Scorecard:
         """Read what :meth:`to_json` wrote."""
-        fields = {key: value for key, value in document.items() if key not in ("tasks", "notes", "remarks")}
-        return cls(
-            tasks=tuple(
-                TaskScore(**task | {"folds": folds_from_json(task["folds"])}) for task in document["tasks"]
-            ),
-            notes=tuple(document["notes"]),
-            remarks=tuple(document["remarks"]),
-            **fields,
-        )
+        tasks = (TaskScore(**task | {"folds": folds_from_json(task["folds"])}) for task in document["tasks"])
+        return cls(**{**document, "tasks": tuple(tasks)})
 
 
 def folds_to_json(folds: tuple[float, ...]) -> list[float | None]:

@@ -3,7 +3,6 @@
 from leaderboard.exchange.geobench import (
     comment,
     read_submission,
-    rows_of_phase,
     rows_of_runs,
     write_submission,
 )
@@ -42,7 +41,6 @@ __all__ = [
     "read_normalizer",
     "read_submission",
     "read_table",
-    "rows_of_phase",
     "rows_of_runs",
     "standings",
     "table_document",

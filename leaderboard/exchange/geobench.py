@@ -26,7 +26,6 @@ from pydantic import (
 )
 
 from leaderboard.exchange.runs import SUMMARY, read_run
-from leaderboard.snapshot import PhaseSnapshot
 from scoring.errors import OrganizerError
 
 RESULTS = "results_and_parameters.csv"
@@ -207,23 +206,6 @@ def rows_of_runs(output_dir: Path, phase: str) -> tuple[pd.DataFrame, list[str]]
             code="runs.no_folds",
         )
     return pd.DataFrame(rows, columns=COLUMNS), left_out
-
-
-def rows_of_phase(
-    phase: PhaseSnapshot, kinds: Mapping[str, str], parameters: Mapping[str, Any]
-) -> pd.DataFrame:
-    """Return the rows of the public scored submissions of a challenge's phase, from each task's type and the protocol's parameters."""
-    rows: list[dict[str, object]] = []
-    for entry in sorted(phase.entries, key=lambda entry: entry.submission):
-        for task in sorted(entry.scores) if entry.public else ():
-            about = {
-                "backbone": f"{entry.team} – {entry.method} ({entry.submission})",
-                "dataset": task,
-                "Metric": OURS[kinds[task]],
-                "experiment_name": f"{phase.codename}-{entry.submission}",
-            }
-            rows += fold_rows(about, entry.scores[task], parameters)
-    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def fold_rows(

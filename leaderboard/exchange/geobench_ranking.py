@@ -26,7 +26,7 @@ Normalizer = Mapping[str, tuple[float, float]]
 RANGES = TypeAdapter(dict[str, tuple[FiniteFloat, FiniteFloat]])
 REPLICATES = 1000
 SEED = 100  # of the bootstrap; the same as GEO-Bench's
-PHASE = "geobench"
+PHASE, TITLE = "geobench", "GEO-Bench"
 DIMENSIONS = {
     "Core": "benv2 biomassters burn_scars cloudsen12 everwatch flair2 fotw kuro_siwo pastis spacenet7 substation treesatai",
     "Multi-Spectral-Dependent": "benv2 biomassters burn_scars cloudsen12 fotw pastis so2sat spacenet2",
@@ -135,7 +135,7 @@ def ranking_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def board_files(
-    results: pd.DataFrame, normalizer: Normalizer, names: Mapping[str, str], *, title: str, at: datetime
+    results: pd.DataFrame, normalizer: Normalizer, names: Mapping[str, str], *, at: datetime
 ) -> dict[str, bytes]:
     """Render the files of a challenge's board (README, page, data and figures), with datasets as tasks and seeds as folds.
 
@@ -156,7 +156,7 @@ def board_files(
     fewest = {dataset: min(len(of[dataset]) for of in scores.values()) for dataset in datasets}
     snapshot = PhaseSnapshot(
         codename=PHASE,
-        title=title,
+        title=TITLE,
         rules=Rules(),
         row_sets={dataset: dataset for dataset in datasets},
         entries=tuple(
@@ -176,12 +176,12 @@ def board_files(
     board = next_board(snapshot, (), at=at)
     phase = PhaseSite(
         codename=PHASE,
-        title=title,
+        title=TITLE,
         rules=Rules(),
         history=() if board is None else (board,),
         revealed=True,
     )
-    return render(Site(title=title, phases=(phase,)), readme=None)
+    return render(Site(title=TITLE, phases=(phase,)), readme=None)
 
 
 def _checked(ranges: Normalizer) -> Normalizer:

@@ -17,6 +17,7 @@ __all__ = [
     "ignore",
     "make_engine",
     "ray",
+    "registry",
     "torch",
     "train_in_order",
 ]

@@ -10,8 +10,8 @@ from typing import Literal
 
 import numpy as np
 
-from scoring.engines import Unit
-from scoring.engines.base import Engine
+from scoring.engines.base import Engine, Unit
+from scoring.engines.local import LocalEngine, available_cores
 from scoring.errors import OrganizerError
 from scoring.kernel import moments
 from scoring.protocol import Recipe
@@ -41,8 +41,6 @@ def make_engine(
     Raises:
         OrganizerError: If there is no such engine, its package is not installed, or it does not find its device.
     """
-    from scoring.engines.local import LocalEngine, available_cores
-
     cores = available_cores() if threads == "auto" else threads
     if name == "local":
         return LocalEngine(threads=cores)
@@ -87,7 +85,6 @@ def warm() -> Warmth:
     A power failure can leave empty files in the cache, and numba fails on them, so they are removed first.
     """
     started = time.perf_counter()
-    from scoring.engines import LocalEngine
     from scoring.inputs import columns, faults, plain_lines
     from scoring.jit import DIRECTORY
     from scoring.randomness.fold_draws import draw_folds

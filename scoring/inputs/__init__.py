@@ -1,4 +1,4 @@
-"""Read and check files from outside: submissions, lists of ids and YAML documents.
+"""Read and check files from outside: submissions, lists of ids and label files.
 
 ``submission`` reads what participants send; the worker runs it only in the limited child process. No module is imported with this package,
 and none loads a training kernel or torch, because a tool that only validates a file needs nothing else.
@@ -6,10 +6,8 @@ and none loads a training kernel or torch, because a tool that only validates a 
 
 __all__ = [
     "columns",
-    "documents",
     "embeddings",
     "faults",
-    "forms",
     "identifiers",
     "label_files",
     "limits",

@@ -35,7 +35,7 @@ class Readable(Protocol):
 
 
 class Capped:
-    """A stream that refuses to expand too far.
+    """A stream that refuses to expand too far; at its end, the checksum of a compressed file is verified.
 
     Args:
         source: The expanded bytes.
@@ -83,37 +83,16 @@ class Capped:
         return b"".join(pieces)
 
     def _read(self, size: int) -> bytes:
-        data = self._source.read(size)
+        try:
+            data = self._source.read(min(size, LARGEST_READ))
+        except DAMAGE:
+            raise self._faults.fatal("archive.damaged") from None
         self._given += len(data)
         if self._given > self._limit:
             raise self._faults.fatal("file.too_large", f"more than {self._limit / 1e6:,.0f} MB")
         if self._given > RATIO_FROM_BYTES and self._given > RATIO * self._size:
             raise self._faults.fatal("archive.bomb", f"more than {RATIO} times")
         return data
-
-
-class ArchiveStream:
-    """One compressed file, whose checksum is verified at its end."""
-
-    def __init__(self, content: Readable, faults: Faults) -> None:
-        self._content = content
-        self._faults = faults
-
-    def read(self, size: int, /) -> bytes:
-        """Return up to ``size`` bytes; none at the end.
-
-        Raises:
-            Unreadable: If the file is cut off or damaged.
-        """
-        try:
-            return self._content.read(min(size, LARGEST_READ))
-        except DAMAGE:
-            raise self._faults.fatal("archive.damaged") from None
-
-
-def open_gzip(file: BinaryIO, faults: Faults) -> Readable:
-    """Open a gzip file as a stream."""
-    return ArchiveStream(gzip.open(file), faults)
 
 
 def open_zip(file: BinaryIO, faults: Faults) -> Readable:
@@ -151,7 +130,7 @@ def open_directory(file: BinaryIO, faults: Faults) -> zipfile.ZipFile:
 
 
 def open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, faults: Faults) -> Readable:
-    """Open one file of a zip as a stream, whose checksum is verified at its end.
+    """Open one file of a zip as a stream.
 
     Raises:
         Unreadable: If it is encrypted, damaged, or compressed in an uncommon way.
@@ -161,7 +140,7 @@ def open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, faults: Fault
         # LZMA, for example, may allocate gigabytes before the first byte.
         raise faults.fatal("archive.method")
     try:
-        return ArchiveStream(archive.open(member), faults)
+        return archive.open(member)
     except DAMAGE:
         raise faults.fatal("archive.damaged") from None
 

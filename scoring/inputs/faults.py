@@ -62,10 +62,6 @@ CATALOGUE: dict[str, Kind] = {
         one="The first line tells Excel how columns are separated",
         cure="Remove it, so that the file begins with the column names.",
     ),
-    "file.comment": Kind(
-        one="The first line is a comment",
-        cure="Begin the file with the column names {columns}, without the # sign.",
-    ),
     "file.line_ends": Kind(
         one="The lines end with carriage returns only", cure="Save the file with LF or CRLF line endings."
     ),

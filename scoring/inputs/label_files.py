@@ -10,6 +10,7 @@ from scoring.errors import InfrastructureError, OrganizerError, ParticipantError
 from scoring.inputs.columns import ID_NAMES
 from scoring.inputs.faults import Faults, Unreadable
 from scoring.inputs.lines import fields_of
+from scoring.inputs.sniffing import FileKind
 from scoring.inputs.submission import open_text, opened
 from scoring.inputs.tabular import blocks, read_header
 
@@ -26,7 +27,7 @@ def read_label_rows(path: Path) -> list[tuple[int, str, str]]:
     rows = []
     try:
         with opened(path, faults) as (file, kind):
-            if not kind.is_csv:
+            if kind in (FileKind.PARQUET, FileKind.NPZ):
                 raise _refusal(f"{path} is {kind.value}, not CSV.")
             stream = blocks(open_text(file, kind, faults, max_expanded_bytes=ANY_SIZE), faults)
             first = next(stream, None)

@@ -64,18 +64,8 @@ class CarefulReader:
             fields = _split_anyhow(record)
         else:
             faults.add("rows.ragged", f"line {line} has {len(fields):,}, expected {expected:,}")
-            if self._looks_split(fields):
-                faults.hints["rows.ragged"] = (
-                    "a decimal comma splits a number into two fields; use a decimal point"
-                )
         identifier = fields[position].strip(' \t\r\n"') if position < len(fields) else ""
         return (identifier if self.knows(identifier) else None), None
-
-    def _looks_split(self, fields: list[str]) -> bool:
-        """Return whether decimal commas may be the reason for too many fields."""
-        position = self.columns.id_column
-        values = fields[:position] + fields[position + 1 :]
-        return len(fields) * 2 > len(self.columns.names) * 3 and not any("." in value for value in values)
 
     def _values(self, fields: list[str], place: str, faults: Faults) -> NDArray[np.float32]:
         texts = [fields[position] for position in self.columns.positions]

@@ -43,7 +43,6 @@ class MatrixBuilder:
         self.strangers = 0
         self.stranger_examples: list[str] = []
         self.suffix_removed = False
-        self.spaces_removed = False
         self.extra: dict[str, tuple[int, tuple[str, ...]]] = {}  # number and first names of what is ignored
         self.ends_in_number = False
 
@@ -134,7 +133,6 @@ class MatrixBuilder:
         trimmed = written.strip(" \t")
         identifier = without_suffix(trimmed)
         self.suffix_removed |= identifier != trimmed
-        self.spaces_removed |= trimmed != written
         row = self.index.get(identifier, -1)
         if row >= 0 and not self.first_seen[row]:
             self.first_seen[row] = number
@@ -194,8 +192,6 @@ class MatrixBuilder:
         notes = []
         if self.suffix_removed:
             notes.append(".zarr or .zarr.zip suffixes were removed from ids")
-        if self.spaces_removed:
-            notes.append("spaces around ids were removed")
         if self.strangers:
             ids_are = count_of(self.strangers, "id that is", "ids that are")
             notes.append(f"{ids_are} not in the public list {_were(self.strangers)} ignored")

@@ -65,11 +65,6 @@ class FileKind(StrEnum):
     NPZ = "npz"  # a zip of NumPy arrays
     PARQUET = "parquet"
 
-    @property
-    def is_csv(self) -> bool:
-        """Return whether the file is CSV, compressed or not."""
-        return self in (FileKind.TEXT, FileKind.GZIP, FileKind.ZIP)
-
 
 def sniff(file: BinaryIO, faults: Faults) -> FileKind:
     """Return the kind of a file, and leave the file at its beginning.

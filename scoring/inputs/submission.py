@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from scoring.errors import InfrastructureError
-from scoring.inputs.archives import Capped, open_gzip, open_zip
+from scoring.inputs.archives import Capped, open_zip
 from scoring.inputs.embeddings import Embeddings
 from scoring.inputs.faults import Faults, Unreadable
 from scoring.inputs.matrix_builder import MatrixBuilder
@@ -98,7 +99,7 @@ def open_text(file: BinaryIO, kind: FileKind, faults: Faults, *, max_expanded_by
         Unreadable: If an archive is broken, or holds more than one file, or if it is certainly not text.
     """
     content = (
-        open_gzip(file, faults) if kind is FileKind.GZIP
+        gzip.open(file) if kind is FileKind.GZIP  # noqa: SIM115 - closed with the file
         else open_zip(file, faults) if kind is FileKind.ZIP
         else file
     )  # fmt: skip

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 1 << 20  # a block, its rows and the matrix rows they go to then stay in the second-level cache
 SMALL_FILE = 256 << 10  # bytes; below, loading the fast reader takes longer than doing without
 THREADS = 2
-HEAD_BYTES = 64 << 10  # of the rows, to see how numbers are written
-DECIMAL_COMMA = re.compile(rb"[;\t|][ ]*[+-]?[0-9]+,[0-9]")
 LINE_FEED = ord("\n")
 BLANK_LINES = re.compile(rb"(?:[ \t]*\r?\n)+")
 SEPARATOR_LINE = re.compile(rb"\"?sep=.?\"?\s*\Z")
@@ -150,9 +148,7 @@ def read_header(block: Block, faults: Faults, *, most_columns: int) -> tuple[lis
     names = fields_of(record, line, faults)
     if not names:
         raise Unreadable  # the reason was added
-    if names[0].startswith("#") and "id" not in [name.strip() for name in names]:
-        raise faults.fatal("file.comment", f"line {line} begins with #")
-    _check_delimiter(names, text[end:], faults)
+    _check_delimiter(names, faults)
     lines = block.lines - (line - block.line) - 1
     return names, Block(text=text[end:], line=line + 1, lines=lines, unended=block.unended)
 
@@ -165,13 +161,11 @@ def _first_line(text: bytes, number: int) -> tuple[bytes, int, int]:
     return text[start:end], number + text.count(b"\n", 0, start), end
 
 
-def _check_delimiter(names: list[str], rows: bytes, faults: Faults) -> None:
+def _check_delimiter(names: list[str], faults: Faults) -> None:
     if len(names) > 1:
         return
     for sign, word in ((";", "semicolons"), ("\t", "tabs"), ("|", "vertical bars")):
         if sign in names[0]:
-            if DECIMAL_COMMA.search(rows, 0, HEAD_BYTES):
-                faults.hints["file.delimiter"] = "the numbers have decimal commas; use decimal points"
             raise faults.fatal("file.delimiter", f"the first line has {word} instead")
     if " " in names[0].strip():
         raise faults.fatal("file.delimiter", "the first line has spaces instead")

@@ -44,8 +44,6 @@ def moments(matrix: NDArray[np.float32]) -> Moments:
     It takes two passes, because a difference of large sums would lose a small deviation. It is compiled, because numpy would convert the
     whole matrix to float64 or take five times as long.
     """
-    from scoring.kernel.rows import add_rows
-
     values = np.ascontiguousarray(matrix)
     sums = np.zeros(matrix.shape[1])
     add_rows(values, 0.0, False, sums)

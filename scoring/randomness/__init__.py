@@ -1,6 +1,6 @@
 """Randomness: from the secret to seeds, from seeds to splits.
 
-torch's random stream (``torch_stream``) and the draws of whole folds (``fold_draws``) are compiled.
+torch's random stream and the draws of whole folds (``fold_draws``) are compiled.
 """
 
 from scoring.randomness.seeds import Splitter, fold_seeds, held_out, phase_key, secret_commitment
@@ -12,5 +12,4 @@ __all__ = [
     "held_out",
     "phase_key",
     "secret_commitment",
-    "torch_stream",
 ]

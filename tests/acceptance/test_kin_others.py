@@ -1,4 +1,4 @@
-"""Hand-written files in the formats of Brain-Score, GEO-Bench and NeuroBench can be read, and our exports follow those formats."""
+"""Task packages check themselves, hand-written files in the format of GEO-Bench can be read, and our exports follow those formats."""
 
 from __future__ import annotations
 
@@ -51,14 +51,6 @@ def import_json(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> t
 # Brain-Score: a benchmark is a package with its own expectations
 
 
-def test_a_benchmark_package_checks_itself(capsys: pytest.CaptureFixture[str]) -> None:
-    """The package's metadata and labels are read, and it needs no baseline."""
-    package = KIN / "brain_score" / "behaviour2024-i2n"
-    assert guarded(["task", "check", str(package), "--json"]) == 0
-    [checked] = json.loads(capsys.readouterr().out)["tasks"]
-    assert [finding["check"] for finding in checked["findings"]] == ["data", "baseline"]
-
-
 def test_the_same_model_gives_the_same_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The shipped example passes its own check, an increased version number gives new cells, and a changed label fails the check."""
     package = Path(shutil.copytree(EXAMPLE / "tasks" / "even", tmp_path / "tasks" / "even"))
@@ -78,19 +70,6 @@ def test_the_same_model_gives_the_same_score(tmp_path: Path, capsys: pytest.Capt
     assert guarded(["task", "check", str(package), "--json"]) == 1
     [found] = json.loads(capsys.readouterr().out)["tasks"]
     assert [finding["check"] for finding in found["findings"] if not finding["passed"]] == ["baseline"]
-
-
-def test_a_label_file_grows_into_a_package(tmp_path: Path) -> None:
-    """A package that `task new` makes from a label file passes the check and keeps the version of the task."""
-    plain = tmp_path / "plain"
-    plain.mkdir()
-    shutil.copy(EXAMPLE / "labels" / "ink__regr.csv", plain)
-    grown = tmp_path / "grown"
-    assert guarded(["task", "new", str(grown / "ink"), "--labels", str(plain / "ink__regr.csv")]) == 0
-    assert guarded(["task", "check", str(grown)]) == 0
-    ids = [row.split(",")[0] for row in (plain / "ink__regr.csv").read_text().splitlines()[1:]]
-    assert load_tasks(plain, ids)[0].version == load_tasks(grown, ids)[0].version
-    assert guarded(["task", "new", str(grown / "ink"), "--labels", str(plain / "ink__regr.csv")]) == 2
 
 
 def test_ceiled_scores_and_groups_are_in_the_results(tmp_path: Path) -> None:
@@ -252,31 +231,20 @@ def test_all_faults_come_at_once(submission: Path, capsys: pytest.CaptureFixture
     assert document["faults"][1] == "`additional_info.json` is not a JSON object."
 
 
-def test_a_normalizer_is_frozen_once(
+def test_a_backbone_without_every_dataset_has_no_rank(
     submission: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """--freeze writes the lowest and highest result of each dataset and never replaces a file."""
+    """It is listed last; --freeze writes the lowest and highest result of each dataset and never replaces a file."""
     frozen = tmp_path / "normalizer.json"
-    status, document = import_json(capsys, submission, "--freeze", frozen)
-    assert (status, json.loads(frozen.read_text())) == (0, {"forest": [0.4, 0.6], "trees": [0.3, 0.39]})
-    assert len(document["standings"]) == 2
-    assert guarded(["import", str(submission), "--freeze", str(frozen)]) == 2
-
-
-def test_a_backbone_without_every_dataset_has_no_rank(
-    submission: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A backbone without results for every dataset is listed last, without a rank, and does not affect other ranks."""
+    rows = rows_of(submission)
     write_rows(
-        submission,
-        [row for row in rows_of(submission) if (row["backbone"], row["dataset"]) != ("resnet50", "trees")],
+        submission, [row for row in rows if (row["backbone"], row["dataset"]) != ("resnet50", "trees")]
     )
-    status, document = import_json(capsys, submission, "--normalizer", KIN / "geobench" / "normalizer.json")
-    assert status == 0
-    assert [(row["backbone"], row["rank"]) for row in document["standings"]] == [
-        ("prithvi_600", 1),
-        ("resnet50", None),
-    ]
+    status, document = import_json(capsys, submission, "--freeze", frozen)
+    assert (status, list(json.loads(frozen.read_text()))) == (0, ["forest", "trees"])
+    ranks = [(row["backbone"], row["rank"]) for row in document["standings"]]
+    assert ranks == [("prithvi_600", 1), ("resnet50", None)]
+    assert guarded(["import", str(submission), "--freeze", str(frozen)]) == 2
 
 
 @pytest.fixture

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from leaderboard.exchange import neurobench_documents
 from scoring.engines import Engine, make_engine
 from scoring.errors import OrganizerError, ParticipantError
 from scoring.evaluate import score_embeddings
@@ -29,7 +27,7 @@ LOCAL = make_engine("local", threads=2)
 def embeddings(scale: float = 1.0, shift: float = 0.0) -> Embeddings:
     """Make embeddings of 90 ids in 7 dimensions."""
     matrix = np.random.RandomState(1).standard_normal((len(IDS), 7)) * scale + shift
-    return replace(Embeddings.from_rows(IDS, matrix.astype(np.float32)), notes=("a note",))
+    return Embeddings.from_rows(IDS, matrix.astype(np.float32))
 
 
 def task(name: str, kind: str, chosen: slice = slice(None), seed: int = 0) -> Task:
@@ -69,38 +67,17 @@ def folds(card: Scorecard) -> dict[str, tuple[float, ...]]:
     return {score.task: score.folds for score in card.tasks}
 
 
-def test_both_engines_fill_the_same_scorecard() -> None:
-    """Local and torch agree to 1e-5 per fold; tasks come sorted by name."""
-    cards = [
-        score_embeddings(embeddings(), TASKS, protocol(), KEY, engine=make_engine(name))
-        for name in ("local", "torch")
-    ]
-    assert [score.task for score in cards[0].tasks] == ["a", "b", "c", "d"]
-    for name, scores in folds(cards[0]).items():
-        assert scores == pytest.approx(folds(cards[1])[name], abs=1e-5)
-
-
-def test_a_scorecard_summarizes_its_folds(tmp_path: Path) -> None:
-    """Q and mean Q follow from the stored folds; provenance is there; the JSON document reads back, and is exported for NeuroBench."""
+def test_a_scorecard_summarizes_its_folds() -> None:
+    """Q and mean Q follow from the folds; each probe is reported once; the JSON document reads back."""
     progress: list[int] = []
     card = score_embeddings(embeddings(), TASKS, protocol(), KEY, engine=LOCAL, progress=progress.append)
     assert sum(progress) == 16
-    for score in card.tasks:
-        assert score.q == quality(score.folds).q
-        assert len(score.folds) == 4
+    assert [score.q for score in card.tasks] == [quality(score.folds).q for score in card.tasks]
+    assert {len(score.folds) for score in card.tasks} == {4}
     assert card.q_mean == math.fsum(score.q for score in card.tasks) / 4
-    assert card.protocol_hash == protocol().hash
-    assert card.content_hash == embeddings().content_hash
-    assert card.notes == ("a note",)
     assert {"numpy", "numba", "python", "engine"} <= set(card.versions)
     assert card.peak_memory_bytes > 10**7
-    assert (card.complexity["probe_parameters"], card.complexity["embedding_bytes"]) == (8, 28)
     assert Scorecard.from_json(json.loads(json.dumps(card.to_json()))) == card
-    path = tmp_path / "card.json"
-    path.write_text(json.dumps(card.to_json()))
-    found = neurobench_documents(path)[0]
-    assert (found["task"], found["model"]) == ("a", "card")
-    assert found["metrics"]["correctness"]["f1"] == card.tasks[0].mean
 
 
 def test_other_tasks_and_their_order_change_nothing() -> None:
@@ -133,14 +110,6 @@ def test_scale_and_shift_of_embeddings_and_labels_do_not_matter() -> None:
     assert folds(score_embeddings(embeddings(), TASKS, labels, KEY, engine=LOCAL))["b"] != plain["b"]
 
 
-def test_constant_embeddings_are_a_participant_error() -> None:
-    """Constant embeddings cannot be standardized."""
-    constant = Embeddings.from_rows(IDS, np.full((len(IDS), 7), 2.5, dtype=np.float32))
-    with pytest.raises(ParticipantError) as fault:
-        score_embeddings(constant, TASKS, protocol(), KEY, engine=LOCAL)
-    assert fault.value.code == "values.constant"
-
-
 def test_too_many_failed_folds_are_a_participant_error_without_task_names() -> None:
     """These embeddings overflow without standardization; the message is only about their scale."""
     raw = protocol(standardize_embeddings=False)
@@ -168,26 +137,10 @@ def test_a_few_failed_folds_are_allowed() -> None:
         score_embeddings(embeddings(), TASKS[:2], protocol(max_failed_folds=0), KEY, engine=Flawed())
 
 
-def test_folds_without_positives_are_reported_to_the_organizer() -> None:
-    """With two positives among ninety rows, some test parts have none and score 0, and the remark names the task."""
-    labels = np.zeros(len(IDS))
-    labels[[3, 50]] = 1
-    rare = replace(TASKS[1], name="rare", labels=labels)
-    card = score_embeddings(embeddings(), [rare, TASKS[0]], protocol(), KEY, engine=LOCAL)
-    assert len(card.remarks) == 1
-    assert card.remarks[0].startswith("rare: ")
-    empty = sum(score == 0 for score in folds(card)["rare"])
-    assert empty >= int(card.remarks[0].split()[1]) > 0
-
-
-def test_a_phase_without_tasks_is_an_organizer_error() -> None:
-    """Without tasks there is no mean."""
+def test_a_phase_without_tasks_and_an_unknown_engine_are_refused() -> None:
+    """Without tasks there is no mean; the cure lists the engines."""
     with pytest.raises(OrganizerError):
         score_embeddings(embeddings(), [], protocol(), KEY, engine=LOCAL)
-
-
-def test_unknown_engines_are_refused_with_the_known_ones() -> None:
-    """The cure lists the engines."""
     with pytest.raises(OrganizerError) as refusal:
         make_engine("abacus")
     assert "local" in refusal.value.cure

@@ -1,4 +1,4 @@
-"""The package's public names, and the example on its page, which must print what the page shows."""
+"""``scoring.score``, and the examples on its page, which must print what the page shows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import leaderboard
 import scoring
 import scoring.errors
 
@@ -23,15 +22,13 @@ ROWS, DIM = 400, 8
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The files that the example reads: two submissions and two tasks."""
+    """The files that the first example reads: embeddings and two tasks."""
     random = np.random.RandomState(0)
     latent = random.standard_normal((ROWS, DIM))
     ids = [f"image_{number:03}" for number in range(ROWS)]
-    (tmp_path / "ids.txt").write_text("\n".join(ids) + "\n")
     (tmp_path / "labels").mkdir()
     tables = {
         "ours.csv": latent + 0.1 * random.standard_normal((ROWS, DIM)),
-        "theirs.csv": latent + random.standard_normal((ROWS, DIM)),
         "labels/height__regr.csv": latent[:, :1],
         "labels/wood__cls.csv": latent[:, 1:2] > 0,
     }
@@ -122,20 +119,11 @@ def test_a_misleading_score_is_marked() -> None:
     assert enough.to_frame()["score"].min() > 0.5 > short.to_frame()["score"].max()
 
 
-def test_every_public_name_exists() -> None:
-    """Each name in ``__all__`` can be imported; another name cannot."""
-    assert scoring.__all__ == sorted(scoring.__all__) == dir(scoring)
-    for name in scoring.__all__:
-        assert callable(getattr(scoring, name))
-    assert callable(leaderboard.rank)
-    for package in (scoring, leaderboard):
-        with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-            package.nothing  # noqa: B018
-
-
-def test_importing_them_loads_nothing() -> None:
-    """Reading tables does not import the code that trains probes, and scoring does not import the code that ranks."""
-    code = "import sys, scoring, leaderboard; print(*sys.modules)"
+def test_importing_it_loads_nothing() -> None:
+    """Reading tables does not import the code that trains probes."""
+    code = "import sys, scoring; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = done.stdout.split()
-    assert not {"numba", "torch", "scoring.evaluate", "leaderboard.ranking.dynamic_rank"} & set(loaded)
+    assert not {"numba", "torch", "pandas"} & set(done.stdout.split())
+    assert dir(scoring) == ["score"]
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        scoring.nothing  # noqa: B018

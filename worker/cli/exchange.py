@@ -36,7 +36,6 @@ def import_results(
         Path | None,
         typer.Option(help="Folder to write the rendered board to."),
     ] = None,
-    title: Annotated[str, typer.Option(help="Title of the board.")] = "GEO-Bench",
     comment_file: Annotated[
         Path | None,
         typer.Option(
@@ -82,7 +81,7 @@ def import_results(
                 cure="Add --normalizer FILE, or create a normalizer with --freeze.",
                 code="geobench.normalizer",
             )
-        _write(output, board_files(results, ranges, names, title=title, at=datetime.now(UTC)))
+        _write(output, board_files(results, ranges, names, at=datetime.now(UTC)))
 
 
 def _read_submissions(folders: list[Path]) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
@@ -117,8 +116,9 @@ def export_results(
     source: Annotated[
         Path,
         typer.Argument(
-            help="For geobench: results of `score`, or a challenge.yaml. For neurobench: a run, or a scorecard's JSON file.",
+            help="For geobench: the results folder of `score`. For neurobench: a run in it.",
             exists=True,
+            file_okay=False,
         ),
     ],
     *,
@@ -131,12 +131,12 @@ def export_results(
     ] = None,
     phase: Annotated[
         str,
-        typer.Option(help="For geobench: group of runs, or codename of the challenge's phase."),
+        typer.Option(help="For geobench: group of runs."),
     ] = "results",
 ) -> None:
     """Write results in the format of another benchmark: as a GEO-Bench submission, or as NeuroBench JSON, one document per task.
 
-    In GEO-Bench's files, folds take the place of seeds. The files of a challenge show hidden tasks: keep them private until the reveal.
+    In GEO-Bench's files, folds take the place of seeds.
 
     Example: `neuco-worker export results --to geobench --phase dev --output new_submission`
 
@@ -149,7 +149,7 @@ def export_results(
         raise typer.BadParameter("--to geobench needs --output DIR.")
     from leaderboard.exchange import rows_of_runs, write_submission
 
-    rows, left_out = rows_of_runs(source, phase) if source.is_dir() else (_challenge_rows(source, phase), ())
+    rows, left_out = rows_of_runs(source, phase)
     for name in left_out:
         print(f"Left out: {printable(name)} has no scores of folds, or no types of tasks.", file=sys.stderr)
     write_submission(output, rows)
@@ -169,20 +169,6 @@ def _to_neurobench(source: Path, output: Path | None) -> None:
         output, {f"{each['task']}.json": (json.dumps(each, indent=2) + "\n").encode() for each in documents}
     )
     print(f"Wrote {count_of(len(documents), 'task')} to {output}.")
-
-
-def _challenge_rows(config: Path, codename: str) -> pd.DataFrame:
-    from leaderboard.exchange import rows_of_phase
-    from worker.challenge.setups import recorded
-    from worker.organizer.listing import snapshot
-    from worker.organizer.session import open_session
-
-    with open_session(config) as session:
-        state = snapshot(session, codename)
-        with session.store.read() as tx:
-            record = recorded(tx, codename)
-    kinds = {task.name: task.type.value for task in record.tasks}
-    return rows_of_phase(state, kinds, vars(record.protocol.recipe))
 
 
 def _write(folder: Path, files: dict[str, bytes]) -> None:

@@ -23,7 +23,6 @@ def save_card(
     provenance = {
         "versions": card.versions,
         "machine": card.machine,
-        "remarks": list(card.remarks),
         "seconds": card.seconds,
         "peak_memory_bytes": card.peak_memory_bytes,
         "worker": worker,

@@ -145,7 +145,7 @@ class CellRow:
     failed_folds: int
     seconds: float
     scored_at: datetime
-    provenance: str  # JSON: versions, machine, remarks
+    provenance: str  # JSON: versions, machine, seconds, memory
 
     @property
     def engine(self) -> str:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.engines import LocalEngine, Unit, available_cores, local
+from scoring.engines import LocalEngine, Unit, local
 from scoring.errors import OrganizerError
 from scoring.protocol import Recipe
 from tests.scoring.engines.units import make_unit, part
@@ -98,31 +98,6 @@ print(json.dumps(LocalEngine(threads=2).score(make_unit(samples=200, dim=100, ty
     assert theirs[1] == pytest.approx(ours[1], abs=1e-5)
 
 
-def test_rows_are_used_in_place_or_padded_with_the_same_result() -> None:
-    """Unaligned rows and rows of whole lanes give the same bits."""
-    unit = make_unit(samples=60, dim=32)
-    scores = LocalEngine(threads=1).score(unit)
-    for offset in range(4):
-        raw = np.zeros(60 * 32 + 16, dtype=np.float32)
-        rows = raw[offset : offset + 60 * 32].reshape(60, 32)
-        rows[:] = unit.rows
-        assert (
-            LocalEngine(threads=1).score(Unit(**{**unit.__dict__, "rows": rows})).tobytes()
-            == scores.tobytes()
-        )
-
-
-def test_progress_adds_up() -> None:
-    """Each fold of each task is reported once, in the caller's thread."""
-    unit = make_unit(samples=40, dim=4, types="rcr", folds=7)
-    reports: list[tuple[int, threading.Thread]] = []
-    LocalEngine(threads=3).score(
-        unit, progress=lambda done: reports.append((done, threading.current_thread()))
-    )
-    assert sum(done for done, _ in reports) == 21
-    assert {thread for _, thread in reports} == {threading.current_thread()}
-
-
 def test_an_error_stops_the_threads() -> None:
     """An error in the caller's thread, like Ctrl-C, does not wait for the end of a fold, which would take minutes here."""
     endless = make_unit(samples=200, dim=64, folds=1, recipe=Recipe(epochs=10**7))
@@ -165,16 +140,3 @@ def test_the_quota_of_a_container_is_read(tmp_path: Path, files: dict[str, str],
         path.parent.mkdir(exist_ok=True)
         path.write_text(text + "\n")
     assert local._cgroup_quota(tmp_path) == quota
-
-
-def test_available_cores_respect_the_affinity() -> None:
-    """A process pinned to one core gets one thread."""
-    script = (
-        "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))});"
-        "from scoring.engines.local import available_cores; print(available_cores())"
-    )
-    answer = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=300
-    )
-    assert int(answer.stdout) == 1
-    assert available_cores() >= 1

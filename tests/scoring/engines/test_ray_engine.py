@@ -93,25 +93,6 @@ def test_ray_gives_the_local_bits(engine: Any) -> None:
     assert np.array_equal(engine.score(aligned), LocalEngine(threads=1).score(aligned))
 
 
-def test_the_units_of_a_submission_overlap(engine: Any) -> None:
-    """All are in the cluster before the first is complete; scores come in the order of the units."""
-    units = [
-        make_unit(samples=300, dim=64, types="rc", folds=folds, seed=folds) for folds in (7, 1, 30, 2, 11)
-    ]
-    made: list[int] = []
-
-    def coming() -> Iterator[Unit]:
-        for number, unit in enumerate(units):
-            made.append(number)
-            yield unit
-
-    done: list[int] = []
-    for number, scores in enumerate(engine.score_all(coming(), progress=done.append)):
-        assert np.array_equal(scores, LocalEngine(threads=1).score(units[number]))
-        assert made == [0, 1, 2, 3, 4]
-    assert sum(done) == 2 * 51
-
-
 def test_the_folds_of_a_killed_process_are_scored_again(engine: Any) -> None:
     """Ray starts another process for them."""
     unit = long_unit()

@@ -32,17 +32,6 @@ def close(scores: np.ndarray, expected: np.ndarray) -> bool:
     return bool(np.all(np.abs(scores - expected) <= TOLERANCE * np.maximum(1, np.abs(expected))))
 
 
-@pytest.mark.parametrize(
-    ("samples", "dim", "batch_size", "epochs"),
-    [(72, 3, 64, 20), (101, 16, 32, 7), (130, 100, 7, 5), (300, 100, 300, 10), (713, 1024, 64, 3)],
-)
-def test_torch_agrees_with_the_local_engine(samples: int, dim: int, batch_size: int, epochs: int) -> None:
-    """Every fold of every task agrees within the tolerance."""
-    recipe = Recipe(epochs=epochs, batch_size=batch_size)
-    unit = make_unit(samples=samples, dim=dim, types="rcr", folds=3, recipe=recipe, seed=samples)
-    assert close(torch_engine().score(unit), LocalEngine(threads=2).score(unit))
-
-
 @given(
     samples=st.integers(11, 60),
     dim=st.integers(1, 12),

@@ -15,7 +15,6 @@ from scoring.inputs.embeddings import (
     Embeddings,
     canonical_bytes,
     canonical_parts,
-    content_hash,
     without_suffix,
 )
 
@@ -34,33 +33,12 @@ def test_row_order_and_signs_of_zero_do_not_matter(data: st.DataObject, ids: lis
     assert one.content_hash == other.content_hash
 
 
-def test_any_change_of_ids_or_values_changes_the_hash() -> None:
-    """Another bit, another id, or the same text divided differently is other content."""
-    matrix = np.arange(4, dtype=np.float32).reshape(2, 2)
-    hashes = {
-        content_hash(("a", "b"), matrix),
-        content_hash(("a", "c"), matrix),
-        content_hash(("ab", ""), matrix),
-        content_hash(("a", "b"), np.nextafter(matrix, np.float32(9))),
-        content_hash(("a", "b"), matrix.reshape(1, 4)),
-        content_hash(("a", "b"), matrix.reshape(4, 1)),
-    }
-    assert len(hashes) == 6
-
-
 def test_the_hash_is_what_the_documentation_says() -> None:
     """The hash can be recomputed from its description, without our code."""
     text = b"neuco-worker embeddings 1\0" + struct.pack(">QQ", 2, 1)
     text += struct.pack(">Q", 1) + b"a" + struct.pack(">Q", 2) + "ü".encode() + struct.pack("<ff", 1.5, -2.0)
     expected = hashlib.sha256(text).hexdigest()
     assert Embeddings.from_rows(["ü", "a"], np.array([[-2.0], [1.5]])).content_hash == expected
-
-
-def test_the_callers_matrix_is_not_changed() -> None:
-    """The canonical form is a copy."""
-    matrix = np.array([[-0.0], [1.0]], dtype=np.float32)
-    Embeddings.from_rows(["a", "b"], matrix)
-    assert np.signbit(matrix[0, 0])
 
 
 @pytest.mark.parametrize("ids", [["a", "a"], ["a"], ["a", "b", "c"]])

@@ -184,7 +184,6 @@ def test_both_readers_find_the_same_faults(pieces: list[str]) -> None:
     assert fast.faults == careful.faults
     assert fast.first_seen == careful.first_seen
     assert (fast.strangers, fast.suffix_removed) == (careful.strangers, careful.suffix_removed)
-    assert fast.spaces_removed == careful.spaces_removed
     if not fast.faults:
         np.testing.assert_array_equal(fast.matrix, careful.matrix)
 
@@ -229,29 +228,6 @@ def test_extra_rows_and_columns_are_ignored_and_noted(tmp_path: Path) -> None:
         "2 ids that are not in the public list were ignored",
         '4 extra columns were ignored: column 1, without a name; "comment"; "y"; and so on',
     )
-
-
-@pytest.mark.parametrize("fast", [True, False])
-@pytest.mark.parametrize(
-    "text",
-    [b"id,0\na ,1\nb,2\n", b'id,0\n"a ",1\nb,2\n', b"0,id\n1,a \n2,b\n"],
-    ids=["after", "between quotes", "second column"],
-)
-def test_spaces_around_ids_are_removed_and_noted(text: bytes, fast: bool) -> None:
-    """Both readers remove them, and the participant is told."""
-    builder = MatrixBuilder(("a", "b"), 1, Faults())
-    read_csv(io.BytesIO(text), builder, fast=fast)
-    embeddings = builder.finish()
-    assert embeddings.notes == ("spaces around ids were removed",)
-    assert embeddings.content_hash == Embeddings.from_rows(("a", "b"), np.array([[1.0], [2.0]])).content_hash
-
-
-@pytest.mark.parametrize("fast", [True, False])
-def test_a_space_after_each_comma_is_not_noted(fast: bool) -> None:
-    """It is a common style of CSV, not a part of the ids."""
-    builder = MatrixBuilder(("a", "b"), 1, Faults())
-    read_csv(io.BytesIO(b"0, id\n1, a\n 2, b\n"), builder, fast=fast)
-    assert builder.finish().notes == ()
 
 
 @pytest.mark.parametrize(

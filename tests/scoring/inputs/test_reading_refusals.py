@@ -173,15 +173,18 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "semicolons and decimal commas": (
         good().replace(b",", b";").replace(b".", b","),
         "file.delimiter",
-        "semicolons instead (the numbers have decimal commas; use decimal points). Separate the columns",
+        "the first line has semicolons instead. Separate the columns",
     ),
-    "comment": (
-        b"# embeddings of our method\n" + good(),
-        "file.comment",
-        "The first line is a comment: line 1 begins with #. Begin the file with the column names",
+    "comment with commas": (
+        b"\n# a, b, c\n" + good(),
+        "columns.no_id",
+        'the first names are "# a", "b", "c"',
     ),
-    "comment with commas": (b"\n# a, b, c\n" + good(), "file.comment", "line 2 begins with #"),
-    "names in a comment": (with_header("# id,0,1,2,3"), "file.comment", "line 1 begins with #"),
+    "names in a comment": (
+        with_header("# id,0,1,2,3"),
+        "columns.no_id",
+        'the first names are "# id", "0", "1"',
+    ),
     "separator line of Excel": (
         b"sep=,\n" + good(),
         "file.separator_line",
@@ -369,7 +372,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         with_lines(lambda lines: [lines[0], *(line.replace(".", ",") for line in lines[1:])]),
         "rows.ragged",
         "12 lines have the wrong number of fields: line 2 has 9, expected 5; line 3 has 9, expected 5; line 4 has 9, "
-        "expected 5; and so on (a decimal comma splits a number into two fields; use a decimal point).",
+        "expected 5; and so on. Every line needs",
     ),
     "hexadecimal": (with_cell("0x1p3"), "cells.text", '"0x1p3"'),
     "text of a NumPy number": (with_cell("np.float32(0.1)"), "cells.text", '"np.float32(0.1)"'),

@@ -20,20 +20,17 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 from sklearn.model_selection import ShuffleSplit
-from torch.utils.data import TensorDataset
 from torchmetrics.classification import MulticlassF1Score, MultilabelF1Score
 
 from scoring.errors import OrganizerError
 from scoring.metrics import complexity
 from scoring.probes.measures import confusion, measures, score
 from scoring.probes.network import fold_seed
-from scoring.probes.probe import PROBES, ProbeInput, TaskKind, make_probe, splits
-from scoring.protocol import Recipe
-from tests.scoring.harness.usual_loop import train_probe
+from scoring.probes.probe import PROBES, ProbeInput, TaskKind, make_probe
 
 KINDS = tuple(TaskKind)
 QUICK = {
-    "linear": {"epochs": 3, "learning_rate": 0.02, "batch_size": 16},
+    "linear": {"epochs": 3, "learning_rate": "2e-2", "batch_size": 16},
     "ridge": {"alphas": [0.1, 10]},
     "svm": {"C_start_end": [0.1, 10], "opt_params": {"n_iter": 2}},
     "mlp": {"epochs": 3, "learning_rate": 0.02, "batch_size": 16, "hidden_widths": [8]},
@@ -54,13 +51,6 @@ def make_input(kind: TaskKind, *, samples: int = 60, dim: int = 5, name: str = "
         classes = ("a", "b", "c")
         targets = signal.argmax(axis=1) if kind is TaskKind.MULTICLASS else (signal > 0).astype(np.float32)
     return ProbeInput(name=name, kind=kind, rows=rows, targets=targets, classes=classes)
-
-
-def test_an_unknown_probe_is_refused() -> None:
-    """The error lists the probes."""
-    with pytest.raises(OrganizerError) as caught:
-        make_probe("forest", {})
-    assert "linear, mlp, ridge, svm." in caught.value.cure
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -89,28 +79,6 @@ def test_every_probe_learns_every_kind_of_task(name: str, kind: TaskKind) -> Non
     }
     if name in {"ridge", "mlp"} and kind is not TaskKind.REGRESSION:
         assert np.mean([fold.score for fold in first.folds]) > chance[kind]
-
-
-@pytest.mark.parametrize("kind", [TaskKind.REGRESSION, TaskKind.BINARY])
-def test_the_linear_probe_is_a_plain_torch_loop(kind: TaskKind) -> None:
-    """The usual loop over two tasks, with torch seeded once by 42, gives the same scores, also if details are asked for."""
-    tasks = [make_input(kind, samples=50), make_input(kind, samples=60)]
-    probes = [make_probe("linear", QUICK["linear"]) for _ in range(2)]
-    traced = [probes[0].train(task, folds=2, details=True) for task in tasks]
-    bare = [probes[1].train(task, folds=2) for task in tasks]
-    torch.manual_seed(42)
-    recipe = Recipe(epochs=3, learning_rate=0.02, batch_size=16)
-    for task, run, plain in zip(tasks, traced, bare, strict=True):
-        for split, fold, other in zip(splits(len(task.rows), 2, 42), run.folds, plain.folds, strict=True):
-            expected = train_probe(
-                TensorDataset(torch.from_numpy(task.rows), torch.from_numpy(task.targets)),
-                split.train.tolist(),
-                split.test.tolist(),
-                classification=kind is TaskKind.BINARY,
-                recipe=recipe,
-            )
-            assert fold.score == pytest.approx(expected, abs=1e-5)
-            assert fold.score == other.score
 
 
 LOSSES = {
@@ -193,21 +161,19 @@ def test_ridge_chooses_its_penalty_without_the_test_part() -> None:
         np.testing.assert_allclose(fold.predictions, best.predict(data.rows[fold.test]), atol=1e-6)
 
 
-def test_parameters_are_counted() -> None:
-    """A linear probe has N + 1 parameters; the default networks have the paper's ratios to it at N = 1,024."""
-    counts = {}
-    for name, params in (("linear", {}), ("one", {"hidden_layers": 1}), ("two", {"hidden_layers": 2})):
-        probe = make_probe("linear" if name == "linear" else "mlp", params)
-        layers = (1024, *probe.hidden, 1)  # type: ignore[misc]
-        counts[name] = complexity(np.ones((1, 1024), dtype=np.float32), layers, 1.0).probe_parameters
-    assert counts["linear"] == 1025
-    assert counts["one"] / 1025 == pytest.approx(170, abs=0.5)  # type: ignore[operator]
-    assert counts["two"] / 1025 == pytest.approx(464, abs=0.6)  # type: ignore[operator]
+def test_default_networks_have_the_papers_sizes() -> None:
+    """At N = 1,024 they have about 170 and 464 times the parameters of a linear probe."""
+    for layers, ratio in ((1, 170), (2, 464)):
+        probe = make_probe("mlp", {"hidden_layers": layers})
+        widths = (1024, *probe.hidden, 1)  # type: ignore[misc]
+        count = complexity(np.ones((1, 1024), dtype=np.float32), widths, 1.0).probe_parameters
+        assert count == pytest.approx(ratio * 1025, rel=0.003)
 
 
 @pytest.mark.parametrize(
     ("name", "params"),
     [
+        ("forest", {}),
         ("linear", {"epoch": 5}),
         ("linear", {"epochs": 2.5}),
         ("linear", {"learning_rate": "fast"}),
@@ -222,17 +188,9 @@ def test_parameters_are_counted() -> None:
     ],
 )
 def test_wrong_parameters_are_refused(name: str, params: dict) -> None:
-    """An unknown or invalid parameter is refused before training."""
+    """An unknown probe, and an unknown or invalid parameter, are refused before training."""
     with pytest.raises(OrganizerError):
         make_probe(name, params)
-
-
-def test_text_that_is_a_number_counts() -> None:
-    """YAML reads 1e-3 as text, which is accepted as the number."""
-    text = make_probe("linear", {"learning_rate": "1e-3", "epochs": 2})
-    exact = make_probe("linear", {"learning_rate": 0.001, "epochs": 2})
-    data = make_input(TaskKind.REGRESSION)
-    assert text.train(data, folds=1).folds[0].score == exact.train(data, folds=1).folds[0].score
 
 
 def test_the_svm_search_uses_its_options() -> None:
@@ -308,9 +266,3 @@ def test_metrics_agree_with_scikit_learn(size: int, seed: int, coarse: bool) -> 
             "mae": mean_absolute_error(numbers, outputs),
         }
     )
-
-
-def test_an_undefined_metric_is_not_a_number() -> None:
-    """ROC-AUC of one class and scores of failed predictions are NaN."""
-    assert np.isnan(measures(TaskKind.BINARY, np.array([1.0, -1.0]), np.zeros(2))["roc_auc"])
-    assert np.isnan(score(TaskKind.REGRESSION, np.array([np.nan, 1.0]), np.zeros(2)))

@@ -40,17 +40,6 @@ def test_the_documented_vectors_hold() -> None:
     assert order.tolist() == VECTORS["first_order_of_9"]
 
 
-@given(st.binary(min_size=32, max_size=32), st.text(max_size=20), st.integers(1, 8), st.integers(1, 8))
-def test_a_fold_has_the_same_seeds_whatever_the_number_of_folds(
-    secret: bytes, phase: str, few: int, more: int
-) -> None:
-    """More folds add seeds at the end."""
-    key = phase_key(secret, phase)
-    small, large = sorted((few, more))
-    for short, long in zip(fold_seeds(key, "ab", small), fold_seeds(key, "ab", large), strict=True):
-        assert short.tolist() == long[:small].tolist()
-
-
 @pytest.mark.parametrize(
     "other",
     [

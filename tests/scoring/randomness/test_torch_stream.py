@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoring.randomness import Splitter
-from scoring.randomness.fold_draws import STATE_SIZE, draw, draw_folds, shuffle, skip, start, uniform
+from scoring.randomness.fold_draws import STATE_SIZE, draw, draw_folds, skip, start
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -38,25 +37,6 @@ def test_skipping_equals_drawing(seed: int, first: int, second: int) -> None:
     skip(drawn, second)
     skip(skipped, first + second)
     assert draw(drawn) == draw(skipped)
-
-
-@given(SEEDS, st.integers(2, 700), st.integers(2, 700))
-def test_a_training_loop_draws_what_torch_draws(seed: int, dim: int, rows: int) -> None:
-    """Initial weights, DataLoader's base seed and randperm are the same as torch's."""
-    torch.manual_seed(seed)
-    layer = torch.nn.Linear(dim, 1)
-    torch.empty((), dtype=torch.int64).random_()
-    expected = torch.randperm(rows)
-    state = stream(seed)
-    bound = dim**-0.5
-    weights = [uniform(state, -bound, bound) for _ in range(dim)]
-    bias = uniform(state, -bound, bound)
-    skip(state, 2)
-    order = np.empty(rows, dtype=np.int32)
-    shuffle(state, np.arange(rows, dtype=np.int32), order)
-    assert weights == pytest.approx(layer.weight[0].tolist(), abs=1e-7)
-    assert bias == pytest.approx(layer.bias.item(), abs=1e-7)
-    assert order.tolist() == expected.tolist()
 
 
 PAIRS = st.lists(st.integers(0, 2**32 - 1), min_size=2, max_size=2)

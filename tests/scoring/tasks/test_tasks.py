@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scoring.errors import OrganizerError
 from scoring.inputs.identifiers import read_ids
 from scoring.protocol import ids_hash
-from scoring.tasks import TaskType, load_task, load_tasks, task_sources
+from scoring.tasks import TaskType, load_tasks
 
 PUBLIC = tuple(f"p{number:03d}" for number in range(60))
 ROWS = [(name, str(number % 7)) for number, name in enumerate(PUBLIC[:30])]
@@ -58,12 +58,6 @@ def test_tasks_come_sorted_by_name_with_rows_sorted_by_id(tmp_path: Path) -> Non
     assert second.labels.tolist() == [float(label) for _, label in ROWS]
     assert second.labels.dtype == np.float64
     assert first.row_set == second.row_set == ids_hash(PUBLIC[:30])
-
-
-def test_tasks_are_sorted_by_name_not_by_file_name(tmp_path: Path) -> None:
-    """``a_b`` comes after ``a`` although ``a__regr.csv`` and ``a_b__regr.csv`` sort the other way."""
-    folder_of(tmp_path, a__regr=label_file(ROWS), a_b__regr=label_file(ROWS), aB__regr=label_file(ROWS))
-    assert [task.name for task in load_tasks(tmp_path, PUBLIC)] == ["a", "aB", "a_b"]
 
 
 @given(order=st.permutations(range(30)))
@@ -142,14 +136,6 @@ def test_labels_that_cannot_be_scored_are_refused(
     assert f"{name}.csv" in error.message
 
 
-def test_labels_in_another_encoding_are_refused(tmp_path: Path) -> None:
-    """Latin-1 is refused, because an encoding must not be guessed."""
-    (tmp_path / "t__regr.csv").write_bytes(b"id,label\ncaf\xe9,1\n")
-    with pytest.raises(OrganizerError) as caught:
-        load_tasks(tmp_path, PUBLIC)
-    assert caught.value.code == "file.encoding"
-
-
 @pytest.mark.parametrize("name", ["labels.xlsx", "t__regr.CSV", "t__regr.csv.gz", "t__regr"])
 def test_unknown_files_are_refused(name: str, tmp_path: Path) -> None:
     """An ignored file could be a task that is missing from the scores."""
@@ -168,15 +154,6 @@ def test_a_missing_or_empty_folder_is_refused(tmp_path: Path) -> None:
         with pytest.raises(OrganizerError) as caught:
             load_tasks(folder, PUBLIC)
         assert caught.value.code == code
-
-
-def test_one_source_can_be_loaded_by_itself(tmp_path: Path) -> None:
-    """So a check of all sources can go on after a faulty one."""
-    folder_of(tmp_path, a__regr=label_file(ROWS), b__regr="")
-    good, bad = task_sources(tmp_path)
-    assert load_task(good, PUBLIC).name == "a"
-    with pytest.raises(OrganizerError):
-        load_task(bad, PUBLIC)
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,15 @@
 """Push to git repositories: checked addresses, git processes that can be stopped, a bare clone, and the publisher."""
 
-from leaderboard.git.commits import (
-    CommitSigner,
-    OtherCommit,
-    with_signature,
-    without_signature,
-)
-from leaderboard.git.publisher import OWN_FILES, OWN_FOLDERS, Files, Published, Publisher, PublisherSettings
+from leaderboard.git.clone import CommitSigner, with_signature, without_signature
+from leaderboard.git.process import PublisherSettings
+from leaderboard.git.publisher import OWN_FILES, OWN_FOLDERS, README, Files, Published, Publisher
 
 __all__ = [
     "OWN_FILES",
     "OWN_FOLDERS",
+    "README",
     "CommitSigner",
     "Files",
-    "OtherCommit",
     "Published",
     "Publisher",
     "PublisherSettings",

@@ -9,25 +9,18 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
-from leaderboard.git.commits import (
-    LOG_OPTIONS,
-    CommitSigner,
-    OtherCommit,
-    read_log,
-    with_signature,
-    without_signature,
-)
 from leaderboard.git.process import GitProcess
-from leaderboard.git.remote import CloneDamaged, TipMoved
+from leaderboard.git.remote import CloneDamaged
 from scoring.errors import InfrastructureError, OrganizerError
 
 TIP = "refs/neuco/tip"  # the last commit that we saw or pushed; keeps its objects in the clone
 AUTHOR = "neuco-worker <neuco-worker@users.noreply.github.com>"
 NEXT = "refs/neuco/next"  # the commit that is about to be pushed
+SHOWN = 3  # commits of others that are named
 NEAR = 16  # how many commits are searched for our last one first, which is cheap and nearly always enough
 DEEP = 4096  # how many are searched then
 LOOSE_OBJECTS = 2000  # with more of them, the clone is packed
@@ -38,21 +31,32 @@ _LISTED = re.compile(rb"([0-7]{6}) [a-z]+ ([0-9a-f]{40,64})\t")  # git ls-tree: 
 _OBJECT = re.compile(rb"([0-9a-f]{40,64}) [a-z]+ ([0-9]{1,15})\n")  # git cat-file: object, type, bytes
 
 
-@dataclass(frozen=True, kw_only=True)
-class Since:
-    """The changes of a branch since our last commit in it.
+class CommitSigner(Protocol):
+    """Signs commits, and recognizes those that it has signed. What is signed is the commit object without its signature."""
 
-    Attributes:
-        own: Our last commit in the branch, or the one that was pushed last if the branch no longer contains it; None if it is gone.
-        commits: Commits of others on top of it, newest first, at most ``NEAR``; none if the branch was rewritten.
-        changed: The files that differ between it and the tip; none if the branch was rewritten.
-        contained: Whether the branch still contains the commit that was pushed last.
-    """
+    def sign(self, payload: bytes) -> bytes:
+        """Return the armored signature of a commit object."""
 
-    own: str | None
-    commits: tuple[OtherCommit, ...] = ()
-    changed: frozenset[str] = frozenset()
-    contained: bool = True
+    def has_signed(self, payload: bytes, signature: bytes) -> bool:
+        """Return whether a signature of a commit object was made by this signer."""
+
+
+def with_signature(payload: bytes, signature: bytes) -> bytes:
+    """Return a commit object with a signature as its last header, where git puts it."""
+    headers, _, message = payload.partition(b"\n\n")
+    folded = signature.rstrip(b"\n").replace(b"\n", b"\n ")
+    return headers + b"\ngpgsig " + folded + b"\n\n" + message
+
+
+def without_signature(commit: bytes) -> tuple[bytes, bytes]:
+    """Return a commit object without its signature, and the signature; empty if its last header is none."""
+    headers, _, message = commit.partition(b"\n\n")
+    before, _, folded = headers.partition(b"\ngpgsig ")
+    first, *lines = folded.split(b"\n")
+    if not first or not all(line.startswith(b" ") for line in lines):
+        return commit, b""
+    signature = b"".join(line + b"\n" for line in (first, *(line[1:] for line in lines)))
+    return before + b"\n\n" + message, signature
 
 
 class BareClone:
@@ -74,120 +78,97 @@ class BareClone:
         """Fetch the branch and return its tip; None if the branch does not exist yet.
 
         Raises:
-            TipMoved: The branch moved while it was fetched.
-            CloneDamaged: The tip's objects cannot be read.
+            CloneDamaged: The clone cannot be read or written.
         """
         if not (self.path / "HEAD").is_file():
             self.discard()
             self.path.mkdir(parents=True)
             self._git.run("init", "--quiet", "--bare", "--template=", "--", str(self.path), clone=self.path)
-        listed = self._remotely("ls-remote", "--", self._git.url, self._ref).decode()
+        listed = self._remotely("ls-remote", "--", self._git.remote.url, self._ref).decode()
         tip = next(
             (sha for sha, name in (line.split("\t", 1) for line in listed.splitlines()) if name == self._ref),
             None,
         )
         if tip is None or self._holds(tip):
             return tip
-        self._remotely("fetch", "--depth=1", *_FETCH, self._git.url, f"+{self._ref}:{TIP}")
-        if self._holds(tip):
-            return tip
-        fetched = self._git.run("rev-parse", "--verify", "--quiet", TIP, clone=self.path).decode().strip()
-        raise TipMoved(fetched) if fetched != tip else CloneDamaged(f"{tip} cannot be read")
+        self._fetch(depth=1)
+        return self._git.run("rev-parse", "--verify", TIP, clone=self.path).decode().strip()
+
+    def _fetch(self, *, depth: int) -> None:
+        self._remotely("fetch", f"--depth={depth}", *_FETCH, self._git.remote.url, f"+{self._ref}:{TIP}")
 
     def default_branch(self) -> str | None:
         """Return the branch that a clone of the remote shows; None if the remote has none, or an empty one."""
-        listed = self._remotely("ls-remote", "--symref", "--", self._git.url, "HEAD").decode()
+        listed = self._remotely("ls-remote", "--symref", "--", self._git.remote.url, "HEAD").decode()
         named = re.match(r"ref: refs/heads/(\S+)", listed)
         return named[1] if named else None
 
-    def since(self, last: str, tip: str | None, signer: CommitSigner | None) -> Since:
-        """Return what others did since our last commit.
+    def newest_own(self, last: str, tip: str | None, signer: CommitSigner | None) -> tuple[str | None, bool]:
+        """Return our newest commit, and whether the branch still contains the one that was pushed last.
 
         Args:
             last: The commit that was pushed last.
             tip: The tip of the branch.
             signer: Recognizes commits that were pushed after it, before the push was recorded.
 
-        Raises:
-            TipMoved: The branch moved meanwhile.
+        Returns:
+            Without a branch that contains it, the one that was pushed last, or None if it is gone.
         """
         for depth in (NEAR, DEEP) if tip is not None else ():
-            self._remotely("fetch", f"--depth={depth}", *_FETCH, self._git.url, f"+{self._ref}:{TIP}")
-            try:
-                below = self._git.run("rev-list", str(tip), "--", clone=self.path).decode().split()
-            except CloneDamaged as error:
-                raise TipMoved(str(tip)) from error
+            self._fetch(depth=depth)
+            below = self._commits(str(tip))
             if last in below:
-                return self._since(self._newest_own(last, str(tip), signer), str(tip))
+                newer = self._commits("--ancestry-path", f"{last}..{tip}") if signer is not None else []
+                for commit, content in zip(newer, self._objects(newer), strict=True):
+                    if signer is not None and signer.has_signed(*without_signature(content)):
+                        return commit, True
+                return last, True
             if len(below) < depth:  # the whole branch is here
                 break
-        return Since(own=last if self._obtained(last) else None, contained=False)
+        return last if self._holds(last) else None, False
 
-    def _since(self, own: str, tip: str) -> Since:
-        options = (f"--max-count={NEAR}", *LOG_OPTIONS)
-        log = self._git.run("log", *options, f"{own}..{tip}", "--", clone=self.path)
-        listed = self._git.run(
-            "diff-tree", "-r", "-z", "--no-renames", "--name-only", own, tip, clone=self.path
-        )
-        return Since(
-            own=own,
-            commits=read_log(log.decode(errors="replace")),
-            changed=frozenset(listed.decode(errors="replace").split("\0")[:-1]),
-        )
+    def _commits(self, *which: str) -> list[str]:
+        return self._git.run("rev-list", *which, "--", clone=self.path).decode().split()
 
-    def _newest_own(self, last: str, tip: str, signer: CommitSigner | None) -> str:
-        """Return the newest commit of ours down from the tip; at least the one that was pushed last."""
-        newer = (
-            self._git.run("rev-list", "--ancestry-path", f"{last}..{tip}", "--", clone=self.path)
-            .decode()
-            .split()
-        )
-        contents = self._objects([commit.encode() for commit in newer]) if signer is not None else ()
-        for commit, content in zip(newer, contents, strict=False):
-            if signer is not None and signer.has_signed(*without_signature(content)):
-                return commit
-        return last
+    def changed(self, before: str, after: str) -> list[str]:
+        """Return the files that differ between two commits."""
+        options = ("-r", "-z", "--no-renames", "--name-only")
+        listed = self._git.run("diff-tree", *options, before, after, clone=self.path)
+        return listed.decode(errors="replace").split("\0")[:-1]
 
-    def _obtained(self, commit: str) -> bool:
-        """Return whether an earlier commit is here, or could be fetched, although no branch contains it."""
-        try:
-            if not self._holds(commit):
-                self._git.run(
-                    "fetch", "--depth=1", *_FETCH, self._git.url, commit, clone=self.path, network=True
-                )
-            return self._holds(commit)
-        except (OrganizerError, InfrastructureError, CloneDamaged, TipMoved):
-            return False
+    def authors(self, before: str, after: str, paths: Iterable[str]) -> str:
+        """Return hash and author (untrusted text) of the newest commits that changed some files, as the part of a sentence."""
+        options = (f"--max-count={SHOWN}", "--format=commit %h by %an", "--abbrev=10", f"{before}..{after}")
+        log = self._git.run("log", *options, "--", *paths, clone=self.path)
+        return "; ".join(log.decode(errors="replace").splitlines())
 
     def files(self, commit: str | None, paths: tuple[str, ...], folders: tuple[str, ...]) -> dict[str, bytes]:
         """Return the regular files at these paths and directly inside these folders.
 
         Symbolic links, submodules and folders count as absent.
         """
-        if commit is None:
-            return {}
         wanted = (*paths, *(f"{folder}/" for folder in folders))
+        if commit is None or not wanted:
+            return {}
         listed = self._git.run("ls-tree", "-z", "--full-tree", commit, "--", *wanted, clone=self.path)
-        blobs: list[tuple[str, bytes]] = []
+        blobs: dict[str, str] = {}
         for line in listed.split(b"\0")[:-1]:
             facts = _LISTED.match(line)
             if facts is None:
                 raise CloneDamaged("the tip cannot be listed")
             if facts[1] in (b"100644", b"100755"):
-                blobs.append((line[facts.end() :].decode(errors="replace"), facts[2]))
-        contents = self._objects([sha for _, sha in blobs])
-        return {path: content for (path, _), content in zip(blobs, contents, strict=True)}
+                blobs[line[facts.end() :].decode(errors="replace")] = facts[2].decode()
+        return dict(zip(blobs, self._objects(list(blobs.values())), strict=True))
 
-    def _objects(self, hashes: Sequence[bytes]) -> Iterator[bytes]:
+    def _objects(self, hashes: Sequence[str]) -> Iterator[bytes]:
         """Yield the contents of objects."""
-        output = self._git.run(
-            "cat-file", "--batch", clone=self.path, stdin=b"".join(sha + b"\n" for sha in hashes)
-        )
+        wanted = "".join(f"{sha}\n" for sha in hashes).encode()
+        output = self._git.run("cat-file", "--batch", clone=self.path, stdin=wanted)
         start = 0
         for sha in hashes:
             header = _OBJECT.match(output, start)
-            if header is None or header[1] != sha:
-                raise CloneDamaged(f"{sha.decode()} cannot be read")
+            if header is None or header[1].decode() != sha:
+                raise CloneDamaged(f"{sha} cannot be read")
             start = header.end() + int(header[2]) + 1
             yield output[header.end() : start - 1]
 
@@ -244,7 +225,7 @@ class BareClone:
             TipMoved: The branch has moved on.
         """
         options = ("--porcelain", "--no-verify", *(("--dry-run",) if dry_run else ()))
-        self._remotely("push", *options, "--", self._git.url, f"{commit}:{self._ref}")
+        self._remotely("push", *options, "--", self._git.remote.url, f"{commit}:{self._ref}")
         if not dry_run:
             self._git.run("update-ref", TIP, commit, clone=self.path)
 

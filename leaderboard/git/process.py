@@ -15,10 +15,11 @@ import shlex
 import signal
 import subprocess
 import threading
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from leaderboard.git.remote import CloneDamaged, Remote, sort_fault
-from scoring.errors import Cancelled, InfrastructureError, OrganizerError
+from scoring.errors import Cancelled, InfrastructureError
 
 _PASSED_ON = (
     "PATH", "TMPDIR", "HOME", "USER", "LOGNAME", "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO",
@@ -52,34 +53,43 @@ esac
 ENDS_WITHIN_S = 2.0  # after SIGTERM; git needs milliseconds
 
 
-class GitProcess:
-    """Runs git for one remote and its clones, one process at a time; another thread can stop it."""
+@dataclass(frozen=True, kw_only=True)
+class PublisherSettings:
+    """The repository and branch to push to, and the credentials.
 
-    def __init__(
-        self,
-        remote: Remote,
-        *,
-        home: Path,
-        timeout_s: float,
-        token: str | None = None,
-        ssh_key: Path | None = None,
-        known_hosts: Path | None = None,
-    ) -> None:
-        self._remote = remote
-        self._home = home
-        self._timeout_s = timeout_s
-        self._token = token
-        self._ssh_key = ssh_key
-        self._known_hosts = known_hosts
+    Attributes:
+        repository: Any git URL or a local path; ``http://`` on loopback only, never with a password inside.
+        branch: Created by the first push if it does not exist.
+        state_dir: Folder for the clone; may be deleted at any time.
+        token: For https; masked in ``repr``.
+        ssh_key: Private key file; no other key is offered.
+        known_hosts: File of pinned host keys; None uses the account's own file. Unknown hosts are always refused.
+        timeout_s: Time limit of one git process; publishing runs two to four of them.
+    """
+
+    repository: str
+    branch: str = "main"
+    state_dir: Path
+    token: str | None = field(default=None, repr=False)
+    ssh_key: Path | None = None
+    known_hosts: Path | None = None
+    timeout_s: float = 120.0
+
+
+class GitProcess:
+    """Runs git for one remote and its clones, one process at a time; another thread can stop it.
+
+    Raises:
+        OrganizerError: The address cannot be used.
+    """
+
+    def __init__(self, settings: PublisherSettings) -> None:
+        self.remote = Remote(settings.repository)
+        self._settings = settings
         # Notified when the process has ended; its lock guards the two fields below.
         self._ended = threading.Condition()
         self._process: subprocess.Popen[bytes] | None = None
         self._stopped = False
-
-    @property
-    def url(self) -> str:
-        """The remote's address, safe to use as an argument."""
-        return self._remote.url
 
     def run(self, *arguments: str, clone: Path, network: bool = False, stdin: bytes = b"") -> bytes:
         """Return what ``git <arguments>`` prints, run in the bare clone.
@@ -109,34 +119,32 @@ class GitProcess:
             except OSError as error:
                 if not clone.is_dir():
                     raise CloneDamaged(str(error)) from error
-                if not isinstance(error, FileNotFoundError):
-                    raise InfrastructureError(
-                        f"git could not be started ({error.strerror}).",
-                        cure="The worker tries again. If this continues, check the memory and the number of processes of this machine.",
-                        code="leaderboard.no_process",
-                    ) from error
-                raise OrganizerError(
-                    "git is not installed.", cure="Install git 2.31 or newer.", code="leaderboard.no_git"
+                raise InfrastructureError(
+                    f"git could not be started ({error.strerror}).",
+                    cure="If git is missing, install git 2.31 or newer; otherwise, check the memory and the number of processes of this"
+                    " machine. The worker tries again.",
+                    code="leaderboard.no_git",
                 ) from error
-        try:
-            out, err = process.communicate(stdin, timeout=self._timeout_s)
-        except subprocess.TimeoutExpired as error:
-            raise InfrastructureError(
-                f"git {arguments[0]} did not finish within {self._timeout_s:.0f} seconds and was stopped.",
-                cure="The worker tries again. If this continues, check the connection to the leaderboard's server.",
-                code="leaderboard.timeout",
-            ) from error
-        finally:
-            _kill_group(process)
-            with self._ended:
-                self._process = None
-                self._ended.notify_all()
+        with process:
+            try:
+                out, err = process.communicate(stdin, timeout=self._settings.timeout_s)
+            except subprocess.TimeoutExpired as error:
+                raise InfrastructureError(
+                    f"git {arguments[0]} did not finish within {self._settings.timeout_s:.0f} seconds and was stopped.",
+                    cure="The worker tries again. If this continues, check the connection to the leaderboard's server.",
+                    code="leaderboard.timeout",
+                ) from error
+            finally:
+                _signal_group(process, signal.SIGKILL)  # and its helpers, if they still run
+                with self._ended:
+                    self._process = None
+                    self._ended.notify_all()
         if self._stopped:
             raise _stopped()
         if process.returncode != 0:
             message = (out + b"\n" + err).decode(errors="replace")
-            message = message.replace(self._token, "…") if self._token else message
-            raise sort_fault(self._remote, arguments[0], message) if network else CloneDamaged(message)
+            message = message.replace(self._settings.token or "\0", "…")
+            raise sort_fault(self.remote, arguments[0], message) if network else CloneDamaged(message)
         return out
 
     def stop(self) -> None:
@@ -161,19 +169,19 @@ class GitProcess:
             "GIT_CONFIG_SYSTEM": os.devnull,
             "GIT_CONFIG_GLOBAL": str(self._file("gitconfig", _CONFIGURATION)),
             "GIT_TERMINAL_PROMPT": "0",
-            "GIT_ALLOW_PROTOCOL": self._remote.protocol,
+            "GIT_ALLOW_PROTOCOL": self.remote.protocol,
             "GIT_ASKPASS": "/bin/false",
             "SSH_ASKPASS": "/bin/false",
             "GIT_OPTIONAL_LOCKS": "0",
         }
-        if network and self._token and self._remote.host:
+        if network and self._settings.token and self.remote.host:
             environment |= {
                 "GIT_ASKPASS": str(self._file("askpass.sh", _ASKPASS)),
-                "NEUCO_GIT_TOKEN": self._token,
-                "NEUCO_GIT_SCHEME": self._remote.protocol,
-                "NEUCO_GIT_HOST": self._remote.host,
+                "NEUCO_GIT_TOKEN": self._settings.token,
+                "NEUCO_GIT_SCHEME": self.remote.protocol,
+                "NEUCO_GIT_HOST": self.remote.host,
             }
-        if network and self._remote.protocol == "ssh":
+        if network and self.remote.protocol == "ssh":
             environment["GIT_SSH_COMMAND"] = shlex.join(self._ssh())
             environment["GIT_SSH_VARIANT"] = "ssh"
         environment["GIT_CONFIG_COUNT"] = str(len(_SETTINGS))
@@ -184,7 +192,7 @@ class GitProcess:
 
     def _file(self, name: str, text: str) -> Path:
         """Return the path of one of our files, and write it if it is missing or differs."""
-        path = self._home / name
+        path = self._settings.state_dir / name
         if not path.is_file() or path.read_text(encoding="ascii", errors="replace") != text:
             path.write_text(text, encoding="ascii")
             path.chmod(0o700)
@@ -199,17 +207,13 @@ class GitProcess:
             "ForwardAgent": "no",
             "PermitLocalCommand": "no",
         }
-        if self._known_hosts is not None:
-            options |= {"UserKnownHostsFile": self._known_hosts, "GlobalKnownHostsFile": os.devnull}
+        if self._settings.known_hosts is not None:
+            options |= {"UserKnownHostsFile": self._settings.known_hosts, "GlobalKnownHostsFile": os.devnull}
         identity = []
-        if self._ssh_key is not None:
+        if self._settings.ssh_key is not None:
             options |= {"IdentitiesOnly": "yes", "IdentityAgent": "none"}
-            identity = ["-F", os.devnull, "-i", str(self._ssh_key)]
-        return [
-            "ssh",
-            *(part for name, value in options.items() for part in ("-o", f"{name}={value}")),
-            *identity,
-        ]
+            identity = ["-F", os.devnull, "-i", str(self._settings.ssh_key)]
+        return ["ssh", *(f"-o{name}={value}" for name, value in options.items()), *identity]
 
 
 def _stopped() -> Cancelled:
@@ -218,16 +222,6 @@ def _stopped() -> Cancelled:
         cure="Do nothing. The worker publishes when it runs again.",
         code="leaderboard.stopped",
     )
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process and its helpers, if they still run, and wait for it."""
-    _signal_group(process, signal.SIGKILL)
-    process.wait()
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        if pipe is not None:
-            with contextlib.suppress(BrokenPipeError):  # it ended before it read everything
-                pipe.close()
 
 
 def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> None:

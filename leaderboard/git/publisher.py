@@ -9,17 +9,14 @@ ours is gone. If somebody pushes meanwhile, the files are rendered again on the 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 
-from leaderboard.git.clone import BareClone, Since
-from leaderboard.git.commits import CommitSigner, OtherCommit
-from leaderboard.git.process import GitProcess
-from leaderboard.git.remote import CloneDamaged, Remote, TipMoved
-from scoring.errors import InfrastructureError, OrganizerError
+from leaderboard.git.clone import BareClone, CommitSigner
+from leaderboard.git.process import GitProcess, PublisherSettings
+from leaderboard.git.remote import ABANDONED_S, CloneDamaged, TipMoved
+from scoring.errors import InfrastructureError
 
 Files = Mapping[str, bytes]
 """Path to content."""
@@ -29,34 +26,12 @@ Message = Callable[[Files, Files], str]
 """Returns a commit's message, from the files in the branch and the new files."""
 
 # The files that are passed to ``render``.
-OWN_FILES = ("README.md", "commitment.json", "index.html", "receipts.jsonl")
+README = "README.md"
+OWN_FILES = (README, "commitment.json", "index.html", "receipts.jsonl")
 RELEVANT_FOLDERS = ("leaderboard", "leaderboard/schema")
 # A challenge's folders. They hold nothing of others, for which its signed commit would vouch.
 OWN_FOLDERS = ("ids", "leaderboard", "reveal")
 ATTEMPTS = 6  # how often a push that came too late is tried again at once
-
-
-@dataclass(frozen=True, kw_only=True)
-class PublisherSettings:
-    """The repository and branch to push to, and the credentials.
-
-    Attributes:
-        repository: Any git URL or a local path; ``http://`` on loopback only, never with a password inside.
-        branch: Created by the first push if it does not exist.
-        state_dir: Folder for the clone; may be deleted at any time.
-        token: For https; masked in ``repr``.
-        ssh_key: Private key file; no other key is offered.
-        known_hosts: File of pinned host keys; None uses the account's own file. Unknown hosts are always refused.
-        timeout_s: Time limit of one git process; publishing runs two to four of them.
-    """
-
-    repository: str
-    branch: str = "main"
-    state_dir: Path
-    token: str | None = field(default=None, repr=False)
-    ssh_key: Path | None = None
-    known_hosts: Path | None = None
-    timeout_s: float = 120.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,15 +41,13 @@ class Published:
     Attributes:
         commit: Its tip.
         changed: Whether this call pushed it.
-        between: Commits that others pushed since our last one, newest first; at most a few.
-        overwritten: Our files that these commits changed.
+        others: The newest commits with which others had changed our files, except the text in README.md; hash and author of each.
         rewritten: Whether the branch no longer contained our last commit.
     """
 
     commit: str
     changed: bool
-    between: tuple[OtherCommit, ...] = ()
-    overwritten: frozenset[str] = frozenset()
+    others: str = ""
     rewritten: bool = False
 
 
@@ -89,7 +62,7 @@ class Publisher:
         git: The process runner of another branch's publisher, to share; None makes a new one.
 
     Raises:
-        OrganizerError: The address or the branch name cannot be used.
+        OrganizerError: The address cannot be used.
     """
 
     def __init__(
@@ -101,27 +74,9 @@ class Publisher:
     ) -> None:
         self._settings = settings
         self._clock = clock
-        self._remote = Remote(settings.repository)
-        if not re.fullmatch(r"(?!-)[\w./+@-]+", settings.branch) or re.search(
-            r"\.\.|//|/\.|\.lock(/|$)|@\{|^/|/$|^\.|\.$", settings.branch
-        ):
-            raise OrganizerError(
-                "leaderboard.branch is not a branch name.",
-                cure="Use a plain name such as main.",
-                code="leaderboard.bad_branch",
-            )
+        self._git = git or GitProcess(settings)
         key = hashlib.sha256(f"{settings.repository}\0{settings.branch}".encode()).hexdigest()[:12]
-        self._git = git or GitProcess(
-            self._remote,
-            home=settings.state_dir,
-            timeout_s=settings.timeout_s,
-            token=settings.token,
-            ssh_key=settings.ssh_key,
-            known_hosts=settings.known_hosts,
-        )
         self._clone = BareClone(settings.state_dir / f"{key}.git", self._git, branch=settings.branch)
-        # The last result of _since, with its two arguments.
-        self._seen: tuple[str, str | None, Since] | None = None
 
     def publish(
         self,
@@ -144,25 +99,34 @@ class Publisher:
             InfrastructureError: The remote is unreachable, too slow or locked, or others push during every attempt.
             Cancelled: :meth:`stop` was called.
         """
-        renewed = False
+        renewed, lock = False, None
         for _ in range(ATTEMPTS):
             try:
                 return self._publish_once(render, message, last, folders, signer)
             except TipMoved:
-                self._remote.remove_abandoned_locks(self._settings.branch)
+                lock = self._git.remote.lock(self._settings.branch)
             except CloneDamaged as error:
                 if renewed:
                     raise _clone_unusable() from error
                 renewed = True
                 self._clone.discard()
-        raise self._remote.locked(self._settings.branch) or InfrastructureError(
+        if lock is not None:
+            raise InfrastructureError(
+                f"Another git process has locked the leaderboard's branch, or was killed and left its lock: {lock}.",
+                cure=f"The worker tries again, and removes a lock that is older than {ABANDONED_S:.0f} seconds.",
+                code="leaderboard.locked",
+            )
+        raise InfrastructureError(
             "Someone else pushed to the leaderboard's branch during every attempt to push.",
             cure="The worker tries again.",
             code="leaderboard.busy",
         )
 
-    def check(self) -> None:
+    def check(self) -> Files:
         """Try a push without sending anything, for the checks before a launch.
+
+        Returns:
+            The branch's files that :meth:`publish` passes to ``render``; none if there is no branch yet.
 
         Raises:
             OrganizerError, InfrastructureError: As :meth:`publish`; but only a real push detects a protected branch.
@@ -170,30 +134,15 @@ class Publisher:
         self._clone.discard()
         try:
             tip = self._clone.fetch()
+            files = self._clone.files(tip, OWN_FILES, RELEVANT_FOLDERS)
             self._clone.push(self._clone.commit(tip, {}, message="Check\n", at=self._clock()), dry_run=True)
         except CloneDamaged as error:
             raise _clone_unusable() from error
         except TipMoved:
             pass  # somebody pushed between the two steps, so the branch exists and accepts pushes
-        if reason := self._remote.fault():
+        if reason := self._git.remote.fault():
             raise reason
-
-    def existing(self) -> dict[str, bytes]:
-        """Return the branch's files that :meth:`publish` passes to ``render``; none if there is no branch yet.
-
-        Raises:
-            OrganizerError, InfrastructureError: As :meth:`publish`.
-        """
-        try:
-            return self._clone.files(self._clone.fetch(), OWN_FILES, RELEVANT_FOLDERS)
-        except CloneDamaged as error:
-            raise _clone_unusable() from error
-        except TipMoved as error:
-            raise InfrastructureError(
-                "Someone else pushed to the leaderboard's branch while it was read.",
-                cure="Try again.",
-                code="leaderboard.busy",
-            ) from error
+        return files
 
     def default_branch(self) -> str | None:
         """Return the branch that a clone of the repository shows; None if there is none yet.
@@ -201,7 +150,7 @@ class Publisher:
         Raises:
             OrganizerError, InfrastructureError: As :meth:`publish`.
         """
-        return self._remote.default_branch() or self._clone.default_branch()
+        return self._clone.default_branch()
 
     def for_branch(self, branch: str) -> Publisher:
         """Return a publisher of another branch of the repository, which has its own history; :meth:`stop` stops both."""
@@ -224,22 +173,24 @@ class Publisher:
         signer: CommitSigner | None,
     ) -> Published:
         tip = self._clone.fetch()
-        since = self._since(last, tip, signer)
+        own, contained = tip, True
+        if last not in (None, tip):
+            own, contained = self._clone.newest_own(str(last), tip, signer)
         existing = self._clone.files(tip, OWN_FILES, RELEVANT_FOLDERS)
-        own = existing
-        if last is not None and since.own != tip:
-            own = self._clone.files(since.own, OWN_FILES, RELEVANT_FOLDERS)
-        files = render(existing, own)
-        others = tuple(path for path in files if path not in existing)
-        standing = {**existing, **(self._clone.files(tip, others, ()) if tip and others else {})}
-        overwritten = {path for path in since.changed if path in files or path.partition("/")[0] in folders}
+        published = existing if own == tip else self._clone.files(own, OWN_FILES, RELEVANT_FOLDERS)
+        files = render(existing, published)
+        changed = self._clone.changed(str(own), str(tip)) if contained and own != tip else ()
+        # Only the names at the top, because there may be any number of strange files.
+        overwritten = {top for path in changed if (top := path.partition("/")[0]) in folders or path in files}
+        restored = sorted(overwritten - {README})  # the text around the board in README.md is the organizers'
         done = Published(
             commit=tip or "",
             changed=False,
-            between=since.commits,
-            overwritten=frozenset(overwritten),
-            rewritten=not since.contained,
+            others=self._clone.authors(str(own), str(tip), restored) if restored else "",
+            rewritten=not contained,
         )
+        others = tuple(path for path in files if path not in existing)
+        standing = {**existing, **self._clone.files(tip, others, ())}
         if tip and not overwritten and all(standing.get(path) == content for path, content in files.items()):
             return done
         words = message if isinstance(message, str) else message(standing, files)
@@ -249,14 +200,6 @@ class Publisher:
         self._clone.push(commit)
         self._clone.tidy()
         return replace(done, commit=commit, changed=True)
-
-    def _since(self, last: str | None, tip: str | None, signer: CommitSigner | None) -> Since:
-        """Return what others did since our last commit; the result for a tip is kept."""
-        if last is None or last == tip:
-            return Since(own=tip)
-        if self._seen is None or self._seen[:2] != (last, tip):
-            self._seen = (last, tip, self._clone.since(last, tip, signer))
-        return self._seen[2]
 
 
 def _clone_unusable() -> InfrastructureError:

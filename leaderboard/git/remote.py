@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -19,6 +18,7 @@ from scoring.documents import is_loopback
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 
 ROOM_BYTES = 100_000  # with less free space, even the push of a small board may fail
+_CHARACTERS = re.compile(r"(?!-)[^\x00-\x1f\x7f]+")
 ABANDONED_S = 30.0  # git itself holds the lock of a branch for milliseconds
 
 
@@ -36,34 +36,29 @@ class Remote:
     """
 
     def __init__(self, url: str) -> None:
-        self.url, self.host = url, ""
-        if not url or url.startswith("-") or any(ord(char) < 32 or ord(char) == 127 for char in url):
-            raise _bad_url("is empty, or contains characters that an address cannot have")
-        protocol = "file"
-        if "://" in url:
-            parts = urlsplit(url)
-            protocol = parts.scheme.lower()
-            if parts.password:
-                raise _bad_url(
-                    "contains a password, which would be visible in process lists",
-                    "Use leaderboard.token instead.",
+        parts = urlsplit(url) if "://" in url else None
+        scheme = "ssh" if re.match(r"[^/]+:", url) else "file"
+        self.url = url
+        self.protocol = parts.scheme.lower() if parts else scheme
+        self.host = parts.netloc.rpartition("@")[2] if parts and self.protocol in ("http", "https") else ""
+        self.folder = Path(unquote(parts.path) if parts else url) if self.protocol == "file" else None
+        problems = {
+            "is empty, or contains characters that an address cannot have": not _CHARACTERS.fullmatch(url),
+            "contains a password, which would be visible in process lists": parts and parts.password,
+            "uses http://, which would send the token unencrypted": parts
+            and self.protocol == "http"
+            and not is_loopback(parts.hostname),
+            "names a git remote helper, which is not allowed": not parts and "::" in url.partition("/")[0],
+            f"uses the protocol {self.protocol}": self.protocol not in ("file", "http", "https", "ssh"),
+        }
+        for problem, applies in problems.items():
+            if applies:
+                raise OrganizerError(
+                    f"leaderboard.repository {problem}.",
+                    cure="Use https:// with leaderboard.token, ssh://, git@host:path or a local path. http:// is accepted only on"
+                    " loopback.",
+                    code="leaderboard.bad_repository",
                 )
-            if protocol == "http" and not is_loopback(parts.hostname):
-                raise _bad_url(
-                    "uses http://, which would send the token unencrypted",
-                    "Use https://. http:// is accepted only on loopback.",
-                )
-            if protocol in ("http", "https"):
-                self.host = parts.netloc.rpartition("@")[2]
-        elif "::" in url.split("/", 1)[0]:
-            raise _bad_url("names a git remote helper, which is not allowed")
-        elif re.match(r"^[^/]+:", url):
-            protocol = "ssh"
-        if protocol not in ("file", "http", "https", "ssh"):
-            raise _bad_url(f"uses the protocol {protocol}")
-        self.protocol = protocol
-        place = unquote(urlsplit(url).path) if "://" in url else url
-        self.folder = Path(place) if protocol == "file" else None
 
     def fault(self) -> NeucoError | None:
         """Return why this process cannot push to a local repository; None if nothing prevents it, or if the repository is remote."""
@@ -82,18 +77,13 @@ class Remote:
         )
         if not objects.is_dir():
             return None  # git's own message will be better
-        if os.statvfs(objects).f_flag & os.ST_RDONLY:
-            return OrganizerError(
-                f"The leaderboard's repository {repository} is on a file system that is read-only for this process.",
-                cure="A service may write only to its own folders and to those that its unit names: run `sudo neuco-challenge NAME"
-                " paths`, then restart the service. Without a service, mount the file system writable.",
-                code="leaderboard.read_only",
-            )
         if not os.access(objects, os.W_OK | os.X_OK):
             return OrganizerError(
-                f"The user that runs the worker may not write to the leaderboard's repository {repository}.",
-                cure=f"Make that user the owner of the folder: sudo chown -R USER: {repository}",
-                code="leaderboard.not_writable",
+                f"This process may not write to the leaderboard's repository {repository}.",
+                cure="Make the user that runs the worker the owner of the folder (sudo chown -R USER: FOLDER), on a file system that is"
+                " writable. A service may write only to its own folders and to those that its unit names: run `sudo neuco-challenge NAME"
+                " paths`, then restart the service.",
+                code="leaderboard.read_only",
             )
         if shutil.disk_usage(objects).free < ROOM_BYTES:
             return InfrastructureError(
@@ -103,41 +93,18 @@ class Remote:
             )
         return None
 
-    def default_branch(self) -> str | None:
-        """Return the branch that a clone of a local repository shows, even if it is empty; None if the repository is remote."""
-        for root in (self.folder, self.folder / ".git") if self.folder is not None else ():
-            if (root / "HEAD").is_file():
-                return (root / "HEAD").read_text().strip().removeprefix("ref: refs/heads/")
-        return None
+    def lock(self, branch: str) -> Path | None:
+        """Return a lock on the branch of a local repository, because of which git refuses every push.
 
-    def remove_abandoned_locks(self, branch: str) -> None:
-        """Remove the locks that a killed push left in a local repository, because git would refuse every later push."""
-        for lock in self._locks(branch):
-            with contextlib.suppress(OSError):
-                if time.time() - lock.stat().st_mtime > ABANDONED_S:
+        A lock that a killed push has left is removed first.
+        """
+        for root in (self.folder, self.folder / ".git") if self.folder else ():
+            for lock in (root / "refs" / "heads" / f"{branch}.lock", root / "HEAD.lock"):
+                with contextlib.suppress(OSError):
+                    if time.time() - lock.stat().st_mtime <= ABANDONED_S:
+                        return lock
                     lock.unlink()
-
-    def locked(self, branch: str) -> InfrastructureError | None:
-        """Return an error that names a lock on the branch of a local repository; None if there is no lock."""
-        for path in self._locks(branch):
-            if path.exists():
-                return InfrastructureError(
-                    f"Another git process has locked the leaderboard's branch, or was killed and left its lock: {path}.",
-                    cure=f"The worker tries again, and removes a lock that is older than {ABANDONED_S:.0f} seconds.",
-                    code="leaderboard.locked",
-                )
         return None
-
-    def _locks(self, branch: str) -> Iterator[Path]:
-        """Yield where git would lock the branch in a local repository."""
-        if self.folder is not None:
-            for root in (self.folder, self.folder / ".git"):
-                yield root / "refs" / "heads" / f"{branch}.lock"
-                yield root / "HEAD.lock"
-
-
-def _bad_url(what: str, cure: str = "Use https://, ssh://, git@host:path or a local path.") -> OrganizerError:
-    return OrganizerError(f"leaderboard.repository {what}.", cure=cure, code="leaderboard.bad_repository")
 
 
 _HOST_KEY = r"host key verification failed|no .* host key is known|remote host identification has changed"

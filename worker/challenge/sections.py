@@ -252,7 +252,7 @@ class Leaderboard(Section):
     )
     branch: str = Field(
         "main",
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9_./-]*$",
+        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]*([./][A-Za-z0-9_-]+)*$",
         examples=["main"],
         description="Branch that the board is pushed to.",
     )

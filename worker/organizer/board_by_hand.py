@@ -234,9 +234,6 @@ def freeze(session: OrganizerSession, phase: str, reason: str = "") -> bool:
     with session.store.write() as tx:
         recorded(tx, phase)
         _keep(tx, pending)
-        # otherwise a rescore would be missing from the closed board
-        if tx.phase_record(phase) != pending.preconditions.records[phase]:
-            raise _busy()
         kept_back = withholds(tx, phase)
         if kept_back and not tx.submissions(COUNTED | {State.SCORED}, phase=phase):
             raise OrganizerError(
@@ -279,12 +276,8 @@ def _make_boards(
 
 def _keep(tx: Transaction, pending: PendingBoards) -> None:
     if not keep_boards(tx, pending):
-        raise _busy()
-
-
-def _busy() -> InfrastructureError:
-    return InfrastructureError(
-        "The worker or another command changed the board at the same time.",
-        cure="Try again.",
-        code="board.busy",
-    )
+        raise InfrastructureError(
+            "The worker or another command changed the board at the same time.",
+            cure="Try again.",
+            code="board.busy",
+        )

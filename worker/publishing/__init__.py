@@ -13,7 +13,6 @@ __all__ = [
     "Publishing",
     "board_history",
     "boards",
-    "contents",
     "drand_session",
     "last_push",
     "latest_round",

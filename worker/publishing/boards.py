@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar
 
 from pydantic import TypeAdapter
 
-from leaderboard import Board, Decision, Method, PhaseSite, PhaseSnapshot, Rules, Site, Terms
+from leaderboard import Board, Method, PhaseSite, PhaseSnapshot, Rules, Site, Terms
 from leaderboard.git import Publisher
 from leaderboard.ranking import board as boards
 from leaderboard.ranking import waiting_teams
@@ -22,6 +22,7 @@ from worker.challenge.setups import alert_key
 from worker.evaluation.answers import AT_ONCE, correct_phase
 from worker.fairness import commitments, id_lists, receipts
 from worker.fairness.decisions import public_decisions
+from worker.fairness.fold import PhaseFold
 from worker.fairness.membership import FACT, pseudonyms
 from worker.fairness.register import LATEST, RegisterFold, register
 from worker.fairness.signing import Signer, signer
@@ -29,7 +30,7 @@ from worker.participant.challenge import announced, list_path
 from worker.publishing.board_history import BoardHistory
 from worker.publishing.last_push import last_commit
 from worker.runtime import Act, Result
-from worker.state import AT_EVALAI, COUNTED, LOG_UNSEEN, REVEALED, PhaseRow, State, SubmissionRow, Transaction
+from worker.state import AT_EVALAI, COUNTED, LOG_UNSEEN, REVEALED, State, SubmissionRow, Transaction
 
 VAIN_TRIES = 3  # after which the organizer is told
 
@@ -42,9 +43,7 @@ class Preconditions:
         generation: The cycle publishes everything that was requested up to this number.
         posted: Submissions whose answers EvalAI has and that no board includes yet.
         attestations: Commitments, receipts, public ids and reveals: path to content.
-        records: Phase to its record.
-        revealed_at: When something was last revealed.
-        removed: The team names that were removed.
+        assumed: What :func:`assumptions` returned.
         signer: The key that signs what is pushed.
         at: When all of this was read.
         last: The commit that was last pushed to the configured branch; None before the first.
@@ -54,9 +53,7 @@ class Preconditions:
     generation: int
     posted: tuple[SubmissionRow, ...]
     attestations: Mapping[str, bytes]
-    records: Mapping[str, PhaseRow | None]
-    revealed_at: str | None
-    removed: str | None
+    assumed: object
     signer: Signer
     at: datetime
     last: str | None = None
@@ -77,27 +74,16 @@ class Inputs:
     """What a publish cycle reads from the database at its beginning.
 
     Attributes:
-        configuration: The checked configuration.
-        snapshots: Phase to what decides its board now.
-        damaged: Phase without a snapshot to the reason: its record cannot be read.
-        histories: Phase to its boards so far.
-        methods: Phase to what participants say of its submissions, by submission pk.
-        decisions: Phase to what was decided in it, see :func:`worker.fairness.decisions.public_decisions`.
-        terms: Phase to what a submission must have.
-        revealed: The phases that were revealed.
-        withheld: The phases that withhold their values.
+        site: What is published, without new boards.
+        snapshots: Phase to what decides its board now, for each phase that may get a new board: not a frozen one, one that withholds its
+            values, or one whose record is damaged.
+        damaged: Phase to the reason why its record cannot be read.
         preconditions: What the cycle assumes.
     """
 
-    configuration: Configuration
+    site: Site
     snapshots: Mapping[str, PhaseSnapshot]
     damaged: Mapping[str, NeucoError]
-    histories: Mapping[str, tuple[Board, ...]]
-    methods: Mapping[str, Mapping[int, Method]]
-    decisions: Mapping[str, tuple[tuple[Decision, ...], frozenset[int]]]
-    terms: Mapping[str, Terms]
-    revealed: frozenset[str]
-    withheld: frozenset[str]
     preconditions: Preconditions
 
 
@@ -132,34 +118,65 @@ def read_inputs(
         except InfrastructureError as error:
             damaged[name] = error
     at, folds = tx.attestation_time(now), fold.at(tx)  # later than what the corrections registered
-    intact = [name for name in phases if name not in damaged]
-    made = ((name, folds.phase(name).snapshot(LATEST)) for name in intact)
-    snapshots = {name: snapshot for name, snapshot in made if snapshot is not None}
+    terms, revealed, attestations = _terms(tx), tx.revealed_phases(), attestation_files(tx)
+    sites, snapshots = [], {}
+    for name in phases:
+        site, snapshot = _phase_site(
+            tx, configuration, folds.phase(name), history, closing=name == closing, damaged=name in damaged
+        )
+        sites.append(replace(site, terms=terms.get(name), revealed=name in revealed))
+        if snapshot is not None and site.frozen_at is None and site.waiting is None:
+            snapshots[name] = snapshot
     return Inputs(
-        configuration=configuration,
+        site=make_site(configuration, tuple(sites), committed=commitments.PATH in attestations),
         snapshots=snapshots,
         damaged=damaged,
-        histories={name: history.read(tx, name) for name in phases},
-        methods={name: methods(tx, name) for name in phases},
-        decisions={name: public_decisions(folds.phase(name)) for name in phases},
-        terms=_terms(tx),
-        revealed=tx.revealed_phases(),
-        withheld=frozenset(
-            name for name in snapshots if name != closing and folds.phase(name).withholds(LATEST)
-        ),
         preconditions=Preconditions(
             generation=tx.requested_publish(),
             posted=tuple(tx.submissions([State.POSTED])),
-            attestations=attestation_files(tx),
-            records={name: tx.phase_record(name) for name in phases},
-            revealed_at=tx.fact(REVEALED),
-            removed=tx.fact(FACT),
+            attestations=attestations,
+            assumed=assumptions(tx, phases),
             signer=signer(tx),
             at=at,
             last=last_commit(tx, configuration),
             restored=tx.fact(LOG_UNSEEN) is not None,
         ),
     )
+
+
+def _phase_site(
+    tx: Transaction,
+    configuration: Configuration,
+    phase: PhaseFold,
+    history: BoardHistory,
+    *,
+    closing: bool,
+    damaged: bool,
+) -> tuple[PhaseSite, PhaseSnapshot | None]:
+    """Return what is published of a phase so far, with what decides its board now unless its record is damaged."""
+    name, boards_so_far = phase.name, history.read(tx, phase.name)
+    record = tx.phase_record(name)
+    snapshot = None if damaged else phase.snapshot(LATEST)
+    withheld = snapshot is not None and not closing and phase.withholds(LATEST)
+    decisions, only_if_shown = public_decisions(phase)
+    site = PhaseSite(
+        codename=name,
+        title=name,
+        rules=snapshot.rules if snapshot else _rules_so_far(configuration, name, boards_so_far),
+        history=boards_so_far,
+        waiting=waiting_teams(snapshot) if snapshot and withheld else None,
+        frozen_at=record.frozen_at if record is not None else None,
+        methods=methods(tx, name),
+        decisions=decisions,
+        only_if_shown=only_if_shown,
+    )
+    return site, snapshot
+
+
+def assumptions(tx: Transaction, phases: Collection[str]) -> object:
+    """Return what makes new boards void if it changes: records and boards of the phases, and what was revealed or removed."""
+    phases_now = [(tx.phase_record(name), tx.last_board(name)) for name in phases]
+    return phases_now, tx.fact(REVEALED), tx.fact(FACT)
 
 
 def _terms(tx: Transaction) -> dict[str, Terms]:
@@ -209,53 +226,27 @@ def attestation_files(tx: Transaction) -> dict[str, bytes]:
 
 
 def make_boards(inputs: Inputs) -> PendingBoards:
-    """Make the new boards; this function is pure.
-
-    A frozen phase gets none, and neither does one that withholds its values or whose record is damaged; its latest board stays.
-    """
+    """Make the new boards; this function is pure."""
     new: list[Board] = []
     sites = []
-    for codename, history in inputs.histories.items():
-        phase, record = inputs.snapshots.get(codename), inputs.preconditions.records[codename]
-        frozen_at = record.frozen_at if record is not None else None
+    for site in inputs.site.phases:
+        snapshot = inputs.snapshots.get(site.codename)
         following = None
-        withheld = codename in inputs.withheld
-        if phase is not None and frozen_at is None and not withheld:
-            replicates = phase.rules.replicates
-            following = boards.next_board(phase, history, at=inputs.preconditions.at, replicates=replicates)
+        if snapshot is not None:
+            replicates = snapshot.rules.replicates
+            following = boards.next_board(
+                snapshot, site.history, at=inputs.preconditions.at, replicates=replicates
+            )
         made = () if following is None else (following,)
         new += made
-        boards_so_far = (*history, *made)
-        decisions, only_if_shown = inputs.decisions[codename]
-        sites.append(
-            PhaseSite(
-                codename=codename,
-                title=codename,
-                rules=_rules_so_far(inputs, codename) if phase is None else phase.rules,
-                history=boards_so_far,
-                waiting=waiting_teams(phase) if withheld and phase is not None else None,
-                revealed=codename in inputs.revealed,
-                frozen_at=frozen_at,
-                methods=_of_board(inputs.methods[codename], boards_so_far),
-                terms=inputs.terms.get(codename),
-                decisions=decisions,
-                only_if_shown=only_if_shown,
-            )
-        )
-    committed = commitments.PATH in inputs.preconditions.attestations
-    site = make_site(inputs.configuration, tuple(sites), committed=committed)
-    return PendingBoards(site=site, new=tuple(new), preconditions=inputs.preconditions)
+        sites.append(replace(site, history=(*site.history, *made)))
+    return PendingBoards(
+        site=replace(inputs.site, phases=tuple(sites)), new=tuple(new), preconditions=inputs.preconditions
+    )
 
 
-def _of_board(methods: Mapping[int, Method], history: tuple[Board, ...]) -> dict[int, Method]:
-    """Return what participants say of the newest board's submissions."""
-    shown = [row.submission for row in history[-1].standings] if history else []
-    return {submission: methods[submission] for submission in shown if submission in methods}
-
-
-def _rules_so_far(inputs: Inputs, codename: str) -> Rules:
+def _rules_so_far(configuration: Configuration, codename: str, history: tuple[Board, ...]) -> Rules:
     """Return the rules of a phase without a record: those of its latest board and, for what that did not keep, of the configuration."""
-    configuration, history = inputs.configuration, inputs.histories[codename]
     rules = rules_of(configuration, codename).for_board(epsilon=configuration.scoring.epsilon, chosen={})
     return history[-1].rules_then(rules) if history else rules
 
@@ -267,14 +258,8 @@ def keep_boards(tx: Transaction, pending: PendingBoards) -> bool:
         False, with nothing stored, if meanwhile somebody else made a board, a phase was frozen, thawed, rescored or revealed, or a name was
         removed, because the board would ignore that change.
     """
-    made = {board.phase for board in pending.new}
-    for site in pending.site.phases:
-        if tx.last_board(site.codename) != len(site.history) - (site.codename in made):
-            return False
-    expected = pending.preconditions
-    if made and (tx.fact(REVEALED), tx.fact(FACT)) != (expected.revealed_at, expected.removed):
-        return False
-    if any(tx.phase_record(name) != pending.preconditions.records[name] for name in made):
+    phases = [phase.codename for phase in pending.site.phases]
+    if assumptions(tx, phases) != pending.preconditions.assumed:
         return False
     for board in pending.new:
         tx.add_board(board.phase, board.sequence, boards.to_json(board))

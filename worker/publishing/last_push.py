@@ -11,12 +11,10 @@ from worker.challenge.configuration import Configuration
 from worker.fairness.register import note
 from worker.state import Transaction
 
-README = "README.md"
 OVERWRITTEN = "leaderboard.overwritten"
 REWRITTEN = "leaderboard.rewritten"
 LASTS = timedelta(days=1)
 """How long an alert stays after its cause was fixed."""
-SHOWN = 3  # commits that an alert names
 _LAST_COMMIT = "last_commit"
 
 
@@ -43,14 +41,11 @@ def record_commit(
     """
     if published.rewritten:
         _tell_rewritten(tx, last_commit(tx, configuration) or "", now=now)
-    restored = published.overwritten - {README}  # the text around the board in README.md is the organizers'
-    guilty = [commit for commit in published.between if not restored.isdisjoint(commit.paths)]
-    if guilty:
-        commits = "; ".join(f"commit {commit.hash[:10]} by {commit.author}" for commit in guilty[:SHOWN])
+    if published.others:
         tx.raise_alert(
             OVERWRITTEN,
             OVERWRITTEN,
-            f"Someone else changed the worker's files in the leaderboard's repository ({commits}). The worker has restored"
+            f"Someone else changed the worker's files in the leaderboard's repository ({published.others}). The worker has restored"
             " them. Find out who it was, and allow only the worker's account to push to the branch.",
             now=now,
         )

@@ -7,13 +7,12 @@ stopped, and each push takes a limited time.
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from leaderboard.git import OWN_FOLDERS, Files, Published, Publisher, PublisherSettings
+from leaderboard.git import OWN_FOLDERS, README, Files, Published, Publisher, PublisherSettings
 from leaderboard.rendering import render
 from scoring.errors import NeucoError
 from worker.challenge.configuration import Configuration
@@ -25,7 +24,7 @@ from worker.publishing import changes
 from worker.publishing.beacon import record_commitments
 from worker.publishing.boards import PendingBoards, PublishAct
 from worker.publishing.changes import HISTORY
-from worker.publishing.last_push import README, record_commit
+from worker.publishing.last_push import record_commit
 from worker.state import Completed, State, Transaction
 
 FOLDER = "published"
@@ -57,21 +56,15 @@ def push_contents(publisher: Publisher, configuration: Configuration, signer: Si
         if pushed >= AT_ONCE_BYTES:
             return
         parts = {part.name: part.read_bytes() for part in folder.iterdir()}
-        branch.publish(
-            _Parts(parts).files, f"Publish the content {folder.name[:12]}\n", signer=CommitSigner(signer)
-        )
+        message = f"Publish the content {folder.name[:12]}\n"
+        branch.publish(partial(_parts, parts), message, signer=CommitSigner(signer))
         shutil.rmtree(folder)
         pushed += sum(map(len, parts.values()))
     branch.discard()
 
 
-@dataclass(frozen=True)
-class _Parts:
-    parts: Files
-
-    def files(self, _existing: Files, _own: Files) -> Files:
-        """Return the files to add to those in the branch."""
-        return self.parts
+def _parts(parts: Files, _existing: Files, _own: Files) -> Files:
+    return parts
 
 
 class PushBoard(PublishAct[Published]):

@@ -8,7 +8,6 @@ import shutil
 import socket
 import stat
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -19,15 +18,12 @@ from pathlib import Path
 
 import pytest
 
-from leaderboard.git.commits import with_signature, without_signature
-from leaderboard.git.publisher import Published, Publisher, PublisherSettings
-from leaderboard.git.remote import Remote
+from leaderboard.git import Published, Publisher, PublisherSettings, with_signature, without_signature
 from leaderboard.rendering.files import render
 from leaderboard.snapshot import Site
 from scoring.errors import Cancelled, InfrastructureError, NeucoError, OrganizerError
 from tests.leaderboard.harness.git_server import add_file, bare, blob, commit_tree, git, serve
-from tests.leaderboard.harness.site_fixtures import board, moving_site, phase_site, simple_site, standing
-from worker.publishing.changes import commit_message
+from tests.leaderboard.harness.site_fixtures import moving_site, simple_site
 
 TOKEN = "tok-5f3a-secret"
 NOW = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
@@ -194,34 +190,28 @@ def test_paths_that_leave_the_tree_are_refused(tmp_path: Path, path: str, remote
 
 
 def test_a_moving_tip_is_followed(tmp_path: Path, remote: Path) -> None:
-    """If others push between reading and pushing, the files are rendered again on the new tip, and both commits stay."""
+    """If others push between reading and pushing, the files are rendered again on the new tip, and all commits stay.
+
+    A branch that moves at every attempt ends in an infrastructure error and is never overwritten.
+    """
     add_file(remote, "README.md", b"# First\n")
     titles: list[bytes] = []
 
     def racing(existing: Mapping[str, bytes], own: Mapping[str, bytes]) -> Mapping[str, bytes]:
         titles.append(existing["README.md"].splitlines()[0])
-        if len(titles) < 3:
+        if len(titles) not in (3, 4):
             add_file(remote, "README.md", f"# Edited {len(titles)}\n".encode())
-        return of(simple_site())(existing, own)
+        return of(simple_site(["Beta"] if len(titles) > 3 else ["Alpha"]))(existing, own)
 
     assert publisher(remote, tmp_path).publish(racing, "Publish\n").changed
     assert titles == [b"# First", b"# Edited 1", b"# Edited 2"]
     assert commits(remote) == ["Publish", *["By somebody else"] * 3]
     assert show(remote, "README.md").startswith("# Edited 2\n")
-
-
-def test_a_tip_that_moves_at_every_attempt_is_an_infrastructure_error(tmp_path: Path, remote: Path) -> None:
-    """A branch that moves at every attempt ends in an infrastructure error and is never overwritten."""
-    add_file(remote, "x", b"0")
-
-    def racing(existing: Mapping[str, bytes], own: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        add_file(remote, "x", os.urandom(4))
-        return of(simple_site())(existing, own)
-
+    titles += [b""] * 2
     with pytest.raises(InfrastructureError) as caught:
-        publisher(remote, tmp_path).publish(racing, "Publish\n")
+        publisher(remote, tmp_path).publish(racing, "No\n")
     assert caught.value.code == "leaderboard.busy"
-    assert set(commits(remote)) == {"By somebody else"}
+    assert "No" not in commits(remote)
 
 
 def damage_objects(clone: Path) -> None:
@@ -379,38 +369,6 @@ def test_a_read_only_file_system_is_named(tmp_path: Path) -> None:
             fails(publisher(address, tmp_path), "leaderboard.read_only", OrganizerError)
 
 
-def test_a_folder_that_cannot_be_written_or_seen_is_named() -> None:
-    """A repository of another user and one in a closed folder get different errors, and a good one gets none."""
-    with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to strangers
-        folder = Path(name)
-        folder.chmod(0o755)
-        place = bare(folder / "remote.git")
-        assert Remote(str(place)).fault() is None
-        assert Remote(str(folder)).fault() is None  # no repository: git says it
-        (place / "objects").chmod(0o555)
-        assert fault_of_a_stranger(place) == "leaderboard.not_writable"
-        folder.chmod(0o600)
-        assert fault_of_a_stranger(place) == "leaderboard.repository_not_found"
-        folder.chmod(0o700)
-
-
-def fault_of_a_stranger(place: Path) -> str:
-    """Return the fault of a folder for an unprivileged user, in a child process if the tests run as root."""
-    if os.getuid() != 0:
-        return getattr(Remote(str(place)).fault(), "code", "")
-    reader, writer = os.pipe()
-    if (child := os.fork()) == 0:
-        try:
-            os.setresuid(65534, 65534, 65534)
-            os.write(writer, getattr(Remote(str(place)).fault(), "code", "").encode())
-        finally:
-            os._exit(0)  # the child must never continue with the tests
-    os.close(writer)
-    os.waitpid(child, 0)
-    with os.fdopen(reader) as code:
-        return code.read()
-
-
 def test_a_full_disk_of_the_repository_is_named(tmp_path: Path) -> None:
     """The push fails with an error about the disk, not the network, and succeeds once there is space."""
     disk = tmp_path / "disk"
@@ -453,12 +411,6 @@ def test_a_silent_server_times_out(tmp_path: Path, silent: str) -> None:
     with pytest.raises(InfrastructureError) as caught:
         publisher(silent, tmp_path, timeout_s=0.4).publish(of(simple_site()), "No\n")
     assert caught.value.code == "leaderboard.timeout"
-    until_gone(silent)
-
-
-def test_stop_ends_a_running_publication(tmp_path: Path, silent: str) -> None:
-    """Another thread can stop a publication at once, and nothing is left running."""
-    stop_once(lambda: seen_in_processes(silent), publisher(silent, tmp_path, timeout_s=100))
     until_gone(silent)
 
 
@@ -515,15 +467,6 @@ def test_addresses_that_are_refused(tmp_path: Path, url: str) -> None:
     assert "password@" not in caught.value.message
 
 
-@pytest.mark.parametrize(
-    "branch", ["", "-f", "a..b", "a b", "a:b", "x.lock", "/x", "x/", "refs/heads/*", "a@{1}"]
-)
-def test_branches_that_are_refused(tmp_path: Path, branch: str) -> None:
-    """Only plain branch names are accepted."""
-    with pytest.raises(OrganizerError):
-        publisher(tmp_path / "remote.git", tmp_path, branch=branch)
-
-
 def test_ssh_with_pinned_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, remote: Path) -> None:
     """Only the given key is offered, only pinned hosts are trusted, and nothing prompts; a wrong host key is an organizer error."""
     tools = tmp_path / "bin"
@@ -539,10 +482,10 @@ def test_ssh_with_pinned_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     assert ours.publish(of(simple_site()), "Publish\n").changed
     said = (tmp_path / "said").read_text().splitlines()
     for option in (
-        "BatchMode=yes",
-        "StrictHostKeyChecking=yes",
-        "IdentitiesOnly=yes",
-        f"UserKnownHostsFile={known}",
+        "-oBatchMode=yes",
+        "-oStrictHostKeyChecking=yes",
+        "-oIdentitiesOnly=yes",
+        f"-oUserKnownHostsFile={known}",
         str(key),
         "git@board.example",
     ):
@@ -574,43 +517,21 @@ def test_the_clone_is_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, re
     assert len(list(clone.glob("objects/??/*"))) < 40
 
 
-def test_commit_messages_have_counts_and_no_names() -> None:
-    """A message says what was decided, counts submissions and lists the public ones, without any text of a participant."""
-    rows = [standing(1, "Evil\n\nSubmission: 1"), standing(2, "$(rm -rf)"), standing(3, "@all")]
-    first, second = board(rows, triggers=(1001, 1003)), board(rows, sequence=2)
-    site = Site(title="T", phases=(phase_site(first, second), phase_site(codename="eval")))
-    counted, trailers = "dev: 2 submissions counted\n", "\nSubmission: 1001\nSubmission: 1003\n"
-    assert commit_message(site, [first]) == counted + trailers
-    assert commit_message(site, [second]) == "dev: the entries changed\n"
-    other = board([standing(1)], phase="eval", triggers=(1001,))
-    assert commit_message(site, [other, second, first]) == (
-        f"{counted}\neval: 1 submission counted\n{trailers}"
-    )
-    assert commit_message(site, []) == "Update the page\n"
-    batch = "Publish batch 2 of receipts"
-    assert commit_message(site, [], attestations=[batch]) == f"{batch}\n"
-    assert commit_message(site, [first], decisions=["Reveal phase dev"], attestations=[batch]) == (
-        f"Reveal phase dev\n\n{counted}{batch}\n{trailers}"
-    )
-
-
 def test_commits_of_others_since_ours_are_reported(tmp_path: Path, remote: Path) -> None:
-    """Authors and files are reported, newest first; there are none if the tip is ours, or if our last commit is unknown."""
+    """The newest that changed our files are named; there are none if the tip is ours, or if our last commit is unknown."""
     ours = publisher(remote, tmp_path)
     last = ours.publish(of(simple_site()), "One\n").commit
-    assert ours.publish(of(simple_site()), "Two\n", last=last).between == ()
-    first, second = (add_file(remote, name, b"x") for name in ("LICENSE", "index.html"))
+    assert ours.publish(of(simple_site()), "Two\n", last=last).others == ""
+    for name in ("index.html", "LICENSE", "README.md"):
+        add_file(remote, name, b"x")
+    commit = git("rev-parse", "main~2", at=remote)
     done = ours.publish(of(simple_site()), "Two\n", last=last)
     assert (done.changed, done.rewritten) == (True, False)
-    told = [(one.hash, one.author, one.paths) for one in done.between]
-    assert told == [
-        (second, "other@example.org", ("index.html",)),
-        (first, "other@example.org", ("LICENSE",)),
-    ]
+    assert done.others == f"commit {commit[:10]} by other@example.org"
     again = publisher(remote, tmp_path).publish(of(simple_site()), "Three\n", last=done.commit)
-    assert (again.between, again.rewritten) == ((), False)
+    assert (again.changed, again.others, again.rewritten) == (False, "", False)
     add_file(remote, "LICENSE", b"y")
-    assert publisher(remote, tmp_path).publish(of(simple_site()), "Three\n").between == ()
+    assert publisher(remote, tmp_path).publish(of(simple_site()), "Three\n").others == ""
 
 
 @pytest.mark.parametrize("state", ["kept", "lost"])
@@ -625,12 +546,12 @@ def test_a_forced_push_is_distinguished_from_many_commits(
     if state == "lost":
         shutil.rmtree(tmp_path / "state")
     done = publisher(remote, tmp_path).publish(of(moving_site()), "Two\n", last=last)
-    assert (done.rewritten, len(done.between)) == (False, 3)
+    assert not done.rewritten
     git("update-ref", "refs/heads/main", f"{last}", at=remote)
     if state == "lost":
         shutil.rmtree(tmp_path / "state")
     again = publisher(remote, tmp_path).publish(of(moving_site()), "Two\n", last=done.commit)
-    assert (again.rewritten, again.between) == (True, ())
+    assert again.rewritten
     git("update-ref", "refs/heads/main", "main~1", at=remote)
     # With the same content within a second, these would be the same commits as before.
     for number in range(5, 10):
@@ -652,38 +573,33 @@ class Signer:
         return signature == self.sign(payload)
 
 
-@pytest.mark.parametrize("clone", ["kept", "lost"])
-def test_what_others_changed_is_told_from_what_we_published(tmp_path: Path, clone: str, remote: Path) -> None:
+def test_what_others_changed_is_told_from_what_we_published(tmp_path: Path, remote: Path) -> None:
     """It is compared with our newest commit, also if that was not recorded or is no longer in the branch; then it is ours again."""
     ours, seen = publisher(remote, tmp_path), list[str]()
 
     def watching(existing: Mapping[str, bytes], own: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        seen.append(own["index.html"].decode())
+        seen[:] = [own["index.html"].decode()]
         return {"index.html": b"page", "leaderboard/a.json": b"{}"}
 
     def publish(last: str) -> Published:
-        if clone == "lost":
-            shutil.rmtree(tmp_path / "state")
-        seen.clear()
-        return publisher(remote, tmp_path).publish(
-            watching, "Again\n", last=last, folders=["leaderboard"], signer=Signer()
-        )
+        return ours.publish(watching, "Again\n", last=last, folders=["leaderboard"], signer=Signer())
 
     first = ours.publish(lambda *_: {"index.html": b"old"}, "One\n", signer=Signer()).commit
     ours.publish(lambda *_: {"index.html": b"page"}, "Two\n", last=first, signer=Signer())
+    shutil.rmtree(tmp_path / "state")
     done = publish(first)  # as after a crash between push and record
-    assert (seen, done.overwritten, done.between) == (["page"], frozenset(), ())
+    assert (seen, done.others) == (["page"], "")
     for path in ("index.html", "leaderboard", "LICENSE"):
         add_file(remote, path, b"mine")
     done = publish(done.commit)
-    assert (seen, done.overwritten) == (["page"], {"index.html", "leaderboard", "leaderboard/a.json"})
+    assert (seen, done.others.count("commit ")) == (["page"], 2)
     assert paths(remote) == ["LICENSE", "index.html", "leaderboard/a.json"]
     add_file(remote, "index.html", b"page ")
     add_file(remote, "index.html", b"page")
     assert not publish(done.commit).changed
     git("update-ref", "refs/heads/main", first, at=remote)
     done = publish(done.commit)
-    assert (seen, done.overwritten, done.rewritten) == (["page"], frozenset(), True)
+    assert (seen, done.others, done.rewritten) == (["page"], "", True)
 
 
 def test_a_commit_is_signed_again_on_another_parent(tmp_path: Path, remote: Path) -> None:

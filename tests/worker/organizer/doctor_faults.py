@@ -416,6 +416,11 @@ def _open_tasks(challenge: FaultyChallenge) -> None:
         path.chmod(0o755 if path.is_dir() else 0o644)
 
 
+def _other_default_branch(challenge: FaultyChallenge) -> None:
+    challenge.push("README.md", "# Ours")
+    git(challenge.folder / "board.git", "symbolic-ref", "HEAD", "refs/heads/master")
+
+
 def _closed_port(challenge: FaultyChallenge) -> int:
     """Take a port without listening, so that no other program gets it."""
     taken = challenge.opened(socket.socket())
@@ -493,9 +498,7 @@ SHADES: list[tuple[str, Fault]] = [
     ),
     (
         "board.push",
-        warning(
-            lambda challenge: git(challenge.folder / "board.git", "symbolic-ref", "HEAD", "refs/heads/master")
-        ),
+        warning(_other_default_branch),
     ),
     ("secret.file", failing(overwriting("challenge.secret", "5a" * 32))),
     ("secret.readable", failing(lambda challenge: challenge.private("token", "abc", mode=0o644))),

@@ -239,15 +239,15 @@ def test_a_commit_says_what_it_changes(harness: Harness, worker: StepWorker) -> 
         reveal(replace(session, clock=worker.clock.now), ["dev"], labels=True, contents={})
     worker.drive()
     assert messages(harness) == [
-        "Publish commitment 1",
+        "Publish a commitment",
         "dev: 2 submissions counted\n\nSubmission: 1001\nSubmission: 1002",
         "dev: 1 submission counted\n\nSubmission: 1003",
-        "Publish batch 1 of receipts",
-        "Publish batch 2 of receipts",
+        "Publish receipts",
+        "Publish receipts",
         "Close the board of phase dev",
         "Open the board of phase dev",
         "Close the board of phase dev",
-        "Reveal phase dev\n\nPublish batch 3 of receipts",
+        "Reveal phase dev\n\nPublish receipts",
     ]
 
 

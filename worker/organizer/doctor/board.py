@@ -51,7 +51,7 @@ def examined(repository: Repository) -> Iterator[Finding]:
         f"Branch {configuration.leaderboard.branch} of {shown}: a dry run of a push succeeded; {pushed}.",
     )
     branch, default = repository.challenge.configuration.leaderboard.branch, repository.default_branch
-    if default != branch and (default or repository.files):
+    if repository.files and default != branch:
         yield warn(
             f"The board is pushed to the branch {branch}, but the repository's default branch is {default or 'one that does not exist'}."
             " Its page and a clone of it do not show the board.",

@@ -342,10 +342,7 @@ def read_repository(exam: Examination) -> Repository:
     challenge.repository  # noqa: B018 - an example is no address
     check_git()
     publisher = challenge.publisher()
-    publisher.check()
-    return Repository(
-        challenge=challenge, files=publisher.existing(), default_branch=publisher.default_branch()
-    )
+    return Repository(challenge=challenge, files=publisher.check(), default_branch=publisher.default_branch())
 
 
 def check_git() -> None:

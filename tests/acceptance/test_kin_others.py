@@ -224,11 +224,6 @@ def test_all_faults_come_at_once(submission: Path, capsys: pytest.CaptureFixture
     ):
         assert word in text
     assert "x' **bold** @all '" in text
-    (submission / "results_and_parameters.csv").unlink()
-    (submission / "additional_info.json").write_text("{")
-    status, document = import_json(capsys, submission)
-    assert (status, len(document["faults"])) == (1, 2)
-    assert document["faults"][1] == "`additional_info.json` is not a JSON object."
 
 
 def test_a_backbone_without_every_dataset_has_no_rank(

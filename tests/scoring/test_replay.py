@@ -12,13 +12,6 @@ from scoring.neuco_bench.run import Material, read_material, score_run
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def test_threads_do_not_change_a_replay() -> None:
-    """The stream is advanced past the folds in order, whichever thread trains them."""
-    material, settings = load(GOLDEN / "digits_pca16_padded", k_folds=4, epochs=2)
-    one, five = (scores(material, settings, threads=threads) for threads in (1, 5))
-    assert one == five
-
-
 def test_leaving_out_a_task_changes_only_later_ones() -> None:
     """As in NeuCo-Bench, the tasks after it change, and those before it do not."""
     material, settings = load(GOLDEN / "digits_pixels", k_folds=2, epochs=1)

@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoring.engines import LocalEngine, Unit, local
-from scoring.errors import OrganizerError
 from scoring.protocol import Recipe
 from tests.scoring.engines.units import make_unit, part
 from tests.scoring.harness.usual_loop import usual_scores
@@ -114,13 +113,6 @@ def test_a_fold_without_finite_score_is_nan() -> None:
     unit.rows[:] *= np.float32(1e38)
     assert math.isnan(LocalEngine(threads=1).score(unit)[0, 0])
     assert math.isnan(usual_scores(unit)[0, 0])
-
-
-def test_other_probes_are_refused() -> None:
-    """This engine trains only linear probes."""
-    with pytest.raises(OrganizerError) as refusal:
-        LocalEngine().score(make_unit(samples=40, dim=4, recipe=Recipe(probe="ridge")))
-    assert refusal.value.code == "engine.probe"
 
 
 @pytest.mark.parametrize(

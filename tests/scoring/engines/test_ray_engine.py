@@ -108,18 +108,6 @@ def test_the_folds_of_a_killed_process_are_scored_again(engine: Any) -> None:
     assert np.array_equal(scores, LocalEngine(threads=2).score(unit))
 
 
-def test_an_error_cancels_the_tasks(engine: Any) -> None:
-    """The cores are free for the next unit after an error in the caller's thread, like Ctrl-C."""
-
-    def fail(probes: int) -> None:
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        engine.score(long_unit(), progress=fail)
-    unit = small_unit()
-    assert np.array_equal(engine.score(unit), LocalEngine(threads=1).score(unit))
-
-
 def test_an_unreachable_cluster_is_an_infrastructure_error() -> None:
     """A missing head gives an error with a sentence, in a separate process that has no connection yet."""
     code = (

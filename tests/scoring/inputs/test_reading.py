@@ -16,7 +16,7 @@ from hypothesis.extra import numpy as hnp
 from scoring.inputs.embeddings import Embeddings
 from scoring.inputs.faults import Faults
 from scoring.inputs.matrix_builder import MatrixBuilder
-from scoring.inputs.tabular import blocks, read_csv
+from scoring.inputs.tabular import read_csv
 from tests.scoring.inputs.reading_tables import (
     DIM,
     IDS,
@@ -186,25 +186,6 @@ def test_both_readers_find_the_same_faults(pieces: list[str]) -> None:
     assert (fast.strangers, fast.suffix_removed) == (careful.strangers, careful.suffix_removed)
     if not fast.faults:
         np.testing.assert_array_equal(fast.matrix, careful.matrix)
-
-
-@given(text=st.text('ab,"\n', max_size=60), size=st.integers(1, 9))
-@settings(max_examples=200, deadline=None)
-def test_blocks_lose_nothing_and_end_between_lines(text: str, size: int) -> None:
-    """The blocks joined are the text, and each consists of whole lines, which are counted."""
-
-    class Dripping(io.BytesIO):
-        def read(self, amount: int | None = -1, /) -> bytes:
-            return super().read(size)
-
-    cut = list(blocks(Dripping(text.encode()), Faults()))
-    whole = b"".join(block.text for block in cut)
-    assert whole in (text.encode(), text.encode() + b"\n")
-    for position, block in enumerate(cut):
-        assert block.text.endswith(b"\n")
-        assert block.lines == block.text.count(b"\n")
-        assert block.line == 1 + sum(earlier.lines for earlier in cut[:position])
-        assert block.unended == (position == len(cut) - 1 and not text.endswith("\n"))
 
 
 def test_ids_stay_text(tmp_path: Path) -> None:

@@ -133,20 +133,3 @@ def test_the_corpus_gets_the_verdicts_in_its_names(path: Path) -> None:
         check_manners(error)
         verdict = error.code
     assert verdict == expected
-
-
-@pytest.mark.parametrize(
-    "path", sorted(set(CORPUS.glob("ok--*")) - {CORPUS / "ok--csv"}), ids=lambda path: path.name
-)
-def test_a_truncated_file_is_refused_or_reads_as_the_whole(path: Path, tmp_path: Path) -> None:
-    """Plain CSV is left out, because it may be cut within a number."""
-    data = path.read_bytes()
-    whole = read_submission(path, IDS, DIM, max_expanded_bytes=CEILING).content_hash
-    accepted = set()
-    for end in range(0, len(data), max(1, len(data) // 200)):
-        (tmp_path / "cut").write_bytes(data[:end])
-        try:
-            accepted.add(read_submission(tmp_path / "cut", IDS, DIM, max_expanded_bytes=CEILING).content_hash)
-        except ParticipantError as error:
-            check_manners(error)
-    assert accepted <= {whole}

@@ -46,14 +46,6 @@ def test_it_compiles_without_a_writable_folder(tmp_path: Path) -> None:
     assert found == {"directory": None, "f1": 6 / 9}
 
 
-def test_an_unusable_directory_of_the_operator_is_not_replaced(tmp_path: Path) -> None:
-    """If NUMBA_CACHE_DIR cannot be used, code is not written to another folder without the operator's knowledge."""
-    blocker = tmp_path / "blocker"
-    blocker.touch()
-    assert run(NUMBA_CACHE_DIR=str(blocker), HOME=str(tmp_path))["directory"] is None
-    assert not (tmp_path / ".cache").exists()
-
-
 def test_the_service_managers_directory_is_used_and_private(tmp_path: Path) -> None:
     """Under systemd the cache is in CacheDirectory, readable only for its owner."""
     directory = Path(run(CACHE_DIRECTORY=str(tmp_path), HOME="/nonexistent")["directory"])

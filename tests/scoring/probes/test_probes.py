@@ -193,26 +193,6 @@ def test_wrong_parameters_are_refused(name: str, params: dict) -> None:
         make_probe(name, params)
 
 
-def test_the_svm_search_uses_its_options() -> None:
-    """n_iter settings are tried per fold, drawn from random_state."""
-    data = make_input(TaskKind.REGRESSION)
-    runs = []
-    for state in (0, 0, 1):
-        params = {
-            "C_start_end": [0.1, 10],
-            "kernel_degree_list": [2, 3],
-            "kernel_gamma_start_end": [0.01, 1],
-            "kernel_coef0_start_end": [-1, 2],
-            "epsilon_list": [0.01, 0.1],
-            "opt_params": {"n_iter": 3, "random_state": state},
-        }
-        run = make_probe("svm", params).train(data, folds=2)
-        assert all(len(fold.history) == 3 for fold in run.folds)
-        assert {"C", "degree", "gamma", "coef0", "epsilon"} <= set(run.hyperparameters)
-        runs.append([fold.history for fold in run.folds])
-    assert runs[0] == runs[1] != runs[2]
-
-
 LABELS = st.lists(st.integers(0, 3), min_size=4, max_size=25)
 
 

@@ -56,12 +56,6 @@ def test_seeds_depend_on_secret_phase_row_set_and_version(other: dict) -> None:
         assert not set(ours.tolist()) & set(theirs.tolist())
 
 
-def test_split_and_training_seeds_are_independent() -> None:
-    """No seed occurs twice among the first hundred folds of a row set."""
-    seeds = np.concatenate(fold_seeds(phase_key(b"secret", "eval"), "ab", 100))
-    assert len(set(seeds.tolist())) == 200
-
-
 @given(st.integers(2, 500), st.integers(0, 2**32 - 1), st.sampled_from([0.1, 0.25, 0.5]))
 def test_splits_are_those_of_scikit_learn(rows: int, seed: int, test_size: float) -> None:
     """The first rows of the permutation are ShuffleSplit's test part, the others its training part, in order."""

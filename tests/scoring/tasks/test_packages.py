@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 from pathlib import Path
 
 import numpy as np
@@ -75,24 +74,6 @@ def test_faults_of_a_package_are_named(tmp_path: Path, text: str, code: str, wor
         read_package(package)
     assert caught.value.code == code
     assert word in caught.value.message
-
-
-def test_the_baseline_must_reach_its_expected_score(tmp_path: Path) -> None:
-    """The same embeddings on the same labels give the same score; a wrong expectation is found."""
-    text = "baseline: {embeddings: baseline.csv, folds: 4, epochs: 2, learning_rate: 0.01, score: %s}\n"
-    package = make_package(tmp_path, text=text % "null")
-    write_table(
-        package / "baseline.csv", ["id", *"0123"], ([i, *v] for i, v in zip(IDS, VALUES, strict=True))
-    )
-    unknown = check_task(package)[1][-1]
-    score = re.search(r"scores (\S+);", unknown.sentence)[1]
-    assert not unknown.passed
-    for stated, passed in ((score, True), ("0.999", False)):
-        (package / "task.yaml").write_text(f"identifier: canopy\nversion: 1\ntype: regr\n{text % stated}")
-        assert [(each.check, each.passed) for each in check_task(package)[1]] == [
-            ("data", True),
-            ("baseline", passed),
-        ]
 
 
 def test_ids_outside_the_public_list_are_found(tmp_path: Path) -> None:

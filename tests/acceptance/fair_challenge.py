@@ -75,6 +75,14 @@ def copy_of(repository: Path, folder: Path, *options: str) -> Path:
     return folder
 
 
+def verify(fair: Fair, place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run ``neuco-worker verify`` as a user does."""
+    assert fair.harness.fork_server is not None
+    return fair.harness.fork_server.command(
+        ("verify", str(place), *arguments), environment=clean_environment(), folder=fair.harness.folder
+    )
+
+
 @pytest.fixture(scope="session")
 def moments(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> Iterator[list[Fair]]:
     """A challenge with a baseline, three teams, a private submission, and a phase that requires a score in the other one.

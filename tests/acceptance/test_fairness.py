@@ -1,4 +1,4 @@
-"""An honest challenge verifies from its public repository alone; verify names all that it cannot check."""
+"""An honest challenge verifies from its public repository alone; verify names all that it cannot check, and checks receipts and files."""
 
 from __future__ import annotations
 
@@ -7,89 +7,79 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from scoring.errors import OrganizerError, ParticipantError
 from scoring.randomness import phase_key
-from tests.acceptance.fair_challenge import ALWAYS, REVEAL, Fair, others, revealed
+from tests.acceptance.fair_challenge import (
+    ALWAYS,
+    FILES,
+    REVEAL,
+    Fair,
+    changed,
+    others,
+    revealed,
+    to,
+    verify,
+)
 from tests.worker.harness.harness import clean_environment, embeddings, git
 from worker.fairness import receipts
-from worker.fairness.verify import Worth, make_report, verdicts
+from worker.fairness.verify import Worth, entry_of, make_report, receipt_verdicts, verdicts
 from worker.fairness.verify.public import opened, read_folder
 from worker.fairness.verify.recompute import submission_verdicts
 from worker.fairness.verify.report import TRUST
 
 pytestmark = pytest.mark.xdist_group("fairness")
 ROOT = Path(__file__).parents[2]
+SO_FAR = "Consistent so far: nothing is contradicted, but not everything has been revealed."
+
+
+def stdout(fair: Fair, name: str) -> dict[str, Any]:
+    """Return the result that EvalAI showed for a submission."""
+    return fair.harness.stdout(fair.submissions[name])
 
 
 def test_honest_repository_verifies(fair: Fair) -> None:
-    """From the public repository and its history alone, every check of an honest challenge passes; only phase eval is not revealed."""
+    """From the public repository and its history alone, every check of an honest challenge passes; only phase eval is not revealed.
+
+    The report answers five questions, and the page on fairness has the sentences of what cannot be proved.
+    """
     with opened(str(fair.board)) as repository:
         found = list(verdicts(repository))
         report = make_report(repository, found)
     assert others(found) == [("eval: reveal", Worth.NOT_REVEALED)]
     assert {(verdict.check, verdict.worth) for verdict in found} >= ALWAYS
-    assert len(found) >= 15
-    assert (
-        report.sentence == "Consistent so far: nothing is contradicted, but not everything has been revealed."
-    )
+    assert report.sentence == SO_FAR
     tip = git(fair.board, "rev-parse", "main").strip()
     assert report.heading()[0] == f"Repository: {fair.board}"
     assert report.heading()[1].startswith(f"Branch main, commit {tip[:10]} of 20")
-
-
-def test_command_needs_nothing_but_public_files(fair: Fair, tmp_path: Path) -> None:
-    """The command verifies a plain folder of public files and says that it is one; a forged reveal ends it with status 1."""
-    command = [os.fspath(Path(os.sys.executable).with_name("neuco-worker")), "verify"]
-    environment = {**clean_environment(), "HOME": str(tmp_path)}
-    shown = subprocess.run(
-        [*command, str(fair.public)],
-        capture_output=True,
-        text=True,
-        env=environment,
-        cwd=tmp_path,
-        check=False,
-    )
-    assert shown.returncode == 0, shown.stderr
-    assert (
-        shown.stdout.splitlines()[-1]
-        == "Consistent so far: nothing is contradicted, but not everything has been revealed."
-    )
-    assert "  ~ This is a plain folder" in shown.stdout
-    shutil.copytree(fair.public, tmp_path / "liar")
-    document = json.loads((fair.public / REVEAL).read_text())
-    document["key"] = "00" * 32
-    (tmp_path / "liar" / REVEAL).write_text(json.dumps(document))
-    shown = subprocess.run(
-        [*command, str(tmp_path / "liar"), "--json"],
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-    )
-    assert shown.returncode == 1
-    said = json.loads(shown.stdout)
-    assert (said["verdict"], said["phases"]["dev"]["recomputed"]) == ("contradicted", 0)
-    assert next(one["worth"] for one in said["questions"]) == "contradicted"
-
-
-def test_the_report_answers_five_questions_and_says_once_what_is_trusted(fair: Fair) -> None:
-    """Each answer shows what decides it, and the page on fairness has the sentences of what cannot be proved."""
-    with opened(str(fair.board)) as repository:
-        report = make_report(repository, verdicts(repository))
-    assert [answer.worth for answer in report.answers] == [
-        Worth.CONSISTENT,
-        Worth.NOT_REVEALED,
-        Worth.CONSISTENT,
-        Worth.CONSISTENT,
-        Worth.CONSISTENT,
-    ]
+    worths = [Worth.CONSISTENT] * 5
+    worths[1] = Worth.NOT_REVEALED
+    assert [answer.worth for answer in report.answers] == worths
     assert len(list(report.lines(verbose=False))) < 40
     assert sum(len(answer.verdicts) for answer in report.answers) == len(report.verdicts)
     page = (ROOT / "docs" / "fairness.md").read_text()
     assert [sentence for sentence in TRUST.values() if sentence not in page] == []
+
+
+def test_command_needs_nothing_but_public_files(fair: Fair, tmp_path: Path) -> None:
+    """The command verifies a plain folder of public files and says that it is one; a forged reveal ends it with status 1."""
+    command = [os.fspath(Path(os.sys.executable).with_name("neuco-worker")), "verify", str(fair.public)]
+    environment = {**clean_environment(), "HOME": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == SO_FAR
+    assert "  ~ This is a plain folder" in done.stdout
+    shutil.copytree(fair.public, tmp_path / "liar")
+    document = json.loads((fair.public / REVEAL).read_text())
+    (tmp_path / "liar" / REVEAL).write_text(json.dumps(document | {"key": "00" * 32}))
+    done = verify(fair, tmp_path / "liar", "--json")
+    assert done.returncode == 1
+    report = json.loads(done.stdout)
+    assert (report["verdict"], report["phases"]["dev"]["recomputed"]) == ("contradicted", 0)
+    assert next(one["worth"] for one in report["questions"]) == "contradicted"
 
 
 def test_a_repository_in_another_format_is_refused(fair: Fair, tmp_path: Path) -> None:
@@ -106,16 +96,26 @@ def test_a_repository_in_another_format_is_refused(fair: Fair, tmp_path: Path) -
 
 @pytest.mark.parametrize("engine", ["default", "pytorch"])
 def test_submission_is_recomputed(fair: Fair, tmp_path: Path, engine: str) -> None:
-    """A team's file gives the published fold scores with either engine; an unknown file is not checked, and a malformed one is refused."""
+    """A team's file gives the published fold scores with either engine; an unknown file is not checked, and a malformed one is refused.
+
+    A receipt and a file of different submissions are reported as not belonging together, not as a lie.
+    """
     repository = read_folder(fair.public)
+    entry = entry_of(repository, stdout(fair, "B")["receipt"])
+    assert entry is not None
     file = tmp_path / "mine.csv"
-    file.write_bytes(embeddings(1, shuffled=True))
-    found = list(submission_verdicts(repository, file, engine=engine))
-    assert [verdict.worth for verdict in found] == [Worth.RECOMPUTED], found
-    file.write_bytes(embeddings(9))
-    assert [verdict.worth for verdict in submission_verdicts(repository, file, engine=engine)] == [
-        Worth.BELIEVED
-    ]
+    for content, receipt, worth, words in (
+        (embeddings(1, shuffled=True), False, Worth.RECOMPUTED, ""),
+        (embeddings(9), False, Worth.BELIEVED, ""),
+        (FILES["A"], True, Worth.BELIEVED, "it has the content of submission"),
+        (embeddings(9), True, Worth.BELIEVED, "no published entry has its content"),
+        (FILES["B"], True, Worth.RECOMPUTED, ""),
+    ):
+        file.write_bytes(content)
+        scored = [entry] if receipt else []
+        (first, *_) = submission_verdicts(repository, file, engine=engine, scored=scored)
+        assert (first.worth, words in first.sentence) == (worth, True), first
+        assert ("do not belong together" in first.sentence) == (receipt and worth is Worth.BELIEVED)
     file.write_bytes(b"id,0\nx,1\n")
     with pytest.raises(ParticipantError):
         list(submission_verdicts(repository, file, engine=engine))
@@ -126,15 +126,12 @@ def test_private_submission_appears_nowhere(fair: Fair) -> None:
     repository = read_folder(fair.public)
     line = json.loads(repository.files[receipts.PATH].splitlines()[0])
     assert len(line["entries"]) == receipts.SMALLEST_BATCH
-    document = revealed(repository)
-    evalai = fair.harness.evalai
-    private = {pk for pk in evalai.journal.posts() if not evalai.submission(pk)["is_public"]}
-    assert private
-    openings = document["register"]
-    assert not private & {one["fields"].get("submission") for one in openings if "fields" in one}
+    openings = revealed(repository)["register"]
+    private = fair.submissions["B in private"]
+    assert private not in {one["fields"].get("submission") for one in openings if "fields" in one}
     parts = [one for one in openings if "fields" not in one]
     assert {name for one in parts for name in one["open"]} == {"kind", "phase", "at", "entry"}
-    assert len({one["open"]["entry"][0] for one in parts}) == len(private)
+    assert len({one["open"]["entry"][0] for one in parts}) == 1
 
 
 def test_revealing_dev_keeps_eval_hidden(fair: Fair) -> None:
@@ -145,3 +142,64 @@ def test_revealing_dev_keeps_eval_hidden(fair: Fair) -> None:
     assert phase_key(secret, "eval").hex().encode() not in everything
     assert not [path for path in repository.files if path.startswith("reveal/eval")]
     assert git(fair.board, "log", "--format=%B", "main").count("alpha") == 0
+
+
+def test_participants_are_witnesses(fair: Fair) -> None:
+    """A participant's receipt agrees with the true repository and contradicts a rewritten one; an altered receipt proves nothing."""
+    repository = read_folder(fair.public)
+    told = stdout(fair, "A")
+    receipt, q_mean = told["receipt"], told["q_mean"]
+    honest = list(receipt_verdicts(repository, receipt, q_mean))
+    assert {verdict.worth for verdict in honest} == {Worth.CONSISTENT}
+    assert honest[0].sentence == "Your receipt carries the challenge's signature."
+    rewritten = changed(repository, "commitment.json", to(0, "commitment", value="55" * 32))
+    assert Worth.CONTRADICTED in {verdict.worth for verdict in receipt_verdicts(rewritten, receipt, q_mean)}
+    for altered, shown_q in (({**receipt, "q_mean": 99.0}, 99.0), (receipt, q_mean + 0.01)):
+        (verdict,) = receipt_verdicts(repository, altered, shown_q)
+        assert (verdict.worth, "proves nothing" in verdict.sentence) == (Worth.BELIEVED, True)
+
+
+def test_command_takes_several_receipts_and_files(fair: Fair, tmp_path: Path) -> None:
+    """Each receipt and file gets its own verdict, and recomputed submissions are counted; other files are refused in a sentence."""
+    options = ["--against", str(fair.board), "--json"]
+    for name in ("A at last", "B"):
+        place = tmp_path / f"{name}.csv"
+        place.write_bytes(FILES[name])
+        place.with_suffix(".stdout").write_text(json.dumps(stdout(fair, name)))
+        options += ["--receipt", str(place.with_suffix(".stdout")), "--submission", str(place)]
+    done = verify(fair, fair.board, *options)
+    assert (done.returncode, done.stderr) == (0, "")
+    document = json.loads(done.stdout)
+    assert document["verdict"] == "consistent"
+    assert document["phases"]["dev"] == {"revealed": True, "entries": 5, "recomputed": 3}
+    checks = [one["check"] for one in document["verdicts"]]
+    for name in ("your receipt", "your submission", "older clone"):
+        assert [check for check in checks if check.startswith(name)]
+    assert sum("counts on the final board at rank" in one["sentence"] for one in document["verdicts"]) == 2
+    (tmp_path / "no.stdout").write_text('{"receipt": 1}')
+    for option, place, words in (
+        ("--receipt", tmp_path, "is a directory"),
+        ("--submission", tmp_path / "gone.csv", "does not exist"),
+        ("--receipt", tmp_path / "no.stdout", "does not contain a receipt"),
+        ("--against", tmp_path / "gone", "is not a repository that can be read"),
+    ):
+        done = verify(fair, fair.public, option, str(place))
+        assert (done.returncode, words in done.stderr) == (2, True), done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_untrusted_text_cannot_move_the_cursor(fair: Fair, tmp_path: Path) -> None:
+    """Control characters, text direction marks and line breaks in published text never reach the terminal."""
+    hostile = "\x1b[2J\x9b1m\u202e\n  \u2713 All is well\x7f"
+    hurt = changed(read_folder(fair.public), "commitment.json", to(0, "made_at", value=hostile))
+    hurt = changed(hurt, "commitment.json", to(0, "phases", "d\x1b[31mev\n", value={}))
+    hurt = changed(hurt, REVEAL, to("register", 0, "fields", "at", value=hostile))
+    for path, content in hurt.files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(content)
+    done = verify(fair, tmp_path, "-v")
+    assert done.returncode == 1
+    assert "All is well" in done.stdout
+    assert not [line for line in done.stdout.splitlines() if line.strip().startswith("\u2713 All is well")]
+    assert not set(done.stdout) & set("\x1b\x9b\x7f\u202e\r")
+    assert verify(fair, tmp_path, "--json").stdout.isascii()

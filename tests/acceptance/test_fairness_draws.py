@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.fair_challenge import FILES, PHASES, Fair, lies
-from tests.acceptance.liar import Git, Story, honest
+from tests.acceptance.fair_challenge import FILES, PHASES, Fair
+from tests.acceptance.liar import Story, honest
 from tests.acceptance.liar_draws import (
     AT,
     BEGUN,
@@ -30,8 +30,7 @@ from tests.acceptance.liar_draws import (
 from tests.worker.harness.harness import SECRET
 from worker.challenge.setups import read_record
 from worker.fairness.drand import QUICKNET, value_of
-from worker.fairness.verify import Worth, older_verdicts, verdicts
-from worker.fairness.verify.public import opened
+from worker.fairness.verify import Worth, verdicts
 from worker.organizer.rehearsal.practice_draw import practice_chain, sign
 
 pytestmark = pytest.mark.xdist_group("fairness_liar")
@@ -214,35 +213,3 @@ def test_a_chosen_draw_is_found(organizers: Organizers, lie: str) -> None:
     assert {one.check for one in found if one.worth is Worth.CONTRADICTED} == expected
     (told,) = [one for one in found if (one.check, one.phase) == ("beacon", "dev")]
     assert (told.worth, words.lower() in told.sentence.lower()) == (worth, True)
-
-
-def test_an_older_clone_detects_secrets_tried_after_the_round(
-    happened: Story, sent: Sent, tmp_path: Path
-) -> None:
-    """A backdated commitment is consistent by the organizers' own clock, but contradicts a clone that was made before the round."""
-    folders = [tmp_path / name for name in ("true", "false")]
-    for folder in folders:
-        folder.mkdir()
-    true, false = (Organizers(copy.deepcopy(happened), sent, folder) for folder in folders)
-    false.grind(VALUE)
-    for organizers in (true, false):
-        DRAW(organizers)
-    before, after = true.tell().publish(AT - timedelta(minutes=1)), false.tell().publish()
-    older, rewritten, appended = (
-        Git(tmp_path / name, happened.signer) for name in ("older", "rewritten", "appended")
-    )
-    for repository, pushes in ((older, [before]), (rewritten, [after]), (appended, [before, after])):
-        for pushed in pushes:
-            repository.push(pushed)
-    with opened(str(rewritten.folder)) as public, opened(str(older.folder)) as clone:
-        said = list(verdicts(public))
-        assert Worth.CONTRADICTED not in {one.worth for one in said}
-        assert [one for one in said if one.check == "beacon" and "by the organizers' clock" in one.sentence]
-        assert [one for one in said if one.check == "clocks" and "--against" in one.sentence]
-        assert [
-            one
-            for one in older_verdicts(public, clone)
-            if one.worth is Worth.CONTRADICTED and "commitment.json does not begin with" in one.sentence
-        ]
-    with opened(str(appended.folder)) as public:
-        assert "history" in lies(public)

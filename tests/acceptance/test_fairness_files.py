@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -22,12 +20,14 @@ from tests.acceptance.fair_challenge import (
     REVEAL,
     Fair,
     changed,
+    copy_of,
     lies,
     revealed,
+    verify,
     with_file,
 )
 from tests.worker.harness.fork_server import ForkServer
-from tests.worker.harness.harness import DIM, Harness, clean_environment, embeddings, git
+from tests.worker.harness.harness import DIM, Harness, embeddings, git
 from worker.fairness import disclosure, events, reveals
 from worker.fairness.verify import Verdict, Worth, verdicts
 from worker.fairness.verify.public import Contents, PublicRepository, contents_in, opened, read_folder
@@ -39,12 +39,6 @@ from worker.organizer.session import open_session
 
 pytestmark = pytest.mark.xdist_group("fairness")
 LIST = "reveal/dev/files.json"
-
-
-def submit_baseline(harness: Harness) -> None:
-    """Submit a baseline, as hosts do."""
-    harness.evalai.add_team(HOSTS, ("host",))
-    harness.submit(HOSTS, FILES["baseline"], method_name=BASELINE)
 
 
 @pytest.fixture
@@ -92,28 +86,19 @@ def test_promised_contents_are_published_and_recomputed(fair: Fair, repository: 
 def test_the_command_computes_them_by_default(fair: Fair, tmp_path: Path) -> None:
     """The command recomputes from the repository, from a clone, and from a copy with a folder of files, but not from a copy alone."""
     clone, files = tmp_path / "clone", tmp_path / "files"
-    for branch, place in (("main", clone), ("files", files)):
-        words = ["git", "clone", "-q", "-b", branch, str(fair.board), str(place)]
-        subprocess.run(words, check=True, env=clean_environment())
-
-    def said(*words: str) -> list[int]:
-        command = [
-            str(Path(sys.executable).with_name("neuco-worker")),
-            "verify",
-            *words,
-            "--json",
-        ]
-        environment = {**clean_environment(), "HOME": str(tmp_path)}
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    copy_of(fair.board, clone, "-b", "main")
+    copy_of(fair.board, files, "-b", "files")
+    for arguments, recomputed in (
+        ((fair.board,), 2),
+        ((clone,), 2),
+        ((fair.public,), 0),
+        ((fair.public, "--files", str(files)), 2),
+        ((clone, "--no-recompute"), 0),
+    ):
+        done = verify(fair, *arguments, "--json")
         assert done.returncode == 0, done.stdout + done.stderr
         phases = json.loads(done.stdout)["phases"].values()
-        return [sum(phase[name] for phase in phases) for name in ("recomputed", "entries")]
-
-    assert said(str(fair.board)) == [2, 5]
-    assert said(str(clone)) == [2, 5]
-    assert said(str(fair.public)) == [0, 5]
-    assert said(str(fair.public), "--files", str(files)) == [2, 5]
-    assert said(str(clone), "--no-recompute") == [0, 5]
+        assert [sum(phase[name] for phase in phases) for name in ("recomputed", "entries")] == [recomputed, 5]
 
 
 def test_missing_contents_of_a_partial_copy_are_no_contradiction(
@@ -138,35 +123,58 @@ def swapped(public: PublicRepository, content: bytes) -> PublicRepository:
     )
 
 
-def relisted(public: PublicRepository, change: Callable[[dict[str, Any]], None]) -> PublicRepository:
-    """Return the repository with a change to its list of published contents."""
-    document = listed(public)
-    change(document)
-    return replace(with_file(public, LIST, json.dumps(document).encode()), contents=public.contents)
+def named_otherwise(document: dict[str, Any], other: bytes) -> None:
+    """Let the list name the content that replaces the baseline's."""
+    document["files"][0]["parts"][0]["sha256"] = hashlib.sha256(other).hexdigest()
 
 
-def test_a_swapped_content_is_contradicted(repository: PublicRepository) -> None:
-    """Another content is contradicted, even if the list has its hash, or names another submission's content."""
-    ours, other = (repository.contents.part(file["parts"][0]["name"]) for file in listed(repository)["files"])
-    assert ours is not None
+def with_another_submissions(document: dict[str, Any], _: bytes) -> None:
+    """Let the list name the content of another submission."""
+    document["files"][0] |= {name: document["files"][1][name] for name in ("content", "bytes", "parts")}
+
+
+def explained(document: dict[str, Any], _: bytes) -> None:
+    """Let the list say why a file is missing."""
+    gone = document["files"].pop(0)["submission"]
+    document["left_out"] = [{"submission": gone, "reason": "its stored file is gone"}]
+
+
+@pytest.mark.parametrize(
+    ("is_swapped", "change", "worth", "words"),
+    [
+        (True, lambda *_: None, Worth.CONTRADICTED, "has another hash"),
+        (True, named_otherwise, Worth.CONTRADICTED, "not the one in the register"),
+        (False, with_another_submissions, Worth.CONTRADICTED, "not the one in the register"),
+        (False, lambda document, _: document["files"].pop(0), Worth.CONTRADICTED, "baseline"),
+        (False, explained, Worth.BELIEVED, "its stored file is gone"),
+    ],
+)
+def test_promised_contents_must_be_those_of_the_register(
+    repository: PublicRepository,
+    is_swapped: bool,
+    change: Callable[[dict[str, Any], bytes], object],
+    worth: Worth,
+    words: str,
+) -> None:
+    """A swapped or missing content is contradicted, whatever the list says of it, unless a published reason explains it."""
+    document = listed(repository)
+    other = repository.contents.part(document["files"][1]["parts"][0]["name"])
     assert other is not None
-    found = list(published_verdicts(swapped(repository, other)))
-    assert [one.worth for one in found] == [Worth.CONTRADICTED, Worth.RECOMPUTED]
-    assert "has another hash" in found[0].sentence
+    contents = swapped(repository, other).contents if is_swapped else repository.contents
+    change(document, other)
+    listing = with_file(repository, LIST, json.dumps(document).encode())
+    first, second = published_verdicts(replace(listing, contents=contents))
+    assert (first.worth, words in first.sentence) == (worth, True), first
+    assert second.worth is Worth.RECOMPUTED
 
-    def adapted(document: dict[str, Any]) -> None:
-        document["files"][0]["parts"][0]["sha256"] = hashlib.sha256(other).hexdigest()
 
-    found = list(published_verdicts(relisted(swapped(repository, other), adapted)))
-    assert found[0].worth is Worth.CONTRADICTED
-    assert "not the one in the register" in found[0].sentence
-
-    def renamed(document: dict[str, Any]) -> None:
-        document["files"][0] |= {name: document["files"][1][name] for name in ("content", "bytes", "parts")}
-
-    found = list(published_verdicts(relisted(repository, renamed)))
-    assert found[0].worth is Worth.CONTRADICTED
-    assert "not the one in the register" in found[0].sentence
+@pytest.mark.parametrize("content", [None, b'{"files": 7}'])
+def test_a_list_that_is_missing_or_malformed_is_contradicted(
+    repository: PublicRepository, content: bytes | None
+) -> None:
+    """The rule in the commitment demands it."""
+    changed_ = replace(with_file(repository, LIST, content), contents=repository.contents)
+    assert worths(published_verdicts(changed_)) == [Worth.CONTRADICTED]
 
 
 def test_scores_that_do_not_follow_are_contradicted(repository: PublicRepository) -> None:
@@ -175,97 +183,53 @@ def test_scores_that_do_not_follow_are_contradicted(repository: PublicRepository
 
     def higher(document: Any) -> Any:
         for opening in document["register"]:
-            if (
-                opening.get("fields", {}).get("kind") == events.SCORE
-                and opening["fields"]["submission"] == named
-            ):
-                for cell in opening["fields"]["cells"].values():
+            fields = opening.get("fields", {})
+            if (fields.get("kind"), fields.get("submission")) == (events.SCORE, named):
+                for cell in fields["cells"].values():
                     cell["folds"] = [score + 0.01 for score in cell["folds"]]
         return document
 
-    forged = changed(repository, REVEAL, higher)
-    found = [one for one in published_verdicts(forged) if one.worth is Worth.CONTRADICTED]
+    found = [
+        one
+        for one in published_verdicts(changed(repository, REVEAL, higher))
+        if one.worth is Worth.CONTRADICTED
+    ]
     assert len(found) == 1
     assert f"Submission {named}: the published scores do not follow" in found[0].sentence
-
-
-def test_a_promised_content_that_is_missing_is_contradicted_unless_explained(
-    repository: PublicRepository,
-) -> None:
-    """A missing content is contradicted, unless a published reason explains it; so is a list that is missing."""
-
-    def dropped(document: dict[str, Any]) -> None:
-        document["files"] = document["files"][1:]
-
-    def explained(document: dict[str, Any]) -> None:
-        document["left_out"] = [
-            {"submission": document["files"].pop(0)["submission"], "reason": "its stored file is gone"}
-        ]
-
-    found = list(published_verdicts(relisted(repository, dropped)))
-    assert [one.worth for one in found] == [Worth.CONTRADICTED, Worth.RECOMPUTED]
-    assert "baseline" in found[0].sentence
-    found = list(published_verdicts(relisted(repository, explained)))
-    assert [one.worth for one in found] == [Worth.BELIEVED, Worth.RECOMPUTED]
-    assert "its stored file is gone" in found[0].sentence
-    gone = replace(with_file(repository, LIST, None), contents=repository.contents)
-    assert worths(published_verdicts(gone)) == [Worth.CONTRADICTED]
-    odd = replace(with_file(repository, LIST, b'{"files": 7}'), contents=repository.contents)
-    assert worths(published_verdicts(odd)) == [Worth.CONTRADICTED]
 
 
 def test_a_stored_file_that_is_gone_does_not_keep_a_phase_hidden(
     tmp_path: Path, fork_server: ForkServer
 ) -> None:
-    """A reveal lists the missing file with the reason and publishes the others. Once the file is back, the next reveal publishes it too."""
+    """A reveal lists the missing file with the reason and publishes the others. Once the file is back, the next reveal publishes it too.
+
+    If a daemon runs, a reveal only prepares the contents, and the daemon pushes them to their branch.
+    """
     changes = {"evalai": {"poll_every": 1}, "fairness": {"publish_files": "all"}}
     with Harness(tmp_path, changes=changes, fork_server=fork_server) as harness:
-        submit_baseline(harness)
+        harness.evalai.add_team(HOSTS, ("host",))
+        harness.submit(HOSTS, FILES["baseline"], method_name=BASELINE)
         harness.submit("A", embeddings(1))
-        assert harness.once().returncode == 0
+        harness.decide("once")
         with closing(harness.store()) as store, store.read() as tx:
             (lost,) = [row for row in tx.submissions() if row.method == BASELINE]
         place = harness.state / "files" / str(lost.file_hash)[:2] / str(lost.file_hash)
         aside = place.rename(tmp_path / "aside")
-        assert (
-            harness.command(
-                "board", "freeze", "--phase", "dev", "--now", "--yes", "--reason", "a test"
-            ).returncode
-            == 0
-        )
-        done = harness.command("challenge", "reveal", "--yes", "--reason", "a test")
-        assert done.returncode == 0, done.stderr
-        assert f"submission {lost.pk} in phase dev is not published: its stored file is gone" in done.stdout
+        harness.decide("board", "freeze", "--phase", "dev", "--now")
+        told = harness.decide("challenge", "reveal")
+        assert f"submission {lost.pk} in phase dev is not published: its stored file is gone" in told
         with opened(str(harness.board)) as public:
             assert worths(published_verdicts(public)) == [Worth.BELIEVED, Worth.RECOMPUTED]
         aside.rename(place)
-        done = harness.command("challenge", "reveal", "--yes", "--reason", "a test")
-        assert done.returncode == 0, done.stderr
-        with opened(str(harness.board)) as public:
-            assert worths(published_verdicts(public)) == [Worth.RECOMPUTED]
-            assert worths(iter(verdicts(public))).count(Worth.CONTRADICTED) == 0
-
-
-def test_a_leading_worker_pushes_the_contents(tmp_path: Path, fork_server: ForkServer) -> None:
-    """If a daemon runs, a reveal only prepares the contents, and the daemon pushes them to their branch."""
-    with Harness(tmp_path, changes={"evalai": {"poll_every": 1}}, fork_server=fork_server) as harness:
-        submit_baseline(harness)
-        assert harness.once().returncode == 0
         process = harness.run()
         harness.until(lambda: "run.start" in harness.log)
-        assert (
-            harness.command(
-                "board", "freeze", "--phase", "dev", "--now", "--yes", "--reason", "a test"
-            ).returncode
-            == 0
-        )
-        done = harness.command("challenge", "reveal", "--yes", "--reason", "a test")
-        assert done.returncode == 0, done.stderr
+        harness.decide("challenge", "reveal")
         process.terminate()
         assert process.wait(timeout=60) == 0
-        assert git(harness.board, "rev-list", "--count", "files").strip() == "1"
+        assert git(harness.board, "rev-list", "--count", "files").strip() == "2"
         with opened(str(harness.board)) as public:
             assert worths(published_verdicts(public)) == [Worth.RECOMPUTED]
+            assert harness.contradictions() == []
 
 
 def test_contents_too_large_for_the_repository_are_left_out(
@@ -273,8 +237,9 @@ def test_contents_too_large_for_the_repository_are_left_out(
 ) -> None:
     """The list names each of them, and its scores are taken on trust."""
     with Harness(tmp_path, changes={"evalai": {"poll_every": 1}}, fork_server=fork_server) as harness:
-        submit_baseline(harness)
-        assert harness.once().returncode == 0
+        harness.evalai.add_team(HOSTS, ("host",))
+        harness.submit(HOSTS, FILES["baseline"], method_name=BASELINE)
+        harness.decide("once")
         monkeypatch.setattr(disclosure, "LIMIT_BYTES", 0)
         with open_session(harness.path) as session:
             freeze(session, "dev")

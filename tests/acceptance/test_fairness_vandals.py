@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.fair_challenge import REVEAL, Fair, lies
-from tests.acceptance.test_fairness_witnesses import verify
+from tests.acceptance.fair_challenge import REVEAL, Fair, lies, verify
 from tests.worker.harness.commits import sign_head
 from tests.worker.harness.harness import clean_environment
 from worker.fairness import commitments, receipts, signing
 from worker.fairness.signing import Signer
-from worker.fairness.verify import Worth, verdicts
+from worker.fairness.verify import Worth, older_verdicts, verdicts
 from worker.fairness.verify.public import PublicRepository, opened, read_folder
 
 pytestmark = pytest.mark.xdist_group("fairness")
@@ -148,14 +147,14 @@ def test_unsigned_commits_are_named_and_not_checked(clone: Clone, what: str) -> 
     assert all(path in sentence for path in changed[:5])
 
 
-def test_command_tells_changes_by_others_from_lies(fair: Fair, clone: Clone, tmp_path: Path) -> None:
+def test_command_tells_changes_by_others_from_lies(fair: Fair, clone: Clone) -> None:
     """The exit code is 3 if only somebody else has changed what visitors see."""
     for files, code, words in (
         ({"LICENSE": b"mine"}, 0, "Consistent so far"),
         ({"index.html": swapped(clone)}, 3, "Changed by somebody else"),
     ):
         clone.commit(files)
-        done = verify(fair, tmp_path, str(clone.folder), "--no-recompute")
+        done = verify(fair, clone.folder, "--no-recompute")
         assert (done.returncode, done.stderr) == (code, "")
         assert words in done.stdout.splitlines()[-1]
     assert f"! index.html: changed by commit {clone.git('rev-parse', 'HEAD')[:10]} by Mallory." in done.stdout
@@ -223,17 +222,6 @@ def test_many_commits_are_named_up_to_a_number(clone: Clone) -> None:
     assert "and 17 more" in sentence
 
 
-def test_a_signed_change_of_what_may_only_grow_is_a_lie(fair: Fair, clone: Clone) -> None:
-    """A change to an append-only file is a contradiction if it is signed with the challenge's own key."""
-    lines = clone.read(HISTORY).splitlines(keepends=True)
-    clone.commit({HISTORY: b"".join(lines[1:])})
-    with clone.checked() as repository:
-        assert "history" not in lies(repository)
-    sign_head(clone.folder, fair.signer)
-    with clone.checked() as repository:
-        assert "history" in lies(repository)
-
-
 def test_a_commit_that_a_forced_push_removed_can_come_back(fair: Fair, clone: Clone) -> None:
     """Somebody who merges it again does not make the challenge contradict itself, whatever the order of the merge."""
     for number, first in enumerate(("gone", "main")):
@@ -261,3 +249,39 @@ def test_a_repository_without_a_signed_commit_is_named(clone: Clone) -> None:
         assert lies(repository) == set()
         (sentence,) = [one.sentence for one in verdicts(repository) if one.worth is Worth.CHANGED]
     assert "No commit is signed" in sentence
+
+
+def test_rewritten_history_of_the_repository_is_found(fair: Fair, clone: Clone) -> None:
+    """A signed commit that shortens an append-only file is named; an older clone shows it, and removed commits."""
+    lines = clone.read(HISTORY).splitlines(keepends=True)
+    clone.commit({HISTORY: b"".join(lines[1:])})
+    with clone.checked() as repository:
+        assert "history" not in lies(repository)
+    sign_head(clone.folder, fair.signer)
+    with clone.checked() as repository, opened(str(fair.board)) as older:
+        assert "history" in lies(repository)
+        found = [verdict.sentence for verdict in verdicts(repository) if verdict.check == "history"]
+        assert any("by neuco-worker published is no longer in it" in sentence for sentence in found)
+        ahead = [verdict.worth for verdict in older_verdicts(repository, older)]
+        assert ahead.count(Worth.CONTRADICTED) == 1
+        assert {verdict.worth for verdict in older_verdicts(older, older)} == {Worth.CONSISTENT}
+    clone.git("reset", "-q", "--hard", "HEAD~2")
+    clone.git("commit", "-q", "--allow-empty", "-m", "another way")
+    with clone.checked() as repository:
+        first, *files = older_verdicts(repository, older)
+        assert (first.worth, "History was rewritten: commit" in first.sentence) == (Worth.CONTRADICTED, True)
+        assert Worth.CONTRADICTED in {verdict.worth for verdict in files}
+    copied = list(older_verdicts(older, read_folder(fair.public)))
+    assert [verdict.worth for verdict in copied] == [Worth.BELIEVED, *[Worth.CONSISTENT] * 3]
+
+
+def test_boards_from_before_the_commitment_are_found(clone: Clone) -> None:
+    """Boards that were committed before there was a commitment are a contradiction, whatever time the commitment claims."""
+    clone.git("checkout", "-q", "--orphan", "other")
+    clone.git("reset", "-q")
+    for paths in ("leaderboard", "."):
+        clone.git("add", paths)
+        clone.git("commit", "-qm", paths)
+    clone.git("branch", "-qM", "main")
+    with clone.checked() as repository:
+        assert "order" in lies(repository)

@@ -135,7 +135,7 @@ def evalai(data: bytes) -> None:
     """EvalAI's answers become records of storable values, or one of our errors."""
     status = (200, 400, 401, 403, 404, 406, 429, 500)[data[0] % 8] if data else 200
     with contextlib.suppress(NeucoError):
-        error = failure(status=status, headers={}, body=data[1:], what="fuzz", write=False)
+        error = failure(status=status, headers={}, body=data[1:], what="fuzz")
         if error is not None and not error.message.isprintable():
             raise AssertionError(f"an error that no log line holds: {error.message!r}")
     try:

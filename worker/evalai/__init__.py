@@ -45,6 +45,6 @@ __all__ = [
     "TokenRefused",
     "Unintelligible",
     "Unreachable",
-    "backoff",
+    "pacing",
     "token_expiry",
 ]

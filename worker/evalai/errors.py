@@ -3,17 +3,17 @@
 ::
 
     InfrastructureError
-    ├── Unreachable       network, time-out, 5xx, HTML or an incomplete answer; ``applied_unknown`` for writes
+    ├── Unreachable       network, time-out, 5xx, HTML or an incomplete answer; a write may have taken effect
     │   └── Unintelligible  JSON, but not in EvalAI's form
     └── Throttled         too many calls within a minute; ``retry_after_s``
     OrganizerError
-    ├── TokenRefused      the token is expired, blacklisted, of the wrong kind or unknown; ``reason``
+    ├── TokenRefused      the token is expired, blacklisted, of the wrong kind or unknown
     ├── NotPermitted      the token is good, but its owner is not a host of this challenge
     ├── NotFound          there is no such submission, queue, phase or split
-    └── Rejected          EvalAI refuses what we sent; ``status`` and ``server_text``
+    └── Rejected          EvalAI refuses what we sent
 
-EvalAI has no uniform code for "not permitted" (401, 400 or 403) and answers 401 for two different things: what it means is read from
-the header ``WWW-Authenticate`` and from the key of the answer (``detail`` comes from the framework, ``error`` from a view).
+EvalAI has no uniform code for "not permitted" (401, 400 or 403), and answers 401 for two different things: only a refused token comes
+with the header ``WWW-Authenticate``.
 
 The text of an answer is kept for the organizer only, shortened and without control characters. No error contains the token.
 """
@@ -23,52 +23,37 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 
-TokenReason = Literal["expired", "blacklisted", "wrong_type", "invalid", "missing"]
 TEXT_LIMIT = 300  # characters of an answer to keep
-
-_REFUSED = "evalai.token_refused"
-_TOKEN_CURES: Mapping[str, tuple[str, str, str]] = {
-    "expired": (_REFUSED, "The EvalAI token has expired.", "Copy a new one from the EvalAI profile page."),
+TOKEN_FAULTS: Mapping[str, tuple[str, str]] = {
+    "has expired": ("The EvalAI token has expired.", "Copy a new one from the EvalAI profile page."),
     "blacklisted": (
-        _REFUSED,
         "The EvalAI token was replaced by a newer one.",
         "Someone pressed “Refresh token” on the EvalAI profile page. Copy the new token from there.",
     ),
-    "wrong_type": (
-        _REFUSED,
+    "wrong type": (
         "The EvalAI token is an access token, which is the wrong kind.",
         "Copy the token that the EvalAI profile page shows.",
     ),
-    "invalid": (
-        _REFUSED,
-        "EvalAI does not know this token.",
-        "Copy the token that the EvalAI profile page shows, and check that it belongs to evalai.server.",
-    ),
-    "missing": (
-        _REFUSED,
+    "not provided": (
         "EvalAI did not receive a token.",
         "Check whether a proxy between this machine and EvalAI removes the Authorization header.",
     ),
+    "": (
+        "EvalAI does not know this token.",
+        "Copy the token that the EvalAI profile page shows, and check that it belongs to evalai.server.",
+    ),
 }
+"""What is wrong with a token and how to cure it, by the words that EvalAI uses for it."""
 
 
 class Unreachable(InfrastructureError):
-    """EvalAI gave no usable answer.
-
-    ``applied_unknown`` is true if a write may nevertheless have taken effect; then read the submission, and repeat the same write.
-    """
+    """EvalAI gave no usable answer; a write may have taken effect all the same."""
 
     usual_code = "evalai.unreachable"
-
-    def __init__(
-        self, sentence: str = "", *, cure: str = "", code: str = "", applied_unknown: bool = False
-    ) -> None:
-        super().__init__(sentence, cure=cure, code=code)
-        self.applied_unknown = applied_unknown
 
 
 ODD_ANSWER = "The worker tries again. If this continues, check evalai.server. If it is correct, report a bug in neuco-worker."
@@ -97,13 +82,6 @@ class TokenRefused(OrganizerError):
 
     usual_code = "evalai.token_refused"
 
-    def __init__(
-        self, sentence: str = "", *, cure: str = "", code: str = "", reason: TokenReason = "invalid"
-    ) -> None:
-        usual, words, remedy = _TOKEN_CURES[reason]
-        super().__init__(sentence or words, cure=cure or remedy, code=code or usual)
-        self.reason: TokenReason = reason
-
 
 class NotPermitted(OrganizerError):
     """The token is good, but its owner may not do this."""
@@ -121,13 +99,6 @@ class Rejected(OrganizerError):
     """EvalAI refuses the request, and would refuse it again."""
 
     usual_code = "evalai.rejected"
-
-    def __init__(
-        self, sentence: str = "", *, cure: str = "", code: str = "", status: int = 0, server_text: str = ""
-    ) -> None:
-        super().__init__(sentence, cure=cure, code=code)
-        self.status = status
-        self.server_text = server_text
 
 
 def parse(body: bytes) -> Any:
@@ -157,7 +128,6 @@ def failure(
     headers: Mapping[str, str],
     body: bytes,
     what: str,
-    write: bool,
     token_expired: bool = False,
 ) -> NeucoError | None:
     """Return the error that an answer means, None if it means none.
@@ -167,7 +137,6 @@ def failure(
         headers: Header fields; the caller's mapping must ignore case.
         body: The whole answer.
         what: The call in words, for the sentence.
-        write: Whether the call changes something at EvalAI.
         token_expired: Whether our token has expired by its own date; EvalAI says "invalid or expired" for both.
     """
     if status == 429:
@@ -182,7 +151,6 @@ def failure(
             f"EvalAI redirected the request to {what} (HTTP {status}).",
             cure="Set evalai.server to the exact address of the EvalAI server, with https://.",
             code="evalai.redirected",
-            status=status,
         )
     try:
         document, readable = parse(body), True
@@ -192,12 +160,13 @@ def failure(
         return Unreachable(
             f"EvalAI did not send a usable answer to the request to {what} (HTTP {status}).",
             cure="A running worker tries again. If this continues, check evalai.server and whether EvalAI is up.",
-            applied_unknown=write and (status >= 500 or status == 408 or 200 <= status < 300),
         )
     if 200 <= status < 300:
         return None
-    if status == 401 and _is_authentication(headers, document):
-        return TokenRefused(reason=_reason(document, token_expired=token_expired))
+    if status == 401 and "WWW-Authenticate" in headers:
+        words = "has expired" if token_expired else json.dumps(document)
+        sentence, cure = next(fault for sign, fault in TOKEN_FAULTS.items() if sign in words)
+        return TokenRefused(sentence, cure=cure)
     return _refusal(status, server_text(document), what)
 
 
@@ -222,30 +191,7 @@ def _refusal(status: int, text: str, what: str) -> OrganizerError:
     return Rejected(
         f"EvalAI refused to {what} (HTTP {status}): {text}",
         cure="Compare the phases, splits and metrics in the configuration with those at EvalAI. `neuco-worker doctor` does that.",
-        status=status,
-        server_text=text,
     )
-
-
-def _is_authentication(headers: Mapping[str, str], document: Any) -> bool:
-    if "WWW-Authenticate" in headers:
-        return True
-    return (
-        isinstance(document, dict)
-        and "error" not in document
-        and ("code" in document or "detail" in document)
-    )
-
-
-def _reason(document: Any, *, token_expired: bool) -> TokenReason:
-    text = json.dumps(document)
-    if "blacklisted" in text:
-        return "blacklisted"
-    if "wrong type" in text:
-        return "wrong_type"
-    if "has expired" in text or token_expired:
-        return "expired"
-    return "missing" if "not provided" in text else "invalid"
 
 
 def _retry_after(value: str | None) -> float:

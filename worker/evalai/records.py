@@ -7,7 +7,6 @@ cannot be parsed counts as absent.
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -57,17 +56,6 @@ def moment(value: Any) -> datetime | None:
         return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
-
-
-def finite(value: Any) -> float | None:
-    """Return a finite number, which may come as a string; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else None
 
 
 Integer = Annotated[int, BeforeValidator(integer)]
@@ -157,7 +145,6 @@ class Challenge:
     pk: Annotated[Integer, Field(alias="id")]
     title: Words = ""
     remote_evaluation: Flag = False
-    start_date: OptionalMoment = None
     end_date: OptionalMoment = None
     use_fifo: Annotated[Flag, Field(alias="use_fifo_sqs")] = False
     is_docker_based: Flag = False

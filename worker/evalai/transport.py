@@ -6,23 +6,19 @@ neither a message nor a traceback with its variables contains the token.
 
 from __future__ import annotations
 
-import base64
-import binascii
-import errno
-import os
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
+import jwt
 import requests
 from requests.auth import AuthBase
 
 from scoring.documents import is_loopback
 from scoring.errors import NeucoError, OrganizerError
 from worker.evalai.errors import Unreachable, failure, parse
-from worker.evalai.records import finite
 from worker.runtime.user_agent import USER_AGENT
 
 CONNECT_TIMEOUT_S = 10.0
@@ -65,7 +61,7 @@ class Transport:
         """Send one request and return the JSON of its answer.
 
         Args:
-            method: HTTP method; every other method than GET counts as a write.
+            method: HTTP method.
             path: Address below the server, exactly as EvalAI wants it.
             what: The call in words, such as "read submission 4", for sentences.
             body: JSON to send.
@@ -83,7 +79,6 @@ class Transport:
     def _send(
         self, method: str, path: str, what: str, body: Mapping[str, Any] | None
     ) -> tuple[bytes, NeucoError | None]:
-        write = method != "GET"
         try:
             response = self._session.request(
                 method,
@@ -95,26 +90,15 @@ class Transport:
                 allow_redirects=False,
             )
         except OSError as problem:  # the library's own errors, and those of files that it opens
-            # Without a connection nothing was sent; after any other failure the request may have taken effect.
-            sent = not isinstance(problem, requests.ConnectTimeout) and not _refused(problem)
-            if _out_of_descriptors():
-                return b"", Unreachable(
-                    f"The worker could not {what}, because its process may not open any more files or connections.",
-                    cure="Restart the worker, and raise its limit (LimitNOFILE in its unit, or ulimit -n).",
-                    code="machine.descriptors",
-                    applied_unknown=write and sent,
-                )
             return b"", Unreachable(
                 f"The request to {what} did not reach EvalAI, or its answer did not arrive ({type(problem).__name__}).",
                 cure="A running worker tries again. If this continues, check the network and evalai.server.",
-                applied_unknown=write and sent,
             )
         error = failure(
             status=response.status_code,
             headers=response.headers,
             body=response.content,
             what=what,
-            write=write,
             token_expired=self.expiry is not None and self.expiry <= self._clock(),
         )
         return response.content, error
@@ -122,14 +106,10 @@ class Transport:
 
 def token_expiry(token: str) -> datetime | None:
     """Return when a JSON web token expires, without verifying it; None for hexadecimal digits and anything unreadable."""
-    parts = token.strip().split(".")
-    if len(parts) != 3:
-        return None
     try:
-        payload = parse(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-        seconds = finite(payload.get("exp")) if isinstance(payload, dict) else None
-        return None if seconds is None else datetime.fromtimestamp(seconds, tz=UTC)
-    except (ValueError, OverflowError, OSError, binascii.Error):
+        payload = jwt.decode(token.strip(), options={"verify_signature": False})
+        return datetime.fromtimestamp(payload["exp"], tz=UTC)
+    except (jwt.InvalidTokenError, LookupError, TypeError, ValueError, OverflowError, OSError):
         return None
 
 
@@ -178,19 +158,3 @@ def checked_server(server: str) -> str:
             code="evalai.server_address",
         )
     return server.strip().rstrip("/")
-
-
-def _out_of_descriptors() -> bool:
-    """Return whether this process cannot open another file; libraries hide this as a failed connection or an unknown host."""
-    try:
-        os.close(os.open(os.devnull, os.O_RDONLY))
-    except OSError as problem:
-        return problem.errno in (errno.EMFILE, errno.ENFILE)
-    return False
-
-
-def _refused(problem: OSError) -> bool:
-    text = repr(problem.args)
-    return isinstance(problem, requests.ConnectionError) and (
-        "NewConnectionError" in text or "NameResolutionError" in text
-    )

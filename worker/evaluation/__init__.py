@@ -3,7 +3,6 @@
 __all__ = [
     "act",
     "answers",
-    "corrections",
     "evaluate_child",
     "matrix",
     "stage",

@@ -37,15 +37,13 @@ class PostAnswer(Call[None]):
     def __init__(
         self, context: Context, session: Session, owed: Owed, row: SubmissionRow, phase: Phase
     ) -> None:
-        if row.answer is None or row.phase_pk is None:
-            raise RuntimeError(f"submission {row.pk} needs an answer that was never decided")
         self._context = context
         self._session = session
         self._owed = owed
         self._row = row
         self._phase = phase
-        self._phase_pk = row.phase_pk
-        self._answer = Answer.from_json(row.answer)
+        self._phase_pk = row.phase_pk or 0
+        self._answer = Answer.from_json(row.answer or "")
         self._silent = session.remote is not None and row.phase_pk in session.remote.silent
         self.pk = row.pk
 

@@ -168,7 +168,13 @@ def count_lost(tx: Transaction, listed: Iterable[Submission], *, now: datetime) 
         facts.pk
         for facts in answered
         if (facts.pk not in rows and facts.submitted_at >= since)
-        or (facts.pk in rows and _found_answered(rows[facts.pk], since))
+        # the restored state took it for open, and then found EvalAI's answer to it
+        or (
+            (row := rows.get(facts.pk))
+            and row.state is State.CANCELLED
+            and row.read_at
+            and row.read_at > since
+        )
     ]
     if not lost:
         tx.resolve_alert("restored", now=now)
@@ -180,11 +186,6 @@ def count_lost(tx: Transaction, listed: Iterable[Submission], *, now: datetime) 
         " host. It will get the same result."
     )
     tx.raise_alert("restored", "restore.answered_since", text, now=now)
-
-
-def _found_answered(row: SubmissionRow, since: datetime) -> bool:
-    """Return whether a restored state took a submission for open, and later found EvalAI's answer to it."""
-    return row.state is State.CANCELLED and row.read_at is not None and row.read_at > since
 
 
 def is_news(row: SubmissionRow | None, facts: Submission, *, phases: Mapping[int, str]) -> bool:
@@ -290,8 +291,10 @@ def _follow_open(
 def _follow_answered(tx: Transaction, before: SubmissionRow, row: SubmissionRow, *, now: datetime) -> None:
     """Update an answered submission: the board may change, or somebody may have reset it at EvalAI."""
     expected = "failed" if row.state is State.FAILED else "finished"
-    if row.state is State.PUBLISHED and before.board_facts != row.board_facts:
-        tx.move(row.pk, State.PUBLISHED, State.POSTED)
+    state = row.state
+    if state is State.PUBLISHED and before.board_facts != row.board_facts:
+        state = State.POSTED
+        tx.move(row.pk, State.PUBLISHED, state)
     status = row.remote_status or ""
     if status in (expected, "cancelled") or row.deleted:
         return
@@ -306,12 +309,8 @@ def _follow_answered(tx: Transaction, before: SubmissionRow, row: SubmissionRow,
         )
         tx.raise_alert(f"set-back:{row.pk}", "submission.set_back", text, now=now)
         return
-    current = tx.get(row.pk)
-    if current is None:
-        return
     tx.log("set back", actor="evalai", now=now, submission=row.pk, status=status)
-    target = State.REJECTED if current.state is State.FAILED else State.SCORED
-    if tx.move(row.pk, current.state, target, reposts=1):
+    if tx.move(row.pk, state, State.REJECTED if state is State.FAILED else State.SCORED, reposts=1):
         tx.owe(OutboxKind.POST, row.pk, now=now)
 
 

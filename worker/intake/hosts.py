@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import count
 from typing import Any, ClassVar
 
 from scoring.errors import NeucoError, OrganizerError
@@ -24,7 +25,6 @@ from worker.state import COUNTED, State, SubmissionRow, Transaction, is_host_tea
 
 FRESH_FOR = timedelta(minutes=10)  # age of the list of members that is good enough for a new author
 READ_EVERY = timedelta(hours=6)  # how often the members are read if there is no new author
-PAGES = 4  # pages of a listing to read at once
 VAIN_TRIES = 3  # after which the organizer is told
 KNOWN_HOSTS = "hosts"
 STRANGER = "its author was not a member of the team"
@@ -47,11 +47,9 @@ class Hosts:
     def __init__(self, context: Context, session: Session, runner: CallRunner) -> None:
         self.context = context
         self._session = session
-        self._runner = runner
-        self._timetable = context.timetable
+        self.runner = runner
         self._remote: Remote | None = None
         self.account: Account | None = None  # owner of our token
-        self.hidden: set[int] = set()  # submissions that were on no page; their teams are looked up by name
 
     def next_call(self, now: datetime, *, scored: bool = False) -> Call[Any] | None:
         """Return the next call, if one is needed: for the hosts' names, or for those of new authors.
@@ -65,7 +63,7 @@ class Hosts:
         # at the start and after a reload: the token may belong to another host
         if remote is not self._remote:
             self._remote, self.account = remote, None
-            self._timetable.ask(Job.HOSTS)
+            self.context.timetable.ask(Job.HOSTS)
         if remote is None or remote.host_team_pk is None:
             return None
         with self.context.store.read() as tx:
@@ -76,31 +74,16 @@ class Hosts:
                 return None
         elif all(_waits_for_company(row, now) for row in unknown):
             unknown = []
-        if self._timetable.due(Job.HOSTS, now) or (unknown and not self._fresh(now)):
-            if not self._runner.due(ReadHosts.name, now):
-                return None
-            return ReadHosts(self, remote.host_team_pk, tries=self._runner.tries(ReadHosts.name))
-        if not unknown or not self._runner.due(FindAuthors.name, now):
+        if self.context.timetable.due(Job.HOSTS, now) or (unknown and not self._fresh(now)):
+            return ReadHosts(self, remote.host_team_pk) if self.runner.due(ReadHosts.name, now) else None
+        if not unknown or not self.runner.due(FindAuthors.name, now):
             return None
-        return self._find_authors(unknown)
+        return FindAuthors(self, [row for row in unknown if row.phase_pk == unknown[0].phase_pk])
 
     def _fresh(self, now: datetime) -> bool:
         """Return whether the members were read recently enough to compare a new author with them."""
-        read_at = self._timetable.done_at(Job.HOSTS)
+        read_at = self.context.timetable.done_at(Job.HOSTS)
         return read_at is not None and now - FRESH_FOR < read_at <= now
-
-    def _find_authors(self, unknown: list[SubmissionRow]) -> Call[Any]:
-        phase_pk = unknown[0].phase_pk or 0
-        there = [row for row in unknown if row.phase_pk == phase_pk]
-        tries = self._runner.tries(FindAuthors.name)
-        # Not by team at first: a submission that names another team by now would be missing, and so be believed.
-        if hidden := [row for row in there if row.pk in self.hidden]:
-            return FindAuthors(self, phase_pk, hidden[:1], team=hidden[0].team or "", tries=tries)
-        return FindAuthors(self, phase_pk, there, team=None, tries=tries)
-
-    def read(self, now: datetime) -> None:
-        """Note that the members were read."""
-        self._timetable.done(Job.HOSTS, now)
 
 
 class HostsCall(Call[Result]):
@@ -108,20 +91,18 @@ class HostsCall(Call[Result]):
 
     Args:
         hosts: What is known of the hosts.
-        tries: How many of these calls have failed in a row.
     """
 
     unhurried: ClassVar[bool] = True
 
-    def __init__(self, hosts: Hosts, *, tries: int) -> None:
+    def __init__(self, hosts: Hosts) -> None:
         self._hosts = hosts
-        self._tries = tries
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Raise an alert if failures go on."""
         if isinstance(error, TokenRefused | Throttled):
             return
-        if isinstance(error, OrganizerError) or self._tries + 1 >= VAIN_TRIES:
+        if isinstance(error, OrganizerError) or self._hosts.runner.tries(self.name) + 1 >= VAIN_TRIES:
             trouble = OrganizerError(
                 f"The hosts of the challenge cannot be read from EvalAI: {error.sentence}",
                 cure="The worker tries again. Until then, only submissions of teams named Host_<number>_Team count as the organizers' own.",
@@ -136,13 +117,12 @@ class ReadHosts(HostsCall[tuple[frozenset[str], Account]]):
     Args:
         hosts: What is known of the hosts.
         team_pk: The host team.
-        tries: How many of these calls have failed in a row.
     """
 
     name = "hosts"
 
-    def __init__(self, hosts: Hosts, team_pk: int, *, tries: int) -> None:
-        super().__init__(hosts, tries=tries)
+    def __init__(self, hosts: Hosts, team_pk: int) -> None:
+        super().__init__(hosts)
         self._team_pk = team_pk
         self._account = hosts.account
 
@@ -166,7 +146,7 @@ class ReadHosts(HostsCall[tuple[frozenset[str], Account]]):
     def recorded(self, result: tuple[frozenset[str], Account], now: datetime) -> None:
         """Note when they were read, and who owns our token."""
         self._hosts.account = result[1]
-        self._hosts.read(now)
+        self._hosts.context.timetable.done(Job.HOSTS, now)
 
 
 class FindAuthors(HostsCall["dict[int, Author]"]):
@@ -174,27 +154,22 @@ class FindAuthors(HostsCall["dict[int, Author]"]):
 
     Args:
         hosts: What is known of the hosts.
-        phase_pk: The phase.
-        wanted: Submissions of the authors.
-        team: Read only this team's submissions; None for all.
-        tries: How many of these calls have failed in a row.
+        wanted: Submissions of the authors, all to one phase.
     """
 
     name = "authors"
 
-    def __init__(
-        self, hosts: Hosts, phase_pk: int, wanted: Sequence[SubmissionRow], *, team: str | None, tries: int
-    ) -> None:
-        super().__init__(hosts, tries=tries)
-        self._phase_pk = phase_pk
+    def __init__(self, hosts: Hosts, wanted: Sequence[SubmissionRow]) -> None:
+        super().__init__(hosts)
+        self._phase_pk = wanted[0].phase_pk or 0
         self._wanted = {row.pk: row for row in wanted}
-        self._team = team
 
     def perform(self, resource: Client) -> dict[int, Author]:
-        """Read pages until every submission was found; return submission to author."""
+        """Read pages until every submission was found or no page is left; return submission to author."""
+        # Not by team: a submission that names another team by now would be missing, and so be believed.
         authors: dict[int, Author] = {}
-        for page in range(1, PAGES + 1):
-            listed = resource.authors(self._phase_pk, page=page, team=self._team)
+        for page in count(1):
+            listed = resource.authors(self._phase_pk, page=page)
             authors |= {pk: author for pk, author in listed.items() if pk in self._wanted}
             if not listed or len(authors) == len(self._wanted):
                 break
@@ -208,24 +183,14 @@ class FindAuthors(HostsCall["dict[int, Author]"]):
             if author.user in numbers:
                 numbers[author.user] = self._wanted[pk].created_by
         _keep(tx, numbers)
-        listed = [self._wanted[pk] for pk in result]
-        _decide(
-            tx, listed, {self._wanted[pk].created_by: author.user for pk, author in result.items()}, numbers
-        )
-        for row in listed:
-            _compare_team(tx, row, result[row.pk], now=now)
-        if self._team is not None:
-            for row in self._missing(result):
+        users = {self._wanted[pk].created_by: author.user for pk, author in result.items()}
+        _decide(tx, [self._wanted[pk] for pk in result], users, numbers)
+        for pk, row in self._wanted.items():
+            if pk in result:
+                _compare_team(tx, row, result[pk], now=now)
+            else:
                 _settle(tx, row, host=is_host_team(row.team))
-                tx.note(row.pk, by_member=True)
-
-    def recorded(self, result: dict[int, Author], now: datetime) -> None:
-        """Note which submissions were on no page, because their teams are looked up next."""
-        if self._team is None:
-            self._hosts.hidden |= {row.pk for row in self._missing(result)}
-
-    def _missing(self, result: Mapping[int, Author]) -> list[SubmissionRow]:
-        return [row for row in self._wanted.values() if row.pk not in result]
+                tx.note(pk, by_member=True)
 
 
 def _compare_team(tx: Transaction, row: SubmissionRow, author: Author, *, now: datetime) -> None:

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-from scoring.errors import NeucoError
+from scoring.errors import NeucoError, OrganizerError
 from worker.challenge.context import Context
 from worker.evalai import Client, Submission
 from worker.fetching import uploads
 from worker.intake import facts
 from worker.intake.answering import defer
 from worker.intake.calls import Call
-from worker.intake.session import Remote, Session, read_remote, unknown_phases
+from worker.intake.session import Remote, Session, check_phases, read_remote
 from worker.runtime import Job
 from worker.state import ACTIVE, AT_EVALAI, OutboxKind, SubmissionRow, Transaction
 
@@ -86,10 +86,8 @@ class Connect(Call[Remote]):
         Raises:
             OrganizerError: If the configuration names a phase that EvalAI does not have.
         """
-        error = unknown_phases(self._context.configuration, result.phases)
-        if error is not None:
-            raise error
         tx.set_fact(AT_EVALAI, result.terms)  # the next push publishes it
+        check_phases(self._context.configuration, result.phases)
 
     def recorded(self, result: Remote, now: datetime) -> None:
         """Keep the phases in the session."""
@@ -105,12 +103,11 @@ class Reconnect(Connect):
 
     def outcome(self, tx: Transaction, result: Remote, now: datetime) -> None:
         """Raise an alert about phases that EvalAI does not have."""
-        error = unknown_phases(self._context.configuration, result.phases)
-        if error is None:
+        try:
+            super().outcome(tx, result, now)
             tx.resolve_alert("evalai.phases", now=now)
-        else:
+        except OrganizerError as error:
             self._context.report(tx, "evalai.phases", error, now=now)
-        tx.set_fact(AT_EVALAI, result.terms)  # the next push publishes it
 
     def recorded(self, result: Remote, now: datetime) -> None:
         """Keep the phases, and look at all submissions, because one that is on hold for its phase may continue now."""

@@ -39,11 +39,6 @@ class Session:
     call_ended_at: datetime | None = None
     silent_since: datetime | None = None
 
-    @property
-    def connected(self) -> bool:
-        """Whether our phases were read, and the configuration has not changed since."""
-        return self.remote is not None and not self.outdated
-
     def told_at(self, row: SubmissionRow) -> datetime | None:
         """Return when EvalAI's last facts about a submission arrived.
 
@@ -92,7 +87,7 @@ def read_remote(client: Client, configuration: Configuration) -> Remote:
         )
     listed = client.phases()
     phases = {phase.pk: phase.codename for phase in listed}
-    check_splits(configuration, phases, client.learn_labels())
+    check_splits(configuration, phases, client.labels())
     return Remote(
         phases=phases,
         silent=frozenset(phase.pk for phase in listed if phase.disable_logs),
@@ -138,14 +133,16 @@ def check_splits(
             )
 
 
-def unknown_phases(configuration: Configuration, phases: Mapping[int, str]) -> OrganizerError | None:
-    """Return an error that names the configured phases that EvalAI does not have, if any."""
-    unknown = set(configuration.phases) - set(phases.values())
-    if not unknown:
-        return None
-    listed = ", ".join(sorted(phases.values())) or "none"
-    return OrganizerError(
-        f"EvalAI's challenge has no phase {', '.join(sorted(unknown))}; its phases are: {listed}.",
-        cure="Use EvalAI's phase codenames as the keys under `phases`.",
-        code="evalai.phase_unknown",
-    )
+def check_phases(configuration: Configuration, phases: Mapping[int, str]) -> None:
+    """Check that EvalAI has the configured phases.
+
+    Raises:
+        OrganizerError: If it does not; with the names that it has.
+    """
+    if unknown := set(configuration.phases) - set(phases.values()):
+        listed = ", ".join(sorted(phases.values())) or "none"
+        raise OrganizerError(
+            f"EvalAI's challenge has no phase {', '.join(sorted(unknown))}; its phases are: {listed}.",
+            cure="Use EvalAI's phase codenames as the keys under `phases`.",
+            code="evalai.phase_unknown",
+        )

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.sandbox import FaultPlan
 from worker.state import State
@@ -41,9 +40,11 @@ def test_a_good_file_is_answered_with_one_entry_and_is_on_the_board(
     assert set(said) - {"receipt"} == {
         *("status", "q_mean", "more_than_allowed_probes_failed", "zarr_suffix_removed", "notes")
     }
-    assert said["status"] == "completed"
-    assert said["more_than_allowed_probes_failed"] is False
-    assert said["notes"] == []
+    assert (said["status"], said["more_than_allowed_probes_failed"], said["notes"]) == (
+        "completed",
+        False,
+        [],
+    )
     assert harness.stderr(pk) == ""
     (post,) = harness.posts(pk)
     assert json.loads(post["result"]) == [
@@ -59,13 +60,12 @@ def test_a_malformed_file_fails_with_words_about_the_file_alone(harness: Harness
     worker.drive()
     assert order(harness, pk) == ["running", "posted"]
     assert worker.state(pk) is State.FAILED
-    assert harness.status(pk) == "failed"
-    assert harness.evalai.text(pk, "stdout_file") == ""
+    assert (harness.status(pk), harness.evalai.text(pk, "stdout_file")) == ("failed", "")
     text = harness.stderr(pk)
     assert "column" in text
-    assert 0 < len(text) <= 2000
-    for hidden in ("alpha", "beta", "gamma", "Traceback", "/", "task", "label"):
-        assert hidden not in text
+    assert not [
+        word for word in ("alpha", "beta", "gamma", "Traceback", "/", "task", "label") if word in text
+    ]
     assert harness.boards() == []
 
 
@@ -87,42 +87,22 @@ def test_equal_content_has_an_equal_score_from_the_stored_cells(harness: Harness
     assert len({worker.row(pk).file_hash for pk in [first, *again]}) == 3
 
 
-def test_two_phases_have_boards_of_their_own(harness: Harness, worker: StepWorker) -> None:
-    """The same file has another score in another phase, and is on that phase's board."""
-    dev, ev = harness.submit("A", embeddings(1)), harness.submit("B", embeddings(1), phase="eval")
-    worker.drive()
-    assert harness.teams("dev") == ["A"]
-    assert harness.teams("eval") == ["B"]
-    assert harness.stdout(dev)["q_mean"] != harness.stdout(ev)["q_mean"]
-    assert '"eval_split"' in harness.posts(ev)[0]["result"]
-
-
-def test_an_edited_phase_holds_the_submission(harness: Harness, worker: StepWorker) -> None:
-    """A phase that differs between message and submission causes a hold, which ends by itself once it is corrected."""
+@pytest.mark.parametrize(("lost", "code"), [(False, "facts.phase_differs"), (True, "facts.file_elsewhere")])
+def test_an_edited_phase_holds_the_submission(
+    harness: Harness, worker: StepWorker, lost: bool, code: str
+) -> None:
+    """A phase that contradicts the message or, without one, the path of the file causes a hold, which ends once it is corrected."""
     worker.drive()  # compared with the listing: the next submission is brought by its message
     pk = harness.submit("A", embeddings(1))
+    if lost:
+        harness.evalai.lose_messages()
     harness.evalai.edit(pk, phase="eval")
     worker.drive(lambda: pk in worker.states() and worker.row(pk).hold is not None)
-    assert "facts.phase_differs" in worker.alerts()
-    assert worker.row(pk).hold == "facts.phase_differs"
-    assert harness.posts(pk) == []
-    assert not harness.evalai.journal.effects("running", pk)
+    assert (worker.alerts(), worker.row(pk).hold) == ({code}, code)
+    assert order(harness, pk) == []
     harness.evalai.edit(pk, phase="dev")
     worker.finish(pk)
-    assert "facts.phase_differs" not in worker.alerts()
-
-
-def test_a_phase_that_disagrees_with_the_files_path_is_held(harness: Harness, worker: StepWorker) -> None:
-    """A submission found by the listing has no message, but the edited phase contradicts the path of its file."""
-    pk = harness.submit("A", embeddings(1))
-    harness.evalai.lose_messages()
-    harness.evalai.edit(pk, phase="eval")
-    worker.drive()
-    assert worker.row(pk).hold == "facts.file_elsewhere"
-    assert "facts.file_elsewhere" in worker.alerts()
-    assert harness.posts(pk) == []
-    harness.evalai.edit(pk, phase="dev")
-    worker.finish(pk)
+    assert worker.alerts() == set()
 
 
 def test_a_phase_edited_after_scoring_lets_no_answer_leave(harness: Harness, worker: StepWorker) -> None:
@@ -216,20 +196,6 @@ def test_what_was_ended_after_scoring_is_not_answered(
     assert harness.posts(pk) == []
 
 
-@pytest.mark.parametrize("ending", ["cancel", "delete"])
-def test_what_was_ended_before_scoring_is_not_scored(
-    harness: Harness, worker: StepWorker, ending: str
-) -> None:
-    """A cancelled or deleted submission is neither scored nor answered, and its message is deleted."""
-    pk = harness.submit("A", embeddings(1))
-    getattr(harness.evalai, ending)(pk)
-    worker.drive()
-    assert worker.state(pk) is State.CANCELLED
-    assert not harness.evalai.journal.effects("running", pk)
-    assert harness.posts(pk) == []
-    assert harness.evalai.queue_length() == 0
-
-
 def test_a_message_for_an_earlier_workers_answer_changes_nothing(
     harness: Harness, worker: StepWorker
 ) -> None:
@@ -243,39 +209,6 @@ def test_a_message_for_an_earlier_workers_answer_changes_nothing(
     assert worker.alerts() == set()
 
 
-def test_a_rerun_is_answered_from_the_cells_and_replaces_the_old(
-    harness: Harness, worker: StepWorker
-) -> None:
-    """A re-run has a new pk, the same score, no new cell, and one row on the board; the old submission is superseded."""
-    old = harness.submit("A", embeddings(1))
-    harness.submit("B", embeddings(2))
-    worker.drive()
-    before = harness.teams()
-    new = harness.evalai.rerun(old)
-    worker.drive()
-    assert worker.state(old) is State.SUPERSEDED
-    assert worker.state(new) is State.PUBLISHED
-    assert harness.stdout(new)["q_mean"] == harness.stdout(old)["q_mean"]
-    assert harness.teams() == before
-    assert {row["submission"] for row in harness.boards()} >= {new}
-    assert len(harness.posts(old)) == 1
-    assert harness.status(old) == "cancelled"
-
-
-def test_a_resumed_submission_is_evaluated_again_under_its_pk(harness: Harness, worker: StepWorker) -> None:
-    """Resume keeps the pk; the file is read again and answered again."""
-    pk = harness.submit("A", BAD)
-    worker.drive()
-    harness.evalai.resume(pk)
-    worker.drive()
-    assert worker.state(pk) is State.FAILED
-    posts = harness.posts(pk)
-    assert len(posts) == 2
-    assert posts[0] == posts[1]
-    assert len(worker.outcomes(pk)) == 2
-    assert harness.evalai.queue_length() == 0
-
-
 @pytest.mark.parametrize("content", [embeddings(1), BAD], ids=["finished", "failed"])
 def test_a_repeated_message_for_an_answered_submission_changes_nothing(
     harness: Harness, worker: StepWorker, content: bytes
@@ -284,7 +217,6 @@ def test_a_repeated_message_for_an_answered_submission_changes_nothing(
     pk = harness.submit("A", content)
     worker.drive()
     commits, effects = harness.commits(), len(harness.evalai.journal.effects(submission=pk))
-    harness.evalai.send_again(pk)
     harness.evalai.send_again(pk)
     worker.drive()
     later = [effect.name for effect in harness.evalai.journal.effects(submission=pk)[effects:]]
@@ -302,10 +234,9 @@ def test_a_reset_submission_is_posted_once_more_and_then_reported(
     worker.drive()
     harness.evalai.edit(pk, status="submitted")
     worker.drive()
-    posts = harness.posts(pk)
-    assert len(posts) == 2
-    assert posts[0] == posts[1]
-    assert "submission.set_back" not in worker.alerts()
+    first, second = harness.posts(pk)
+    assert first == second
+    assert worker.alerts() == set()
     assert len(worker.outcomes(pk)) == 1
     harness.evalai.edit(pk, status="running")
     worker.drive()
@@ -347,18 +278,6 @@ def test_a_flag_a_deletion_and_a_cancellation_take_a_row_off_the_board(
     assert set(harness.teams()) == {"A", "D"}
 
 
-def test_a_new_team_name_and_a_baseline_mark_reach_the_board(harness: Harness, worker: StepWorker) -> None:
-    """A renamed team keeps its row under the new name; a baseline loses its rank."""
-    harness.submit("A", embeddings(1))
-    pk = harness.submit("B", embeddings(2))
-    worker.drive()
-    harness.evalai.rename_team("A", "Alpha & Co")
-    harness.evalai.edit(pk, is_baseline=True)
-    worker.drive()
-    assert set(harness.teams()) == {"Alpha & Co", "B"}
-    assert [row["team"] for row in harness.boards() if row["baseline"]] == ["B"]
-
-
 @pytest.mark.parametrize("status", ["submitted", "running"])
 def test_the_listing_finds_a_submission_with_a_lost_message(
     harness: Harness, worker: StepWorker, status: str
@@ -382,26 +301,6 @@ def test_duplicated_and_reordered_messages_are_answered_once(harness: Harness, w
     posts = harness.evalai.journal.posts()
     assert {pk: len(posts[pk]) for pk in pks} == dict.fromkeys(pks, 1)
     assert harness.evalai.queue_length() == 0
-
-
-def test_a_stale_handle_deletes_nothing_and_the_message_goes_when_it_comes_again(harness: Harness) -> None:
-    """A message that became visible again before its deletion is received and deleted under the newer handle."""
-    gate = Gate("before call delete")
-    gate.close()
-    with harness.worker(checkpoint=gate) as worker:
-        pk = harness.submit("A", embeddings(1))
-        worker.drive(gate.reached)
-        harness.evalai.world.queue.show(harness.evalai.world.clock.monotonic())
-        # Another reader receives it under a newer handle.
-        other = harness.evalai.world.queue.receive(worker.clock.monotonic())
-        assert other is not None
-        gate.open()
-        worker.drive()
-        assert harness.evalai.journal.effects("delete_ignored")
-        worker.wait(40)
-        worker.drive()
-        assert harness.evalai.queue_length() == 0
-        assert len(harness.posts(pk)) == 1
 
 
 def test_a_message_for_another_challenge_is_left_where_it_is(harness: Harness, worker: StepWorker) -> None:

@@ -74,7 +74,7 @@ def test_a_submission_for_a_team_of_others_waits(harness: Harness, worker: StepW
     author = numbers(harness, harness.submit("A", embeddings(1)))[1]
     forged = harness.submit("A", embeddings(2, noise=3.0))
     harness.evalai.edit(forged, participant_team=numbers(harness, rival)[0])
-    worker.drive()
+    worker.wait(60)
     assert worker.alerts() == {"facts.author_not_in_team"}
     assert (harness.posts(forged), shown(harness)["Rival"][1]) == ([], rival)
     world = harness.evalai.world

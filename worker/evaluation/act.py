@@ -17,11 +17,11 @@ from worker.challenge.setups import PhaseSetup
 from worker.evaluation import answers
 from worker.evaluation.evaluate_child import Order, Result, order_for
 from worker.evaluation.matrix import give_receipt, row_mean_q, save_card
-from worker.evaluation.outcomes import READING, STARTING, Ending, blame, requeue
+from worker.evaluation.outcomes import STARTING, blame, requeue
 from worker.fairness.register import RegisterFold, register
 from worker.runtime import NotDue
 from worker.runtime.child_acts import ChildAct, Limits, Progress
-from worker.runtime.storage import GIGABYTE, FileStore, reading_memory
+from worker.runtime.storage import GIGABYTE, FileStore
 from worker.state import Attempt, OutboxKind, Outcome, State, SubmissionRow, Transaction
 
 
@@ -63,9 +63,6 @@ class ScoreSubmission(ChildAct[Result]):
         self._fold = fold
         self._attempt = 0
         self._complete: list[str] = []
-        self._bare_bytes = 0  # memory of the child before it read anything
-        self._ending: Ending | None = None
-        self._outdated = False
         self.pk = row.pk
         self.stage = STARTING
 
@@ -77,9 +74,7 @@ class ScoreSubmission(ChildAct[Result]):
             raise NotDue
         self._attempt = tx.open_attempt(self.pk, Attempt.EVALUATE, worker=self._context.name, now=now)
         self._complete = tx.complete_rows(self._setup.protocol.hash, self._setup.tasks)
-        self._context.log.info(
-            "Scoring started.", event_key="evaluate.start", submission=self.pk, attempt=self._attempt
-        )
+        self._log("Scoring started.", "start")
 
     @property
     def folder(self) -> Path:
@@ -105,7 +100,6 @@ class ScoreSubmission(ChildAct[Result]):
     def progress(self, message: Progress) -> None:
         """Note the child's current stage."""
         self.stage = message.get("stage", self.stage)
-        self._bare_bytes = message.get("memory_bytes", self._bare_bytes)
 
     def is_due(self, tx: Transaction) -> bool:
         """Return whether the submission is still to be scored, and this attempt is the open one."""
@@ -139,24 +133,15 @@ class ScoreSubmission(ChildAct[Result]):
         )
         self._owe(tx, State.SCORED, answer, now, q_mean=q_mean, scored_at=now)
         self._close(tx, Outcome.DONE, "", now)
-
-    def recorded(self, result: Result, now: datetime) -> None:
-        """Log it."""
-        self._context.log.info(
-            "Submission scored, but the phase was recorded again meanwhile; the submission will be scored again."
-            if self._outdated
-            else "Submission scored.",
-            event_key="evaluate.outdated" if self._outdated else "evaluate.done",
-            submission=self.pk,
-            attempt=self._attempt,
-        )
+        self._log("Submission scored.", "done")
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Answer the participant if the file is wrong; otherwise return the submission to the queue."""
         current = tx.get(self.pk)
         if current is None or not tx.is_open(self._attempt):
             return
-        outcome, error = self._blame(tx, error)
+        crashed = sum(attempt.outcome == Outcome.SIGNAL for attempt in tx.attempts(pk=self.pk))
+        outcome, error = blame(error, self.stage, self.pk, crashed_before=crashed)
         if isinstance(error, ParticipantError):
             if not self._is_current(tx):  # the error may come from the old record alone
                 self._begin_again(tx, now)
@@ -167,30 +152,7 @@ class ScoreSubmission(ChildAct[Result]):
             if requeue(tx, current, error, outcome, retry_at=retry_at):
                 self._context.report(tx, f"evaluate:{self.pk}", error, now=now)
         self._close(tx, outcome, f"{error.code}: {error.sentence}", now)
-        self._ending = outcome, error
-
-    def failure_recorded(self, error: NeucoError, now: datetime) -> None:
-        """Log it."""
-        if self._ending is None:
-            return
-        outcome, error = self._ending
-        self._context.log.info(
-            "Scoring ended without a score.",
-            event_key=f"evaluate.{outcome}",
-            submission=self.pk,
-            attempt=self._attempt,
-            code=error.code,
-        )
-
-    def _blame(self, tx: Transaction, error: NeucoError) -> Ending:
-        crashed = sum(attempt.outcome == Outcome.SIGNAL for attempt in tx.attempts(pk=self.pk))
-        return blame(error, self.stage, self.pk, fits=self._fits(), crashed_before=crashed)
-
-    def _fits(self) -> bool:
-        """Return whether a valid file can be read within the memory limit, in addition to the child's memory at its start."""
-        most = self.limits.memory_bytes
-        needed = reading_memory(len(self._setup.ids), self._setup.protocol.embedding_dim)
-        return self.stage != READING or most is None or self._bare_bytes + needed <= most
+        self._log("Scoring ended without a score.", outcome, code=error.code)
 
     def _is_current(self, tx: Transaction) -> bool:
         """Return whether the record on which this attempt scored is still the phase's current one."""
@@ -199,9 +161,9 @@ class ScoreSubmission(ChildAct[Result]):
 
     def _begin_again(self, tx: Transaction, now: datetime) -> None:
         """Have the submission scored on the current record, because no answer may come from an old one."""
-        self._outdated = True
         tx.move(self.pk, State.SCORING, State.FETCHED)
         self._close(tx, Outcome.CANCELLED, "the phase was recorded again meanwhile", now)
+        self._log("The phase was recorded again meanwhile; the submission will be scored again.", "outdated")
 
     def _owe(
         self, tx: Transaction, target: State, answer: answers.Answer, now: datetime, **values: Any
@@ -217,4 +179,9 @@ class ScoreSubmission(ChildAct[Result]):
     def _close(self, tx: Transaction, outcome: Outcome, reason: str, now: datetime) -> None:
         tx.close_attempt(
             self._attempt, outcome, now=now, reason=reason, peak_memory_bytes=self.peak_memory_bytes
+        )
+
+    def _log(self, sentence: str, event: str, **details: str) -> None:
+        self._context.log.info(
+            sentence, event_key=f"evaluate.{event}", submission=self.pk, attempt=self._attempt, **details
         )

@@ -6,8 +6,6 @@ order names the contents whose cells are stored already, so that equal content i
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
@@ -20,7 +18,6 @@ if TYPE_CHECKING:  # only the daemon needs them; loading them would cost each ch
     from worker.challenge.setups import PhaseSetup
 
 RECORD = "record"
-STATM = Path("/proc/self/statm")
 
 
 class Order(TypedDict):
@@ -88,22 +85,10 @@ def order_for(
 def _hand_over(setup: PhaseSetup, folder: Path) -> Path:
     """Write a phase's record for its child alone; the folder is removed when the child has ended."""
     place = folder / RECORD
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        place.touch(mode=0o600)
-        place.write_bytes(setup.record.packed)
-    except OSError:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    place.touch(mode=0o600)
+    place.write_bytes(setup.record.packed)
     return place
-
-
-def resident_bytes() -> int:
-    """Return this process's memory in bytes; 0 if the system does not report it."""
-    try:
-        return int(STATM.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
 
 
 def main(order: Order, say: Callable[..., None]) -> Result:
@@ -116,7 +101,7 @@ def main(order: Order, say: Callable[..., None]) -> Result:
     from scoring.inputs.submission import read_submission
 
     ids, columns = tuple(order["ids"]), order["embedding_dim"]
-    say(kind="stage", stage="reading", memory_bytes=resident_bytes())
+    say(kind="stage", stage="reading")
     embeddings = read_submission(
         Path(order["file"]), ids, columns, max_expanded_bytes=order["max_expanded_bytes"]
     )

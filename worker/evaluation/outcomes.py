@@ -22,21 +22,14 @@ STARTING, READING, SCORING = "starting", "reading", "scoring"
 Ending = tuple[Outcome, NeucoError]
 
 
-def limit_hit(outcome: Outcome, stage: str, pk: int, *, fits: bool) -> Ending:
+def limit_hit(outcome: Outcome, stage: str, pk: int) -> Ending:
     """Blame an exceeded deadline or memory limit: on the file while it is read, on us afterwards.
 
     Args:
         outcome: The limit.
         stage: The child's stage.
         pk: The submission.
-        fits: Whether a valid file could have been read within the memory that the child had left at its start.
     """
-    if outcome is Outcome.MEMORY and not fits:
-        return outcome, OrganizerError(
-            f"Submission {pk} cannot be read. On this machine, submission.memory_gigabytes is too small to read even a valid file.",
-            cure="Raise submission.memory_gigabytes and reload the worker. The submission then continues.",
-            code="evaluate.memory_limit",
-        )
     what = "time" if outcome is Outcome.DEADLINE else "memory"
     if stage == READING:
         return outcome, ParticipantError(
@@ -74,18 +67,17 @@ def death(error: Died, stage: str, pk: int, *, crashed_before: int) -> Ending:
     )
 
 
-def blame(error: NeucoError, stage: str, pk: int, *, fits: bool, crashed_before: int) -> Ending:
+def blame(error: NeucoError, stage: str, pk: int, *, crashed_before: int) -> Ending:
     """Return the outcome of a failed child, and the error that says who is to blame.
 
     Args:
         error: The error that the runner found or the child reported.
         stage: The child's stage.
         pk: The submission.
-        fits: See :func:`limit_hit`.
         crashed_before: See :func:`death`.
     """
     if isinstance(error, OverLimit):
-        return limit_hit(error.limit, stage, pk, fits=fits)
+        return limit_hit(error.limit, stage, pk)
     if isinstance(error, Died):
         return death(error, stage, pk, crashed_before=crashed_before)
     if isinstance(error, Cancelled):

@@ -41,9 +41,6 @@ class StoredFileAct(ChildAct[Result]):
         self._folder = folder
         self.error: NeucoError | None = None
 
-    def intent(self, tx: Transaction, now: datetime) -> None:
-        """Record nothing."""
-
     @property
     def folder(self) -> Path:
         """The given folder."""

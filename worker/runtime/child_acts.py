@@ -34,10 +34,9 @@ class Limits:
 
 
 class Progress(TypedDict, total=False):
-    """The child's current stage, in its own words, and its memory there."""
+    """The child's current stage, in its own words."""
 
     stage: str
-    memory_bytes: int
 
 
 class ChildAct(RecordedAct[Result]):

@@ -25,18 +25,13 @@ READING_BYTES = 200_000_000
 VALUE_BYTES = 24  # memory per value of a valid file; 13 were measured for CSV and Parquet
 
 
-def reading_memory(rows: int, columns: int) -> int:
-    """Return the most memory in bytes that a child needs, in addition to that at its start, to read a valid file of this shape."""
-    return READING_BYTES + VALUE_BYTES * rows * columns
-
-
 def check_memory(memory_gigabytes: float, *, phase: str, rows: int, columns: int) -> None:
     """Check that a valid file can be read within `submission.memory_gigabytes`; otherwise its author would be blamed for it.
 
     Raises:
         OrganizerError: If it cannot.
     """
-    least = (BARE_BYTES + reading_memory(rows, columns)) / GIGABYTE
+    least = (BARE_BYTES + READING_BYTES + VALUE_BYTES * rows * columns) / GIGABYTE
     if memory_gigabytes < least:
         raise OrganizerError(
             f"submission.memory_gigabytes is {memory_gigabytes:g}, but reading a valid file of phase {phase} ({rows:,} rows,"

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from scoring.errors import OrganizerError
-from tests.worker.harness.harness import NEW, Harness, StepWorker, embeddings, evaluating
+from tests.worker.harness.harness import Harness, StepWorker, embeddings, evaluating
 from worker.challenge.configuration import load
 
 
@@ -116,18 +116,3 @@ def test_the_end_of_one_child_does_not_affect_the_others(harness: Harness) -> No
         assert outcomes == [["cancelled"], ["signal", "done"], ["done"]]
         assert [len(harness.posts(pk)) for pk in (cancelled, killed, scored)] == [0, 1, 1]
         assert (worker.alerts(), harness.leftovers) == (set(), [])
-
-
-def test_equal_content_scored_at_once_has_one_row_of_cells(harness: Harness) -> None:
-    """Neither child knew of the other's content: the first cells are kept, and both are answered from them."""
-    with Held(harness, 2) as held:
-        worker = held.worker
-        pks = [harness.submit(team, embeddings(NEW, shuffled=team == "B")) for team in "AB"]
-        worker.drive(lambda: len(held.pks) == 2)
-        held.let_go()
-        worker.drive()
-        assert len({harness.stdout(pk)["q_mean"] for pk in pks}) == 1
-        (content,) = {str(worker.row(pk).content_hash) for pk in pks}
-        setup = worker.daemon.context.phases["dev"]
-        with worker.store.read() as tx:
-            assert [cell.task for cell in tx.cells(content, setup.protocol.hash)] == sorted(setup.tasks)

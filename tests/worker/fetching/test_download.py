@@ -10,12 +10,11 @@ from typing import Any
 
 import flask
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError, ParticipantError
 from worker.fetching.download import DownloadResult, check_address, download
-from worker.sandbox import Fault, FaultPlan, Sandbox
 from worker.sandbox.server import Listener
 
 BODY = bytes(range(256)) * 40
@@ -146,15 +145,6 @@ def test_an_incomplete_file_is_discarded(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_silent_server_ends_the_download(fetch: Callable[..., DownloadResult]) -> None:
-    """A store that sends nothing for longer than the time-out is an infrastructure error."""
-    with Sandbox() as server:
-        server.set_faults(FaultPlan(probability=1.0, kinds=(Fault.SLOW,), slow_s=0.3))
-        url = server.submission(server.submit("A", "dev", b"x"))["input_file"]
-        with pytest.raises(InfrastructureError):
-            fetch(url, allowed_hosts=[server.media_host], timeout_s=0.05)
-
-
 def test_a_folder_that_cannot_be_written(store: Store, tmp_path: Path) -> None:
     """A disk error is an infrastructure error with a cure, not a bare OSError."""
     target = tmp_path / "missing" / "file"
@@ -233,20 +223,3 @@ def test_no_address_breaks_the_check(text: str) -> None:
             check_address(url, [])
         with pytest.raises(OrganizerError):
             check_address(url, [text.replace("/", "") + ".invalid"])
-
-
-@given(st.binary(max_size=3000), st.integers(0, 3000))
-@example(b"exactly", 7)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_bytes_within_the_cap_arrive(
-    store: Store, fetch: Callable[..., DownloadResult], tmp_path: Path, body: bytes, cap: int
-) -> None:
-    """Up to the limit any bytes arrive unchanged; beyond it they are refused."""
-    store.answer(body)
-    if len(body) > cap:
-        with pytest.raises(ParticipantError):
-            fetch(max_bytes=cap)
-    else:
-        assert fetch(max_bytes=cap).sha256 == hashlib.sha256(body).hexdigest()
-        assert (tmp_path / "file").read_bytes() == body
-    assert {path.name for path in tmp_path.iterdir()} <= {"file"}

@@ -9,12 +9,16 @@ from flask import Flask, Response, g, request
 from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.routing import RequestRedirect
 
-from worker.sandbox.call import authenticate, unauthorized
+from worker.sandbox.call import Breakdown, Refusal, authenticate, detail, page, unauthorized
 from worker.sandbox.faults import Fault
-from worker.sandbox.replies import Breakdown, Refusal, detail, page
 from worker.sandbox.state import World
-from worker.sandbox.views import ANONYMOUS, BLUEPRINTS, UNTHROTTLED
+from worker.sandbox.views import challenge, submission
 
+OPEN = frozenset({"challenge.one_phase", "challenge.phase_splits", "challenge.teams"})
+ANONYMOUS = OPEN | {"challenge.leaderboard"}
+"""Endpoints that need no token, but refuse an invalid one."""
+UNTHROTTLED = OPEN | {"challenge.all_entries"}
+"""Endpoints that do not count against the rate limit."""
 SERVER_ERROR = "Error 500 - Internal Server Error"
 
 
@@ -43,7 +47,7 @@ def create_application(world: World) -> Application:
     app = Application("evalai-sandbox", static_folder=None)
     # Exceptions go on, because a dropped connection must reach the server.
     app.config.from_mapping(WORLD=world, PROPAGATE_EXCEPTIONS=True, PROVIDE_AUTOMATIC_OPTIONS=False)
-    for blueprint in BLUEPRINTS:
+    for blueprint in (challenge.views, submission.views):
         app.register_blueprint(blueprint)
 
     @app.url_value_preprocessor

@@ -1,22 +1,52 @@
-"""What views read from a request, and the refusals that they share."""
+"""What views read from a request, and what they answer if they refuse it."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, cast
 
 import jwt
-from flask import current_app, g, request
+from flask import Response, current_app, g, request
+from werkzeug.exceptions import HTTPException
 from werkzeug.local import LocalProxy
 
-from worker.sandbox import lifecycle
-from worker.sandbox.replies import Breakdown, Refusal, detail, error
 from worker.sandbox.state import Phase, Submission, Team, Token, User, World
 
 LIFETIME = timedelta(days=365)
 HEADER = {"WWW-Authenticate": 'Bearer realm="api"'}
 KEY = "the key of every sandbox, which protects nothing"
+
+
+class Refusal(HTTPException):
+    """A refusal in JSON."""
+
+    def __init__(self, status: int, body: Any, headers: Mapping[str, str] | None = None) -> None:
+        text = json.dumps(body, ensure_ascii=False)
+        self.answer = Response(text, status, headers, content_type="application/json")
+        super().__init__(text, self.answer)
+        self.code = status
+
+
+class Breakdown(Exception):
+    """An unhandled exception in EvalAI's code: an HTML page with status 500."""
+
+
+def error(status: int, text: str) -> Refusal:
+    """Return a refusal in a view's words."""
+    return Refusal(status, {"error": text})
+
+
+def detail(status: int, text: str) -> Refusal:
+    """Return a refusal in the framework's words."""
+    return Refusal(status, {"detail": text})
+
+
+def page(status: int, title: str) -> Response:
+    """Return an HTML page, which programs do not expect."""
+    html = f"<!DOCTYPE html>\n<html><head><title>{title}</title></head><body><h1>{title}</h1></body></html>\n"
+    return Response(html, status, content_type="text/html")
 
 
 def issue(world: World, user: User, *, kind: str = "refresh", lifetime: timedelta = LIFETIME) -> str:
@@ -161,16 +191,6 @@ def own_team() -> Team:
     if team is None:
         raise error(403, "You haven't participated in the challenge")
     return team
-
-
-def entrant(phase: Phase) -> tuple[Phase, Team, User]:
-    """Return the phase, the user's team and the user, if they may submit.
-
-    Raises:
-        Refusal: If the phase accepts no submissions, or none from them.
-    """
-    lifecycle.check_open(world, phase, g.user)
-    return phase, own_team(), g.user
 
 
 def _refuse_constant(name: str) -> float:

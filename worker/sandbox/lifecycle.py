@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from worker.sandbox.replies import Refusal, error
+from worker.sandbox.call import Refusal, error
 from worker.sandbox.state import NEW, Phase, Submission, Team, User, World
 
 IN_PROGRESS = ("submitted", "submitting", "resuming", "queued", "running")

@@ -8,7 +8,7 @@ from typing import Any
 
 from flask import request
 
-from worker.sandbox.replies import detail
+from worker.sandbox.call import detail
 from worker.sandbox.settings import PHASE, SPLIT
 from worker.sandbox.state import Phase, Submission, World
 

@@ -7,8 +7,19 @@ from typing import Any
 
 from flask import Blueprint, Response, g, request
 
-from worker.sandbox.call import body, is_host, phase_of_split, phase_with, require_host, require_queue, world
-from worker.sandbox.replies import Breakdown, detail, error, page
+from worker.sandbox.call import (
+    Breakdown,
+    body,
+    detail,
+    error,
+    is_host,
+    page,
+    phase_of_split,
+    phase_with,
+    require_host,
+    require_queue,
+    world,
+)
 from worker.sandbox.serialization import (
     challenge_json,
     host_team_json,

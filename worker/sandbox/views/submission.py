@@ -13,8 +13,11 @@ from flask import Blueprint, g, request
 
 from worker.sandbox import lifecycle
 from worker.sandbox.call import (
+    Breakdown,
+    Refusal,
     body,
-    entrant,
+    detail,
+    error,
     is_host,
     own_team,
     phase_with,
@@ -23,9 +26,8 @@ from worker.sandbox.call import (
     text,
     world,
 )
-from worker.sandbox.replies import Breakdown, Refusal, detail, error
 from worker.sandbox.serialization import managed_submission_json, paged, submission_json
-from worker.sandbox.state import Submission
+from worker.sandbox.state import Phase, Submission, Team, User
 
 OWN = "/api/jobs/challenge/<int:challenge>/challenge_phase/<int:phase>/submission/"
 ONE = "/api/jobs/submission/<int:pk>"
@@ -43,7 +45,7 @@ views = Blueprint("submission", __name__)
 @views.post(OWN)
 def submit(phase: int) -> tuple[dict[str, Any], int]:
     """Accept a participant's file."""
-    sender = entrant(phase_with(phase))
+    sender = _entrant(phase_with(phase))
     if not request.files:
         raise error(400, "The file URL is missing!")
     upload, fields = request.files.get("input_file"), body()
@@ -125,9 +127,19 @@ def rerun(pk: int) -> dict[str, Any]:
 @views.post("/api/jobs/phases/<int:phase>/send_submission_message/<int:pk>/")
 def send_again(phase: int, pk: int) -> dict[str, Any]:
     """Put another message about a submission into the queue, whatever its state."""
-    entrant(phase_with(phase))
+    _entrant(phase_with(phase))
     lifecycle.send(world, submission_with(pk))
     return {}
+
+
+def _entrant(phase: Phase) -> tuple[Phase, Team, User]:
+    """Return the phase, the user's team and the user, if they may submit.
+
+    Raises:
+        Refusal: If the phase accepts no submissions, or none from them.
+    """
+    lifecycle.check_open(world, phase, g.user)
+    return phase, own_team(), g.user
 
 
 def _readable(pk: int) -> Submission:
@@ -168,9 +180,7 @@ def of_phase(phase: int) -> dict[str, Any]:
     ]
     rows.sort(key=lambda s: (s["submitted_at"], s["id"]), reverse=True)
     if is_host():
-        part = request.args.get("participant_team__team_name", "").lower()
-        listed = [managed_submission_json(world, s) for s in rows]
-        return paged([row for row in listed if part in row["participant_team"].lower()])
+        return paged([managed_submission_json(world, s) for s in rows])
     team = world.submitting_team(g.user)
     if team is None:
         raise error(400, "You are neither host nor participant of the challenge!")

@@ -1,24 +1,36 @@
 """Nothing about the hidden tasks is visible from outside: the same story looks the same in two worlds.
 
-The worlds differ in the number, names, types and labels of their tasks; everything else is equal. Any visible difference is a leak.
+The worlds differ in the number, names, types and labels of their tasks; everything else is equal. Any visible difference is a leak. The
+faults are real: a deleted label file, a disk that hangs (a pipe without a writer), a child that is stopped or killed. Leaks are planted in
+the worker one by one, and the comparison detects each of them.
 """
 
 from __future__ import annotations
 
 import gzip
 import io
+import json
 from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.acceptance.two_worlds import WorldPlay, depend_on_private, in_both
-from tests.scoring.inputs.reading_tables import as_npz, as_parquet, zipped
-from tests.worker.harness.harness import DIM, IDS, ROWS, embeddings
+from leaderboard import Site
+from leaderboard.rendering import files
+from tests.acceptance.two_worlds import World, WorldPlay, honest, in_both
+from tests.scoring.inputs.reading_tables import as_npz, zipped
+from tests.worker.harness.gate import hanging
+from tests.worker.harness.harness import DIM, IDS, embeddings
+from worker.evaluation import answers
+from worker.runtime.cgroup import Delegation
 from worker.state import State
 
-Kind = Callable[[WorldPlay], int]
+Leak = Callable[[pytest.MonkeyPatch, World], None]
 
 
 def matrix(seed: int = 0) -> np.ndarray:
@@ -33,17 +45,10 @@ def lines(change: Callable[[list[str]], list[str]]) -> bytes:
     return ("\n".join(change(embeddings().decode().splitlines())) + "\n").encode()
 
 
-def with_columns(names: list[str], values: np.ndarray) -> bytes:
-    """Return a table with these columns."""
-    rows = (f"{name},{','.join(map(repr, row))}" for name, row in zip(IDS, values.tolist(), strict=True))
-    return ("id," + ",".join(names) + "\n" + "\n".join(rows) + "\n").encode()
-
-
 GOOD: dict[str, bytes] = {
     "plain": embeddings(0),
     "gzip": embeddings(1, packed=True),
     "npz": as_npz(ids=np.array(IDS), embeddings=matrix()),
-    "parquet": as_parquet({"id": list(IDS), **{str(column): matrix()[:, column] for column in range(DIM)}}),
     "zip with shuffled rows": zipped(("table.csv", embeddings(0, shuffled=True))),
     "zarr suffix, extra ids and columns, BOM, CRLF": b"\xef\xbb\xbf"
     + lines(
@@ -53,20 +58,13 @@ GOOD: dict[str, bytes] = {
             "another," + ",".join("1" * (DIM + 1)),
         ]
     ).replace(b"\n", b"\r\n"),
-    "huge values": with_columns([str(column) for column in range(DIM)], matrix() * np.float32(1e37)),
 }
 REFUSED: dict[str, bytes] = {
     "wrong dimension": b"id,0,1\nimg_000,1,2\n",
-    "not a number": lines(lambda table: [*table[:3], table[3].rsplit(",", 1)[0] + ",NaN", *table[4:]]),
     "text": lines(lambda table: [*table[:3], table[3].rsplit(",", 1)[0] + ",<b>quercus", *table[4:]]),
-    "constant": with_columns([str(column) for column in range(DIM)], np.ones((ROWS, DIM))),
     "cut off": gzip.compress(embeddings(0), mtime=0)[:400],
     "pickled": as_npz(ids=np.array(IDS, dtype=object), embeddings=matrix()),
-    "nothing": b"\n \n",
     "ids missing": lines(lambda table: table[:-7]),
-    "ids twice": lines(lambda table: [*table, table[5]]),
-    "a web page": b"<!doctype html><html><body>Sign in</body></html>\n",
-    "endless": lines(lambda table: [*table[:3], table[3].rsplit(",", 1)[0] + ",inf", *table[4:]]),
     "bomb": gzip.compress(b"id,0\n" + b"\n" * 2_000_000, mtime=0),
 }
 
@@ -79,7 +77,7 @@ def upload_begun(worker: WorldPlay, team: str) -> int:
 
 
 def tell(worker: WorldPlay) -> dict[str, int]:
-    """Play the story: every file format, every refusal, and other events around submissions. Return the submissions by name."""
+    """Play the story: good and refused files, and other events around submissions. Return the submissions by name."""
     harness = worker.harness
     sent: dict[str, int] = {}
     worker.drive()
@@ -128,25 +126,230 @@ def tell(worker: WorldPlay) -> dict[str, int]:
 @pytest.mark.timeout(900)
 def test_the_same_story_looks_the_same_over_other_tasks(tmp_path: Path) -> None:
     """Except for the allowed fields, texts, records, execution times, file names, boards and commits are equal in both worlds."""
-
-    def story(worker: WorldPlay) -> dict[str, int]:
-        sent = tell(worker)
-        assert depend_on_private(worker) == []
-        return sent
-
-    found, left, (sent, _) = in_both(tmp_path, story)
+    found, left, (sent, _) = in_both(tmp_path, tell)
     assert "\n".join(found) == ""
-    ended = {name: left.submissions[str(pk)]["record"]["status"] for name, pk in sent.items()}
+    ended = {name: left["submissions"][str(pk)]["record"]["status"] for name, pk in sent.items()}
     assert {
         ended[name]
         for name in (*GOOD, "private", "baseline", "trial", "other phase", "run again", "large upload")
     } <= {"finished", "cancelled"}
     assert {ended[name] for name in (*REFUSED, "too large", "broken off")} == {"failed"}
     assert (ended["cancelled"], ended["wrong phase"]) == ("cancelled", "submitted")
-    assert len(sent) == 30
-    assert len(left.commits) > len(GOOD)
-    assert {seen["record"]["execution_time"] for seen in left.submissions.values()} == {
-        30,
-        "repeated",
-        "None",
+    assert len(left["commits"]) > len(GOOD)
+    times = {seen["record"]["execution_time"] for seen in left["submissions"].values()}
+    assert times == {30, "repeated", "None"}
+
+
+# trouble
+
+
+def reach(worker: WorldPlay, harness: str) -> None:
+    """Step until the child is reading or scoring, and suspend it there."""
+    worker.drive(lambda: worker.scoring(harness))
+    child = worker.child()
+    assert child is not None
+    child.suspend()  # needed while it scores; while it reads, it hangs already
+
+
+def answered(worker: WorldPlay, pk: int) -> None:
+    """Step until a submission that was retried is on the board."""
+    worker.drive(lambda: worker.state(pk) is State.PUBLISHED)
+    worker.drive()
+
+
+def out_of_time(worker: WorldPlay) -> None:
+    """Advance the clock until the child's deadline ends it."""
+    while worker.daemon.evaluation.busy:
+        worker.clock.advance(1)
+        worker.step()
+
+
+def out_of_memory(worker: WorldPlay) -> None:
+    """Kill the child as the kernel does when it exceeds its memory limit, and record that in its cgroup's file."""
+    child = worker.child()
+    assert child is not None
+    for group in ceilings(worker).iterdir():
+        if (group / "cgroup.procs").read_text() == f"{child.pid}\n":
+            (group / "memory.events").write_text("oom_kill 1\n")
+    killed(worker)
+
+
+def ceilings(worker: WorldPlay) -> Path:
+    """Make the worker keep its children's cgroups in a folder instead of the kernel's tree, and return that folder."""
+    tree = worker.harness.folder / "tree"
+    tree.mkdir(exist_ok=True)
+    worker.daemon.context.cgroup = Delegation(tree)
+    return tree
+
+
+def killed(worker: WorldPlay) -> None:
+    """Kill the child as the kernel does."""
+    child = worker.child()
+    assert child is not None
+    child.kill()
+    while worker.daemon.evaluation.busy:
+        worker.step()
+
+
+ENDS: dict[str, Callable[[WorldPlay], None]] = {
+    "deadline": out_of_time,
+    "memory": out_of_memory,
+    "killed": killed,
+    "restart": WorldPlay.restart,
+}
+
+
+def trouble(worker: WorldPlay) -> dict[str, int]:
+    """Play a story in which submissions fail while they are read or scored. Return the submissions by name."""
+    harness = worker.harness
+    sent: dict[str, int] = {}
+    worker.drive()
+    ceilings(worker)
+    harness.labels().unlink()  # the worker does not read it again
+    for seed, (name, end) in enumerate(ENDS.items()):
+        sent[f"{name} while scoring"] = harness.submit(f"team {seed}", embeddings(seed))
+        reach(worker, "scoring")
+        end(worker)
+        answered(worker, sent[f"{name} while scoring"])
+    ceilings(worker)  # the restart has created a new worker
+    for name in ("deadline", "memory"):
+        sent[f"{name} while reading"] = harness.submit("hostile", embeddings(9))
+        with ExitStack() as obstacles:
+            # the first child of this submission, whose file is the newest
+            worker.before_child = lambda obstacles=obstacles: obstacles.enter_context(
+                hanging(max(worker.daemon.files.stored(), key=lambda path: path.stat().st_mtime_ns))
+            )
+            reach(worker, "reading")
+            worker.before_child = lambda: None
+            ENDS[name](worker)
+        worker.drive()
+    ends = {name: worker.outcomes(pk) for name, pk in sent.items()}
+    assert ends == {
+        "deadline while scoring": ["deadline", "done"],
+        "memory while scoring": ["memory", "done"],
+        "killed while scoring": ["signal", "done"],
+        "restart while scoring": ["shutdown", "done"],
+        "deadline while reading": ["deadline"],
+        "memory while reading": ["memory"],
     }
+    return sent
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_trouble_in_the_middle_looks_the_same_over_other_tasks(tmp_path: Path) -> None:
+    """Deadlines, memory limits, kills, restarts and lost labels reveal nothing of the tasks; only limits on reading fail a submission."""
+    found, left, (sent, _) = in_both(tmp_path, trouble, {"scoring": {"epochs": 6000}})
+    assert "\n".join(found) == ""
+    for name, pk in sent.items():
+        seen, expected = left["submissions"][str(pk)], "failed" if "reading" in name else "finished"
+        assert (name, seen["record"]["status"], seen["posts"]) == (name, expected, 1)
+        assert seen["record"]["execution_time"] % 30 == 0
+
+
+def kept_back(worker: WorldPlay) -> list[int]:
+    """Submit to a phase that shows values only at its end, and to one whose ladder step is too large to be climbed twice."""
+    harness = worker.harness
+    pks = [harness.submit("A", embeddings(seed)) for seed in range(2)]
+    pks += [
+        harness.submit("A", embeddings(0), is_public=False),
+        harness.submit("A", embeddings(0)),
+        harness.submit("B", embeddings(2)),
+        harness.submit("B", b"no embeddings"),
+    ]
+    pks += [harness.submit("B", embeddings(seed), phase="eval") for seed in range(2)]
+    worker.drive()
+    return pks
+
+
+def test_withheld_values_show_nothing_of_the_tasks(tmp_path: Path) -> None:
+    """Both worlds look the same; answers omit values that are shown at the end, and only the first submission counts on the ladder."""
+    changes = {"phases": {"dev": {"shown": "at_end"}, "eval": {"selection": "ladder", "ladder_step": 1000.0}}}
+    found, left, (pks, _) = in_both(tmp_path, kept_back, changes)
+    assert "\n".join(found) == ""
+    seen = [left["submissions"][str(pk)]["texts"]["stdout_file"] for pk in pks]
+    assert ["q_mean" in document for document in seen if isinstance(document, dict)] == [False] * 5 + [
+        True
+    ] * 2
+    assert [document.get("counts") for document in seen[-2:]] == [True, False]
+
+
+# leaks
+
+
+def leak_a_task_name(patch: pytest.MonkeyPatch, world: World) -> None:
+    """A message names a label file."""
+    failed, name = answers.failed, min(world.tasks["dev"])
+    patch.setattr(
+        "worker.evaluation.answers.failed", lambda error: replace(failed(error), stderr=f"At {name}.")
+    )
+
+
+def leak_weighted_ranks(patch: pytest.MonkeyPatch, world: World) -> None:
+    """The board shows the weighted rank, which depends on the number of tasks."""
+
+    def render(site: Site, **options: Any) -> dict[str, bytes]:
+        made = files.render(site, **options)
+        for phase in site.phases:
+            figures = phase.history[-1].private.figures if phase.history else None
+            if figures:
+                path = f"leaderboard/{phase.codename}.json"
+                ranks = [row.weighted_rank for row in figures.rows]
+                made[path] = json.dumps({**json.loads(made[path]), "weighted_ranks": ranks}).encode()
+        return made
+
+    patch.setattr("worker.publishing.pushing.render", render)
+
+
+def leak_the_time(patch: pytest.MonkeyPatch, world: World) -> None:
+    """Answers are posted as soon as they are ready."""
+    patch.setattr("worker.evaluation.answers.release_at", lambda now, **_: now)
+
+
+def leak_the_number_of_tasks(patch: pytest.MonkeyPatch, world: World) -> None:
+    """A note states the number of tasks."""
+    finished, notes = answers.finished, (f"Scored on {len(world.tasks['dev'])} tasks.",)
+    patch.setattr(
+        "worker.evaluation.answers.finished",
+        lambda score, **options: finished(score, **{**options, "notes": notes}),
+    )
+
+
+def leak_the_next_beginning(patch: pytest.MonkeyPatch, world: World) -> None:
+    """A team's next file is started as soon as the previous one is scored."""
+    patch.setattr("worker.evaluation.answers.unreleased", lambda *_, **__: frozenset())
+
+
+def beginnings(worker: WorldPlay) -> list[int]:
+    """Submit files of two teams at once. Return the start of each of the first team's files, in seconds after its first start."""
+    pks = [worker.harness.submit("A", embeddings(seed)) for seed in range(3)]
+    worker.harness.submit("B", embeddings(3))
+    worker.drive()
+    shown = [datetime.fromisoformat(worker.harness.evalai.submission(pk)["started_at"]) for pk in pks]
+    return [round((moment - shown[0]).total_seconds()) for moment in shown]
+
+
+@pytest.mark.parametrize("leak", [honest, leak_the_next_beginning])
+def test_the_start_of_a_submission_reveals_no_earlier_scoring_time(leak: Leak, tmp_path: Path) -> None:
+    """EvalAI shows the start of each submission, so a team's files start on the answer grid, however long scoring takes."""
+    _, _, begun = in_both(tmp_path, beginnings, leak=leak)
+    assert (begun == [[0, 30, 60]] * 2) == (leak is honest)
+    assert (begun[0] == begun[1]) == (leak is honest)
+
+
+def brief(worker: WorldPlay) -> None:
+    """Play a short story: two good files, and one that is refused."""
+    for seed, team in enumerate("AB"):
+        worker.harness.submit(team, embeddings(seed))
+    worker.harness.submit("C", b"id,0\nx,1\n")
+    worker.drive()
+
+
+@pytest.mark.parametrize(
+    "leak", [leak_a_task_name, leak_weighted_ranks, leak_the_time, leak_the_number_of_tasks]
+)
+def test_a_worker_that_leaks_is_detected(leak: Leak, tmp_path: Path) -> None:
+    """The comparison that finds no difference in an honest worker fails for each planted leak."""
+    found, left, _ = in_both(tmp_path, brief, leak=leak)
+    assert found
+    assert {submission["posts"] for submission in left["submissions"].values()} == {1}

@@ -12,25 +12,17 @@ import math
 import re
 import shutil
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from leaderboard import Board, PhaseSite, Private
 from leaderboard.git import without_signature
-from leaderboard.ranking import from_json
-from leaderboard.rendering import render
-from tests.worker.harness.harness import IDS, LIMIT_S, ROWS, Harness, StepWorker, clean_environment, git
-from worker.challenge.configuration import load
-from worker.challenge.files import rules_of
-from worker.publishing.boards import make_site
+from tests.worker.harness.harness import IDS, ROWS, Harness, StepWorker, clean_environment, git
 from worker.sandbox import ManualClock
 from worker.state import ACTIVE
 
@@ -128,24 +120,7 @@ class WorldPlay(StepWorker):
             self.clock.advance(len(tasks) * FOLDS * FOLD_COST_S)
         return moved
 
-    def drive(self, until: Callable[[], bool] | None = None, *, limit_s: float = LIMIT_S) -> None:
-        """Step until a condition holds, by default until no work is left, and advance the clock to the next due time when idle."""
-        begun = self.clock.now()
-        ends = time.monotonic() + limit_s
-        while True:
-            moved = self.step()
-            if until() if until is not None else not moved and self.quiet(begun):
-                return
-            if time.monotonic() > ends:
-                raise AssertionError(
-                    f"it did not come: {self.daemon.waiting(self.clock.now())}, {self.states()}"
-                )
-            if not moved and self.busy:
-                self.wake.wait(0.1)
-            elif not moved:
-                self.clock.advance(self._until_due())
-
-    def _until_due(self) -> float:
+    def idle_s(self) -> float:
         """Return the seconds to the next answer or retry, or to the reading of the facts shortly before it, if that is still ahead."""
         now = self.clock.now()
         with self.store.read() as tx:
@@ -175,21 +150,13 @@ def opened(folder: Path, world: World, changes: Mapping[str, Any] | None = None)
             worker.stop()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Look:
-    """Everything that is visible of a world from outside, with the allowed fields masked.
+Look = dict[str, Any]
+"""Everything that is visible of a world from outside, with the allowed fields masked.
 
-    Attributes:
-        submissions: Per submission, the record and texts that its team sees at EvalAI, and its effects in their order.
-        evalai_boards: EvalAI's own leaderboards.
-        commits: Per commit, its message, header and files, oldest first.
-        foreign: Words of hidden tasks that were found anywhere, including git's objects.
-    """
-
-    submissions: Mapping[str, Any]
-    evalai_boards: Mapping[str, Any]
-    commits: Sequence[Mapping[str, Any]]
-    foreign: Sequence[str]
+``submissions``: the record and texts that its team sees at EvalAI, and its effects in their order. ``evalai_boards``: EvalAI's own
+leaderboards. ``commits``: message, header and files, oldest first. ``foreign``: where words of hidden tasks were found.
+"""
+TEXTS = ("stdout_file", "stderr_file", "submission_result_file", "submission_metadata_file")
 
 
 def look(worker: WorldPlay) -> Look:
@@ -199,15 +166,7 @@ def look(worker: WorldPlay) -> Look:
     submissions = {
         str(shown["id"]): {
             "record": _record(shown, repeated=len(harness.posts(shown["id"])) > 1),
-            "texts": {
-                name: _text(harness.evalai.text(shown["id"], name))
-                for name in (
-                    "stdout_file",
-                    "stderr_file",
-                    "submission_result_file",
-                    "submission_metadata_file",
-                )
-            },
+            "texts": {name: _text(harness.evalai.text(shown["id"], name)) for name in TEXTS},
             "effects": [
                 effect.name
                 for effect in harness.evalai.journal.effects(submission=shown["id"])
@@ -225,13 +184,12 @@ def look(worker: WorldPlay) -> Look:
         for phase in ("dev", "eval")
     }
     objects = _objects(harness.board)
-    commits = list(_commits(harness.board, objects))
-    return Look(
-        submissions=submissions,
-        evalai_boards=evalai_boards,
-        commits=[{**commit, "files": _masked_files(commit["files"])} for commit in commits],
-        foreign=_foreign(harness, objects),
-    )
+    return {
+        "submissions": submissions,
+        "evalai_boards": evalai_boards,
+        "commits": list(_commits(harness.board, objects)),
+        "foreign": _foreign(harness, objects),
+    }
 
 
 def honest(patch: pytest.MonkeyPatch, world: World) -> None:
@@ -245,21 +203,18 @@ def in_both(
     leak: Callable[[pytest.MonkeyPatch, World], None] = honest,
 ) -> tuple[list[str], Look, list[Any]]:
     """Play a story in both worlds; return the differences, the look of the left world, and what each story returned."""
-    looks, told = [], []
+    looks, returned = [], []
     for world in (LEFT, RIGHT):
         with pytest.MonkeyPatch.context() as patch, opened(folder / world.name, world, changes) as worker:
             leak(patch, world)
-            told.append(story(worker))
+            returned.append(story(worker))
             looks.append(look(worker))
-    return differences(*looks), looks[0], told
+    return differences(*looks), looks[0], returned
 
 
 def differences(left: Look, right: Look) -> list[str]:
     """Return the differences between two looks, and everything that either of them shows but must not."""
-    found = [f"{side}: {text}" for side, seen in (("left", left), ("right", right)) for text in seen.foreign]
-    for part in ("submissions", "evalai_boards", "commits"):
-        found += _compare(part, getattr(left, part), getattr(right, part))
-    return found
+    return [*left.pop("foreign"), *right.pop("foreign"), *_compare("", left, right)]
 
 
 def _compare(path: str, left: Any, right: Any) -> list[str]:
@@ -349,19 +304,13 @@ def _commits(repository: Path, objects: Mapping[str, bytes]) -> Iterator[dict[st
         yield {
             "message": message,
             "header": [re.sub(r"[0-9a-f]{40}|\d{10} [+-]\d{4}", "", line) for line in header.splitlines()],
-            "files": files,
+            "files": _masked_files(files),
         }
 
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z| UTC|\+00:00)?")
-# These files follow from the JSON; see depend_on_private.
-_DERIVED = (
-    "README.md",
-    "index.html",
-    "badge.json",
-    ".svg",
-    ".csv",
-)
+# These files are made of the public rows, which the JSON contains; test_files.py in leaderboard/ checks that.
+_DERIVED = ("README.md", "index.html", "badge.json", ".svg", ".csv")
 
 
 def _masked_files(files: Mapping[str, str]) -> dict[str, Any]:
@@ -402,50 +351,12 @@ def _untimed(document: Any) -> Any:
     return json.loads(_TIME.sub("TIME", json.dumps(document)))
 
 
-def depend_on_private(worker: WorldPlay) -> list[str]:
-    """Render all boards with and without their private parts and digits, and return the files that differ.
-
-    The JSON of a board, which :func:`_masked_files` compares, then has everything that its other files show. That a worker publishes what
-    is rendered, to the byte, is what ``verify`` checks.
-    """
-    configuration = load(worker.harness.path)
-    with worker.store.read() as tx:
-        histories = {phase: [from_json(text) for text in tx.boards(phase)] for phase in ("dev", "eval")}
-    made = []
-    for hide in (lambda board: board, partial(_public, decimals=configuration.leaderboard.decimals)):
-        phases = tuple(
-            PhaseSite(
-                codename=phase,
-                title=phase,
-                rules=rules_of(configuration, phase).for_board(
-                    epsilon=configuration.scoring.epsilon, chosen={}
-                ),
-                history=tuple(map(hide, boards)),
-            )
-            for phase, boards in histories.items()
-        )
-        made.append(render(make_site(configuration, phases, committed=True), readme=None))
-    return [path for path, content in made[0].items() if made[1].get(path) != content]
-
-
-def _public(board: Board, decimals: int) -> Board:
-    """Return a board with only the data of its public rows."""
-    rows = tuple(replace(row, q_mean=round(row.q_mean, decimals)) for row in board.standings)
-    return replace(board, standings=rows, private=Private())
-
-
 def _foreign(harness: WorldStage, objects: Mapping[str, bytes]) -> list[str]:
     """Find words of the hidden tasks, local paths and tracebacks in everything that EvalAI and git store."""
     shown = "".join(
         harness.evalai.text(row["id"], name)
         for row in harness.evalai.submissions()
-        for name in (
-            "stdout_file",
-            "stderr_file",
-            "submission_result_file",
-            "submission_metadata_file",
-            "environment_log_file",
-        )
+        for name in (*TEXTS, "environment_log_file")
     )
     held = b"".join(objects.values())
     words = (*harness.world.words(), str(harness.folder), "Traceback")

@@ -482,7 +482,11 @@ class StepWorker:
             if self.busy:
                 self.wake.wait(0.1)
             else:
-                self.clock.advance(0.5)
+                self.clock.advance(self.idle_s())
+
+    def idle_s(self) -> float:
+        """Return the seconds by which the clock moves when nothing is left to do for now."""
+        return 0.5
 
     def finish(self, *pks: int) -> None:
         """Step until nothing is left, and check that submissions are answered with a result."""

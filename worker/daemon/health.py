@@ -1,49 +1,25 @@
-"""The little HTTP server on loopback for monitoring: ``/metrics`` and ``/healthz``."""
+"""The little HTTP server on loopback for monitoring: ``/healthz``."""
 
 from __future__ import annotations
 
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
 from urllib.parse import urlsplit
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
-
-from prometheus_client import CollectorRegistry, make_wsgi_app
 
 from scoring.errors import InfrastructureError
 from worker.daemon.signals import Watchdog
 from worker.daemon.worker import Worker
 from worker.runtime import storage
 
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
-
 SILENT_FOR = timedelta(seconds=60)  # without a step, after which the daemon counts as hanging
 CLOSES_WITHIN_S = 1  # its thread has nothing left to do by then
 READ_WITHIN_S = 2.0
-
-
-class _Quiet(WSGIRequestHandler):
-    """Does not log the requests of monitoring, and gives up a connection on which nothing comes."""
-
-    timeout = READ_WITHIN_S
-
-    def log_message(self, *_: Any) -> None:
-        """Do nothing."""
-
-
-class _Server(WSGIServer):
-    """Answers one connection at a time: monitoring must not use up the file descriptors that scoring needs."""
-
-    def __init__(self, address: tuple[str, int], handler: type[_Quiet]) -> None:
-        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        super().__init__(address, handler)
-
-    def handle_error(self, *_: Any) -> None:
-        """Ignore a client that sends nothing, or goes away."""
 
 
 class Health:
@@ -83,49 +59,58 @@ class Health:
         }
 
 
-class HealthServer:
-    """Serves metrics and health in a thread.
+class _Handler(BaseHTTPRequestHandler):
+    """Answers one request, unless nothing comes on its connection."""
+
+    server: HealthServer
+    timeout = READ_WITHIN_S
+
+    def do_GET(self) -> None:
+        if self.path != "/healthz":
+            self.send_error(HTTPStatus.NOT_FOUND)
+            return
+        report = self.server.health.report()
+        self.send_response(HTTPStatus.OK if report["healthy"] else HTTPStatus.SERVICE_UNAVAILABLE)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(json.dumps(report).encode())
+
+    def log_message(self, *_: Any) -> None:
+        """Do not log the requests of monitoring."""
+
+
+class HealthServer(HTTPServer):
+    """Serves health in a thread, one connection at a time: monitoring must not use up the file descriptors that scoring needs.
 
     Args:
-        listen: host:port on loopback.
-        registry: What ``/metrics`` shows.
+        address: host:port on loopback.
         health: What ``/healthz`` shows.
 
     Raises:
         InfrastructureError: If the port is taken.
     """
 
-    def __init__(self, listen: str, registry: CollectorRegistry, health: Health) -> None:
-        self._metrics = make_wsgi_app(registry)
-        self._health = health
-        place = urlsplit(f"//{listen}")
+    def __init__(self, address: str, health: Health) -> None:
+        self.health = health
+        parts = urlsplit(f"//{address}")
+        host = parts.hostname or "127.0.0.1"
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
-            self._server = _Server((place.hostname or "127.0.0.1", place.port or 0), _Quiet)
+            super().__init__((host, parts.port or 0), _Handler)
         except OSError:
             raise InfrastructureError(
-                f"The worker cannot listen on {listen}. The port is in use or not allowed.",
-                cure="Set metrics.listen to another port.",
-                code="metrics.listen",
+                f"The worker cannot listen on {address}. The port is in use or not allowed.",
+                cure="Set healthz to another port.",
+                code="healthz.address",
             ) from None
-        self._server.set_app(self._answer)
-        self.port: int = self._server.server_port
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True, name="health")
+        self._thread = threading.Thread(target=self.serve_forever, daemon=True, name="health")
         self._thread.start()
 
-    def _answer(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        if environ["PATH_INFO"] == "/metrics":
-            page: Iterable[bytes] = self._metrics(environ, start_response)
-            return page
-        if environ["PATH_INFO"] == "/healthz":
-            report = self._health.report()
-            status = "200 OK" if report["healthy"] else "503 Service Unavailable"
-            start_response(status, [("Content-Type", "application/json")])
-            return [json.dumps(report).encode()]
-        start_response("404 Not Found", [("Content-Type", "text/plain")])
-        return [b"/metrics and /healthz are here\n"]
+    def handle_error(self, *_: Any) -> None:
+        """Ignore a client that sends nothing, or goes away."""
 
     def close(self) -> None:
         """Stop serving."""
-        self._server.shutdown()
-        self._server.server_close()
+        self.shutdown()
+        self.server_close()
         self._thread.join(timeout=CLOSES_WITHIN_S)

@@ -16,9 +16,8 @@ from scoring.errors import InfrastructureError, NeucoError
 from scoring.printable import count_of
 from worker.challenge.configuration import Configuration
 from worker.daemon.health import Health, HealthServer
-from worker.daemon.metrics import registry, write_textfile
 from worker.daemon.signals import Signals, Stopped, Watchdog, notify
-from worker.daemon.start import collector, leading, reload, utc_now
+from worker.daemon.start import leading, reload, utc_now
 from worker.daemon.worker import Waiting, Worker
 from worker.evalai import WINDOW
 from worker.runtime import storage
@@ -54,11 +53,11 @@ def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> No
 
 
 def served(worker: Worker, watchdog: Watchdog) -> AbstractContextManager[object]:
-    """Serve health and metrics inside the block, if that is configured."""
-    listen = worker.context.configuration.metrics.listen
-    if listen is None:
+    """Serve the worker's health inside the block, if that is configured."""
+    address = worker.context.configuration.healthz
+    if address is None:
         return nullcontext()
-    return closing(HealthServer(listen, registry(collector(worker)), Health(worker, watchdog, utc_now)))
+    return closing(HealthServer(address, Health(worker, watchdog, utc_now)))
 
 
 def repeat(path: Path, worker: Worker, lock: LeaderLock, signals: Signals, watchdog: Watchdog) -> None:
@@ -136,9 +135,6 @@ def once(path: Path, *, tell: Callable[[str], None] = lambda _: None) -> None:
         with leading(path, signals) as (worker, lock):
             worker.intake.to_the_end = True
             failure = _drain(worker, lock, signals, tell)
-            configuration = worker.context.configuration
-            if configuration.metrics.textfile is not None:
-                write_textfile(collector(worker), configuration.path(configuration.metrics.textfile))
             if failure is not None:
                 raise failure
             if signals.stop.is_set():

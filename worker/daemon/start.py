@@ -18,7 +18,6 @@ from scoring.errors import NeucoError, OrganizerError
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.secrets import read_challenge_secret
 from worker.daemon import logs
-from worker.daemon.metrics import StateCollector
 from worker.daemon.signals import Signals, notify
 from worker.daemon.worker import Worker, make_client
 from worker.publishing import publisher_settings
@@ -170,13 +169,6 @@ def _place(configuration: Configuration) -> tuple[object, ...]:
     """Return the settings that cannot change while a worker runs: where its state is, and of which challenge."""
     evalai = configuration.evalai
     return configuration.database_url, evalai.server, evalai.challenge, evalai.queue
-
-
-def collector(worker: Worker) -> StateCollector:
-    """Return the collector of this worker's metrics."""
-    return StateCollector(
-        worker.context.store, worker.files, token_expires=worker.intake.calls.token_expires, clock=utc_now
-    )
 
 
 def _secrets(configuration: Configuration) -> list[str]:

@@ -168,8 +168,6 @@ def _named(configuration: Configuration) -> Iterator[tuple[str, Path, bool]]:
     repository = configuration.repository_url
     if repository.startswith(("/", "file://")):
         yield "leaderboard.repository", Path(unquote(urlsplit(repository).path)), True
-    if configuration.metrics.textfile is not None:
-        yield "metrics.textfile", configuration.path(configuration.metrics.textfile).parent, True
     for name, phase in configuration.phases.items():
         yield f"phases.{name}.tasks", configuration.path(phase.tasks), False
         yield f"phases.{name}.ids", configuration.path(phase.ids), False

@@ -1,4 +1,4 @@
-"""The state of a challenge as values, for `status`, metrics and health."""
+"""The state of a challenge as values, for `status`."""
 
 from __future__ import annotations
 

@@ -62,14 +62,6 @@ class Work(Tables):
             query = query.where(attempts.c.closed_at.is_(None))
         return self._all(AttemptRow, query)
 
-    def attempt_counts(self) -> list[tuple[str, str, int]]:
-        """Return closed attempts as (kind, outcome, count)."""
-        of = (attempts.c.kind, attempts.c.outcome)
-        query = sa.select(*of, sa.func.count()).where(attempts.c.closed_at.is_not(None)).group_by(*of)
-        return sorted(
-            (str(kind), str(outcome), number) for kind, outcome, number in self._connection.execute(query)
-        )
-
     def last_turns(self) -> dict[int, datetime]:
         """Return for each team when an evaluation of one of its submissions last began."""
         query = (

@@ -52,7 +52,7 @@ def refused(folder: Path, text: str) -> str:
         ("  dev:\n    folds: 3", "  dev:\n  Dev:", "phases.dev differs from another phase only in case."),
         ("  dev:", "  my phase:", "FILE: line 7: phases.my phase is not a codename"),
         ("leaderboard:", "scoring: {threads: lots}\nleaderboard:", "scoring.threads is `lots`; it must be 'auto' or a whole number."),
-        ("leaderboard:", "metrics: {listen: 0.0.0.0:1}\nleaderboard:", "`0.0.0.0:1`; it must be written like 127.0.0.1:9464."),
+        ("leaderboard:", "healthz: 0.0.0.0:1\nleaderboard:", "`0.0.0.0:1`; it must be written like 127.0.0.1:9464."),
     ],
 )  # fmt: skip
 def test_a_fault_has_its_line_value_and_what_is_allowed(

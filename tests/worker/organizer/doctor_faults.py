@@ -490,7 +490,6 @@ SHADES: list[tuple[str, Fault]] = [
     ("evalai.limits", warning(changing({"evalai": {"requests_per_minute": 120}}))),
     ("board.address", failing(_old_git)),
     ("machine.state", failing(lambda challenge: _state(challenge, database=b"no database " * 100))),
-    ("machine.state", failing(changing({"metrics": {"textfile": "./nowhere/neuco.prom"}}))),
     ("machine.capacity", warning(changing({"scoring": {"threads": 4096}}))),
     (
         "configuration.bundle",

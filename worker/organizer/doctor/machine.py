@@ -16,18 +16,14 @@ from worker.runtime.storage import GIGABYTE
 
 
 def state(challenge: Challenge) -> Iterator[Finding]:
-    """Check that state and metrics can be written, and only the state's owner can look into it; open the database."""
-    configuration = challenge.configuration
-    folder = configuration.state_dir
-    places = {"state": _existing(folder)}
-    if configuration.metrics.textfile is not None:
-        places["metrics.textfile"] = configuration.path(configuration.metrics.textfile).parent
-    for key, place in places.items():
-        if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-            yield fail(
-                f"{key}: {place} is not a folder that this user may write to.",
-                f"Create the folder for the user that runs the worker, or correct the key {key}.",
-            )
+    """Check that the state can be written, and only its owner can look into it; open the database."""
+    folder = challenge.configuration.state_dir
+    place = _existing(folder)
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        yield fail(
+            f"state: {place} is not a folder that this user may write to.",
+            "Create the folder for the user that runs the worker, or correct the key state.",
+        )
     if folder.is_dir() and folder.stat().st_mode & stat.S_IRWXO:
         yield fail(
             f"Every user of this machine can look into {folder}, where submissions and fold scores are kept.",

@@ -91,7 +91,7 @@ CHALLENGE: tuple[Check[Challenge], ...] = (
     ),
     Check(
         "machine.state",
-        "Can state and metrics be written, and only their owner see the state?",
+        "Can the state be written, and only its owner see it?",
         machine.state,
     ),
     Check(

@@ -141,6 +141,6 @@ def prepare(
     }
     document["fairness"] |= draw
     document["alerts"] = {"webhook": None}
-    document["metrics"] = {"listen": None, "textfile": None}
+    document["healthz"] = None
     document["state"] = folder.database_url
     folder.configuration.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")

@@ -7,7 +7,7 @@ No task is named, because the output of `status` may be read where hidden tasks 
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from leaderboard.ranking import REPLICATES
@@ -48,8 +48,6 @@ def read_phase(
         OrganizerError: If a file is missing or wrong, or a valid file could not be read within the memory limit; with the cure.
     """
     settings = configuration.phases[codename]
-    # Computed before the files are read, so that an edit during the reading shows up as a difference.
-    files = fingerprint(configuration, codename)
     ids = read_ids(configuration.path(settings.ids))
     limits, columns = configuration.submission, configuration.submission.embedding_dim
     check_memory(limits.memory_gigabytes, phase=codename, rows=len(ids), columns=columns)
@@ -68,7 +66,7 @@ def read_phase(
         engine=configuration.scoring.engine,
         rules=rules_of(configuration, codename),
     )
-    return PhaseSetup(record=record, key=key, files=files)
+    return PhaseSetup(record=record, key=key)
 
 
 def read_phases(configuration: Configuration) -> dict[str, PhaseSetup]:
@@ -95,26 +93,6 @@ def rules_of(configuration: Configuration, codename: str) -> PhaseRules:
     )
 
 
-def fingerprint(configuration: Configuration, codename: str) -> str | None:
-    """Hash the bytes of a phase's id list and task files; None if they cannot be read.
-
-    Equal fingerprints mean equal contents and cost a hundredth of parsing the files. Different ones may just mean another notation of the
-    same rows.
-    """
-    settings = configuration.phases[codename]
-    folder = configuration.path(settings.tasks)
-    digest = hashlib.sha256()
-    try:
-        paths = sorted(path for path in folder.rglob("*") if path.is_file())
-        for path in (configuration.path(settings.ids), *paths):
-            name = "" if path == configuration.path(settings.ids) else str(path.relative_to(folder))
-            for part in (name.encode(errors="surrogateescape"), hashlib.sha256(path.read_bytes()).digest()):
-                digest.update(len(part).to_bytes(8, "big") + part)
-    except OSError:
-        return None
-    return digest.hexdigest()
-
-
 DOCTOR = "neuco-worker doctor"
 APPLY = "neuco-worker challenge apply --reason TEXT"
 
@@ -133,52 +111,40 @@ class Difference:
     sentence: str
     cure: str
 
-    @property
-    def text(self) -> str:
-        """Both sentences, as the log has them."""
-        return f"{self.sentence} {self.cure}"
-
 
 def differences(
     tx: Transaction, configuration: Configuration, codename: str, secret: bytes
-) -> tuple[Difference, ...]:
-    """Return the differences between a phase's record and its files and settings; nothing if it has no record or is frozen."""
+) -> Iterator[Difference]:
+    """Yield the differences between a phase's record and its files and settings; nothing if it has no record or is frozen."""
     row = tx.phase_record(codename)
     if row is None or row.frozen_at is not None:
-        return ()
-    record = recorded(tx, codename)
-    changed = [*_settings(tx, configuration, record, secret), *_rules(configuration, record)]
-    differing: list[tuple[str, str]] = []
+        return
+    record, files = recorded(tx, codename), list[str]()
+    sentence = f"Phase {codename} is scored as it was recorded. Since then, {{}}."
     try:
-        changed = [*_files(tx, configuration, record, secret), *changed]
+        files = _files(configuration, record, secret)
     except OrganizerError as error:
-        unreadable = f"its files have become unreadable ({error.code})"
-        differing.append((unreadable, f"Restore or correct the files; `{DOCTOR}` says what is wrong."))
-    if changed:
-        scored = has_scores(tx, codename)
-        cure = (
-            f"To apply the change, run: {APPLY}" if scored else "The next start or reload applies the change."
-        )
-        differing.append((f"{', '.join(changed)} changed", cure))
-    return tuple(
-        Difference(
+        yield Difference(
             phase=codename,
-            sentence=f"Phase {codename} is scored as it was recorded. Since then, {sentence}.",
-            cure=cure,
+            sentence=sentence.format(f"its files have become unreadable ({error.code})"),
+            cure=f"Restore or correct the files; `{DOCTOR}` says what is wrong.",
         )
-        for sentence, cure in differing
-    )
+    if changed := [*files, *_settings(tx, configuration, record, secret), *_rules(configuration, record)]:
+        yield Difference(
+            phase=codename,
+            sentence=sentence.format(f"{', '.join(changed)} changed"),
+            cure=f"To apply the change, run: {APPLY}"
+            if has_scores(tx, codename)
+            else "The next start or reload applies the change.",
+        )
 
 
-def _files(tx: Transaction, configuration: Configuration, record: PhaseRecord, secret: bytes) -> list[str]:
-    """Return which files differ; they are parsed only if their bytes differ from those that were recorded.
+def _files(configuration: Configuration, record: PhaseRecord, secret: bytes) -> list[str]:
+    """Return which files differ in their content.
 
     Raises:
         OrganizerError: If they cannot be read.
     """
-    recorded_files = tx.record_files(record.hash)
-    if recorded_files is not None and fingerprint(configuration, record.codename) == recorded_files:
-        return []
     fresh = read_phase(configuration, record.codename, secret).record
     differing = {
         "its id list": fresh.protocol.ids_hash != record.protocol.ids_hash,
@@ -191,21 +157,15 @@ def _settings(tx: Transaction, configuration: Configuration, record: PhaseRecord
     """Return the changed keys that decide a score."""
     protocol, codename, scoring = record.protocol, record.codename, configuration.scoring
     key = split_key(secret, codename, public_value(tx.public_commitments(), codename))
-    configured = {
-        f"phases.{codename}.folds": configuration.phases[codename].folds,
-        "submission.embedding_dim": configuration.submission.embedding_dim,
-        "challenge.secret": secret_commitment(key),
-        **{f"scoring.{name}": value for name, value in asdict(scoring.recipe()).items()},
-        "scoring.engine": scoring.engine,
+    recipe, recorded_recipe = asdict(scoring.recipe()), asdict(protocol.recipe)
+    differing = {
+        f"phases.{codename}.folds": configuration.phases[codename].folds != protocol.folds,
+        "submission.embedding_dim": configuration.submission.embedding_dim != protocol.embedding_dim,
+        "challenge.secret": secret_commitment(key) != protocol.secret_commitment,
+        **{f"scoring.{name}": value != recorded_recipe[name] for name, value in recipe.items()},
+        "scoring.engine": scoring.engine != record.engine,
     }
-    then = {
-        f"phases.{codename}.folds": protocol.folds,
-        "submission.embedding_dim": protocol.embedding_dim,
-        "challenge.secret": protocol.secret_commitment,
-        **{f"scoring.{name}": value for name, value in asdict(protocol.recipe).items()},
-        "scoring.engine": record.engine,
-    }
-    return [name for name, value in configured.items() if then[name] != value]
+    return [name for name, differs in differing.items() if differs]
 
 
 def _rules(configuration: Configuration, record: PhaseRecord) -> list[str]:

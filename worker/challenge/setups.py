@@ -22,12 +22,10 @@ class PhaseSetup:
     Attributes:
         record: The tasks, the protocol and the rules.
         key: The phase key, from which seeds derive.
-        files: Fingerprint of the files from which it was read; None if it was read from the database.
     """
 
     record: PhaseRecord
     key: bytes
-    files: str | None = None
 
     @property
     def codename(self) -> str:
@@ -159,16 +157,9 @@ def not_recorded(codename: str) -> OrganizerError:
     )
 
 
-def put_on_record(tx: Transaction, record: PhaseRecord, *, files: str | None, now: datetime) -> None:
-    """Make a record a phase's current one; earlier records are kept, because earlier commitments refer to them.
-
-    Args:
-        tx: The transaction.
-        record: The record.
-        files: Fingerprint of the files from which it was read.
-        now: The time.
-    """
-    tx.add_record(record.hash, record.packed, files=files)
+def put_on_record(tx: Transaction, record: PhaseRecord, *, now: datetime) -> None:
+    """Make a record a phase's current one; earlier records are kept, because earlier commitments refer to them."""
+    tx.add_record(record.hash, record.packed)
     tx.record_phase(
         record.codename, record=record.hash, protocol_hash=record.protocol.hash, tasks=record.versions
     )

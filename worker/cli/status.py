@@ -142,10 +142,13 @@ def _differing(session: OrganizerSession) -> list[Difference]:
     try:
         secret = read_secret(configuration)
         with session.store.read() as tx:
-            differing = [differences(tx, configuration, name, secret) for name in configuration.phases]
+            return [
+                difference
+                for name in configuration.phases
+                for difference in differences(tx, configuration, name, secret)
+            ]
     except NeucoError:  # reported by the doctor and by the next start
         return []
-    return [difference for of_phase in differing for difference in of_phase]
 
 
 def _needs(view: View) -> list[str]:

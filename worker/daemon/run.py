@@ -24,7 +24,7 @@ from worker.runtime import storage
 from worker.state import Deposed, LeaderLock
 
 LONGEST_WAIT_S = 1.0
-"""The database says when retries and answers are due; one second late is soon enough."""
+"""Jobs, retries and answers have their times; one second late is soon enough."""
 BUSY_WAIT_S = 0.25
 """While a child runs: its memory is measured at every step."""
 
@@ -75,7 +75,7 @@ def repeat(path: Path, worker: Worker, lock: LeaderLock, signals: Signals, watch
         if completed:
             watchdog.feed(utc_now())
         if not moved:
-            signals.wake.wait(timeout=wait_s(worker, utc_now()))
+            signals.wake.wait(timeout=wait_s(worker))
 
 
 def step(worker: Worker, now: datetime) -> tuple[bool, bool]:
@@ -105,11 +105,10 @@ def step(worker: Worker, now: datetime) -> tuple[bool, bool]:
         return False, False
 
 
-def wait_s(worker: Worker, now: datetime) -> float:
+def wait_s(worker: Worker) -> float:
     """Return how many seconds the loop may wait if nothing wakes it."""
-    longest_s = BUSY_WAIT_S if worker.busy else LONGEST_WAIT_S
-    next_at = worker.context.timetable.next_at(now)
-    return longest_s if next_at is None else min(longest_s, max((next_at - now).total_seconds(), 0.0))
+    poll_s = worker.context.configuration.evalai.poll_every
+    return BUSY_WAIT_S if worker.busy else min(LONGEST_WAIT_S, poll_s)
 
 
 # `once` gives up if nothing has progressed for this long: a minute's calls may be used up, and are allowed again one by one.

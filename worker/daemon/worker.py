@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
 from scoring.errors import NeucoError
 from worker.challenge.configuration import Configuration
-from worker.challenge.context import Context
+from worker.challenge.context import Context, seconds
 from worker.challenge.files import differences, read_secret
 from worker.daemon.alerts import Alerting
 from worker.evalai import Budget, Client
@@ -99,7 +99,7 @@ class Worker:
             name=name,
             wake=wake,
             started_at=now,
-            timetable=Timetable(intervals_s(configuration)),
+            timetable=Timetable(intervals(configuration)),
             checkpoint=checkpoint,
             cgroup=cgroup,
         )
@@ -154,7 +154,7 @@ class Worker:
         """
         phases = record_phases(self.context.store, configuration, now=now)
         self.context.configuration, self.context.phases = configuration, phases
-        self.context.timetable.change(intervals_s(configuration))
+        self.context.timetable.change(intervals(configuration))
         self.budget.per_minute = configuration.evalai.requests_per_minute
         self.intake.reload()
         self.publishing.reload()
@@ -194,7 +194,8 @@ class Worker:
         with self.context.store.read() as tx:
             for phase in configuration.phases:
                 for difference in differences(tx, configuration, phase, read_secret(configuration)):
-                    self.context.log.warning(difference.text, event_key="phase.differs", phase=phase)
+                    text = f"{difference.sentence} {difference.cure}"
+                    self.context.log.warning(text, event_key="phase.differs", phase=phase)
 
 
 def take_over(tx: Transaction, files: FileStore, now: datetime) -> None:
@@ -216,18 +217,20 @@ def take_over(tx: Transaction, files: FileStore, now: datetime) -> None:
     for owed in tx.owed(OutboxKind.POST):
         if owed.sent_at is not None:  # EvalAI may have the answer
             tx.note(owed.submission, read_at=None)
-    tx.release_all()
+    failed = [row.pk for row in tx.submissions() if row.tries > 0]
+    failed += [owed.submission for owed in tx.owed() if owed.tries > 0]
+    tx.release(failed)  # a restart tries again at once
     tx.request_publish()
 
 
-def intervals_s(configuration: Configuration) -> dict[Job, float]:
-    """Return the interval of each job in seconds."""
+def intervals(configuration: Configuration) -> dict[Job, timedelta]:
+    """Return the interval of each job."""
     return {
-        Job.POLL: configuration.evalai.poll_every,
-        Job.RECONCILE: configuration.evalai.reconcile_every,
-        Job.HOSTS: HOSTS_EVERY.total_seconds(),
-        Job.PUBLISH: configuration.leaderboard.publish_every,
-        Job.HOUSEKEEPING: HOUSEKEEPING_EVERY.total_seconds(),
+        Job.POLL: seconds(configuration.evalai.poll_every),
+        Job.RECONCILE: seconds(configuration.evalai.reconcile_every),
+        Job.HOSTS: HOSTS_EVERY,
+        Job.PUBLISH: seconds(configuration.leaderboard.publish_every),
+        Job.HOUSEKEEPING: HOUSEKEEPING_EVERY,
     }
 
 

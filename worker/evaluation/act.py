@@ -131,7 +131,7 @@ class ScoreSubmission(ChildAct[Result]):
             zarr_suffix_removed=result["zarr_suffix_removed"],
             receipt=receipt,
         )
-        self._owe(tx, State.SCORED, answer, now, q_mean=q_mean, scored_at=now)
+        self._owe(tx, State.SCORED, answer, now, q_mean=q_mean)
         self._close(tx, Outcome.DONE, "", now)
         self._log("Submission scored.", "done")
 

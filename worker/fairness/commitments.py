@@ -181,7 +181,7 @@ def commit(
         "opening": opened.to_json(),
         "manifests": {name: manifest.to_json() for name, manifest in manifests.items()},
     }
-    tx.add_commitment(sequence, json.dumps(public), json.dumps(private))
+    tx.add_commitment(sequence, public, private)
     return public
 
 
@@ -265,7 +265,7 @@ def mix_in(
         key = split_key(secret, codename, str(found["value"]))
         protocol = replace(record.protocol, secret_commitment=secret_commitment(key))
         setup = PhaseSetup(record=replace(record, protocol=protocol), key=key)
-        put_on_record(tx, setup.record, files=tx.record_files(record.hash), now=now)
+        put_on_record(tx, setup.record, now=now)
         setups.append(setup)
     return commit(tx, secret, setups, reason=reason, now=now, drawn=drawn)
 
@@ -298,7 +298,7 @@ def _record(tx: Transaction, read: Iterable[PhaseSetup], *, now: datetime) -> li
     manifests = _manifests(tx)
     recorded = [setup for setup in read if not has_scores(tx, setup.codename)]
     for setup in recorded:
-        put_on_record(tx, setup.record, files=setup.files, now=now)
+        put_on_record(tx, setup.record, now=now)
     return [setup for setup in recorded if not covers(manifests.get(setup.codename), setup.record)]
 
 

@@ -91,7 +91,7 @@ def _is_due(tx: Transaction, configuration: Configuration, codename: str, secret
     row = tx.phase_record(codename)
     if row is None:
         return True
-    return not has_begun(tx, codename) and bool(differences(tx, configuration, codename, secret))
+    return not has_begun(tx, codename) and any(differences(tx, configuration, codename, secret))
 
 
 def _check(tx: Transaction, configuration: Configuration, secret: bytes, *, now: datetime) -> None:
@@ -134,7 +134,7 @@ def record_rules(
         )
     if changed:
         register(tx, now)  # first, so that earlier changes do not get this reason
-        put_on_record(tx, replace(before, rules=rules), files=tx.record_files(before.hash), now=now)
+        put_on_record(tx, replace(before, rules=rules), now=now)
         tx.request_publish()
         old, new = asdict(before.rules), asdict(rules)
         tx.log(

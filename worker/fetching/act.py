@@ -112,13 +112,7 @@ class FetchFile(ChildAct[Result]):
         if result["sha256"] == uploads.PLACEHOLDER:
             self._placeholder(tx, current, now)
             return
-        tx.move(
-            self.pk,
-            State.ACKNOWLEDGED,
-            State.FETCHED,
-            file_hash=result["sha256"],
-            file_bytes=result["size"],
-        )
+        tx.move(self.pk, State.ACKNOWLEDGED, State.FETCHED, file_hash=result["sha256"])
         tx.close_attempt(self._attempt, Outcome.DONE, now=now)
 
     def _placeholder(self, tx: Transaction, current: SubmissionRow, now: datetime) -> None:

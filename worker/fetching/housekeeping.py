@@ -35,7 +35,7 @@ def remove_old_files(context: Context, files: FileStore, now: datetime) -> None:
 
 def _promised(tx: Transaction) -> set[str | None]:
     """Return the files of unrevealed phases whose contents are promised by the terms, or may be later."""
-    entries, revealed = tx.public_commitments(), tx.revealed_phases()
+    entries, revealed = tx.public_commitments(), tx.reveals()
     rules = {phase: disclosure.rule_of(entries, phase) for phase in tx.phases() if phase not in revealed}
     return {
         row.file_hash

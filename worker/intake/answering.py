@@ -70,7 +70,6 @@ class PostAnswer(Call[None]):
         """Record that EvalAI has it; if a rescore changed the answer meanwhile, the new answer is sent next."""
         row, status = self._row, self._answer.status
         accepted = {
-            "answered_at": now,
             "read_at": self.began_at,
             "remote_status": status,
             "posted": row.answer,

@@ -49,10 +49,8 @@ class Call(Act[Client, Result]):
     """Whether nothing waits for it, so that it is tried again less and less often."""
 
     def intent(self, tx: Transaction, now: datetime) -> None:
-        """Count the call."""
+        """Note when it began."""
         self.began_at = now
-        if self.pk is not None:
-            tx.count_call(self.pk)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Record nothing: the runner schedules the next try."""

@@ -94,7 +94,7 @@ def consequences(session: OrganizerSession, change: Change) -> Iterator[str]:
     if gone := sum(not row.files for row in plan.missing):
         yield f"{name}: the files of {count_of(gone, 'submission')} are no longer stored, so this stops before it changes anything."
     with session.store.read() as tx:
-        if plan.changed and name in tx.revealed_phases():
+        if plan.changed and name in tx.reveals():
             yield f"{name} has been revealed: its next board will show the new tasks to everyone."
 
 

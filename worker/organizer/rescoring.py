@@ -229,7 +229,7 @@ def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup, reas
     setup = with_rules_of(before, setup)  # they may have changed meanwhile
     now = session.clock()  # not the command's start: boards were made from the old cells meanwhile
     register(tx, now)  # first, so that earlier changes do not get this reason
-    put_on_record(tx, setup.record, files=setup.files, now=now)
+    put_on_record(tx, setup.record, now=now)
     tx.request_publish()
     register(tx, now, reason=reason)
     changed = correct_phase(tx, RegisterFold(), setup.codename, now=now)

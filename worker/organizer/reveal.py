@@ -213,18 +213,16 @@ def _document(
 
 def _register(tx: Transaction, phase: str, stood: Collection[int]) -> Iterator[str]:
     """Return the openings of a phase's register: all entries, except private ones that were never on a board."""
-    scored = {event.subject for event in tx.each_event(phase) if event.kind == events.SCORE}
+    scored = {event.subject for event in tx.events(phase) if event.kind == events.SCORE}
     answered = {f"submission {row.pk}" for row in tx.submissions(phase=phase) if row.posted is not None}
-    newest = {
-        event.subject: event.fields for event in tx.each_event(phase) if event.kind == events.SUBMISSION
-    }
+    newest = {event.subject: event.fields for event in tx.events(phase) if event.kind == events.SUBMISSION}
     shown = {
         subject
         for subject, fields in newest.items()
         if _is_shown(fields, stood, answered=subject in answered & scored)
     }
     qualifying, removed = _qualifying(tx, phase), pseudonyms(tx)
-    for event in tx.each_event(phase):
+    for event in tx.events(phase):
         nonce = bytes.fromhex(event.nonce)
         if event.kind in (events.PHASE, events.CHALLENGE) or event.subject in shown:
             opening = opened(event.fields, nonce, removed)
@@ -242,7 +240,7 @@ def _qualifying(tx: Transaction, phase: str) -> frozenset[int]:
         for other in tx.phases()
         if any(
             event.fields["rules"]["eligible_if_scored_in"] == phase
-            for event in tx.each_event(other)
+            for event in tx.events(other)
             if event.kind == events.PHASE
         )
     ]

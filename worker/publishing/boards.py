@@ -118,7 +118,7 @@ def read_inputs(
         except InfrastructureError as error:
             damaged[name] = error
     at, folds = tx.attestation_time(now), fold.at(tx)  # later than what the corrections registered
-    terms, revealed, attestations = _terms(tx), tx.revealed_phases(), attestation_files(tx)
+    terms, revealed, attestations = _terms(tx), tx.reveals(), attestation_files(tx)
     sites, snapshots = [], {}
     for name in phases:
         site, snapshot = _phase_site(

@@ -1,17 +1,10 @@
-"""The timetable: the periodic jobs, and when each is due.
-
-APScheduler's scheduler reads the machine's clock itself, but a step gets the time as a parameter. Its triggers are functions of given
-times, so they make up the table here, and the main loop asks it.
-"""
+"""The timetable: the periodic jobs, and when each is due."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
-
-LEAST_S = 1e-6
-"""Used for an interval of 0, which APScheduler would take for a second."""
 
 
 class Job(StrEnum):
@@ -36,22 +29,16 @@ class Timetable:
     means that the clock was set back, and the job is due.
 
     Args:
-        intervals_s: Interval of each job in seconds.
+        intervals: Time between two runs of each job.
     """
 
-    def __init__(self, intervals_s: Mapping[Job, float]) -> None:
+    def __init__(self, intervals: Mapping[Job, timedelta]) -> None:
         self._done_at: dict[Job, datetime] = {}
-        self.change(intervals_s)
+        self.change(intervals)
 
-    def change(self, intervals_s: Mapping[Job, float]) -> None:
+    def change(self, intervals: Mapping[Job, timedelta]) -> None:
         """Set other intervals, which count from when each job was last done."""
-        # Imported here, because a child process imports this package and must not load what only the daemon needs.
-        from apscheduler.triggers.interval import IntervalTrigger
-
-        self._triggers = {
-            job: IntervalTrigger(seconds=max(interval_s, LEAST_S), timezone=UTC)
-            for job, interval_s in intervals_s.items()
-        }
+        self._intervals = intervals
 
     def done_at(self, job: Job) -> datetime | None:
         """Return when a job was last done; None if it was never done, or was requested since."""
@@ -60,7 +47,7 @@ class Timetable:
     def due(self, job: Job, now: datetime) -> bool:
         """Return whether a job is due."""
         done_at = self._done_at.get(job)
-        return done_at is None or not done_at <= now < self._again_at(job, done_at)
+        return done_at is None or not done_at <= now < done_at + self._intervals[job]
 
     def done(self, job: Job, now: datetime) -> None:
         """Note that a job was done; until then it stays due."""
@@ -69,14 +56,3 @@ class Timetable:
     def ask(self, job: Job) -> None:
         """Make a job due at once."""
         self._done_at.pop(job, None)
-
-    def next_at(self, now: datetime) -> datetime | None:
-        """Return when the next job that is not due yet becomes due, None if there is none."""
-        coming = [
-            self._again_at(job, done_at) for job, done_at in self._done_at.items() if not self.due(job, now)
-        ]
-        return min(coming, default=None)
-
-    def _again_at(self, job: Job, done_at: datetime) -> datetime:
-        again_at: datetime = self._triggers[job].get_next_fire_time(done_at, done_at)
-        return again_at

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,14 +17,14 @@ class Attestations(Tables):
     def commitments(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         """Return all commitments, oldest first, each as its public entry and the secret part that opens it."""
         rows = self._connection.execute(sa.select(commitments).order_by(commitments.c.sequence))
-        return [(json.loads(row.public), json.loads(row.private)) for row in rows]
+        return [(row.public, row.private) for row in rows]
 
     def public_commitments(self) -> list[dict[str, Any]]:
         """Return the public entries of all commitments, oldest first."""
         rows = self._connection.execute(sa.select(commitments.c.public).order_by(commitments.c.sequence))
-        return [json.loads(row.public) for row in rows]
+        return list(rows.scalars())
 
-    def add_commitment(self, sequence: int, public: str, private: str) -> None:
+    def add_commitment(self, sequence: int, public: dict[str, Any], private: dict[str, Any]) -> None:
         """Append a commitment."""
         self._connection.execute(
             commitments.insert().values(sequence=sequence, public=public, private=private)
@@ -61,15 +60,11 @@ class Attestations(Tables):
     def reveals(self) -> dict[str, dict[str, str]]:
         """Return what was revealed: phase to path to text."""
         rows = self._connection.execute(sa.select(reveals))
-        return {row.phase: json.loads(row.files) for row in rows}
-
-    def revealed_phases(self) -> frozenset[str]:
-        """Return the phases that were revealed."""
-        return frozenset(self._connection.execute(sa.select(reveals.c.phase)).scalars())
+        return {row.phase: row.files for row in rows}
 
     def add_reveal(self, phase: str, files: dict[str, str]) -> None:
         """Reveal a phase, or replace its reveal."""
-        self._put(reveals, {"phase": phase}, files=json.dumps(files))
+        self._put(reveals, {"phase": phase}, files=files)
 
     def add_event(
         self, *, subject: str, facts: str, fields: Mapping[str, Any], nonce: str, commitment: str
@@ -87,24 +82,22 @@ class Attestations(Tables):
             )
         )
 
-    def events(self, phase: str | None = None, *, kind: str | None = None, after: int = 0) -> list[Event]:
-        """Return all events after an id, or those of a phase and of the whole challenge, or of a kind, oldest first."""
+    def events(self, phase: str | None = None, *, kind: str | None = None, after: int = 0) -> Iterator[Event]:
+        """Yield all events after an id, or those of a phase and of the whole challenge, or of a kind, oldest first.
+
+        A list of all would take much memory.
+        """
         query = sa.select(events).where(events.c.id > after).order_by(events.c.id)
         if kind is not None:
             query = query.where(events.c.kind == kind)
         if phase is not None:
             query = query.where((events.c.phase == phase) | events.c.phase.is_(None))
-        return self._all(Event, query)
+        return self._each(Event, query, yield_per=AT_ONCE)
 
     def event_commitment(self, number: int) -> str | None:
         """Return the commitment of the event with an id."""
         query = sa.select(events.c.commitment).where(events.c.id == number)
         return self._connection.execute(query).scalar()
-
-    def each_event(self, phase: str) -> Iterator[Event]:
-        """Yield the events of a phase and of the whole challenge, oldest first, because a list of all takes much memory."""
-        query = sa.select(events).where((events.c.phase == phase) | events.c.phase.is_(None))
-        return self._each(Event, query.order_by(events.c.id), yield_per=AT_ONCE)
 
     def latest_facts(self, kind: str) -> dict[str, str]:
         """Return for each subject the hash of the facts in its newest event of a kind."""

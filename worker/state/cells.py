@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
@@ -39,7 +38,7 @@ class Cells(Tables):
                     protocol_hash=protocol_hash,
                     phase=phase,
                     scored_at=now,
-                    provenance=json.dumps(dict(provenance), sort_keys=True),
+                    provenance=dict(provenance),
                 )
             )
 
@@ -71,13 +70,6 @@ class Cells(Tables):
     def all_cells(self) -> list[CellRow]:
         """Return the whole score matrix, oldest cells first."""
         return self._all(CellRow, sa.select(cells).order_by(cells.c.scored_at))
-
-    def matrix(self, protocol_hash: str) -> dict[str, dict[tuple[str, str], CellRow]]:
-        """Return all cells of a protocol: content hash to (task, version) to cell."""
-        rows: dict[str, dict[tuple[str, str], CellRow]] = {}
-        for cell in self._all(CellRow, sa.select(cells).where(cells.c.protocol_hash == protocol_hash)):
-            rows.setdefault(cell.content_hash, {})[cell.task, cell.version] = cell
-        return rows
 
     def has_cells(self, phase: str) -> bool:
         """Return whether anything of a phase was ever scored."""

@@ -1,7 +1,6 @@
 """Column types, and the table that a dataclass of rows describes.
 
-Times are aware UTC, stored as ISO 8601 text with microseconds, so that they sort and read the same in every database. JSON is stored as
-text.
+Times are aware UTC, stored as ISO 8601 text with microseconds, so that they sort and read the same in every database.
 """
 
 from __future__ import annotations
@@ -38,21 +37,6 @@ class Instant(sa.TypeDecorator[datetime]):
     def process_result_value(self, value: Any | None, dialect: sa.Dialect) -> datetime | None:
         """Read it back as aware UTC."""
         return None if value is None else datetime.fromisoformat(value)
-
-
-class Document(sa.TypeDecorator[Any]):
-    """A JSON document as text, with sorted keys."""
-
-    impl = sa.Text()
-    cache_ok = True
-
-    def process_bind_param(self, value: Any, dialect: sa.Dialect) -> str:
-        """Write the document; values that JSON does not have are written as text."""
-        return json.dumps(value, sort_keys=True, default=str)
-
-    def process_result_value(self, value: Any, dialect: sa.Dialect) -> Any:
-        """Read the document."""
-        return json.loads(value)
 
 
 class FoldScores(sa.TypeDecorator[tuple[float, ...]]):
@@ -108,9 +92,5 @@ def _type(kind: Any) -> sa.types.TypeEngine[Any]:
         declared: sa.types.TypeEngine[Any] = annotated[0]
         return declared
     if issubclass(kind, StrEnum):
-        return sa.Enum(kind, native_enum=False, length=16, values_callable=_values)
+        return sa.Enum(kind, native_enum=False, length=16, values_callable=list)
     return _TYPES[kind]
-
-
-def _values(kind: type[StrEnum]) -> list[str]:
-    return [member.value for member in kind]

@@ -28,18 +28,14 @@ class Phases(Tables):
         values = {"record": record, "protocol_hash": protocol_hash, "tasks": dict(tasks)}
         self._put(phases, {"phase": phase}, **values)
 
-    def add_record(self, name: str, document: bytes, *, files: str | None) -> None:
-        """Store a record under its hash; an existing one is kept, with the fingerprint of the files from which it was last read."""
-        self._put(records, {"hash": name}, document=document, files=files)
+    def add_record(self, name: str, document: bytes) -> None:
+        """Store a record under its hash."""
+        self._put(records, {"hash": name}, document=document)
 
     def record(self, name: str) -> bytes:
         """Return the compressed document of a record."""
         query = sa.select(records.c.document).where(records.c.hash == name)
         return bytes(self._connection.execute(query).scalar_one())
-
-    def record_files(self, name: str) -> str | None:
-        """Return the fingerprint of the files from which a record was read."""
-        return self._connection.execute(sa.select(records.c.files).where(records.c.hash == name)).scalar()
 
     def freeze_phase(self, phase: str, *, at: datetime | None) -> None:
         """Freeze a phase's board, or thaw it with None."""

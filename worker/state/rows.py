@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
-from sqlalchemy import String
+from sqlalchemy import JSON, String
 
-from worker.state.columns import Code, Document, FoldScores, Hash, Name
+from worker.state.columns import Code, FoldScores, Hash, Name
 from worker.state.states import Attempt, OutboxKind, Outcome, State
 
 LONGEST_WAIT = timedelta(seconds=120)
@@ -62,17 +61,13 @@ class SubmissionRow:
     hold_reason: str | None
     running_at: datetime | None  # when EvalAI accepted `running`; base of the answer grid
     file_hash: Hash | None
-    file_bytes: int | None
     content_hash: Hash | None = field(metadata=INDEXED)
     q_mean: float | None
     answer: str | None  # JSON of the answer; changes only if its score changes, or what may be shown of it
     posted: str | None  # the last answer that EvalAI accepted
     reposts: int = 0
-    scored_at: datetime | None
-    answered_at: datetime | None
     superseded_by: int | None  # pk of the re-run; this submission counts until the re-run is answered
     excluded: str | None  # reason of a disqualification
-    calls: int = 0  # EvalAI calls spent on this submission alone
 
     @property
     def own(self) -> bool:
@@ -145,12 +140,12 @@ class CellRow:
     failed_folds: int
     seconds: float
     scored_at: datetime
-    provenance: str  # JSON: versions, machine, seconds, memory
+    provenance: Annotated[dict[str, Any], JSON()]  # versions, machine, seconds, memory
 
     @property
     def engine(self) -> str:
         """The engine that trained the probes."""
-        return str(json.loads(self.provenance).get("versions", {}).get("engine", "local"))
+        return str(self.provenance.get("versions", {}).get("engine", "local"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +169,7 @@ class PhaseRow:
 
     phase: Name = field(metadata=KEY)
     protocol_hash: Hash
-    tasks: Annotated[dict[str, str], Document()]  # identifier to the version from which the scores are made
+    tasks: Annotated[dict[str, str], JSON()]  # identifier to the version from which the scores are made
     frozen_at: datetime | None
     record: Hash  # hash of its current record
 
@@ -202,7 +197,7 @@ class AuditStep:
     actor: Name
     action: Code
     submission: int | None
-    detail: Annotated[dict[str, object], Document()]
+    detail: Annotated[dict[str, object], JSON()]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,7 +209,7 @@ class Event:
     subject: Annotated[str, String(120)]  # what it is about, such as `submission 1001`
     phase: Name | None = field(metadata=INDEXED)
     facts: Hash  # hash of its contents without the time, to detect changes
-    fields: Annotated[dict[str, Any], Document()]
+    fields: Annotated[dict[str, Any], JSON()]
     nonce: Hash  # salt of the commitment
     commitment: Hash = field(metadata={"unique": True})
     batch: int | None  # number of the log line that contains the commitment

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import (
+    JSON,
     Column,
     ForeignKeyConstraint,
     Index,
@@ -53,7 +54,6 @@ records = Table(
     metadata,
     Column("hash", String(64), primary_key=True),
     Column("document", LargeBinary, nullable=False),  # compressed; contains hidden labels
-    Column("files", String(64)),  # fingerprint of the files from which it was read
 )
 
 choices = Table(
@@ -75,8 +75,8 @@ commitments = Table(
     "commitments",
     metadata,
     Column("sequence", Integer, primary_key=True),
-    Column("public", Text, nullable=False),
-    Column("private", Text, nullable=False),  # what opens it: nonces, salts, manifests
+    Column("public", JSON, nullable=False),
+    Column("private", JSON, nullable=False),  # what opens it: nonces, salts, manifests
 )
 
 batches = Table(
@@ -91,7 +91,7 @@ reveals = Table(
     "reveals",
     metadata,
     Column("phase", String(100), primary_key=True),
-    Column("files", Text, nullable=False),  # JSON {path: text}
+    Column("files", JSON, nullable=False),  # path to text
 )
 
 Row = TypeVar("Row")

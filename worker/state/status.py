@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from worker.state import Alert, Leader, Store
-from worker.state.states import ACTIVE, OutboxKind, State
+from worker.state.states import ACTIVE, OutboxKind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +30,6 @@ class Status:
         last_push: When the board was last pushed.
         token_expires: When the EvalAI token expires; None for tokens without an expiry date.
         free_bytes: Free disk space for stored files.
-        calls_per_submission: EvalAI calls spent on single answered submissions, on average.
     """
 
     leader: Leader | None
@@ -44,24 +45,10 @@ class Status:
     last_push: datetime | None
     token_expires: datetime | None
     free_bytes: int
-    calls_per_submission: float | None
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-ready document."""
-        document = asdict(self)
-        for key in ("last_poll", "last_reconcile", "last_push", "token_expires"):
-            document[key] = document[key].isoformat() if document[key] else None
-        document["alerts"] = [
-            {
-                "key": alert.key,
-                "code": alert.code,
-                "text": alert.text,
-                "since": alert.raised_at.isoformat(),
-                "count": alert.count,
-            }
-            for alert in self.alerts
-        ]
-        document["held"] = {str(pk): reason for pk, reason in self.held.items()}
+        document: dict[str, Any] = TypeAdapter(Status).dump_python(self, mode="json")
         return document
 
 
@@ -74,7 +61,6 @@ def read_status(
         waiting = [row for row in active if row.remote_status != "finished"]
         retried = {row.pk for row in active if row.tries > 0 and row.hold is None}
         retried |= {owed.submission for owed in tx.owed(OutboxKind.POST) if owed.tries > 0}
-        answered = tx.submissions([State.POSTED, State.PUBLISHED, State.FAILED])
         times = [row.submitted_at or row.first_seen_at for row in waiting]
         return Status(
             leader=tx.last_leader() if led else None,
@@ -90,7 +76,6 @@ def read_status(
             last_push=_instant(tx.fact("pushed_at")),
             token_expires=token_expires,
             free_bytes=free_bytes,
-            calls_per_submission=sum(row.calls for row in answered) / len(answered) if answered else None,
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -31,8 +30,7 @@ class Submissions(Tables):
 
     def get(self, pk: int) -> SubmissionRow | None:
         """Return one submission."""
-        row = self._connection.execute(sa.select(submissions).where(submissions.c.pk == pk)).first()
-        return None if row is None else _remembered(row)
+        return self.get_many([pk]).get(pk)
 
     def submissions(
         self,
@@ -59,7 +57,7 @@ class Submissions(Tables):
             query = query.where(submissions.c.read_at.is_(None))
         if superseded_by is not None:
             query = query.where(submissions.c.superseded_by == superseded_by)
-        return [_remembered(row) for row in self._connection.execute(query)]
+        return self._all(SubmissionRow, query)
 
     def unannounced(self, *, since: datetime) -> bool:
         """Return whether some submission first seen since a time is known only from a listing, so that its message is still to come."""
@@ -111,7 +109,7 @@ class Submissions(Tables):
             submissions.c.read_at.is_not(None),
             submissions.c.deleted.is_(False),
         )
-        return [_remembered(row) for row in self._connection.execute(query.order_by(submissions.c.pk))]
+        return self._all(SubmissionRow, query.order_by(submissions.c.pk))
 
     def is_host(self, user: int) -> bool | None:
         """Return whether a user is a host, as recorded with another submission; None if unknown."""
@@ -155,27 +153,17 @@ class Submissions(Tables):
             [{"which": pk, "address": address, "moment": asked_at} for pk, address in addresses.items()],
         )
 
-    def count_call(self, pk: int) -> None:
-        """Count one EvalAI call spent on this submission alone."""
+    def release(self, pks: Collection[int]) -> None:
+        """End the wait of submissions for a retry, and that of their rows in the outbox; the answer grid still applies."""
         self._connection.execute(
-            submissions.update().where(submissions.c.pk == pk).values(calls=submissions.c.calls + 1)
+            submissions.update()
+            .where(submissions.c.pk.in_(pks), submissions.c.tries > 0)
+            .values(not_before=None)
         )
-
-    def release_all(self) -> None:
-        """End all waits for a retry, because a restart retries at once; the answer grid still applies."""
-        self._release(sa.true(), sa.true())
-
-    def release(self, pk: int) -> None:
-        """End one submission's wait for a retry, and that of its rows in the outbox; the answer grid still applies."""
-        self._release(submissions.c.pk == pk, outbox.c.submission == pk)
-
-    def _release(self, of_rows: sa.ColumnElement[bool], of_owed: sa.ColumnElement[bool]) -> None:
         self._connection.execute(
-            submissions.update().where(of_rows, submissions.c.tries > 0).values(not_before=None)
-        )
-        waits = (outbox.c.done_at.is_(None), outbox.c.tries > 0)
-        self._connection.execute(
-            outbox.update().where(of_owed, *waits).values(not_before=outbox.c.created_at)
+            outbox.update()
+            .where(outbox.c.submission.in_(pks), outbox.c.done_at.is_(None), outbox.c.tries > 0)
+            .values(not_before=outbox.c.created_at)
         )
 
     def counts(self) -> dict[str, int]:
@@ -184,9 +172,3 @@ class Submissions(Tables):
             sa.select(submissions.c.state, sa.func.count()).group_by(submissions.c.state)
         )
         return {row[0]: row[1] for row in rows}
-
-
-@lru_cache(maxsize=256)
-def _remembered(row: sa.Row[Any]) -> SubmissionRow:
-    """Return a row as a value; an unchanged row is cached, because each step reads the waiting submissions again."""
-    return SubmissionRow(**row._mapping)

@@ -48,10 +48,7 @@ class Work(Tables):
 
     def open_attempts(self, kind: Attempt) -> set[int]:
         """Return the submissions with an open attempt of a kind."""
-        query = sa.select(attempts.c.submission).where(
-            attempts.c.kind == kind, attempts.c.closed_at.is_(None)
-        )
-        return set(self._connection.execute(query).scalars())
+        return {row.submission for row in self.attempts(open_only=True) if row.kind is kind}
 
     def attempts(self, *, pk: int | None = None, open_only: bool = False) -> list[AttemptRow]:
         """Return attempts, oldest first."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -112,5 +111,5 @@ def test_the_worker_scores_with_torch(tmp_path: Path) -> None:
         worker.drive(lambda: worker.states().get(pk) == State.PUBLISHED)
         assert harness.status(pk) == "finished"
         with worker.store.read() as tx:
-            made_by = {json.loads(cell.provenance)["versions"]["engine"] for cell in tx.all_cells()}
+            made_by = {cell.engine for cell in tx.all_cells()}
     assert made_by == {"torch"}

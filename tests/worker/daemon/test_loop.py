@@ -8,7 +8,6 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import LIMIT_S, NEW, Harness, StepWorker, embeddings
 from worker.daemon import logs
 from worker.daemon.health import SILENT_FOR, Health
-from worker.daemon.run import BUSY_WAIT_S, LONGEST_WAIT_S, repeat, step, wait_s
+from worker.daemon.run import LONGEST_WAIT_S, repeat, step
 from worker.daemon.signals import Signals, Watchdog
 from worker.daemon.start import utc_now
 from worker.state import leader_lock, store
@@ -60,23 +59,6 @@ def test_every_event_wakes_the_loop(live: Harness, monkeypatch: pytest.MonkeyPat
     pk = live.submit("A", embeddings(NEW))
     with live.worker() as worker, looping(live, worker):
         live.until(lambda: live.states().get(pk) == "published")
-
-
-def test_the_loop_waits_until_something_is_due(live: Harness) -> None:
-    """It waits less while something is under way, and never past the timetable's next time."""
-    with live.worker() as worker:
-        now, hour = worker.clock.now(), timedelta(hours=1)
-        worker.drive()
-        assert not worker.busy
-        timetable = worker.daemon.context.timetable
-        next_at = timetable.next_at(worker.clock.now())
-        assert next_at is not None
-        assert wait_s(worker.daemon, next_at - timedelta(seconds=0.25)) == pytest.approx(0.25)
-        assert wait_s(worker.daemon, next_at - timedelta(seconds=1.5)) == LONGEST_WAIT_S
-        assert wait_s(worker.daemon, now - hour) == LONGEST_WAIT_S
-        assert wait_s(worker.daemon, now + 9 * hour) == LONGEST_WAIT_S
-        worker.drive(lambda: worker.daemon.busy)
-        assert wait_s(worker.daemon, now - hour) == BUSY_WAIT_S
 
 
 def test_a_step_that_hangs_is_noticed(live: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import contextlib
 import gzip
 import json
 import os
+import pickle
 import random
 import sqlite3
 import subprocess
@@ -18,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -26,7 +28,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import psutil
-import sqlalchemy as sa
 import yaml
 
 from scoring.scorecard import Scorecard
@@ -41,7 +42,7 @@ from worker.organizer.rescoring import carry_out, make_plan
 from worker.organizer.session import open_session
 from worker.runtime import Job
 from worker.sandbox import FaultPlan, ManualClock, PhaseSettings, Sandbox, SandboxSettings
-from worker.state import ACTIVE, State, Store, SubmissionRow
+from worker.state import ACTIVE, State, Store, SubmissionRow, schema
 
 if TYPE_CHECKING:
     from tests.worker.harness.fork_server import ForkServer
@@ -102,11 +103,9 @@ def score_ahead(folder: Path, place: Path) -> None:
                         provenance={},
                         now=datetime.now(UTC),
                     )
+        with store.read() as tx:
+            place.write_bytes(pickle.dumps([asdict(cell) for cell in tx.all_cells()]))
         store.close()
-        with closing(sqlite3.connect(harness.state / "worker.db")) as database:
-            database.row_factory = sqlite3.Row
-            rows = database.execute("SELECT * FROM cells").fetchall()
-        place.write_text(json.dumps([dict(row) for row in rows]))
 
 
 def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,9 +160,8 @@ class Harness:
         self._write_challenge()
         self.configure({})
         if self._cells is not None:
-            rows = json.loads(self._cells.read_text())
             with closing(self.store()) as store, store.write() as tx:
-                tx._connection.execute(sa.table("cells", *map(sa.column, rows[0])).insert(), rows)
+                tx._connection.execute(schema.cells.insert(), pickle.loads(self._cells.read_bytes()))
         return self
 
     def __exit__(

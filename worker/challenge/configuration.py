@@ -94,6 +94,8 @@ class Configuration(Section):
     )
     state: str = Field(
         "sqlite:///./state/worker.db",
+        pattern=f"^({SQLITE}|{SERVER})".replace("+", r"\+"),
+        examples=[f"{SQLITE}./state/worker.db", f"{SERVER}USER@HOST/DATABASE"],
         description="The database: a SQLite file, or a `postgresql+psycopg://…` URL.",
     )
     _base: Path = PrivateAttr(default=Path())  # folder of the file, set by load()
@@ -102,13 +104,6 @@ class Configuration(Section):
     @classmethod
     def _phases(cls, phases: dict[str, Phase]) -> dict[str, Phase]:
         return {name: phase.named(name) for name, phase in phases.items()}
-
-    @field_validator("state")
-    @classmethod
-    def _state(cls, value: str) -> str:
-        if not value.startswith((SQLITE, SERVER)):
-            raise ValueError(f"must begin with {SQLITE} or {SERVER}")
-        return value
 
     @model_validator(mode="after")
     def _phases_exist(self) -> Configuration:
@@ -129,10 +124,7 @@ class Configuration(Section):
 
     def path(self, relative: Path) -> Path:
         """Resolve a path relative to the file's folder; ``credential:NAME`` is a file that systemd provides."""
-        kind, _, name = str(relative).partition(":")
-        if kind == "credential":
-            return secrets.credential_path(name, key="challenge.secret")
-        return (self._base / relative.expanduser()).resolve()
+        return secrets.place(str(relative), base=self._base, key="challenge.secret")
 
     @property
     def database_file(self) -> Path | None:
@@ -172,8 +164,19 @@ class Configuration(Section):
         return {key: reference for key, reference in references.items() if reference is not None}
 
     def secret_path(self, reference: str, key: str) -> Path:
-        """Resolve a reference to a file that another program reads, such as an ssh key."""
-        return secrets.resolve_path(reference, base=self._base, key=key)
+        """Resolve a reference to a file that another program reads, such as an ssh key.
+
+        Raises:
+            OrganizerError: If there is no such file.
+        """
+        path = secrets.place(reference, base=self._base, key=key)
+        if not path.is_file():
+            raise OrganizerError(
+                f"{key} points to {path}, which is not a file.",
+                cure="Create the file, or correct the key.",
+                code="secret.missing",
+            )
+        return path
 
     def secret(self, reference: str, key: str) -> SecretStr:
         """Resolve a reference of this file, see :func:`worker.challenge.secrets.resolve`."""
@@ -188,17 +191,14 @@ def load(path: Path) -> Configuration:
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise OrganizerError(
-            f"There is no configuration file at {path}.",
-            cure="Change to the challenge's folder, add --config FILE, or create a challenge with `neuco-worker init DIR`.",
-            code="config.missing",
-        ) from None
     except (OSError, UnicodeDecodeError) as error:
+        missing = isinstance(error, FileNotFoundError)
         raise OrganizerError(
-            f"{path} cannot be read ({type(error).__name__}).",
-            cure="It must be a readable UTF-8 text file.",
-            code="config.unreadable",
+            f"There is no configuration file at {path}."
+            if missing
+            else f"{path} is not a UTF-8 text file that this user may read.",
+            cure="Change to the challenge's folder, add --config FILE, or create a challenge with `neuco-worker init DIR`.",
+            code="config.missing" if missing else "config.unreadable",
         ) from None
     try:
         document = read_yaml(text)
@@ -212,10 +212,6 @@ def load(path: Path) -> Configuration:
             cure="Check indentation, colons and quotes there.",
             code="config.yaml",
         ) from None
-    if not isinstance(document, dict):
-        raise OrganizerError(
-            f"{path} contains no keys.", cure="Compare it with config/challenge.yaml.", code="config.empty"
-        )
     try:
         configuration = Configuration.model_validate(document)
     except ValidationError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import os
 import re
@@ -33,16 +32,14 @@ def resolve(reference: str, *, base: Path, key: str) -> SecretStr:
     """
     kind, _, name = reference.partition(":")
     if kind == "env" and _ENVIRONMENT_NAME.fullmatch(name):
-        value = os.environ.get(name, "").strip()
-        if not value:
-            raise OrganizerError(
-                f"{key} points to the environment variable {name}, which is not set.",
-                cure=f"Set it (export {name}=…) or point {key} to a file with file:PATH.",
-                code="secret.missing",
-            )
-        return SecretStr(value)
+        if value := os.environ.get(name, "").strip():
+            return SecretStr(value)
+        raise _missing(
+            f"{key} points to the environment variable {name}, which is not set.",
+            f"Set it (export {name}=…) or point {key} to a file with file:PATH.",
+        )
     if kind in ("file", "credential") and name:
-        return SecretStr(_read(_place(reference, base, key), key))
+        return SecretStr(_read(place(reference, base=base, key=key), key))
     raise OrganizerError(
         f"{key} must say where the secret is, instead of containing it.",
         cure="Write env:NAME, file:PATH or credential:NAME.",
@@ -50,83 +47,55 @@ def resolve(reference: str, *, base: Path, key: str) -> SecretStr:
     )
 
 
-def credential_path(name: str, *, key: str) -> Path:
-    """Return the path of a credential that systemd gave this service.
+def place(reference: str, *, base: Path, key: str) -> Path:
+    """Return the path to which a configuration value refers.
 
     Args:
-        name: As in the unit's LoadCredential=.
-        key: Configuration key, for the message.
-
-    Raises:
-        OrganizerError: If this process was given none.
-    """
-    folder = os.environ.get("CREDENTIALS_DIRECTORY")
-    if not folder or Path(name).name != name:
-        raise OrganizerError(
-            f"{key} names the systemd credential {name}, but this process did not receive it.",
-            cure="Start the worker from its unit or with `neuco-challenge`, which pass the credential. Or name another place, as described"
-            " in docs/configuration.md.",
-            code="secret.missing",
-        )
-    return Path(folder) / name
-
-
-def resolve_path(reference: str, *, base: Path, key: str) -> Path:
-    """Find the file to which a configuration value refers, for programs that read it themselves.
-
-    Args:
-        reference: ``file:PATH``, a bare path, or ``credential:NAME``.
+        reference: ``file:PATH``, a bare path, or ``credential:NAME``, a file that systemd gave this service.
         base: Folder of the configuration file.
         key: Configuration key, for the message.
 
     Raises:
-        OrganizerError: If there is no such file.
+        OrganizerError: If this process was given no such credential.
     """
-    path = _place(reference, base, key)
-    if not path.is_file():
-        raise OrganizerError(
-            f"{key} points to {path}, which is not a file.",
-            cure="Create the file, or correct the key.",
-            code="secret.missing",
-        )
-    return path.resolve()
-
-
-def _place(reference: str, base: Path, key: str) -> Path:
     kind, _, name = reference.partition(":")
-    if kind == "credential":
-        return credential_path(name, key=key)
-    return base / Path(name if kind == "file" else reference).expanduser()
+    if kind != "credential":
+        return (base / Path(name if kind == "file" else reference).expanduser()).resolve()
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    if not folder or Path(name).name != name:
+        raise _missing(
+            f"{key} names the systemd credential {name}, but this process did not receive it.",
+            "Start the worker from its unit or with `neuco-challenge`, which pass the credential. Or name another place, as described"
+            " in docs/configuration.md.",
+        )
+    return Path(folder) / name
+
+
+def _missing(sentence: str, cure: str) -> OrganizerError:
+    return OrganizerError(sentence, cure=cure, code="secret.missing")
 
 
 def _read(path: Path, key: str) -> str:
     try:
         value = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
-        raise OrganizerError(
-            f"{key} points to {path}, which cannot be read.",
-            cure="Create the file, and make it readable for this user.",
-            code="secret.missing",
-        ) from None
-    if not value and _handed_over(path):
-        credential = path.name
-        cure = (
-            "Copy the challenge's secret to /etc/neuco-worker/NAME/credentials/challenge.secret"
-            if key == "challenge.secret"
-            else f"Pass it to the service with `sudo neuco-challenge NAME credential {credential}`"
+        value = ""
+    if value:
+        return value
+    if not _handed_over(path):
+        raise _missing(
+            f"{key} points to {path}, which is empty or cannot be read.",
+            "Write the secret into the file, and make it readable for this user.",
         )
-        raise OrganizerError(
-            f"{key} names the systemd credential {credential}, which is missing or empty.",
-            cure=f"{cure}, then restart the service.",
-            code="secret.missing",
-        )
-    if not value:
-        raise OrganizerError(
-            f"{key} points to {path}, which is empty.",
-            cure="Write the secret into the file.",
-            code="secret.missing",
-        )
-    return value
+    cure = (
+        "Copy the challenge's secret to /etc/neuco-worker/NAME/credentials/challenge.secret"
+        if key == "challenge.secret"
+        else f"Pass it to the service with `sudo neuco-challenge NAME credential {path.name}`"
+    )
+    raise _missing(
+        f"{key} names the systemd credential {path.name}, which is missing or empty.",
+        f"{cure}, then restart the service.",
+    )
 
 
 def _handed_over(path: Path) -> bool:
@@ -169,15 +138,10 @@ def split_key(secret: bytes, codename: str, beacon: str | None) -> bytes:
 
 def mixed_key(key: bytes, beacon: str | None) -> bytes:
     """Mix a public value into a phase key, if there is one: HMAC-SHA256(key, value)."""
-    if beacon is None:
-        return key
-    return hmac.new(key, beacon.encode(), hashlib.sha256).digest()
+    return key if beacon is None else hmac.digest(key, beacon.encode(), "sha256")
 
 
 def public_value(entries: Iterable[Mapping[str, Any]], codename: str) -> str | None:
     """Return the public value that was drawn for a phase and is mixed into its key, by the public commitments; the newest counts."""
-    value: str | None = None
-    for entry in entries:
-        if codename in entry["drawn"]:
-            value = str(entry["drawn"][codename]["value"])
-    return value
+    values = [str(entry["drawn"][codename]["value"]) for entry in entries if codename in entry["drawn"]]
+    return values[-1] if values else None

@@ -26,7 +26,6 @@ from worker.organizer.board_by_hand import freeze
 from worker.organizer.reveal import reveal
 from worker.organizer.session import open_session
 from worker.sandbox import ManualClock
-from worker.state import State
 
 
 @pytest.fixture
@@ -209,16 +208,6 @@ def test_an_answer_with_fewer_decimals_is_no_contradiction(harness: Harness) -> 
     assert lies(harness, told) == []
 
 
-def test_a_start_becomes_leader_before_it_records(unscored: Harness) -> None:
-    """So each of its writes is refused once another process leads."""
-    (unscored.folder / "tasks" / "dev" / "late__regr.csv").write_text("nonsense")
-    with pytest.raises(OrganizerError), unscored.worker():
-        pass
-    with closing(unscored.store()) as store, store.read() as tx:
-        assert tx.last_leader() is not None
-        assert tx.phase_record("dev") is None
-
-
 def test_a_start_leaves_a_rescore_at_work_alone(harness: Harness, worker: StepWorker) -> None:
     """The child's folder contains the record that it scores on; a folder from the day before is removed."""
     files = worker.daemon.files
@@ -240,22 +229,6 @@ def test_a_child_gets_its_record_in_a_private_file(harness: Harness, worker: Ste
     assert place.read_bytes() == recorded(worker).packed
     worker.drive()
     assert not place.exists()
-
-
-def test_a_damaged_record_breaks_no_step_of_the_evaluation(harness: Harness) -> None:
-    """The submission waits, the organizer is told, and the step goes on."""
-    harness.configure({"submission": {"disk_reserve_gigabytes": 10**9}})  # it waits where the test takes over
-    with harness.worker() as worker:
-        pk = harness.submit("A", embeddings(1))
-        worker.drive(lambda: worker.states().get(pk) == "acknowledged")
-        with worker.store.write() as tx:
-            tx.move(pk, State.ACKNOWLEDGED, State.FETCHED, file_hash="0" * 64)
-            tx.move(pk, State.FETCHED, State.SCORING)
-        with closing(sqlite3.connect(harness.state / "worker.db")) as database, database:
-            database.execute("UPDATE records SET document = x'00'")
-        worker.daemon.evaluation.step(worker.clock.now())
-        assert (worker.state(pk), worker.row(pk).tries) == (State.FETCHED, 1)
-        assert "record.damaged" in worker.alerts()
 
 
 def test_a_damaged_record_stops_only_its_own_board(harness: Harness) -> None:

@@ -7,32 +7,27 @@ import importlib
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from structlog.testing import capture_logs
 
-from tests.worker.daemon.test_stopping import locked
 from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import LIMIT_S, NEW, Harness, StepWorker, embeddings
-from worker.daemon import logs
 from worker.daemon.health import SILENT_FOR, Health
 from worker.daemon.run import LONGEST_WAIT_S, repeat, step
 from worker.daemon.signals import Signals, Watchdog
 from worker.daemon.start import utc_now
-from worker.state import leader_lock, store
+from worker.state import leader_lock
 
 ACKNOWLEDGED = "before received>acknowledged"
 """A point within a step."""
 
 
 @contextmanager
-def looping(
-    harness: Harness, worker: StepWorker, watchdog: Watchdog | None = None, *, signals: Signals | None = None
-) -> Iterator[None]:
+def looping(harness: Harness, worker: StepWorker, watchdog: Watchdog | None = None) -> Iterator[None]:
     """Let the loop drive a worker in a thread inside the block."""
-    signals = signals or Signals()
+    signals = Signals()
     signals.wake = worker.wake
     configuration = worker.daemon.context.configuration
     lock = leader_lock(configuration.database_url, configuration.state_dir)
@@ -90,24 +85,6 @@ def test_a_step_that_hangs_is_noticed(live: Harness, tmp_path: Path, monkeypatch
             gate.open()
             channel.settimeout(LIMIT_S)
             assert channel.recv(100) == b"WATCHDOG=1"
-
-
-def test_a_reload_is_repeated_if_the_database_was_locked(
-    live: Harness, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The request by SIGHUP is not lost, and the daemon does not end."""
-    monkeypatch.setattr(logs, "set_up", lambda **_: None)  # it would write where a later test cannot
-    monkeypatch.setattr(store, "BUSY_TIMEOUT_S", 0)
-    signals = Signals()
-    with live.worker() as worker, ExitStack() as lock, capture_logs() as lines:
-        worker.drive()
-        live.configure({"evalai": {"poll_every": 7}})
-        lock.enter_context(locked(live))
-        signals.ask_reload()
-        with looping(live, worker, signals=signals):
-            live.until(lambda: any(line["event_key"] == "state.database" for line in lines))
-            lock.close()
-            live.until(lambda: worker.daemon.context.configuration.evalai.poll_every == 7)
 
 
 def test_a_defect_in_a_step_is_logged_and_the_next_step_tries_again(

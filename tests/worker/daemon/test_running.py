@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from contextlib import closing, suppress
-from datetime import timedelta
 from pathlib import Path
 
 import psutil
@@ -20,21 +19,15 @@ from tests.worker.harness.harness import (
     ROOT,
     SECRET,
     Harness,
-    StepWorker,
     clean_environment,
     embeddings,
     evaluating,
-    git,
 )
 from tests.worker.harness.terminal import shown
-from worker.daemon import health
-from worker.runtime.child import ENDS_WITHIN_S
-from worker.state import OutboxKind, State
+from worker.state import OutboxKind
 
 SLOW = {"phases": {"dev": {"folds": 60_000}}}  # lasts until it is ended
 STOP_S = 60  # for a machine with much else to do; what is under way at the end lasts longer than this
-PROMISED_STOP_S = 12
-LASTING = {"phases": {"dev": {"folds": 3_000}}}  # lasts long enough to be met, and can be waited for
 
 
 def ended(process: subprocess.Popen[str]) -> None:
@@ -62,15 +55,6 @@ def test_once_does_everything_and_ends_with_zero(live: Harness) -> None:
     assert live.once().returncode == 0
 
 
-def test_once_says_that_the_state_cannot_be_written(live: Harness) -> None:
-    """Even the leader's lock needs a file there; that is no defect of the program."""
-    (live.state / "worker.lock").mkdir(parents=True)
-    result = live.once()
-    assert result.returncode == 1
-    assert f"The state directory {live.state} cannot be written to" in result.stderr
-    assert "Check its owner and its file system" in result.stderr
-
-
 def test_once_names_what_a_pause_leaves_undone(live: Harness) -> None:
     """Submissions that wait for `resume` are counted, but `once` does not wait for them."""
     live.configure({"evalai": {"poll_every": 0.3}})  # `once` gives up soon on what waits for a person
@@ -90,30 +74,8 @@ def test_once_says_at_a_terminal_what_it_is_waiting_for(live: Harness) -> None:
     assert live.states()[pk] == "scored"
     with closing(live.store()) as store, store.read() as tx:
         (owed,) = tx.owed(OutboxKind.POST)
-    assert told.count("Waiting until") == 1
     sentence = f"Waiting until {owed.not_before:%H:%M:%S} UTC: answers are sent on a 600-second grid (submission.answer_grid)."
-    assert sentence in told.splitlines()
-    live.configure({"submission": {"answer_grid": 2}})
-    live.submit("B", embeddings(2))
-    assert "Waiting until" not in live.once().stderr
-
-
-def test_once_waits_for_the_next_answer_but_not_for_a_retry(harness: Harness, worker: StepWorker) -> None:
-    """It waits until the answer's moment, but not after it, after a failure, or for a moment that cannot be right."""
-    harness.configure({"submission": {"answer_grid": 60}})
-    worker.restart()
-    pk = harness.submit("A", embeddings(1))
-    worker.drive(lambda: pk in worker.states() and worker.state(pk) is State.SCORED)
-    intake = worker.daemon.intake
-    with worker.store.read() as tx:
-        (owed,) = tx.owed(OutboxKind.POST)
-    before = owed.not_before - timedelta(seconds=1)
-    assert intake.next_answer_at(before) == owed.not_before
-    assert intake.next_answer_at(owed.not_before) is None
-    assert intake.next_answer_at(before - timedelta(days=1)) is None  # the clock was set back
-    with worker.store.write() as tx:
-        tx.postpone(owed.id, not_before=owed.not_before)
-    assert intake.next_answer_at(before) is None
+    assert told.splitlines().count(sentence) == 1
 
 
 def test_once_is_done_when_a_drain_has_nothing_left(live: Harness) -> None:
@@ -155,23 +117,6 @@ def test_a_second_daemon_ends_with_one(live: Harness) -> None:
     assert live.once().returncode == 0
 
 
-def test_a_start_succeeds_while_children_of_a_killed_predecessor_run(live: Harness) -> None:
-    """Nothing that a killed worker leaves can keep the next one from working."""
-    live.configure(LASTING)
-    pk = live.submit("A", embeddings(NEW))
-    first = live.run()
-    live.until(lambda: bool(evaluating(first.pid)))
-    first.kill()
-    first.wait(timeout=LIMIT_S)
-    assert live.once().returncode == 0
-    assert live.status(pk) == "finished"
-
-
-def test_a_stop_waits_no_longer_than_promised() -> None:
-    """It waits for an evaluation, a download that the kernel holds, and the monitoring server, and for nothing else."""
-    assert 2 * ENDS_WITHIN_S + health.CLOSES_WITHIN_S < PROMISED_STOP_S
-
-
 def test_once_ends_with_one_on_sigterm(live: Harness) -> None:
     """It was stopped before everything was done."""
     live.configure(SLOW)
@@ -192,26 +137,20 @@ def test_sighup_takes_a_good_configuration_and_refuses_a_bad_one(live: Harness) 
     """A bad file, or one with another state, is refused in the log; a good one applies from then on, except to recorded phases."""
     daemon = live.run()
     live.until(lambda: "evalai.connected" in live.log)
-    good = live.path.read_text()
-    live.path.write_text(good + "unknown_key: 1\n")
-    daemon.send_signal(signal.SIGHUP)
-    live.until(lambda: "reload.refused" in live.log)
     pk = live.submit("A", embeddings(1))
     live.until(lambda: scored(live, pk))
-    live.path.write_text(good)
     live.configure({"challenge": {"title": "Renamed"}, "leaderboard": {"decimals": 1}})
     daemon.send_signal(signal.SIGHUP)
-    live.until(lambda: "reload.done" in live.log)
-    live.until(lambda: "phase.differs" in live.log)
-    pk = live.submit("B", embeddings(2))
-    live.until(lambda: scored(live, pk))
-    live.until(lambda: "Renamed" in git(live.board, "show", "main:index.html"))
-    value = live.stdout(pk)["q_mean"]
-    assert value != round(value, 1)
+    live.until(lambda: "reload.done" in live.log and "phase.differs" in live.log)
     live.configure({"state": "sqlite:///./elsewhere/worker.db"})
     daemon.send_signal(signal.SIGHUP)
-    live.until(lambda: live.log.count("reload.refused") == 2)
+    live.until(lambda: "reload.refused" in live.log)
     assert not (live.folder / "elsewhere" / "worker.db").exists()
+    pk = live.submit("B", embeddings(2))
+    live.until(lambda: scored(live, pk))
+    live.until(lambda: "Renamed" in live.published("index.html"))
+    value = live.stdout(pk)["q_mean"]
+    assert value != round(value, 1)
     ended(daemon)
 
 
@@ -221,17 +160,10 @@ def test_status_needs_no_token(live: Harness) -> None:
     pk = live.submit("A", embeddings(1))
     assert live.once(NEUCO_TEST_TOKEN=live.evalai.token("host")).returncode == 0
     assert live.states() == {pk: "published"}
-    shown = live.command("status")
-    assert shown.returncode == 0, shown.stderr
-    assert "1 published" in shown.stdout
-    words = " ".join(shown.stdout.split())
-    assert "unknown: evalai.token points to the environment variable NEUCO_TEST_TOKEN" in words
     document = json.loads(live.command("status", "--json").stdout)
+    assert (document["leader"], document["states"]) == (None, {"published": 1})
     assert document["token_expires"] is None
     assert "NEUCO_TEST_TOKEN, which is not set" in document["token_expiry_unknown"]
-    known = json.loads(live.command("status", "--json", NEUCO_TEST_TOKEN=live.evalai.token("host")).stdout)
-    assert known["token_expires"] is not None
-    assert known["token_expiry_unknown"] is None
 
 
 def test_once_is_not_done_before_the_board_is_pushed(live: Harness) -> None:
@@ -295,6 +227,11 @@ def test_systemd_is_notified(live: Harness, tmp_path: Path) -> None:
 
 
 BAD_INPUTS = {
+    "unwritable state": (
+        lambda live: (live.state / "worker.lock").mkdir(parents=True),
+        1,
+        "cannot be written to",
+    ),
     "unknown key": (lambda live: live.configure({"submission": {"embedding_dims": 3}}), 2, "embedding_dim"),
     "missing file": (lambda live: live.path.unlink(), 2, "no configuration file"),
     "missing ids": (lambda live: (live.folder / "ids.txt").unlink(), 2, "ids.txt"),

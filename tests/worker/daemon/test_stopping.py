@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from datetime import UTC, datetime
 
 import psutil
 import pytest
@@ -47,16 +45,6 @@ def a_start_that_hangs(harness: Harness) -> Iterator[subprocess.Popen[str]]:
         harness.until(read)
         yield daemon
         os.close(readers[0])
-
-
-@contextmanager
-def a_start_with_a_locked_database(harness: Harness) -> Iterator[subprocess.Popen[str]]:
-    """It waits for another program's transaction."""
-    with locked(harness):
-        daemon = harness.run()
-        database = str(harness.state / "worker.db")
-        harness.until(lambda: any(file.path == database for file in psutil.Process(daemon.pid).open_files()))
-        yield daemon
 
 
 @contextmanager
@@ -121,29 +109,6 @@ def a_push(harness: Harness) -> Iterator[subprocess.Popen[str]]:
 
 
 @contextmanager
-def a_push_begun_before_a_reload(harness: Harness) -> Iterator[subprocess.Popen[str]]:
-    """The next push belongs to another publisher."""
-    with a_push(harness) as daemon:
-        daemon.send_signal(signal.SIGHUP)
-        harness.until(lambda: "reload.done" in harness.log)
-        yield daemon
-
-
-@contextmanager
-def a_webhook(harness: Harness) -> Iterator[subprocess.Popen[str]]:
-    """It accepts the connection but does not respond."""
-    with socket.create_server(("127.0.0.1", 0)) as listener, closing(harness.store()) as store:
-        (harness.folder / "hook").write_text(f"http://127.0.0.1:{listener.getsockname()[1]}/hook")
-        harness.configure({"alerts": {"webhook": "file:hook"}})
-        with store.write() as tx:
-            tx.raise_alert("queue", "queue.foreign", "Another challenge's message.", now=datetime.now(UTC))
-        daemon = harness.run()
-        connection, _ = listener.accept()
-        with connection:
-            yield daemon
-
-
-@contextmanager
 def a_locked_database(harness: Harness) -> Iterator[subprocess.Popen[str]]:
     """Another program holds the lock."""
     with idle(harness) as daemon, locked(harness):
@@ -154,14 +119,11 @@ def a_locked_database(harness: Harness) -> Iterator[subprocess.Popen[str]]:
 Phase = Callable[[Harness], AbstractContextManager[subprocess.Popen[str]]]
 PHASES: list[Phase] = [
     a_start_that_hangs,
-    a_start_with_a_locked_database,
     idle,
     a_call,
     a_download,
     an_evaluation,
     a_push,
-    a_push_begun_before_a_reload,
-    a_webhook,
     a_locked_database,
 ]
 

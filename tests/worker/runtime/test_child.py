@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -17,7 +15,6 @@ from worker.runtime.cgroup import DELEGATED, Ceiling, Delegation, delegation
 from worker.runtime.child import Child
 
 STAYS = """sleep 1000 </dev/null >/dev/null 2>&1 & echo "{\\"pid\\": $!}\""""
-LAST_PID = Path("/proc/sys/kernel/ns_last_pid")
 LIMIT_S = 60.0  # reached only when something is wrong
 
 
@@ -60,28 +57,6 @@ def test_what_a_child_leaves_behind_is_killed_before_it_is_reaped(tmp_path: Path
         until(lambda: not is_alive(member))
     assert child.end() == 0
     assert not (tmp_path / "child").exists()
-
-
-def test_an_unrelated_process_with_the_reused_number_is_not_killed(tmp_path: Path) -> None:
-    """After the child was reaped, its number may belong to any process, so closing it sends nothing."""
-    if not os.access(LAST_PID, os.W_OK):
-        pytest.skip("only root may choose the number of the next process")
-    child = started(tmp_path, "true")
-    until(lambda: child.ended() is not None)
-    for _ in range(200):  # somebody else's process may be quicker
-        LAST_PID.write_text(str(child.pid - 1))
-        stranger = subprocess.Popen(["sleep", "1000"], start_new_session=True)
-        try:
-            if stranger.pid == child.pid:
-                child.kill()
-                child.close()
-                assert stranger.poll() is None
-                assert is_alive(stranger.pid)
-                return
-        finally:
-            stranger.kill()
-            stranger.wait()
-    pytest.skip("the machine starts too many processes to get a number a second time")
 
 
 def test_a_death_by_signal_is_reported(tmp_path: Path) -> None:
@@ -142,12 +117,6 @@ def test_without_cgroups_memory_is_measured(tmp_path: Path, tree: Path, fault: s
     assert {path.name for path in tree.iterdir()} == {"cgroup.controllers", "cgroup.procs"}
 
 
-def test_after_a_refused_cgroup_memory_is_measured(tree: Path) -> None:
-    """A child starts without one if the kernel cannot make it."""
-    (tree / "child-evaluate-7").write_text("in the way")
-    assert Delegation(tree).ceiling("evaluate-7", memory_bytes=1) is None
-
-
 @pytest.fixture
 def real_tree() -> Iterator[Path]:
     """An empty group of this machine's own tree."""
@@ -183,18 +152,3 @@ def test_a_process_that_left_the_group_is_killed_with_its_ceiling(tmp_path: Path
         return not folder.exists()
 
     until(is_removed)
-
-
-def test_the_kernel_ends_a_child_that_goes_over_its_ceiling(tmp_path: Path, real_tree: Path) -> None:
-    """The kernel stops a growth between two looks, and this can be distinguished from other signals."""
-    try:
-        Delegation(real_tree).take()
-    except OSError as problem:
-        pytest.skip(f"cgroup version 2 limits no memory on this machine ({problem})")
-    ceiling = Delegation(real_tree).ceiling("1", memory_bytes=64 << 20)
-    assert ceiling is not None
-    hog = "import sys; sys.stdin.readline(); bytearray(1 << 30)"
-    with closing(started(tmp_path, sys.executable, "-c", hog, ceiling=ceiling)) as child:
-        until(child.exited)
-        assert child.out_of_memory()
-        until(lambda: child.ended() == -9)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +12,6 @@ from alembic.migration import MigrationContext
 from scoring.errors import OrganizerError
 from worker.state import Store, migrations
 from worker.state.schema import metadata
-
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -56,12 +51,3 @@ def test_a_database_of_another_format_is_refused_and_left_alone(
     assert "Install the version" in refused.value.cure
     assert rows(database, "facts") == [("a", "1")]
     assert sa.inspect(database).get_table_names() == tables
-
-
-def test_a_start_on_an_existing_database_does_not_load_alembic(database: sa.Engine, url: str) -> None:
-    """Most commands open the state, and none needs the library that migrates."""
-    code = (
-        f"import sys; from worker.state import Store; Store({url!r}).close(); print('alembic' in sys.modules)"
-    )
-    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
-    assert told.stdout.strip() == "False"

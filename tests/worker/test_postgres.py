@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import json
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import psutil
 import pytest
-import sqlalchemy as sa
 
 from scoring.errors import InfrastructureError, OrganizerError
 from tests.worker.harness.harness import LIMIT_S, NEW, Harness, embeddings, evaluating
@@ -69,45 +67,6 @@ def counts(store: Store) -> dict[str, int]:
         return tx.counts()
 
 
-def test_a_writer_that_waited_for_the_lock_sees_earlier_writes(postgres: Server) -> None:
-    """This holds even on a server whose transactions use a snapshot by default."""
-    url = postgres.url(postgres.fresh())
-    name = sa.make_url(url).database
-    store = Store(url)
-    with store.write() as tx:
-        tx._connection.exec_driver_sql(
-            f"ALTER DATABASE \"{name}\" SET default_transaction_isolation = 'repeatable read'"
-        )
-    store.close()
-    store = Store(url)
-    began, ends = threading.Event(), threading.Event()
-
-    def first() -> None:
-        with store.write() as tx:
-            began.set()
-            ends.wait(200)
-            tx.set_fact("count", "1")
-
-    thread = threading.Thread(target=first)
-    thread.start()
-    began.wait(200)
-    releaser = threading.Timer(0.3, ends.set)
-    releaser.start()
-    with store.write() as tx:
-        seen = tx.fact("count")
-    thread.join()
-    store.close()
-    assert seen == "1"
-
-
-def test_a_reader_on_the_server_cannot_write(postgres: Server) -> None:
-    """A reading transaction is read-only to the server, too."""
-    store = Store(postgres.url(postgres.fresh()))
-    with pytest.raises(InfrastructureError), store.read() as tx:
-        tx.set_fact("a", "1")
-    store.close()
-
-
 def test_one_leads_until_its_session_ends(postgres: Server) -> None:
     """The lock has one holder; the server releases it with the session, and the holder notices."""
     name, other = postgres.fresh(), postgres.fresh()
@@ -158,23 +117,6 @@ def test_errors_get_a_sentence(postgres: Server) -> None:
         with pytest.raises(kind) as caught:
             Store(url)
         assert "hunter2" not in str(caught.value)
-
-
-def test_a_worker_runs_on_postgresql(shared: Harness) -> None:
-    """From queue to board, including a refused file and a large upload, as on SQLite."""
-    good, other = shared.submit("A"), shared.submit("B", embeddings(1))
-    bad = shared.submit("C", b"id,0\nimg_000,1\n")
-    large = shared.evalai.begin_upload("D", "dev")
-    with shared.worker() as worker:
-        worker.drive(
-            lambda: sorted(worker.states().values()) == ["failed", "published", "published", "uploading"]
-        )
-        shared.evalai.finish_upload(large, embeddings(2))
-        worker.drive(lambda: sorted(worker.states().values()) == ["failed", *["published"] * 3])
-    pks = (good, other, bad, large)
-    assert [shared.status(pk) for pk in pks] == ["finished", "finished", "failed", "finished"]
-    assert sorted(shared.teams()) == ["A", "B", "D"]
-    assert all(len(shared.posts(pk)) == 1 for pk in pks)
 
 
 def test_a_second_daemon_waits_and_takes_over(live_shared: Harness, tmp_path: Path) -> None:

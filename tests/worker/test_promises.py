@@ -63,21 +63,14 @@ def test_disagreeing_clocks_cause_no_contradiction(harness: Harness, worker: Ste
         made = [json.loads(text)["made_at"] for text in tx.boards("dev")]
     assert len(made) == 4
     assert made == sorted(made)
-    assert (
-        harness.command(
-            "challenge", "reveal", "--open", "--yes", "--reason", "a test", "--phase", "dev"
-        ).returncode
-        == 0
-    )
+    harness.decide("challenge", "reveal", "--open", "--phase", "dev")
     assert lies(harness) == []
 
 
 def test_commitments_are_in_the_order_of_their_times(harness: Harness, worker: StepWorker) -> None:
     """A commitment made with a clock that is behind still gets a later time."""
     worker.drive()
-    assert (
-        harness.command("challenge", "apply", "--new-key", "--yes", "--reason", "once more").returncode == 0
-    )
+    harness.decide("challenge", "apply", "--new-key")
     configuration = load(harness.path)
     early = datetime.now(UTC) - timedelta(hours=1)
     with worker.store.write() as tx:
@@ -112,7 +105,7 @@ def test_a_beacon_cannot_be_undone(tmp_path: Path) -> None:
         harness.submit("A", embeddings(1))
         worker.restart()
         worker.drive()
-        assert harness.command("challenge", "reveal", "--open", "--yes", "--reason", "a test").returncode == 0
+        harness.decide("challenge", "reveal", "--open")
         assert lies(harness) == []
 
 
@@ -147,92 +140,14 @@ def test_rules_may_change_during_a_phase(
         harness.rescore("dev")
         harness.rescore("eval")
     else:
-        done = harness.command("challenge", "apply", "--yes", "--reason", "announced")
-        assert done.returncode == 0, done.stderr
-        assert all(name in done.stdout for name in change["leaderboard"])
+        message = harness.decide("challenge", "apply")
+        assert all(name in message for name in change["leaderboard"])
     worker.drive()
     harness.submit("C", embeddings(2))
     worker.drive()
     assert worker.alerts() == set()
-    assert (
-        harness.command(
-            "challenge", "reveal", "--open", "--yes", "--reason", "a test", "--phase", "dev"
-        ).returncode
-        == 0
-    )
+    harness.decide("challenge", "reveal", "--open", "--phase", "dev")
     assert lies(harness, told) == []
-
-
-def test_only_closed_phases_are_revealed(harness: Harness, worker: StepWorker) -> None:
-    """Tasks of an open phase stay hidden unless the organizer insists, whether the phase was named or not."""
-
-    def reveal_them(*options: str) -> tuple[int, str, set[str]]:
-        done = harness.command("challenge", "reveal", "--yes", "--reason", "a test", *options)
-        shown = git(harness.board, "ls-tree", "-r", "--name-only", "main", "reveal/").split()
-        return done.returncode, done.stdout + done.stderr, {path.split("/")[1] for path in shown}
-
-    harness.submit("A", embeddings(0))
-    harness.submit("A", embeddings(0), phase="eval")
-    worker.drive()
-    status, said, revealed = reveal_them()
-    assert (status, revealed) == (2, set())
-    assert "Still open: dev, eval." in said
-    assert "--open" in said
-    assert (
-        harness.command(
-            "board", "freeze", "--phase", "dev", "--now", "--yes", "--reason", "a test"
-        ).returncode
-        == 0
-    )
-    status, said, revealed = reveal_them("--phase", "dev", "--phase", "eval")
-    assert (status, revealed) == (2, set())
-    assert "Still open: eval." in said
-    status, said, revealed = reveal_them()
-    assert (status, revealed) == (0, {"dev"})
-    assert "Not revealed, because still open: eval." in said
-    assert reveal_them("--open", "--phase", "eval")[::2] == (0, {"dev", "eval"})
-    assert lies(harness) == []
-
-
-def test_a_repeated_reveal_changes_nothing(harness: Harness, worker: StepWorker) -> None:
-    """It says so; what is added later, another phase or the labels, is revealed alone."""
-
-    def reveal_them(*options: str) -> tuple[str, list[str], dict[str, str]]:
-        before = git(harness.board, "rev-parse", "main").strip()
-        done = harness.command("challenge", "reveal", "--open", "--yes", "--reason", "a test", *options)
-        assert done.returncode == 0, done.stderr
-        commits = git(harness.board, "log", "--format=%s", f"{before}..main").splitlines()
-        paths = git(harness.board, "ls-tree", "-r", "--name-only", "main", "reveal/").split()
-        times = {
-            path.split("/")[1]: json.loads(git(harness.board, "show", f"main:{path}"))["revealed_at"]
-            for path in paths
-            if path.endswith("reveal.json")
-        }
-        return done.stdout, commits, times
-
-    harness.submit("A", embeddings(0))
-    harness.submit("A", embeddings(0), phase="eval")
-    worker.drive()
-    said, _, first = reveal_them("--phase", "dev", "--no-labels")
-    assert "Already" not in said
-    with closing(harness.store()) as store, store.write() as tx:  # the next promise is later, to the second
-        tx.attestation_time(worker.clock.now() + timedelta(days=1))
-    said, commits, times = reveal_them("--phase", "dev", "--no-labels")
-    assert "Already revealed and unchanged since: dev." in said
-    assert "Revealed and pushed" not in said
-    assert (commits, times) == ([], first)
-    assert lies(harness) == []
-    said, commits, times = reveal_them("--no-labels")
-    assert "Already revealed and unchanged since: dev." in said
-    assert "Revealed and pushed" in said
-    assert not [subject for subject in commits if "Extend" in subject]
-    assert (set(times), times["dev"]) == ({"dev", "eval"}, first["dev"])
-    said, commits, later = reveal_them("--phase", "dev", "--labels")
-    assert "Already" not in said
-    assert any("Extend the reveal of phase dev" in subject for subject in commits)
-    assert later["dev"] > first["dev"]
-    assert later["eval"] == times["eval"]
-    assert lies(harness) == []
 
 
 def test_a_failed_reveal_leaves_nothing(harness: Harness, worker: StepWorker) -> None:
@@ -245,3 +160,41 @@ def test_a_failed_reveal_leaves_nothing(harness: Harness, worker: StepWorker) ->
     assert error.value.code == "secret.changed"
     with worker.store.read() as tx:
         assert (tx.batches(), tx.reveals()) == ([], {})
+
+
+def test_only_closed_phases_are_revealed_and_only_once(harness: Harness, worker: StepWorker) -> None:
+    """Tasks of an open phase stay hidden unless the organizer insists; what is added later, another phase or labels, is revealed alone."""
+
+    def reveal_them(*options: str) -> tuple[str, list[str], dict[str, str]]:
+        before = git(harness.board, "rev-parse", "main").strip()
+        done = harness.command("challenge", "reveal", "--yes", "--reason", "a test", *options)
+        commits = git(harness.board, "log", "--format=%s", f"{before}..main").splitlines()
+        paths = git(harness.board, "ls-tree", "-r", "--name-only", "main", "reveal/").split()
+        documents = {path.split("/")[1]: path for path in paths if path.endswith("reveal.json")}
+        times = {name: json.loads(harness.published(path))["revealed_at"] for name, path in documents.items()}
+        return done.stdout + done.stderr, commits, times
+
+    harness.submit("A", embeddings(0))
+    harness.submit("A", embeddings(0), phase="eval")
+    worker.drive()
+    message, _, revealed = reveal_them()
+    assert ("Still open: dev, eval." in message, revealed) == (True, {})
+    harness.decide("board", "freeze", "--phase", "dev", "--now")
+    message, _, revealed = reveal_them("--phase", "dev", "--phase", "eval")
+    assert ("Still open: eval." in message, revealed) == (True, {})
+    message, _, first = reveal_them("--no-labels")
+    assert "Not revealed, because still open: eval." in message
+    assert set(first) == {"dev"}
+    with closing(harness.store()) as store, store.write() as tx:  # the next promise is later, to the second
+        tx.attestation_time(worker.clock.now() + timedelta(days=1))
+    message, commits, times = reveal_them("--phase", "dev", "--no-labels")
+    assert "Already revealed and unchanged since: dev." in message
+    assert (commits, times) == ([], first)
+    _, commits, times = reveal_them("--open", "--no-labels")
+    assert not [subject for subject in commits if "Extend" in subject]
+    assert (set(times), times["dev"]) == ({"dev", "eval"}, first["dev"])
+    _, commits, later = reveal_them("--phase", "dev", "--labels")
+    assert any("Extend the reveal of phase dev" in subject for subject in commits)
+    assert later["dev"] > first["dev"]
+    assert later["eval"] == times["eval"]
+    assert lies(harness) == []

@@ -37,25 +37,17 @@ class Health:
         self._clock = clock
 
     def report(self) -> dict[str, object]:
-        """Return ``healthy``, the time since the last step, what keeps the worker from its work, and the free disk space."""
-        configuration = self._worker.context.configuration
+        """Return ``healthy``, the time since the last step, and what keeps the worker from its work."""
         error = (
             self._worker.problem
-            or storage.fault(configuration.state_dir)
+            or storage.fault(self._worker.context.configuration.state_dir)
             or self._worker.intake.calls.refused
         )
         silent = self._clock() - self._watchdog.fed_at
-        try:
-            free = self._worker.files.free_bytes()
-        except OSError:  # the folder is gone, which is a problem of its own
-            free = None
-        reserve = configuration.submission.disk_reserve_gigabytes
         return {
             "healthy": silent <= SILENT_FOR and error is None,
             "last_step_s": round(silent.total_seconds(), 1),
             "problem": None if error is None else {"code": error.code, "text": error.message},
-            "free_bytes": free,
-            "below_disk_reserve": None if free is None else storage.below_reserve(free, reserve) is not None,
         }
 
 

@@ -45,9 +45,7 @@ def recorded(worker: StepWorker, phase: str = "dev") -> PhaseRecord:
 
 def rules(harness: Harness) -> str:
     """Apply the rules of the configuration, as an organizer does; return the output."""
-    done = harness.command("challenge", "apply", "--yes", "--reason", "announced on 1 June")
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return harness.decide("challenge", "apply", "--reason", "announced on 1 June")
 
 
 def test_a_record_is_read_as_it_was_written(harness: Harness) -> None:

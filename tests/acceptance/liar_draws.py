@@ -176,16 +176,20 @@ class Organizers:
                 ],
             }
             for told in story.of(events.PHASE, name):
-                changed = {"record": setup.record.hash, "protocol": setup.protocol.hash, "tasks": setup.tasks}
-                told.fields |= {**changed, "tasks": dict(setup.tasks)}
+                changed = {
+                    "record": setup.record.hash,
+                    "protocol": setup.record.protocol.hash,
+                    "tasks": setup.record.versions,
+                }
+                told.fields |= {**changed, "tasks": dict(setup.record.versions)}
             for told in story.of(events.SCORE, name):
                 self._score(told.fields, setup)
         return story
 
     def _score(self, fields: dict[str, Any], setup: PhaseSetup) -> None:
         card = self._card(fields["content"], setup)
-        fields["protocol"] = setup.protocol.hash
-        fields["q_mean"] = shown(card.q_mean, setup.rules.decimals)
+        fields["protocol"] = setup.record.protocol.hash
+        fields["q_mean"] = shown(card.q_mean, setup.record.rules.decimals)
         for task in card.tasks:
             cell = fields["cells"][task.task]
             cell |= {"version": task.version, "folds": folds_to_json(task.folds)}
@@ -200,7 +204,7 @@ class Organizers:
         return score_embeddings(
             self._sent.contents[content],
             setup.record.tasks,
-            setup.protocol,
+            setup.record.protocol,
             setup.key,
             engine=make_engine("local"),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from random import Random
@@ -12,7 +12,8 @@ import structlog
 
 from scoring.errors import NeucoError
 from worker.challenge.configuration import Configuration
-from worker.challenge.setups import PhaseSetup
+from worker.challenge.files import read_secret
+from worker.challenge.setups import PhaseSetup, open_phase
 from worker.evalai.pacing import backoff
 from worker.runtime import Timetable
 from worker.runtime.cgroup import Delegation
@@ -25,7 +26,6 @@ class Context:
 
     Attributes:
         configuration: As read at the start or at the last reload.
-        phases: The phases as they are recorded.
         store: Durable state.
         random: Source of jitter.
         name: This worker's name in attempts and logs.
@@ -37,7 +37,6 @@ class Context:
     """
 
     configuration: Configuration
-    phases: Mapping[str, PhaseSetup]
     store: Store
     random: Random
     name: str
@@ -47,6 +46,16 @@ class Context:
     checkpoint: Callable[[str], None] = lambda _: None
     cgroup: Delegation | None = None
     log: Any = field(default_factory=lambda: structlog.get_logger("neuco_worker"))
+
+    def phase(self, codename: str) -> PhaseSetup:
+        """Return a configured phase as it is recorded now, with the secret as it is now.
+
+        Raises:
+            NeucoError: As :func:`worker.challenge.setups.open_phase`.
+        """
+        secret = read_secret(self.configuration)
+        with self.store.read() as tx:
+            return open_phase(tx, codename, secret)
 
     def mode(self) -> str | None:
         """Return the mode that the organizer set: ``"pause"``, ``"drain"`` or None."""

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 from scoring.errors import OrganizerError
-from scoring.protocol import Protocol
 from scoring.randomness import secret_commitment
-from worker.challenge.records import PhaseRecord, PhaseRules, unpack
-from worker.challenge.secrets import public_value, read_challenge_secret, split_key
-from worker.state import PhaseRow, Store, Transaction
+from worker.challenge.records import PhaseRecord, unpack
+from worker.challenge.secrets import public_value, split_key
+from worker.state import Transaction
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -26,75 +23,6 @@ class PhaseSetup:
 
     record: PhaseRecord
     key: bytes
-
-    @property
-    def codename(self) -> str:
-        """EvalAI's codename of the phase."""
-        return self.record.codename
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """Public ids."""
-        return self.record.ids
-
-    @property
-    def protocol(self) -> Protocol:
-        """The settings that decide a score."""
-        return self.record.protocol
-
-    @property
-    def rules(self) -> PhaseRules:
-        """The settings that decide a board, and how a score is shown."""
-        return self.record.rules
-
-    @property
-    def tasks(self) -> Mapping[str, str]:
-        """Task identifier to version."""
-        return self.record.versions
-
-    def is_recorded(self, row: PhaseRow) -> bool:
-        """Return whether a row of the phases names this record as the current one."""
-        return row.record == self.record.hash
-
-
-class RecordedPhases(Mapping[str, PhaseSetup]):
-    """The phases of a challenge; each access reads the current record.
-
-    Args:
-        store: Durable state.
-        secret: The file of the challenge's secret.
-        codenames: The configured phases, in their order.
-
-    Raises:
-        OrganizerError: If the secret cannot be read.
-    """
-
-    def __init__(self, store: Store, secret: Path, codenames: Iterable[str]) -> None:
-        self._store = store
-        self._path = secret
-        self._secret = read_challenge_secret(secret)
-        self._codenames = tuple(codenames)
-
-    def __getitem__(self, codename: str) -> PhaseSetup:
-        """Return a phase; see :func:`open_phase`."""
-        if codename not in self._codenames:
-            raise KeyError(codename)
-        with self._store.read() as tx:
-            try:
-                return open_phase(tx, codename, self._secret)
-            except OrganizerError:  # a rescore may have recorded it with another secret
-                self._secret = read_challenge_secret(self._path)
-                return open_phase(tx, codename, self._secret)
-
-    def __contains__(self, codename: object) -> bool:
-        """Return whether a phase is configured, whether or not it can be read."""
-        return codename in self._codenames
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._codenames)
-
-    def __len__(self) -> int:
-        return len(self._codenames)
 
 
 def has_scores(tx: Transaction, codename: str) -> bool:

@@ -91,9 +91,9 @@ class Worker:
         with store.lead(now) as tx:  # first: from here on, every write checks that this worker still leads
             take_over(tx, self.files, now)
         self.files.clear_temporary()
+        record_phases(store, configuration, now=now)
         self.context = Context(
             configuration=configuration,
-            phases=record_phases(store, configuration, now=now),
             store=store,
             random=random,
             name=name,
@@ -152,8 +152,8 @@ class Worker:
         Raises:
             NeucoError: As :func:`worker.fairness.recording.record_phases`; then nothing of the new configuration is applied.
         """
-        phases = record_phases(self.context.store, configuration, now=now)
-        self.context.configuration, self.context.phases = configuration, phases
+        record_phases(self.context.store, configuration, now=now)
+        self.context.configuration = configuration
         self.context.timetable.change(intervals(configuration))
         self.budget.per_minute = configuration.evalai.requests_per_minute
         self.intake.reload()

@@ -73,7 +73,7 @@ class ScoreSubmission(ChildAct[Result]):
         if current is None or current.state is not State.SCORING or self.pk in begun:
             raise NotDue
         self._attempt = tx.open_attempt(self.pk, Attempt.EVALUATE, worker=self._context.name, now=now)
-        self._complete = tx.complete_rows(self._setup.protocol.hash, self._setup.tasks)
+        self._complete = tx.complete_rows(self._setup.record.protocol.hash, self._setup.record.versions)
         self._log("Scoring started.", "start")
 
     @property
@@ -93,7 +93,7 @@ class ScoreSubmission(ChildAct[Result]):
             self._context.configuration,
             self._file,
             folder=self.folder,
-            tasks=tuple(self._setup.tasks),
+            tasks=tuple(self._setup.record.versions),
             complete=self._complete,
         )
 
@@ -118,7 +118,7 @@ class ScoreSubmission(ChildAct[Result]):
         if not self._is_current(tx):
             self._begin_again(tx, now)
             return
-        q_mean = row_mean_q(tx, content_hash, setup.protocol.hash, setup.tasks)
+        q_mean = row_mean_q(tx, content_hash, setup.record.protocol.hash, setup.record.versions)
         row = tx.get(self.pk)
         if q_mean is None or row is None:
             raise RuntimeError("the child ended but cells are missing")
@@ -126,7 +126,7 @@ class ScoreSubmission(ChildAct[Result]):
         value, receipt = give_receipt(tx, self._fold, row, setup.record, now=now)
         answer = answers.finished(
             value,
-            step=setup.rules.ladder_step,
+            step=setup.record.rules.ladder_step,
             notes=tuple(result["notes"]),
             zarr_suffix_removed=result["zarr_suffix_removed"],
             receipt=receipt,
@@ -156,8 +156,8 @@ class ScoreSubmission(ChildAct[Result]):
 
     def _is_current(self, tx: Transaction) -> bool:
         """Return whether the record on which this attempt scored is still the phase's current one."""
-        row = tx.phase_record(self._setup.codename)
-        return row is not None and self._setup.is_recorded(row)
+        row = tx.phase_record(self._setup.record.codename)
+        return row is not None and row.record == self._setup.record.hash
 
     def _begin_again(self, tx: Transaction, now: datetime) -> None:
         """Have the submission scored on the current record, because no answer may come from an old one."""

@@ -70,8 +70,8 @@ def order_for(
     """
     return {
         "file": str(file),
-        "ids": list(setup.ids),
-        "embedding_dim": setup.protocol.embedding_dim,
+        "ids": list(setup.record.ids),
+        "embedding_dim": setup.record.protocol.embedding_dim,
         "record": str(_hand_over(setup, folder)),
         "record_hash": setup.record.hash,
         "tasks": list(tasks),

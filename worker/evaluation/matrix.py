@@ -28,7 +28,12 @@ def save_card(
         "worker": worker,
     }
     tx.save_cells(
-        content_hash, setup.protocol.hash, setup.codename, card.tasks, provenance=provenance, now=now
+        content_hash,
+        setup.record.protocol.hash,
+        setup.record.codename,
+        card.tasks,
+        provenance=provenance,
+        now=now,
     )
 
 

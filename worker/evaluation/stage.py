@@ -77,12 +77,12 @@ class Evaluation:
         """Return the recorded phase of a submission; if that is impossible, return the submission to the queue."""
         phase = row.phase or ""
         # The phase was removed from the configuration; the next reading puts the submission on hold.
-        if phase not in self._context.phases:
+        if phase not in self._context.configuration.phases:
             with self._context.store.write() as tx:
                 tx.move(row.pk, State.SCORING, State.FETCHED, read_at=None)
             return None
         try:
-            return self._context.phases[phase]
+            return self._context.phase(phase)
         except NeucoError as error:
             # it waits for the right secret or an intact record; other phases continue
             ours = isinstance(error, OrganizerError)

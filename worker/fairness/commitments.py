@@ -147,13 +147,13 @@ def commit(
     values = [*(entry for entry, _ in entries), {"drawn": drawn or {}}]
     manifests = _manifests(tx)
     for setup in fresh:
-        if setup.key != split_key(secret, setup.codename, public_value(values, setup.codename)):
+        if setup.key != split_key(secret, setup.record.codename, public_value(values, setup.record.codename)):
             raise OrganizerError(
                 "The challenge's secret or beacon changed while the command ran.",
                 cure="Run the command again.",
                 code="secret.edited",
             )
-        manifests[setup.codename] = phase_manifest(setup.record)
+        manifests[setup.record.codename] = phase_manifest(setup.record)
     opened = opening(secret, manifests)
     sequence = len(entries) + 1
     key, signed = _key(tx, new_key=new_key)
@@ -278,7 +278,7 @@ def _draws(
     Raises:
         OrganizerError: If the value may be known already.
     """
-    fresh = [setup for setup in fresh if not has_scores(tx, setup.codename)]
+    fresh = [setup for setup in fresh if not has_scores(tx, setup.record.codename)]
     if draw is None or not fresh:
         return {}
     if datetime.fromisoformat(draw["at"]) <= now:
@@ -287,7 +287,7 @@ def _draws(
             cure="Name a value that will be published in the future. With a known value, the secret could be chosen to favor a team.",
             code="beacon.past",
         )
-    return {setup.codename: draw for setup in fresh}
+    return {setup.record.codename: draw for setup in fresh}
 
 
 def _record(tx: Transaction, read: Iterable[PhaseSetup], *, now: datetime) -> list[PhaseSetup]:
@@ -296,10 +296,10 @@ def _record(tx: Transaction, read: Iterable[PhaseSetup], *, now: datetime) -> li
     A phase with scores keeps its record, because only a rescore applies its changes.
     """
     manifests = _manifests(tx)
-    recorded = [setup for setup in read if not has_scores(tx, setup.codename)]
+    recorded = [setup for setup in read if not has_scores(tx, setup.record.codename)]
     for setup in recorded:
         put_on_record(tx, setup.record, now=now)
-    return [setup for setup in recorded if not covers(manifests.get(setup.codename), setup.record)]
+    return [setup for setup in recorded if not covers(manifests.get(setup.record.codename), setup.record)]
 
 
 def _manifests(tx: Transaction) -> dict[str, Manifest]:
@@ -310,7 +310,7 @@ def _manifests(tx: Transaction) -> dict[str, Manifest]:
 
 
 def _reason(fresh: Iterable[PhaseSetup], before: Mapping[str, Any]) -> str:
-    names = [setup.codename for setup in fresh]
+    names = [setup.record.codename for setup in fresh]
     reasons = [f"phase {name} was added" for name in names if name not in before]
     reasons += [
         f"phase {name} was changed before anything was scored in it" for name in names if name in before

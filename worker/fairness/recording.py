@@ -15,7 +15,6 @@ from worker.challenge.configuration import Configuration
 from worker.challenge.files import differences, read_phase, read_secret, rules_of
 from worker.challenge.secrets import public_value
 from worker.challenge.setups import (
-    RecordedPhases,
     alert_key,
     has_scores,
     open_phase,
@@ -29,8 +28,8 @@ from worker.runtime.storage import check_memory
 from worker.state import Store, Transaction
 
 
-def record_phases(store: Store, configuration: Configuration, *, now: datetime) -> RecordedPhases:
-    """Record new phases and those that have changed before their first score; return all recorded phases.
+def record_phases(store: Store, configuration: Configuration, *, now: datetime) -> None:
+    """Record new phases and those that have changed before their first score.
 
     Raises:
         OrganizerError: If the secret is not the one of the records, a phase without scores cannot be read, or a valid file could not be
@@ -56,7 +55,6 @@ def record_phases(store: Store, configuration: Configuration, *, now: datetime) 
         _check(tx, configuration, secret, now=now)
         register(tx, now)  # registers the rules before anything is scored by them
         tx.request_publish()  # the contents of boards may have changed
-    return RecordedPhases(store, configuration.path(configuration.challenge.secret), configuration.phases)
 
 
 def name_draw(configuration: Configuration, now: datetime) -> dict[str, Any] | None:
@@ -104,8 +102,8 @@ def _check(tx: Transaction, configuration: Configuration, secret: bytes, *, now:
         check_memory(
             configuration.submission.memory_gigabytes,
             phase=codename,
-            rows=len(setup.ids),
-            columns=setup.protocol.embedding_dim,
+            rows=len(setup.record.ids),
+            columns=setup.record.protocol.embedding_dim,
         )
     for alert in tx.alerts():
         if alert.key.startswith(alert_key("")):  # no record in use is damaged any more

@@ -80,7 +80,7 @@ def _lay_out(
     content = str(row.content_hash)
     if content in published:
         return published[content].model_copy(update={"submission": row.pk})
-    size = canonical_bytes(setup.ids, setup.protocol.embedding_dim)
+    size = canonical_bytes(setup.record.ids, setup.record.protocol.embedding_dim)
     if sum(file.bytes for file in published.values()) + size > disclosure.LIMIT_BYTES:
         return "with it, the published files would take more than 1 GB"
     stored = session.files.find(row.file_hash or "")

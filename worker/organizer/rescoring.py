@@ -60,15 +60,15 @@ def make_plan(session: OrganizerSession, setup: PhaseSetup) -> RescorePlan:
         OrganizerError: If the phase is not recorded.
     """
     with session.store.read() as tx:
-        before = recorded(tx, setup.codename)
+        before = recorded(tx, setup.record.codename)
         setup = with_rules_of(before, setup)
         missing = _missing(session, tx, setup)
     return RescorePlan(
         setup=setup,
         changed=not setup.record.scores_as(before.protocol.hash, before.versions),
         recorded=setup.record.hash == before.hash,
-        added=sum(before.versions.get(name) != version for name, version in setup.tasks.items()),
-        dropped=len(before.versions.keys() - setup.tasks.keys()),
+        added=sum(before.versions.get(name) != version for name, version in setup.record.versions.items()),
+        dropped=len(before.versions.keys() - setup.record.versions.keys()),
         missing=missing,
     )
 
@@ -76,7 +76,7 @@ def make_plan(session: OrganizerSession, setup: PhaseSetup) -> RescorePlan:
 def expected_s(session: OrganizerSession, plan: RescorePlan) -> float | None:
     """Return about how many seconds the missing cells take, by the worker's evaluations so far; None before the first one."""
     with session.store.read() as tx:
-        ours = {row.pk for row in tx.submissions(phase=plan.setup.codename)}
+        ours = {row.pk for row in tx.submissions(phase=plan.setup.record.codename)}
         attempts_s = [
             (attempt.closed_at - attempt.opened_at).total_seconds()
             for attempt in tx.attempts()
@@ -95,12 +95,12 @@ def with_rules_of(record: PhaseRecord, setup: PhaseSetup) -> PhaseSetup:
 def _missing(session: OrganizerSession, tx: Transaction, setup: PhaseSetup) -> tuple[IncompleteRow, ...]:
     """Return the contents that were scored in a phase, but not on all of its tasks."""
     contents: dict[str, list[SubmissionRow]] = {}
-    for row in tx.submissions(COUNTED | {State.SCORED}, phase=setup.codename):
+    for row in tx.submissions(COUNTED | {State.SCORED}, phase=setup.record.codename):
         if row.content_hash is not None:
             contents.setdefault(row.content_hash, []).append(row)
     incomplete = []
     for content_hash, submissions in contents.items():
-        tasks = missing_tasks(tx, content_hash, setup.protocol.hash, setup.tasks)
+        tasks = missing_tasks(tx, content_hash, setup.record.protocol.hash, setup.record.versions)
         stored = (session.files.find(row.file_hash) for row in submissions if row.file_hash)
         files = tuple(path for path in stored if path is not None)
         if tasks and (files or any(map(_stands, submissions))):
@@ -225,24 +225,24 @@ def perform(session: OrganizerSession, act: ChildAct[Any]) -> None:
 
 def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup, reason: str) -> int:
     """Record the phase as its files are, and put every changed answer into the outbox."""
-    before = recorded(tx, setup.codename)
+    before = recorded(tx, setup.record.codename)
     setup = with_rules_of(before, setup)  # they may have changed meanwhile
     now = session.clock()  # not the command's start: boards were made from the old cells meanwhile
     register(tx, now)  # first, so that earlier changes do not get this reason
     put_on_record(tx, setup.record, now=now)
     tx.request_publish()
     register(tx, now, reason=reason)
-    changed = correct_phase(tx, RegisterFold(), setup.codename, now=now)
+    changed = correct_phase(tx, RegisterFold(), setup.record.codename, now=now)
     if not setup.record.scores_as(before.protocol.hash, before.versions):
-        text = f"tasks or protocol of {setup.codename} changed{f': {reason}' if reason else ''}"
+        text = f"tasks or protocol of {setup.record.codename} changed{f': {reason}' if reason else ''}"
         commitments.commit(tx, read_secret(session.configuration), [setup], reason=text, now=now)
     tx.log(
         "rescored",
         actor=session.actor,
         now=now,
-        phase=setup.codename,
+        phase=setup.record.codename,
         before=dict(before.versions),
-        after=dict(setup.tasks),
+        after=dict(setup.record.versions),
         answers_changed=changed,
         reason=reason,
     )

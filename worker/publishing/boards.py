@@ -334,8 +334,9 @@ class MakeBoards(PublishAct[PendingBoards]):
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Register and read what decides the boards."""
         context = self._context
+        configuration = context.configuration
         self._inputs = read_inputs(
-            tx, context.configuration, context.phases, self._history, self._fold, now=now
+            tx, configuration, configuration.phases, self._history, self._fold, now=now
         )
         for phase, error in self._inputs.damaged.items():
             context.report(tx, alert_key(phase), error, now=now)

@@ -95,14 +95,14 @@ def test_a_rescore_under_way_mixes_no_protocols(harness: Harness) -> None:
 
     def rescore(checkpoint: str) -> None:
         if checkpoint == "after child evaluate" and not protocols:
-            protocols.append(worker.daemon.context.phases["dev"].protocol.hash)
+            protocols.append(worker.daemon.context.phase("dev").record.protocol.hash)
             harness.configure({"phases": {"dev": {"folds": 5}}})
             harness.rescore()
 
     with harness.worker(checkpoint=rescore) as worker:
         pk = harness.submit("A", embeddings(NEW))
         worker.drive()
-        protocols.append(worker.daemon.context.phases["dev"].protocol.hash)
+        protocols.append(worker.daemon.context.phase("dev").record.protocol.hash)
         with worker.store.read() as tx:
             content = str(worker.row(pk).content_hash)
             folds = [{len(cell.folds) for cell in tx.cells(content, protocol)} for protocol in protocols]

@@ -90,14 +90,14 @@ def score_ahead(folder: Path, place: Path) -> None:
             for seed in range(AHEAD if phase == "dev" else 2):
                 file.write_bytes(embeddings(seed))
                 order = order_for(
-                    setup, configuration, file, folder=folder / "child", tasks=tuple(setup.tasks)
+                    setup, configuration, file, folder=folder / "child", tasks=tuple(setup.record.versions)
                 )
                 result = evaluate_child.main(order, lambda **_: None)
                 card = Scorecard.from_json(result["scorecard"])
                 with store.write() as tx:
                     tx.save_cells(
                         result["content_hash"],
-                        setup.protocol.hash,
+                        setup.record.protocol.hash,
                         phase,
                         card.tasks,
                         provenance={},

@@ -224,19 +224,19 @@ def measure(configuration: Configuration, codename: str, secret: bytes) -> Cost:
 
     warm()
     setup, settings = read_phase(configuration, codename, secret), configuration.scoring
-    ids, dim, folds = setup.ids, setup.protocol.embedding_dim, setup.protocol.folds
+    ids, dim, folds = setup.record.ids, setup.record.protocol.embedding_dim, setup.record.protocol.folds
     matrix = np.random.default_rng(0).standard_normal((len(ids), dim), dtype=np.float32)
     few = min(folds, COST_FOLDS)
     card = score_embeddings(
         Embeddings.from_rows(ids, matrix),
         setup.record.tasks,
-        replace(setup.protocol, folds=few),
+        replace(setup.record.protocol, folds=few),
         setup.key,
         engine=make_engine(settings.engine, **settings.engine_options()),
     )
     training_s = sum(task.seconds for task in card.tasks)
     return Cost(
-        tasks=len(setup.tasks),
+        tasks=len(setup.record.versions),
         rows=len(ids),
         folds=folds,
         seconds=card.seconds + training_s * (folds / few - 1),

@@ -132,4 +132,4 @@ def _rewrite_boards(tx: Transaction, key: int, pseudonym: str) -> None:
                 rows = (
                     replace(row, team=pseudonym) if row.team_key == key else row for row in board.standings
                 )
-                tx.replace_board(phase, board.sequence, to_json(replace(board, standings=tuple(rows))))
+                tx.save_board(phase, board.sequence, to_json(replace(board, standings=tuple(rows))))

@@ -262,7 +262,7 @@ def keep_boards(tx: Transaction, pending: PendingBoards) -> bool:
     if assumptions(tx, phases) != pending.preconditions.assumed:
         return False
     for board in pending.new:
-        tx.add_board(board.phase, board.sequence, boards.to_json(board))
+        tx.save_board(board.phase, board.sequence, boards.to_json(board))
     return True
 
 

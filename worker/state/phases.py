@@ -57,14 +57,9 @@ class Phases(Tables):
         query = sa.select(boards.c.document).where(boards.c.phase == phase)
         return self._connection.execute(query.order_by(boards.c.sequence.desc()).limit(1)).scalar()
 
-    def add_board(self, phase: str, sequence: int, document: str) -> None:
-        """Append a board to the history."""
-        self._connection.execute(boards.insert().values(phase=phase, sequence=sequence, document=document))
-
-    def replace_board(self, phase: str, sequence: int, document: str) -> None:
-        """Replace a stored board with one without a name that was removed."""
-        place = (boards.c.phase == phase) & (boards.c.sequence == sequence)
-        self._connection.execute(boards.update().where(place).values(document=document))
+    def save_board(self, phase: str, sequence: int, document: str) -> None:
+        """Append a board to the history, or replace one with one without a name that was removed."""
+        self._put(boards, {"phase": phase, "sequence": sequence}, document=document)
 
     def choices(self, phase: str) -> dict[int, int]:
         """Return the organizer's choices: team key to submission."""

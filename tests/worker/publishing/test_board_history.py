@@ -29,7 +29,7 @@ def test_every_board_is_read_once_and_in_order(tmp_path: Path, monkeypatch: pyte
     for begin, end in pairwise((0, 0, 1, PORTION + 1, PORTION + 1, len(stored))):
         with store.write() as tx:
             for board in stored[begin:end]:
-                tx.add_board(board.phase, board.sequence, to_json(board))
+                tx.save_board(board.phase, board.sequence, to_json(board))
         with store.read() as tx:
             read = history.read(tx, "dev")
             assert history.read(tx, "another") == ()

@@ -119,7 +119,6 @@ def test_the_units_open_what_the_configuration_names_and_nothing_else(system: Pa
         "[Service]",
         "ProtectHome=tmpfs",
         'ReadWritePaths="-/srv/my boards/100%%.git"',
-        'ReadWritePaths="-/var/lib/node exporter"',
         'BindReadOnlyPaths="-/home/me/hidden tasks"',
     ]
     if ANALYZE is not None:

@@ -8,12 +8,9 @@ __all__ = [
     "canonical",
     "configuration",
     "context",
-    "differences",
     "files",
-    "keys",
     "records",
     "secrets",
     "sections",
     "setups",
-    "web_address",
 ]

@@ -14,7 +14,7 @@ from scoring.errors import NeucoError
 from worker.challenge.configuration import Configuration
 from worker.challenge.files import read_secret
 from worker.challenge.setups import PhaseSetup, open_phase
-from worker.evalai.pacing import backoff
+from worker.evalai import backoff
 from worker.runtime import Timetable
 from worker.runtime.cgroup import Delegation
 from worker.state import Store, Transaction

@@ -12,7 +12,7 @@ from worker.evalai.errors import (
     Unintelligible,
     Unreachable,
 )
-from worker.evalai.pacing import WINDOW, Budget, Retry
+from worker.evalai.pacing import WINDOW, Budget, Retry, backoff
 from worker.evalai.records import (
     Account,
     Author,

@@ -15,8 +15,6 @@ __all__ = [
     "cgroup",
     "child",
     "child_acts",
-    "files",
-    "limits",
     "storage",
     "user_agent",
 ]

@@ -45,6 +45,7 @@ __all__ = [
     "TokenRefused",
     "Unintelligible",
     "Unreachable",
+    "backoff",
     "pacing",
     "token_expiry",
 ]

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow
+import pyarrow.csv
 
 DIM = 1024
 TASKS = (  # name, type, row set
@@ -78,7 +80,6 @@ def generate(folder: Path) -> ChallengeData:
 
 
 def _write_submission(path: Path, ids: np.ndarray, matrix: np.ndarray) -> None:
-    import polars
-
-    frame = polars.DataFrame(matrix, schema=[str(column) for column in range(matrix.shape[1])])
-    frame.insert_column(0, polars.Series("id", ids.tolist())).write_csv(path)
+    columns = {str(number): matrix[:, number] for number in range(matrix.shape[1])}
+    options = pyarrow.csv.WriteOptions(quoting_style="none")
+    pyarrow.csv.write_csv(pyarrow.table({"id": ids} | columns), path, options)

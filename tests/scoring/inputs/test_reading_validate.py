@@ -144,7 +144,7 @@ print(*sys.modules)
 
 
 def test_a_participants_tool_loads_only_the_readers(folder: Path) -> None:
-    """A small file needs numpy; nothing needs a training kernel, PyTorch, polars or the worker."""
+    """A small file needs numpy; nothing needs a training kernel, PyTorch or the worker."""
     done = subprocess.run(
         [sys.executable, "-c", READ, str(folder)], capture_output=True, text=True, check=True, timeout=300
     )
@@ -152,7 +152,6 @@ def test_a_participants_tool_loads_only_the_readers(folder: Path) -> None:
         "scoring.kernel.train",
         "scoring.tasks.tasks",
         "torch",
-        "polars",
         "pandas",
         "worker",
         "numba",

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-import shlex
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.systemd.machine import Failed, Machine, until
-from tests.systemd.root import CLONE, LIBRARIES
+from tests.systemd.machine import CLONE, LIBRARIES, Failed, Machine, until
 from tests.worker.harness.harness import DIM, IDS, ROWS, SECRET, embeddings, latent, merged
-from worker.evaluation.evaluate_child import RECORD
 from worker.sandbox import PhaseSettings, Sandbox, SandboxSettings
 
 LONG = {"scoring": {"epochs": 20_000}}
@@ -38,14 +33,14 @@ class Stage:
         self.machine = machine
         self.installed = False
 
-    def install(self, clone: str = CLONE) -> str:
+    def install(self) -> str:
         """Install a checkout as an organizer does, and return the installer's output."""
         self.installed = True
-        return self.machine.run(f"{clone}/deploy/install.sh", "--source", clone, "--libraries", LIBRARIES)
+        return self.machine.run(f"{CLONE}/deploy/install.sh", "--source", CLONE, "--libraries", LIBRARIES)
 
     @contextmanager
     def service(
-        self, name: str, changes: Mapping[str, Any] | None = None, **options: Any
+        self, name: str, changes: Mapping[str, Any] | None = None, *, token: bool = True
     ) -> Iterator[Service]:
         """Adopt a challenge under a name, and stop it at the end."""
         settings = SandboxSettings(
@@ -54,11 +49,11 @@ class Stage:
         if not self.installed:
             self.install()
         with Sandbox(settings) as evalai:
-            for url in (evalai.url, evalai.media_url):
-                self.machine.lead_to(int(url.rpartition(":")[2]))
             service = Service(self.machine, name, evalai)
             try:
-                service.adopt(changes or {}, **options)
+                service.adopt(changes or {})
+                if token:
+                    service.credential("evalai.token", evalai.token("host"))
                 yield service
             finally:
                 service.remove()
@@ -84,28 +79,19 @@ class Service:
 
     # --- setup and removal ---
 
-    def adopt(self, changes: Mapping[str, Any], *, board: bool = True, token: bool = True) -> None:
-        """Write a challenge, adopt it with ``neuco-challenge adopt``, and store its token."""
-        if board:
-            self.machine.shell(f"git init -q --bare {self.board}; chown -R neuco-worker: {self.board}")
-        with tempfile.TemporaryDirectory() as folder:
-            self._write(Path(folder), changes)
-            self.machine.copy(Path(folder), f"/root/{self.name}")
+    def adopt(self, changes: Mapping[str, Any]) -> None:
+        """Write a small challenge and a repository, and adopt the challenge with ``neuco-challenge adopt``."""
+        self.machine.shell(f"git init -q --bare {self.board}; chown -R neuco-worker: {self.board}")
+        lines = [f"{IDS[row]},{latent()[row, 0]}" for row in range(ROWS)]
+        for name, content in {
+            "ids/dev.txt": "\n".join(IDS) + "\n",
+            "tasks/dev/alpha__regr.csv": "\n".join(["id,label", *lines]) + "\n",
+            "challenge.secret": SECRET,
+            "challenge.yaml": yaml.safe_dump(merged(self._settings(), changes)),
+        }.items():
+            self.machine.write(f"/root/{self.name}/{name}", content)
+        self.machine.run("chmod", "0600", f"/root/{self.name}/challenge.secret")
         self.challenge("adopt", f"/root/{self.name}")
-        if token:
-            self.credential("evalai.token", self.evalai.token("host"))
-
-    def _write(self, folder: Path, changes: Mapping[str, Any]) -> None:
-        """Write a small challenge with the files that ``neuco-worker init`` and an organizer would create."""
-        (folder / "ids").mkdir()
-        (folder / "ids/dev.txt").write_text("\n".join(IDS) + "\n")
-        (folder / "tasks/dev").mkdir(parents=True)
-        for column, task in enumerate(("alpha__regr", "beta__regr")):
-            lines = [f"{IDS[row]},{latent()[row, column]}" for row in range(ROWS)]
-            (folder / f"tasks/dev/{task}.csv").write_text("id,label\n" + "\n".join(lines) + "\n")
-        (folder / "challenge.secret").write_text(SECRET)
-        (folder / "challenge.secret").chmod(0o600)
-        (folder / "challenge.yaml").write_text(yaml.safe_dump(merged(self._settings(), changes)))
 
     def _settings(self) -> dict[str, Any]:
         evalai = {"server": self.evalai.url, "challenge": self.evalai.challenge, "queue": self.evalai.queue}
@@ -126,16 +112,14 @@ class Service:
 
     def remove(self) -> None:
         """Stop and disable all units of the challenge."""
-        self.machine.run(
-            "systemctl", "disable", "--now", self.unit, self.once.replace(".service", ".timer"), expect=None
-        )
-        self.machine.run("systemctl", "stop", self.unit, self.once, expect=None)
+        units = (self.unit, self.once.replace(".service", ".timer"), self.once)
+        self.machine.run("systemctl", "disable", "--now", *units, expect=None)
 
     # --- actions of an organizer ---
 
-    def challenge(self, *arguments: str, stdin: str = "", expect: int | None = 0) -> str:
+    def challenge(self, *arguments: str, stdin: str = "") -> str:
         """Run ``neuco-challenge`` for this challenge."""
-        return self.machine.run("neuco-challenge", self.name, *arguments, stdin=stdin.encode(), expect=expect)
+        return self.machine.run("neuco-challenge", self.name, *arguments, stdin=stdin)
 
     def credential(self, file: str, content: str) -> None:
         """Store a credential."""
@@ -145,7 +129,7 @@ class Service:
         """Edit the service's configuration."""
         path = f"{self.folder}/challenge.yaml"
         text = yaml.safe_dump(merged(yaml.safe_load(self.machine.run("cat", path)), changes))
-        self.machine.shell(f"cat >{path} <<'END'\n{text}END")
+        self.machine.shell(f"cat >{path} <<'END'\n{text}END")  # keeps its owner
 
     def add_to_unit(self, lines: str, unit: str = "") -> None:
         """Add a drop-in to a unit of this challenge, as ``systemctl edit`` does."""
@@ -171,9 +155,9 @@ class Service:
         self.submitted.append(self.evalai.submit(team, "dev", content, **options))
         return self.submitted[-1]
 
-    def status(self, pk: int) -> str:
-        """Return a submission's status at EvalAI."""
-        return str(self.evalai.submission(pk)["status"])
+    def statuses(self) -> list[str]:
+        """Return the status of each submission at EvalAI."""
+        return [str(self.evalai.submission(pk)["status"]) for pk in self.submitted]
 
     # --- state of the service ---
 
@@ -189,15 +173,14 @@ class Service:
         """Return the log of a unit."""
         return self.machine.run("journalctl", "--unit", unit or self.unit, "-o", "cat", "--no-pager")
 
-    def events(self, key: str, unit: str = "") -> list[dict[str, Any]]:
-        """Return the log events of a unit with a given key."""
-        lines = [line for line in self.journal(unit).splitlines() if line.startswith("{")]
+    def events(self, key: str) -> list[dict[str, Any]]:
+        """Return the log events of the daemon with a given key."""
+        lines = [line for line in self.journal().splitlines() if line.startswith("{")]
         return [event for event in map(json.loads, lines) if event.get("event_key") == key]
 
     def alerts(self) -> set[str]:
         """Return the codes of the active alerts."""
-        told = json.loads(self.challenge("status", "--json"))
-        return {str(alert["code"]) for alert in told["alerts"]}
+        return {str(alert["code"]) for alert in json.loads(self.challenge("status", "--json"))["alerts"]}
 
     def children(self) -> list[int]:
         """Return the ids of the processes that evaluate one of its submissions."""
@@ -215,30 +198,20 @@ class Service:
         group = f"/sys/fs/cgroup{self.show('ControlGroup')}"
         self.machine.shell(f"for limit in '{group}'/child-*/memory.max; do echo 1M >\"$limit\"; done")
 
-    def query(self, sql: str) -> list[list[Any]]:
-        """Query the service's database."""
+    def outcomes(self) -> list[str]:
+        """Return the outcomes of all evaluations, in order."""
+        sql = "SELECT outcome FROM attempts WHERE kind = 'evaluate' ORDER BY id"
         script = (
-            "import json, sqlite3, sys\n"
-            f"database = sqlite3.connect('file:{self.state}/worker.db?mode=ro', uri=True, timeout=60)\n"
-            f"print(json.dumps(database.execute({sql!r}).fetchall()))"
+            f"import sqlite3; database = sqlite3.connect('file:{self.state}/worker.db?mode=ro', uri=True, timeout=60)\n"
+            f"for row in database.execute({sql!r}): print(*row)"
         )
-        answered: list[list[Any]] = json.loads(self.machine.run("/usr/bin/python3", "-c", script))
-        return answered
+        return self.machine.run("/usr/bin/python3", "-c", script).split()
 
-    def scored(self) -> list[int]:
-        """Return the submission of every evaluation that ended with scores, repeated if it was done twice."""
-        rows = self.query(
-            "SELECT submission FROM attempts WHERE kind = 'evaluate' AND outcome = 'done' ORDER BY id"
-        )
-        return [pk for (pk,) in rows]
-
-    def teams(self, board: str = "") -> list[str]:
+    def teams(self) -> list[str]:
         """Return the teams on the published board."""
-        script = (
-            f"git --git-dir {shlex.quote(board or self.board)} show main:leaderboard/dev.json 2>/dev/null"
-        )
-        shown = self.machine.shell(f"{script} || true")
-        return sorted(row["team"] for row in json.loads(shown)["entries"]) if shown.startswith("{") else []
+        script = f"git --git-dir {self.board} show main:leaderboard/dev.json 2>/dev/null || true"
+        board = self.machine.shell(script)
+        return sorted(row["team"] for row in json.loads(board)["entries"]) if board.startswith("{") else []
 
     # --- waiting ---
 
@@ -249,42 +222,27 @@ class Service:
         except Failed as problem:
             raise Failed(f"{problem}\n{self.journal()[-2500:]}") from problem
 
-    def until_answered(self, *pks: int, status: str = "finished") -> None:
-        """Wait until the given submissions, or all of them, have a status at EvalAI."""
-        for pk in pks or self.submitted:
-            self.until(lambda pk=pk: self.status(pk) == status, f"submission {pk} is {status}")  # type: ignore[misc]
+    def until_answered(self, status: str = "finished") -> None:
+        """Wait until all submissions have a status at EvalAI."""
+        self.until(lambda: set(self.statuses()) == {status}, f"all submissions are {status}")
 
     def until_published(self, *teams: str) -> None:
         """Wait until exactly these teams are on the board."""
         self.until(lambda: self.teams() == sorted(teams), f"the board shows {sorted(teams)}")
 
-    def until_scoring(self, pk: int) -> int:
+    def until_scoring(self) -> int:
         """Wait until a submission is being scored, and return the process that does it."""
-        found: list[int] = []
-
-        def is_scored() -> bool:
-            found[:] = self.children()
-            return bool(found) and self.status(pk) == "running"
-
-        self.until(is_scored, f"submission {pk} is being scored")
-        return found[0]
-
-    def until_read(self, child: int) -> None:
-        """Wait until a process has read the submitted file: only then does it read the hidden labels, which changes their access time.
-
-        File times have the resolution of the kernel's ticks, so reading the submitted file must take longer than a tick.
-        """
-        labels = f"/proc/{child}/cwd/{RECORD}"
         self.until(
-            lambda: self.machine.run("find", labels, "-neweram", labels) != "", "the submitted file is read"
+            lambda: "running" in self.statuses() and bool(self.children()), "a submission is being scored"
         )
+        return self.children()[0]
 
     def answered_once(self) -> None:
-        """Check at EvalAI and in the database that each submission was answered exactly once and scored exactly once.
+        """Check at EvalAI and in the database that each submission was answered and scored exactly once.
 
         Raises:
             AssertionError: If a submission was not, or more than once.
         """
         posts = {pk: len(self.evalai.journal.posts().get(pk, [])) for pk in self.submitted}
         assert posts == dict.fromkeys(self.submitted, 1), f"answers per submission: {posts}"
-        assert sorted(self.scored()) == sorted(self.submitted), f"scored: {self.scored()}"
+        assert self.outcomes().count("done") == len(self.submitted), f"evaluations: {self.outcomes()}"

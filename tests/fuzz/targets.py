@@ -186,12 +186,12 @@ class _Replay:
 
     url = "file:///nowhere"
 
-    def __init__(self, said: list[bytes]) -> None:
-        self._said = said
+    def __init__(self, answers: list[bytes]) -> None:
+        self._answers = answers
 
     def run(self, *arguments: str, **_: object) -> bytes:
         """Return the next answer."""
-        return self._said.pop(0) if self._said else b""
+        return self._answers.pop(0) if self._answers else b""
 
 
 def git(data: bytes) -> None:
@@ -202,12 +202,12 @@ def git(data: bytes) -> None:
         for content in clone.files("0" * 40, ("README.md",), ("leaderboard",)).values():
             if not isinstance(content, bytes):
                 raise AssertionError("content that is no bytes")
-    said = data.decode(errors="replace")
+    message = data.decode(errors="replace")
     for verb in ("push", "fetch"):
-        error = sort_fault(Remote(url="https://example.org/a"), verb, said)
+        error = sort_fault(Remote(url="https://example.org/a"), verb, message)
         if not isinstance(error, NeucoError | TipMoved | CloneDamaged):
             raise AssertionError(f"not sorted: {error!r}")
-        if isinstance(error, NeucoError) and said in error.message and len(data) > 40:
+        if isinstance(error, NeucoError) and message in error.message and len(data) > 40:
             raise AssertionError("foreign text in a message")
 
 
@@ -242,5 +242,3 @@ TARGETS: Mapping[str, Callable[[bytes], None]] = {
 }
 
 READING_TARGETS = ("csv", "gzip", "zip", "npz", "parquet")
-
-__all__ = ["READING_TARGETS", "TARGETS", "check_storable"]

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz.targets import READING_TARGETS, TARGETS
+from tests.fuzz.targets import READING_TARGETS, TARGETS, check_storable
+from worker.evalai import Message
 
 CORPUS = Path(__file__).parent / "corpus"
 READING = Path(__file__).parents[1] / "scoring" / "inputs" / "corpus"
@@ -20,18 +21,11 @@ def test_the_corpus_breaks_no_property(name: str) -> None:
     if name in READING_TARGETS:
         inputs += sorted(READING.iterdir())
     for path in inputs:
-        try:
-            TARGETS[name](path.read_bytes())
-        except Exception as problem:
-            raise AssertionError(f"{path.name} breaks the law of {name}") from problem
+        TARGETS[name](path.read_bytes())
 
 
 def test_a_target_raises_if_its_property_is_broken() -> None:
     """A text that no database column can store raises, so the properties can fail."""
-    from worker.evalai import Message
-
-    bad = Message(submission_pk=2**70, phase_pk=None, challenge_pk=None, receipt_handle="r")
-    from tests.fuzz.targets import check_storable
-
+    message = Message(submission_pk=2**70, phase_pk=None, challenge_pk=None, receipt_handle="r")
     with pytest.raises(AssertionError):
-        check_storable(bad)
+        check_storable(message)

@@ -7,7 +7,6 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,49 +30,21 @@ class Figures:
 
     Attributes:
         submissions: How many were sent.
-        kills: How often a worker was killed.
         faults: Number of corrupted answers.
-        puts: Final PUTs that reached the server, repeated ones too.
         lost: Submissions without an answer.
         differing: Submissions with different answers, or equal contents with different results.
         wait_s: 95th percentile of the wait from submission to the first answer.
-        calls: API calls per submission.
-        seconds: How long it took.
-        stop_s: From SIGTERM to the end of the last worker.
-        memory_begin: Resident bytes of the last worker after its first 50 answers; 0 if it was not measured.
+        memory_begin: Resident bytes of the last worker after its first 50 answers.
         memory_end: The same at its end.
     """
 
     submissions: int
-    kills: int
     faults: int
-    puts: int
     lost: int
     differing: int
     wait_s: float
-    calls: float
-    seconds: float
-    stop_s: float
-    memory_begin: int = 0
-    memory_end: int = 0
-
-    def __str__(self) -> str:
-        lines = {
-            "submissions": self.submissions,
-            "kills": self.kills,
-            "faults": self.faults,
-            "PUTs": self.puts,
-            "lost": self.lost,
-            "differing": self.differing,
-            "wait, 95th percentile": f"{self.wait_s:.1f} s",
-            "calls per submission": f"{self.calls:.1f}",
-            "duration": f"{self.seconds:.0f} s",
-            "end after SIGTERM": f"{self.stop_s:.2f} s",
-        }
-        if self.memory_begin:
-            lines["worker's memory, begin"] = f"{self.memory_begin / 1e6:.1f} MB"
-            lines["worker's memory, end"] = f"{self.memory_end / 1e6:.1f} MB"
-        return "\n".join(f"{name:24}{value}" for name, value in lines.items())
+    memory_begin: int
+    memory_end: int
 
 
 class Crowd:
@@ -107,8 +78,8 @@ class Crowd:
     def open(self) -> int:
         """How many wait for an answer."""
         with self._stage.evalai.world.lock:
-            found = self._stage.evalai.world.submissions.values()
-            return sum(submission["status"] not in ("finished", "failed") for submission in found)
+            submissions = self._stage.evalai.world.submissions.values()
+            return sum(submission["status"] not in ("finished", "failed") for submission in submissions)
 
 
 def worker(
@@ -121,7 +92,6 @@ def worker(
     seed: int,
     waiting: int,
     limit_s: float,
-    told: Callable[[str], None] = lambda _: None,
 ) -> Figures:
     """Let a crowd submit while workers are killed at random and answers are corrupted; then let the last one finish.
 
@@ -141,7 +111,6 @@ def worker(
             threading.Event().wait(TICK_S)
         if fork_server.end() != -signal.SIGKILL:
             raise RuntimeError(f"a worker ended by itself:\n{harness.log[-2000:]}")
-    told(f"{kills} kills, {len(crowd.content)} submitted, {crowd.open} wait")
     daemon = harness.run()
     process = psutil.Process(daemon.pid)
     early, memory_begin = len(crowd.content) - crowd.open + EARLY, 0
@@ -160,12 +129,10 @@ def worker(
             raise TimeoutError(f"{harness.evalai.queue_length()} messages, {harness.log[-3000:]}")
         threading.Event().wait(TICK_S)
     memory_end = process.memory_info().rss
-    told_at = time.monotonic()
     daemon.terminate()
     if daemon.wait(timeout=60) != 0:
         raise RuntimeError(f"the worker did not end well:\n{harness.log[-3000:]}")
-    ended = time.monotonic()
-    return figures(harness, crowd, kills, ended - begun, ended - told_at, memory_begin, memory_end)
+    return figures(harness, crowd, memory_begin, memory_end)
 
 
 def alive(pid: int) -> bool:
@@ -177,40 +144,25 @@ def alive(pid: int) -> bool:
     return True
 
 
-def figures(
-    harness: Harness,
-    crowd: Crowd,
-    kills: int,
-    seconds: float,
-    stop_s: float,
-    memory_begin: int,
-    memory_end: int,
-) -> Figures:
+def figures(harness: Harness, crowd: Crowd, memory_begin: int, memory_end: int) -> Figures:
     """Count, from the sandbox's journal alone."""
     journal = harness.evalai.journal
     posts = {pk: harness.posts(pk) for pk in crowd.content}
     sent = {entry.submission: entry.at for entry in journal.effects("submitted")}
-    answered: dict[int, float] = {}
+    waits: dict[int, float] = {}
     for entry in journal.effects("posted"):
-        if entry.submission is not None and entry.submission not in answered:
-            answered[entry.submission] = (entry.at - sent[entry.submission]).total_seconds()
+        if entry.submission is not None:
+            waits.setdefault(entry.submission, (entry.at - sent[entry.submission]).total_seconds())
     results: dict[int, set[str]] = {}
     for pk, seed in crowd.content.items():
         results.setdefault(seed, set()).update(str(post["result"]) for post in posts[pk])
-    waits = sorted(answered.values())
-    api = [entry for entry in journal.requests() if entry.origin == "api"]
     return Figures(
         submissions=len(crowd.content),
-        kills=kills,
         faults=len(journal.faults()),
-        puts=sum(entry.method == "PUT" for entry in api),
         lost=sum(harness.status(pk) not in ("finished", "failed") or not posts[pk] for pk in crowd.content),
-        differing=sum(any(post != found[0] for post in found) for found in posts.values())
+        differing=sum(any(post != answers[0] for post in answers) for answers in posts.values())
         + sum(len(values) != 1 for values in results.values()),
-        wait_s=waits[int(0.95 * (len(waits) - 1))],
-        calls=len(api) / len(crowd.content),
-        seconds=seconds,
-        stop_s=stop_s,
+        wait_s=sorted(waits.values())[int(0.95 * (len(waits) - 1))],
         memory_begin=memory_begin,
         memory_end=memory_end,
     )

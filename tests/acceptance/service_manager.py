@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+from functools import partial
 from pathlib import Path
 
 PLACES = re.compile(r"(?<![\w.])/(?=(?:opt|etc|var/lib|var/cache|var/backups)/neuco-worker)")
@@ -37,40 +38,28 @@ class ServiceManager:
         return PLACES.sub(f"{self._root}/", text)
 
     def control(self, *arguments: str) -> None:
-        """Act as ``systemctl`` does with these arguments.
+        """Act as ``systemctl`` does with these arguments; links of enabled units are left out.
 
         Raises:
             AssertionError: If the unit does not exist or fails, or if the command is unknown.
         """
-        verb, *rest = [argument for argument in arguments if argument != "--now"]
-        (name,) = rest
-        unit = name if name.endswith((".timer", ".service")) else f"{name}.service"
-        template = re.sub(r"@[^.]*", "@", unit)
-        file = self._root / "etc/systemd/system" / template
-        if not file.is_file():
-            raise AssertionError(f"there is no unit {template}")
-        if verb in ("enable", "disable"):
-            wanted = re.search(r"^WantedBy=(.+)$", file.read_text(), re.MULTILINE)
-            link = file.parent / f"{wanted[1] if wanted else ''}.wants" / unit
-            link.parent.mkdir(exist_ok=True)
-            link.unlink(missing_ok=True)
-            if verb == "enable":
-                link.symlink_to(file)
+        verb, name = (argument for argument in arguments if argument != "--now")
+        unit = name if "." in name else f"{name}.service"
+        file = self._root / "etc/systemd/system" / re.sub(r"@[^.]*", "@", unit)
+        assert file.is_file(), f"there is no unit {file.name}"
         if unit.endswith(".timer"):
-            if not file.with_suffix(".service").is_file():
-                raise AssertionError(f"{template} starts nothing")
-            return
-        if verb in ("start", "enable"):
+            assert file.with_suffix(".service").is_file(), f"{file.name} starts nothing"
+        elif verb in ("start", "enable"):
             self._start(unit, file)
         elif verb in ("stop", "disable"):
-            self._stop(unit)
+            self._running[unit].terminate()
+            ended = self._running.pop(unit).wait(timeout=READY_WITHIN_S)
+            assert ended == 0, f"{unit} did not end well:\n{self.log(unit)}"
         elif verb == "reload":
             self._running[unit].send_signal(signal.SIGHUP)
-        elif verb == "status":
-            if self._running[unit].poll() is not None:
-                raise AssertionError(f"{unit} has ended:\n{self.log(unit)}")
         else:
-            raise AssertionError(f"unknown: systemctl {verb}")
+            assert verb == "status", f"unknown: systemctl {verb}"
+            assert self._running[unit].poll() is None, f"{unit} has ended:\n{self.log(unit)}"
 
     def log(self, unit: str) -> str:
         """Return the output of a service."""
@@ -104,36 +93,20 @@ class ServiceManager:
         environment |= dict(value.split("=", 1) for key, value in pairs if key == "Environment")
         folder = Path(settings["WorkingDirectory"])
         folder.mkdir(parents=True, exist_ok=True)
-        with (self._runtime / f"{unit}.log").open("ab") as log:
-            command = settings["ExecStartPre"].lstrip("-").split()
-            subprocess.run(command, env=environment, cwd=folder, stdout=log, stderr=log, check=True)
-            command = settings["ExecStart"].split()
+        notices = self._runtime / "notify"
+        notices.unlink(missing_ok=True)
+        with (
+            (self._runtime / f"{unit}.log").open("ab") as log,
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel,
+        ):
+            run = partial(subprocess.Popen, env=environment, cwd=folder, stdout=log, stderr=log)
+            assert run(settings["ExecStartPre"].lstrip("-").split()).wait() == 0
             if settings["Type"] == "oneshot":
-                ended = subprocess.run(
-                    command, env=environment, cwd=folder, stdout=log, stderr=log, check=False
-                )
-                if ended.returncode != 0:
-                    raise AssertionError(f"{unit} failed:\n{self.log(unit)}")
+                assert run(settings["ExecStart"].split()).wait() == 0, f"{unit} failed:\n{self.log(unit)}"
                 return
-            place = self._runtime / "notify"
-            place.unlink(missing_ok=True)
-            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
-                channel.bind(str(place))
-                channel.settimeout(READY_WITHIN_S)
-                environment["NOTIFY_SOCKET"] = str(place)
-                self._running[unit] = subprocess.Popen(
-                    command, env=environment, cwd=folder, stdout=log, stderr=log
-                )
-                try:
-                    while channel.recv(4096) != b"READY=1":
-                        pass
-                except TimeoutError:
-                    raise AssertionError(f"{unit} was never ready:\n{self.log(unit)}") from None
-
-    def _stop(self, unit: str) -> None:
-        process = self._running.pop(unit, None)
-        if process is None:
-            return
-        process.terminate()
-        if process.wait(timeout=READY_WITHIN_S) != 0:
-            raise AssertionError(f"{unit} did not end well:\n{self.log(unit)}")
+            channel.bind(str(notices))
+            channel.settimeout(READY_WITHIN_S)
+            environment["NOTIFY_SOCKET"] = str(notices)
+            self._running[unit] = run(settings["ExecStart"].split())
+            while channel.recv(4096) != b"READY=1":
+                pass

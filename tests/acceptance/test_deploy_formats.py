@@ -11,7 +11,6 @@ import fnmatch
 import json
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -34,16 +33,7 @@ SCHEMAS = {
 def program(name: str) -> str:
     """Return the path of a checker, or skip the test if it is not installed."""
     places = [str(Path(sys.executable).parent), str(TOOLS / "usr" / "bin"), os.environ["PATH"], "/usr/sbin"]
-    found = shutil.which(name, path=os.pathsep.join(places))
-    if found is None:
-        pytest.skip(f"{name} is not installed")
-    return found
-
-
-def check(*command: str, cwd: Path = ROOT) -> None:
-    """Run a checker and require that it succeeds."""
-    told = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
-    assert told.returncode == 0, told.stdout + told.stderr
+    return shutil.which(name, path=os.pathsep.join(places)) or pytest.skip(f"{name} is not installed")
 
 
 def faults(tool: str, document: Any) -> list[str]:
@@ -56,20 +46,19 @@ def faults(tool: str, document: Any) -> list[str]:
     return [error.message for error in draft(schema).iter_errors(document)]
 
 
-def test_shell_scripts_are_sound() -> None:
-    """Shellcheck finds nothing in the repository's shell scripts."""
-    scripts = [
-        DEPLOY / "install.sh",
-        DEPLOY / "neuco-challenge",
-        ROOT / "tests" / "setup.sh",
-        ROOT / ".ci" / "run",
-    ]
-    check(program("shellcheck"), *map(str, scripts))
-
-
-def test_the_dockerfile_is_sound() -> None:
-    """Hadolint finds nothing except what the file explicitly ignores."""
-    check(program("hadolint"), "Dockerfile")
+@pytest.mark.parametrize(
+    ("checker", "arguments", "folder"),
+    [
+        ("shellcheck", "deploy/install.sh deploy/neuco-challenge tests/setup.sh .ci/run", ROOT),
+        ("hadolint", "Dockerfile", ROOT),
+        ("logrotate", "--debug logrotate", DEPLOY),
+    ],
+)
+def test_the_checker_of_its_format_accepts_a_file(checker: str, arguments: str, folder: Path) -> None:
+    """The checkers find nothing in scripts, container file, logrotate's."""
+    command = [program(checker), *arguments.split()]
+    checked = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 def test_user_data_is_valid() -> None:
@@ -115,57 +104,42 @@ def test_no_log_grows_without_end(tmp_path: Path) -> None:
         (root / "etc/systemd").mkdir(parents=True)
         (root / "etc/systemd/journald.conf").write_text(f"[Journal]\n{given}")
         command = [DEPLOY / "install.sh", "--root", root, "--dry-run", "--libraries", root]
-        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        assert (f"{root}/etc/systemd/journald.conf.d/neuco-worker.conf" in said) is kept
-        assert f"{root}/etc/logrotate.d/neuco-worker" in said
+        plan = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        assert (f"{root}/etc/systemd/journald.conf.d/neuco-worker.conf" in plan) is kept
+        assert f"{root}/etc/logrotate.d/neuco-worker" in plan
     assert "SystemMaxUse=" in (DEPLOY / "journald.conf").read_text()
-
-
-def test_logrotate_accepts_its_file() -> None:
-    """Logrotate accepts the file without complaint."""
-    check(program("logrotate"), "--debug", str(DEPLOY / "logrotate"))
 
 
 def test_lines_of_the_crontab_work(tmp_path: Path) -> None:
     """Cron mails only failures, a drain is skipped while another one runs, and percent signs are escaped."""
     lines = [line for line in (DEPLOY / "crontab").read_text().splitlines() if line.startswith(("*", "1"))]
-    assert len(lines) == 2
-    bin_folder = tmp_path / "bin"
-    bin_folder.mkdir()
-    journal = tmp_path / "journal"
-    stub = bin_folder / "neuco-challenge"
-    stub.write_text(f'#!/bin/sh\necho "$@" >> {shlex.quote(str(journal))}\necho done\n')
-    stub.chmod(0o755)
-    environment = {**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}"}
-    commands = []
-    for line in lines:
-        *schedule, user, command = line.split(maxsplit=6)
-        assert (len(schedule), user) == (5, "root")
+    calls = tmp_path / "calls"
+    stub = tmp_path / "neuco-challenge"
+
+    def run(line: str, script: str, *before: str) -> str:
+        """Run a line's command with a stub in place of our program, and return what cron would mail."""
+        stub.write_text(f'#!/bin/sh\necho "$@" >> {calls}\n{script}\n')
+        stub.chmod(0o755)
+        *_, user, command = line.split(maxsplit=6)
+        assert user == "root"
         assert not re.search(r"(?<!\\)%", command)
-        commands.append(
-            command.replace(r"\%", "%").replace("/run/lock", str(tmp_path)).replace("/var/log", str(tmp_path))
+        for place in ("/run/lock", "/var/log"):
+            command = command.replace(place, str(tmp_path))
+        environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+        words = [*before, "sh", "-c", command.replace(r"\%", "%")]
+        done = subprocess.run(
+            words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
-    drain, backup = commands
-    backed_up = subprocess.run(["sh", "-c", backup], env=environment, check=True, capture_output=True)
-    assert (backed_up.stdout, backed_up.stderr) == (b"", b"")
-    subprocess.run(["sh", "-c", drain], env=environment, check=True)
-    lock = tmp_path / "neuco-worker-earth.lock"
-    with subprocess.Popen(
-        ["flock", str(lock), "sh", "-c", "echo held; read _"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as holder:
-        assert holder.stdout is not None
-        assert holder.stdin is not None
-        holder.stdout.readline()
-        subprocess.run(["sh", "-c", drain], env=environment, check=True)
-        holder.stdin.close()
-    told = journal.read_text().splitlines()
-    stub.write_text("#!/bin/sh\necho why >&2\nexit 1\n")
-    not_backed_up = subprocess.run(["sh", "-c", backup], env=environment, check=False, capture_output=True)
-    assert not_backed_up.stderr == b"why\n"
-    failed = subprocess.run(["sh", "-c", drain], env=environment, check=True, stdout=subprocess.PIPE)
+        return done.stdout
+
+    drain, backup = lines
+    assert run(backup, "echo done") == run(drain, "") == ""
+    assert run(drain, "", "flock", str(tmp_path / "neuco-worker-earth.lock")) == ""
+    backed_up, drained = calls.read_text().splitlines()
+    assert re.fullmatch(r"earth challenge backup /var/backups/neuco-worker/earth-\w+\.zip --force", backed_up)
+    assert drained == "earth once"
+    failing = "echo why >&2\nexit 1"
+    assert run(backup, failing) == "why\n"
     log = tmp_path / "neuco-worker-earth.log"
-    assert failed.stdout.decode() == f"A run of neuco-worker for earth failed; the end of {log} says why.\n"
-    assert log.read_text() == "why\n"
-    assert re.fullmatch(r"earth challenge backup /var/backups/neuco-worker/earth-\w+\.zip --force", told[0])
-    assert told[1] == "earth once"
-    assert len(told) == 2
+    assert run(drain, failing) == f"A run of neuco-worker for earth failed; the end of {log} says why.\n"
+    assert log.read_text().endswith("why\n")

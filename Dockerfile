@@ -11,8 +11,6 @@ ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /src
 COPY constraints.txt .
 RUN python -m venv /opt/neuco && /opt/neuco/bin/pip install --upgrade --constraint constraints.txt pip hatchling hatch-fancy-pypi-readme
-# PyTorch's CPU build, from its own index: the default build needs several gigabytes of CUDA packages.
-RUN /opt/neuco/bin/pip install --no-deps --index-url https://download.pytorch.org/whl/cpu --constraint constraints.txt torch
 COPY pyproject.toml README.md LICENSE ./
 COPY config config
 COPY deploy deploy

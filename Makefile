@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help install demo check test lint bench soak fuzz systemd package image clean
+.PHONY: help install research demo check test lint bench soak fuzz systemd package image clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -14,10 +14,6 @@ PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13; do \
 # Where PyTorch's CPU build is: a plain install on Linux would pull several gigabytes of CUDA packages. TORCH_INDEX= takes the plain one.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-# PyTorch from TORCH_INDEX, by a given pip.
-install_torch = if [ -n "$(TORCH_INDEX)" ]; then \
-	$(1) install --quiet --no-deps --retries 1 --timeout 30 --index-url "$(TORCH_INDEX)" "$$(grep ^torch== constraints.txt)" \
-	|| echo "$(TORCH_INDEX) does not provide torch; using the default index."; fi
 # Compiled kernels of the tests, shared by all their processes and kept between runs.
 TEST_CACHE := $(CURDIR)/.cache/numba
 PACKAGES := worker scoring leaderboard
@@ -31,6 +27,8 @@ help:  ## Show this help.
 	@sed -nE 's/^([a-z]+):[^#]*## (.*)$$/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
 install: $(VENV)/.installed  ## Make .venv with the pinned, tested versions, and compile the kernels.
+
+research: $(VENV)/.installed-research  ## Add what only researchers need: PyTorch, scikit-learn, plots.
 
 demo: install  ## Watch a whole challenge on this machine: submissions, scores, two leaderboards (about a minute).
 	@$(BIN)/neuco-worker demo
@@ -49,7 +47,7 @@ lint: $(VENV)/.installed-test  ## Only linters and types.
 	@$(BIN)/mypy
 	@$(BIN)/deptry $(PACKAGES)
 
-bench: $(VENV)/.installed-test  ## Measure what the README promises, on this machine.
+bench: $(VENV)/.installed-test  ## Measure the figures of docs/performance.md, on this machine.
 	@for file in $(sort $(wildcard tests/benchmarks/bench_*.py)); do \
 		echo "== $$(basename "$$file" .py)"; $(BIN)/python -m "tests.benchmarks.$$(basename "$$file" .py)"; done
 
@@ -70,7 +68,6 @@ package: $(VENV)/.installed  ## Build sdist and wheel, check them, and run the d
 	@$(BIN)/python -m twine check --strict dist/*
 	@$(BIN)/python -m venv $(INSTALLED)
 	@$(INSTALLED)/bin/python -m pip install --quiet --upgrade --constraint constraints.txt pip
-	@$(call install_torch,$(INSTALLED)/bin/python -m pip)
 	@$(INSTALLED)/bin/python -m pip install --quiet --constraint constraints.txt dist/*.whl
 	@cd $(INSTALLED) && bin/neuco-worker --help && bin/neuco-worker demo
 
@@ -86,13 +83,20 @@ clean:  ## Remove .venv, caches and the demo's folder.
 $(VENV)/.installed: pyproject.toml constraints.txt $(VENV)/bin/python
 	@echo "Installing the pinned versions into $(VENV) (the first time: a minute or two) ..."
 	@$(PIP) install --quiet --upgrade --constraint constraints.txt pip
-	@$(call install_torch,$(PIP))
 	@$(PIP) install --quiet --constraint constraints.txt hatchling hatch-fancy-pypi-readme editables
 	@$(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable .
 	@$(BIN)/neuco-worker compile
 	@touch $@
 
-$(VENV)/.installed-test: $(VENV)/.installed
+$(VENV)/.installed-research: $(VENV)/.installed
+	@echo "Installing PyTorch, scikit-learn and plots (the first time: a minute or two) ..."
+	@if [ -n "$(TORCH_INDEX)" ]; then \
+		$(PIP) install --quiet --no-deps --retries 1 --timeout 30 --index-url "$(TORCH_INDEX)" "$$(grep ^torch== constraints.txt)" \
+		|| echo "$(TORCH_INDEX) does not provide torch; using the default index."; fi
+	@$(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable '.[research]'
+	@touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed-research
 	@$(PIP) install --quiet --constraint constraints.txt --group test
 	@touch $@
 

@@ -154,9 +154,6 @@ if [ -n "$libraries" ]; then
     # The build tools come from the libraries too, so nothing is downloaded.
     run "${pip[@]}" install --no-index --no-build-isolation --no-deps --force-reinstall "$source"
 else
-    # PyTorch's CPU build, from its own index: the default build needs several gigabytes of CUDA packages.
-    torch=$(sed -n 's/^torch==/torch==/p' "$here/../constraints.txt")
-    run "${pip[@]}" install --no-deps --index-url https://download.pytorch.org/whl/cpu "$torch"
     run "${pip[@]}" install --constraint "$here/../constraints.txt" "$source"
     run "${pip[@]}" install --constraint "$here/../constraints.txt" --no-deps --force-reinstall "$source"
 fi

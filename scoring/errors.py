@@ -16,7 +16,8 @@ This module is in ``scoring`` because every package may import from ``scoring``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import ClassVar
 
 MESSAGE_LIMIT = 2000  # characters; EvalAI shows stderr in full
@@ -101,3 +102,20 @@ class Cancelled(NeucoError):
     """The work was stopped on request."""
 
     family: ClassVar[str] = "cancelled"
+
+
+@contextmanager
+def needs_extra(extra: str, user: str) -> Iterator[None]:
+    """Import optional libraries inside this context; ``user``, the subject of the message, is what needs them.
+
+    Raises:
+        OrganizerError: ``library.missing``, with the command that installs the extra.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        raise OrganizerError(
+            f"{user} needs {missing.name}, which is not installed.",
+            cure=f'Install it: pip install "neuco-worker[{extra}]".',
+            code="library.missing",
+        ) from missing

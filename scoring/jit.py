@@ -14,8 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-import platformdirs
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -28,9 +26,10 @@ def cache_candidates() -> tuple[Path, ...]:
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
         return (Path(chosen),)
     provided = [os.environ.get(name, "").split(":")[0] for name in ("CACHE_DIRECTORY", "STATE_DIRECTORY")]
+    of_user = os.environ.get("XDG_CACHE_HOME") or Path(os.environ.get("HOME", "/")) / ".cache"
     return (
         *(Path(directory) / "numba" for directory in provided if directory),
-        platformdirs.user_cache_path("neuco-worker") / "numba",
+        Path(of_user) / "neuco-worker" / "numba",
     )
 
 

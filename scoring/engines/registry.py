@@ -12,7 +12,7 @@ import numpy as np
 
 from scoring.engines.base import Engine, Unit
 from scoring.engines.local import LocalEngine, available_cores
-from scoring.errors import OrganizerError
+from scoring.errors import OrganizerError, needs_extra
 from scoring.kernel import moments
 from scoring.protocol import Recipe
 
@@ -45,18 +45,13 @@ def make_engine(
     if name == "local":
         return LocalEngine(threads=cores)
     if name == "torch":
-        from scoring.engines.torch import TorchEngine
+        with needs_extra("torch", "scoring.engine: torch"):
+            from scoring.engines.torch import TorchEngine
 
         return TorchEngine(device=device, chunk=chunk, threads=cores)
     if name == "ray":
-        try:
+        with needs_extra("ray", "scoring.engine: ray"):
             from scoring.engines.ray import RayEngine
-        except ModuleNotFoundError as missing:
-            raise OrganizerError(
-                "scoring.engine is ray, but the package ray is not installed.",
-                cure="Install it with `pip install neuco-worker[ray]`.",
-                code="engine.ray_missing",
-            ) from missing
 
         return RayEngine(address=ray_address)
     raise OrganizerError(

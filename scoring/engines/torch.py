@@ -4,26 +4,24 @@ The folds of a row set are trained together, a chunk at a time. Random numbers a
 orders are the same. Sums are added in another order, so scores agree with the local engine's within
 :data:`~scoring.engines.base.TOLERANCE`, not to the bit. Use one engine for a whole challenge.
 
-Shapes: F folds, T tasks, n rows of N values, b rows in a batch. torch is imported inside the functions.
+Shapes: F folds, T tasks, n rows of N values, b rows in a batch. torch is an optional dependency; nothing imports this module unless the
+engine is chosen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from scoring.engines.base import Engine, Unit, ignore, require_linear
 from scoring.errors import OrganizerError
 from scoring.metrics import best_score, f1, r2
 from scoring.randomness import held_out
-
-if TYPE_CHECKING:
-    import torch
-
-    from scoring.randomness.fold_draws import FoldDraws
+from scoring.randomness.fold_draws import FoldDraws, draw_folds
 
 
 class TorchEngine(Engine):
@@ -41,8 +39,6 @@ class TorchEngine(Engine):
     name = "torch"
 
     def __init__(self, *, device: Literal["cpu", "cuda"], chunk: int, threads: int) -> None:
-        import torch
-
         if device == "cuda" and not torch.cuda.is_available():
             raise OrganizerError(
                 "PyTorch does not find a CUDA device.",
@@ -55,10 +51,6 @@ class TorchEngine(Engine):
 
     def score(self, unit: Unit, *, progress: Callable[[int], None] = ignore) -> NDArray[np.float64]:
         """See :meth:`scoring.engines.base.Engine.score`."""
-        import torch
-
-        from scoring.randomness.fold_draws import draw_folds
-
         require_linear(unit)
         torch.set_num_threads(self._threads)
         samples, dim = unit.rows.shape
@@ -81,8 +73,6 @@ class TorchEngine(Engine):
 
 def _train(unit: Unit, draws: FoldDraws, device: torch.device) -> NDArray[np.float64]:
     """Return the scores of all folds and tasks after each epoch, E x F x T."""
-    import torch
-
     rows, targets, classification = (
         torch.from_numpy(np.array(values)).to(device)
         for values in (unit.rows, unit.targets, unit.classification[:, np.newaxis])

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field, PositiveInt
 
+from scoring.errors import needs_extra
 from scoring.metrics import best_score
 from scoring.probes.probe import TEST_SIZE, Fold, FoldResult, Probe, ProbeInput, TaskKind
 from scoring.protocol import Recipe
@@ -83,7 +84,8 @@ class LinearProbe(Probe):
         return self._network().refit(data)
 
     def _network(self) -> Network:
-        from scoring.probes.network import Network
+        with needs_extra("research", "A probe with hidden layers or several outputs"):
+            from scoring.probes.network import Network
 
         return Network(
             hidden=self.hidden,

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from scoring.documents import checked
 from scoring.engines import available_cores, ignore, train_in_order
-from scoring.errors import OrganizerError
+from scoring.errors import OrganizerError, needs_extra
 from scoring.randomness import held_out
 
 TEST_SIZE = 0.1  # NeuCo-Bench's value, for every probe
@@ -39,6 +39,11 @@ class TaskKind(StrEnum):
     BINARY = "cls"  # one of two classes, scored by F1
     MULTICLASS = "multiclass"  # one of several classes, scored by macro F1
     MULTILABEL = "multilabel"  # any number of several labels, scored by macro F1
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether the predictions are a matrix, with a column for each class or label."""
+        return self in {TaskKind.MULTICLASS, TaskKind.MULTILABEL}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,8 +72,8 @@ class ProbeInput:
 
     @property
     def has_columns(self) -> bool:
-        """Whether the predictions are a matrix, with a column for each class or label."""
-        return self.kind in {TaskKind.MULTICLASS, TaskKind.MULTILABEL}
+        """See :attr:`TaskKind.has_columns`."""
+        return self.kind.has_columns
 
     @property
     def columns(self) -> NDArray[np.float64]:
@@ -219,14 +224,8 @@ def make_probe(name: str, params: Mapping[str, Any], *, seed: int = 42, threads:
             code="probe.unknown",
         )
     module, _, attribute = PROBES[name].partition(":")
-    try:
+    with needs_extra("research", f"The probe {name}"):
         return cast("Probe", getattr(import_module(module), attribute)(params, seed=seed, threads=threads))
-    except ImportError as error:
-        raise OrganizerError(
-            f"The probe {name} needs {error.name or 'a library'}, which is not installed.",
-            cure='Install it. For svm: pip install "neuco-worker[svm]".',
-            code="probe.missing_library",
-        ) from error
 
 
 def splits(rows: int, folds: int, seed: int) -> Iterator[Fold]:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import typer
 
-from tests.acceptance.installation import ROOT, Installation
+from tests.acceptance.installation import DECLARED, RESEARCH, ROOT, Installation
 from tests.acceptance.test_kin_documentation import COMMANDS as KIN
 from tests.worker.harness.harness import DIM, IDS, Harness, embeddings
 
@@ -60,7 +60,7 @@ def commands(group: typer.core.TyperGroup, *above: str) -> Iterator[str]:
 def test_nothing_else_is_installed(installation: Installation) -> None:
     """Guard for the tests below: the declared dependencies are complete, and no test package is installed."""
     assert "No broken requirements" in installation.run("pip", "check", cwd=installation.folder)
-    code = "import importlib.util as u; print([n for n in ('polars', 'pytest', 'sklearn', 'tests') if u.find_spec(n)])"
+    code = "import importlib.util as u; print([n for n in ('pytest', 'sklearn', 'tests', 'torch', 'vl_convert') if u.find_spec(n)])"
     assert installation.run("python", "-c", code, cwd=installation.folder) == "[]\n"
 
 
@@ -72,17 +72,15 @@ def test_first_steps(installation: Installation, tmp_path: Path) -> None:
     worker(installation, FIRST_STEPS, tmp_path)
 
 
-def test_researchers_commands(installation: Installation, tmp_path: Path) -> None:
-    """The commands on the page for users of other benchmarks succeed; only the SVM needs an extra, which the error names."""
+def test_researchers_commands(wheel: Path, tmp_path: Path) -> None:
+    """The commands on the page for users of other benchmarks succeed with the libraries of the extra ``research``."""
+    installation = Installation(tmp_path / "installation", [*DECLARED, *RESEARCH])
+    installation.run("pip", "install", "--quiet", str(wheel), cwd=tmp_path)
     folder = shutil.copytree(ROOT / "config" / "kin", tmp_path / "kin")
     for line in RESEARCHERS:
         for pattern in [word for word in line.split() if "*" in word]:
             line = line.replace(pattern, " ".join(map(str, sorted(folder.glob(pattern)))))
-        if "svm" in line:
-            told = installation.run("neuco-worker", *shlex.split(line), cwd=folder, expect=2)
-            assert 'pip install "neuco-worker[svm]"' in told
-        else:
-            worker(installation, [line], folder)
+        worker(installation, [line], folder)
     assert (folder / "board" / "README.md").exists()
     assert json.loads((folder / "neurobench" / "ink.json").read_text())["framework"] == "neuco-worker"
 
@@ -91,6 +89,7 @@ def test_researchers_commands(installation: Installation, tmp_path: Path) -> Non
     ("settings", "command", "extra"),
     [
         ({"scoring": {"engine": "ray"}}, "doctor", "ray"),
+        ({"scoring": {"engine": "torch"}}, "doctor", "torch"),
         ({"state": "postgresql+psycopg://nobody@127.0.0.1:1/none"}, "once", "postgres"),
     ],
 )
@@ -105,3 +104,23 @@ def test_what_an_extra_brings_is_named(
         )
     assert f"neuco-worker[{extra}]" in told
     assert not [word for word in BROKEN if word in told], told
+
+
+@pytest.mark.parametrize(
+    ("options", "user"),
+    [
+        ("labels", "A probe that is stored, or has several outputs, needs torch"),
+        ("labels/ink__regr.csv --dims 4,8", "A plot needs vl_convert"),
+        ("labels --config neuco-bench-svm.yaml", "The probe svm needs sklearn"),
+    ],
+)
+def test_what_a_run_needs_is_named_before_it_trains(
+    installation: Installation, tmp_path: Path, options: str, user: str
+) -> None:
+    """A run that needs libraries of the extra ``research`` says so and leaves nothing behind."""
+    folder = shutil.copytree(ROOT / "config" / "kin", tmp_path / "kin")
+    words = ("score", "embeddings.csv", *options.split())
+    output = installation.run("neuco-worker", *words, cwd=folder, expect=2)
+    assert f"{user}, which is not installed. Install it: pip install" in " ".join(output.split())
+    assert "neuco-worker[research]" in output
+    assert not list(folder.glob("results/*/*"))

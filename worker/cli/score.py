@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scoring.errors import OrganizerError
+from scoring.errors import OrganizerError, needs_extra
 from worker.cli.terminal import JsonOption, progress_bar
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ def score(
     for file in files:
         material = read_material(file, tasks, settings, excluded=excluded)
         _warn(console, material.warnings)
+        _check_libraries(material, settings, has_plots=settings.enable_plots)
         method = method_name or file.stem
         folder = make_run_folder(output_dir, phase=phase, method=method, now=datetime.now().astimezone())
         report, document = _run(
@@ -169,6 +171,17 @@ def _settings(config: Path | None, folds: int | None, console: Console) -> Stand
         soft_wrap=True,
     )
     return settings
+
+
+def _check_libraries(material: Material, settings: StandaloneSettings, *, has_plots: bool) -> None:
+    """Import the optional libraries that a run uses, some of them only after hours of training."""
+    has_columns = any(task.kind.has_columns for task in material.tasks)
+    with needs_extra("research", "A plot"):
+        if has_plots:
+            import_module("vl_convert")
+    with needs_extra("research", "A probe that is stored, or has several outputs,"):
+        if settings.store_probes or (has_columns and settings.probe_type == "linear"):
+            import_module("torch")
 
 
 def _run(

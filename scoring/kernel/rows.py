@@ -10,18 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.jit import compiled
-
-
-@compiled
-def add_rows(matrix: NDArray[np.float32], center: float, squared: bool, sums: NDArray[np.float64]) -> None:
-    """Add every row's differences from ``center``, or their squares, to ``sums``."""
-    for i in range(matrix.shape[0]):
-        for j in range(matrix.shape[1]):
-            difference = np.float64(matrix[i, j]) - center
-            sums[j] += difference * difference if squared else difference
-
-
 ALIGNMENT = 64  # bytes; one cache line, one AVX-512 register
 LARGE_PAGE = 2 << 20  # bytes
 _CHUNK = 512  # rows that are converted to float64 at a time
@@ -44,6 +32,8 @@ def moments(matrix: NDArray[np.float32]) -> Moments:
     It takes two passes, because a difference of large sums would lose a small deviation. It is compiled, because numpy would convert the
     whole matrix to float64 or take five times as long.
     """
+    from scoring.kernel.sums import add_rows
+
     values = np.ascontiguousarray(matrix)
     sums = np.zeros(matrix.shape[1])
     add_rows(values, 0.0, False, sums)

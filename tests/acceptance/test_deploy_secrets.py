@@ -13,7 +13,7 @@ import pytest
 from scoring.errors import OrganizerError
 from worker.challenge.configuration import load
 from worker.challenge.secrets import read_challenge_secret
-from worker.organizer.archiving import FORMAT, MANIFEST, read_backup
+from worker.organizer.archiving import MANIFEST, read_backup
 from worker.organizer.service import install
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +28,7 @@ def test_a_malicious_archive_writes_only_into_its_folder(name: str, tmp_path: Pa
     member = zipfile.ZipInfo(name)
     member.external_attr = (stat.S_IFLNK if name == "link" else stat.S_IFREG | 0o600) << 16
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr(MANIFEST, json.dumps({"format": FORMAT, "made_at": "2026-01-01T00:00:00+00:00"}))
+        archive.writestr(MANIFEST, json.dumps({"made_at": "2026-01-01T00:00:00+00:00"}))
         archive.writestr("challenge.secret", "x")
         archive.writestr(member, "/etc")
     read_backup(path, place)

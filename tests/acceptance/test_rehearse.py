@@ -15,11 +15,10 @@ import numpy as np
 import pytest
 import yaml
 
-from scoring.errors import OrganizerError
 from tests.worker.harness.harness import ROOT, clean_environment
 from tests.worker.organizer.doctor_faults import PHASES, ROWS, label_rows, public_ids, write_healthy
-from worker.challenge.configuration import load
-from worker.organizer.rehearsal.entries import csv_of, own_entries
+from worker.cli import guarded
+from worker.organizer.rehearsal.entries import Entry, csv_of
 from worker.organizer.rehearsal.report import PhaseReport, Rehearsal, RehearsedSubmission
 
 DIM, CONFIGURED_FOLDS, FOLDS = 8, 12, 3
@@ -92,126 +91,121 @@ def test_a_rehearsal_plays_the_real_challenge_and_reaches_nobody(
 ) -> None:
     """Splits are drawn, own files ranked, a malformed file refused and a private one kept off the board; the challenge folder is unchanged.
 
-    The files of the rehearsal are kept in the folder given with ``--keep``.
+    The files of the rehearsal are kept in the folder given with ``--keep``. A file of the organizer that is refused is a problem, and the
+    exit status is 1.
     """
-    kept = tmp_path_factory.mktemp("kept")
-    arguments = write_submissions(tmp_path_factory.mktemp("own"))
+    own = tmp_path_factory.mktemp("own")
+    kept = own / "kept"
+    for phase in PHASES:  # these embeddings contain the labels
+        labels = [dict(rows) for rows in label_rows(phase).values()]
+        matrix = np.zeros((ROWS, DIM), dtype=np.float32)
+        for row, name in enumerate(public_ids(phase)):
+            matrix[row, : len(labels)] = [float(values.get(name, 0)) for values in labels]
+        (own / f"{phase}.csv").write_bytes(csv_of(public_ids(phase), matrix))
+    (own / "bad.csv").write_bytes(csv_of(public_ids("dev"), np.full((ROWS, DIM), np.nan, dtype=np.float32)))
     before = {path: path.stat().st_mtime_ns for path in challenge.parent.rglob("*")}
-    done = rehearse(challenge, "--folds", str(FOLDS), "--keep", str(kept), "--json", *arguments)
-    assert done.returncode == 0, done.stderr + done.stdout
+    files = [
+        f"--submission={name}"
+        for name in (f"dev={own}/dev.csv", f"eval={own}/eval.csv", f"dev={own}/bad.csv")
+    ]
+    done = rehearse(challenge, "--folds", str(FOLDS), "--keep", str(kept), "--json", *files)
+    assert done.returncode == 1, done.stderr + done.stdout
+    assert "Traceback" not in done.stderr
     assert {"challenge.yaml", "leaderboard.git"} <= {path.name for path in kept.iterdir()}
     document = json.loads(done.stdout)
-    assert document["result"] == "ok"
-    assert document["faults"] == document["remarks"] == []
-    assert list(document["phases"]) == list(PHASES)
+    (fault,) = document["faults"]
+    assert fault.startswith("dev: bad.csv should have been scored")
+    assert document["remarks"] == []
     for name, phase in document["phases"].items():
-        own = f"{name}.csv"
+        mine = f"{name}.csv"
         assert (phase["folds"], phase["configured_folds"]) == (FOLDS, CONFIGURED_FOLDS)
-        outcomes = {one["method"]: one for one in phase["submissions"]}
-        assert {method: one["status"] for method, one in outcomes.items()} == {
-            own: "finished",
+        outcomes = {one["entry"]["method"]: one for one in phase["submissions"]}
+        assert {method: one["status"] for method, one in outcomes.items() if method != "bad.csv"} == {
+            mine: "finished",
             "random embeddings": "finished",
             "a private file": "finished",
             "a malformed file": "failed",
         }
         assert "NaN" in outcomes["a malformed file"]["message"]
-        assert outcomes[own]["q_mean"] > outcomes["random embeddings"]["q_mean"]
+        assert outcomes[mine]["q_mean"] > outcomes["random embeddings"]["q_mean"]
         assert [(row["team"], row["rank"]) for row in phase["board"]] == [
-            (f"Rehearsal: {own}", 1),
+            (f"Rehearsal: {mine}", 1),
             ("Rehearsal: random", 2),
         ]
-        assert 0 < phase["submissions_per_hour"] <= document["evalai"]["submissions_per_hour"]
-        assert outcomes[own]["full_seconds"] > outcomes[own]["seconds"] > 0
-    assert document["evalai"]["calls_per_submission"] >= 3
+        assert 0 < phase["submissions_per_hour"] <= 60 * 50 / document["calls_per_submission"]
     *drawn, verdict = document["verified"]
-    assert [told.partition(":")[0] for told in drawn] == [f"Phase {phase}" for phase in PHASES]
-    assert all("Its splits follow from round" in told and "of a practice chain" in told for told in drawn)
+    assert [text.partition(":")[0] for text in drawn] == [f"Phase {phase}" for phase in PHASES]
+    assert all("Its splits follow from round" in text and "of a practice chain" in text for text in drawn)
     assert verdict.startswith("Consistent")
-    assert "In the real challenge, scoring begins at least 10 minutes after the commitment." in done.stderr
-    assert "8 of 8 answered." in done.stderr
+    assert "9 of 9 answered." in done.stderr
     assert "eval: closed; the withheld values are now shown." in done.stderr
     assert {path: path.stat().st_mtime_ns for path in challenge.parent.rglob("*")} == before
 
 
-def test_a_rehearsal_overwrites_nothing(challenge: Path) -> None:
-    """A ``--keep`` folder that is not empty is refused before the rehearsal starts."""
-    done = rehearse(challenge, "--keep", str(challenge.parent))
-    assert done.returncode == 2
-    assert "exists and is not an empty folder" in done.stderr
-
-
-@pytest.mark.slow
-def test_what_does_not_come_out_as_it_should_ends_with_1(challenge: Path) -> None:
-    """A file of the organizer that is refused is reported, and the exit status is 1."""
-    document = yaml.safe_load(challenge.read_text())
-    del document["phases"]["eval"]
-    challenge.write_text(yaml.safe_dump(document))
-    mine = challenge.parent / "mine.csv"
-    mine.write_bytes(csv_of(public_ids("dev"), np.full((ROWS, DIM), np.nan, dtype=np.float32)))
-    done = rehearse(challenge, "--folds", "1", "--submission", f"dev={mine}")
-    assert done.returncode == 1
-    assert "Problems" in done.stdout
-    assert "dev: mine.csv should have been scored" in done.stdout
-    assert "Traceback" not in done.stderr
-
-
 @pytest.mark.parametrize(
-    ("text", "sentence"), [("x=a.csv", "does not begin with a phase"), ("dev=a.csv", "cannot be read")]
+    ("option", "sentence"),
+    [
+        ("--submission=x=a.csv", "does not begin with a phase"),
+        ("--submission=dev=a.csv", "cannot be read"),
+        ("--keep=/", "exists and is not an empty folder"),
+    ],
 )
-def test_a_submission_that_cannot_be_read_is_refused(challenge: Path, text: str, sentence: str) -> None:
-    """The error names the phase or the file, before anything is started."""
-    with pytest.raises(OrganizerError, match=sentence):
-        own_entries([text], load(challenge).phases)
+def test_what_cannot_be_rehearsed_is_refused_before_anything_starts(
+    challenge: Path, option: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The error names the phase, the file or the folder."""
+    assert guarded(["rehearse", "--config", str(challenge), option]) == 2
+    assert sentence in capsys.readouterr().err
 
 
 def test_a_file_has_the_numbers_to_the_last_bit() -> None:
-    """The numbers read back equal those written, and an id is quoted only if necessary."""
+    """The numbers read back equal those written, whatever the ids contain."""
     ids = ("plain", "a, comma", 'a "quote"')
     matrix = np.random.default_rng(3).standard_normal((3, 2), dtype=np.float32) * np.float32(1e-7)
-    header, first, *rest = csv.reader(io.StringIO(csv_of(ids, matrix).decode()))
+    header, *rows = csv.reader(io.StringIO(csv_of(ids, matrix).decode()))
     assert header == ["id", "0", "1"]
-    assert [row[0] for row in (first, *rest)] == list(ids)
-    assert np.array_equal(np.array([row[1:] for row in (first, *rest)], dtype=np.float32), matrix)
-    assert csv_of(ids, matrix).splitlines()[1].startswith(b"plain,")
+    assert [row[0] for row in rows] == list(ids)
+    assert np.array_equal(np.array([row[1:] for row in rows], dtype=np.float32), matrix)
 
 
+ENTRY = Entry(team="A", method="random embeddings")
 GOOD = RehearsedSubmission(
-    phase="dev",
-    team="A",
-    method="random embeddings",
-    public=True,
-    good=True,
-    status="finished",
-    q_mean=1.5,
-    message="",
-    silent=True,
-    seconds=2.0,
-    full_seconds=4.0,
+    phase="dev", entry=ENTRY, status="finished", q_mean=1.5, message="", silent=True, seconds=2.0
 )
 REFUSED = replace(
-    GOOD, team="B", method="a malformed file", good=False, status="failed", q_mean=None, message="No."
+    GOOD,
+    entry=Entry(team="B", method="a malformed file", good=False),
+    status="failed",
+    q_mean=None,
+    message="No.",
 )
-PRIVATE = replace(GOOD, team="C", method="a private file", public=False)
+PRIVATE = replace(GOOD, entry=Entry(team="C", method="a private file", public=False))
+OWN = replace(GOOD, entry=Entry(team="P", method="mine.csv"), q_mean=1.0)
 
 
-def report(*submissions: RehearsedSubmission, board: tuple[str, ...] = ("A",), **changes: Any) -> PhaseReport:
-    """Make a phase's report, by default one without faults."""
-    entries = tuple({"team": team, "rank": 1, "q_mean": 1.0} for team in board)
-    base = PhaseReport(
+def report(*submissions: RehearsedSubmission, board: tuple[str, ...] = ("A",)) -> Rehearsal:
+    """Make a rehearsal of one phase, by default one without faults."""
+    phase = PhaseReport(
         codename="dev",
         folds=2,
         configured_folds=4,
         decimals=3,
         ladder_step=None,
-        shows_all=True,
         submissions=submissions or (GOOD, REFUSED, PRIVATE),
-        entries=entries,
+        entries=tuple({"team": team, "rank": 1, "q_mean": 1.0} for team in board),
     )
-    return replace(base, **changes)
+    return Rehearsal(
+        phases=(phase,),
+        calls_per_submission=4.0,
+        requests_per_minute=50,
+        failures=(),
+        seconds=1.0,
+        drawn_by="drand",
+    )
 
 
 @pytest.mark.parametrize(
-    ("phase", "words"),
+    ("rehearsal", "words"),
     [
         (report(replace(GOOD, status="running"), board=()), "should have been scored"),
         (report(replace(GOOD, q_mean=None)), "not one number"),
@@ -222,44 +216,19 @@ def report(*submissions: RehearsedSubmission, board: tuple[str, ...] = ("A",), *
         (report(board=()), "but is not on the board"),
         (report(board=("A", "C")), "does not belong"),
         (report(board=("A", "B")), "does not belong"),
+        (replace(report(), drawn_by="none"), "could have tried many and kept one"),
+        (report(GOOD, OWN, board=("A", "P")), "no better than random"),
     ],
 )
-def test_each_deviation_is_reported(phase: PhaseReport, words: str) -> None:
-    """Every deviation from the expected result is a fault with a description."""
-    assert [fault for fault in phase.faults if words in fault]
+def test_each_deviation_is_reported(rehearsal: Rehearsal, words: str) -> None:
+    """Every deviation from the expected result is described; what is only unusual, such as a file no better than noise, is a remark."""
+    assert [sentence for sentence in (*rehearsal.faults, *rehearsal.remarks) if words in sentence]
+    assert report().faults == report().remarks == ()
+    assert report(GOOD, replace(OWN, q_mean=9.0), board=("A", "P")).remarks == ()
 
 
-def test_the_source_of_the_splits_is_reported() -> None:
-    """A challenge that uses no public value gets a remark about the risk."""
-    base = Rehearsal(
-        phases=(report(),), calls_per_submission=4.0, requests_per_minute=50, failures=(), seconds=1.0
-    )
-    assert base.faults == ()
-    (remark,) = base.remarks
-    assert "could have tried many and kept one" in remark
-    assert replace(base, drawn_by="drand").remarks == ()
-
-
-def test_a_good_phase_has_no_fault_even_with_an_empty_board_by_choice() -> None:
-    """A good phase has no fault, and neither has one with an empty board if the organizer chooses the entries."""
-    assert list(report().faults) == []
-    assert list(report(board=(), shows_all=False).faults) == []
-
-
-def test_a_file_no_better_than_noise_is_remarked() -> None:
-    """If an own file scores no better than random embeddings, a remark says so, because the labels may not belong to the ids."""
-    own = replace(GOOD, team="P", method="mine.csv", q_mean=1.0)
-    assert "no better than random" in next(report(GOOD, own, board=("A", "P")).remarks)
-    assert not list(report(GOOD, replace(own, q_mean=9.0), board=("A", "P")).remarks)
-
-
-def test_the_lower_limit_decides_the_capacity() -> None:
+@pytest.mark.parametrize(("calls", "expected"), [(4.0, 750), (1.0, 1800)])
+def test_the_lower_limit_decides_the_capacity(calls: float, expected: int) -> None:
     """The hourly capacity is the lower of the machine's and that of EvalAI's rate limit."""
-    base = Rehearsal(
-        phases=(report(),), calls_per_submission=4.0, requests_per_minute=50, failures=(), seconds=1.0
-    )
-    (phase,) = base.phases
-    assert phase.per_hour == 900
-    assert base.calls_per_hour == 750
-    assert base.carried(phase) == 750
-    assert replace(base, calls_per_submission=1.0).carried(phase) == 900
+    rehearsal = replace(report(), calls_per_submission=calls)
+    assert rehearsal.per_hour(rehearsal.phases[0]) == expected

@@ -8,7 +8,17 @@ from typing import Annotated
 
 import typer
 
-from worker.cli.terminal import ConfigOption, JsonOption, ReasonOption, YesOption, confirm, progress_bar
+from worker.cli.terminal import (
+    ConfigOption,
+    Console,
+    JsonOption,
+    ReasonOption,
+    YesOption,
+    confirm,
+    open_session,
+    progress_bar,
+    table_of,
+)
 
 board = typer.Typer(no_args_is_help=True, help="Show, publish, report on and close the boards.")
 
@@ -44,14 +54,12 @@ def show(
     Example: `neuco-worker board show --awards --phase eval --config challenge.yaml`
     """
     from worker.organizer import listing
-    from worker.organizer.session import open_session
 
     with open_session(config) as session:
         shown = listing.last_boards(session, phase)
     if json_output:
         print(json.dumps({"boards": shown}, indent=2))
         return
-    from worker.cli.terminal import Console, table_of
 
     console = Console(highlight=False)
     for document in shown:
@@ -88,7 +96,6 @@ def publish(
     Example: `neuco-worker board publish --preview ./preview --config challenge.yaml`
     """
     from worker.organizer import board_by_hand
-    from worker.organizer.session import open_session
 
     with open_session(config) as session:
         if preview is not None:
@@ -123,9 +130,8 @@ def report(
     from leaderboard.report import report as make_report
     from leaderboard.report import report_page
     from scoring.tasks import read_package
-    from worker.organizer.board_by_hand import similarities
+    from worker.organizer.disclosure import similarities
     from worker.organizer.listing import snapshot
-    from worker.organizer.session import open_session
 
     with open_session(config) as session:
         state = snapshot(session, phase)
@@ -173,7 +179,6 @@ def freeze(
     """
     from worker.organizer import board_by_hand
     from worker.organizer.decisions import is_closed
-    from worker.organizer.session import open_session
 
     with open_session(config) as session:
         at_end = session.check_phase(phase).shown == "at_end"

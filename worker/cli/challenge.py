@@ -10,7 +10,7 @@ import typer
 
 from scoring.errors import OrganizerError
 from scoring.printable import count_of, printable
-from worker.cli.terminal import ConfigOption, ReasonOption, YesOption, confirm, progress_bar
+from worker.cli.terminal import ConfigOption, ReasonOption, YesOption, confirm, open_session, progress_bar
 
 if TYPE_CHECKING:
     from worker.organizer.session import OrganizerSession
@@ -59,8 +59,6 @@ def apply(
 
     Example: `neuco-worker challenge apply --new-key --reason "a laptop with a backup was stolen" --config challenge.yaml`
     """
-    from worker.organizer.session import open_session
-
     if beacon is not None and new_key:
         raise typer.BadParameter("--beacon and --new-key are two steps. Run the command once for each.")
     with open_session(config) as session:
@@ -145,7 +143,6 @@ def choose(pk: Pk, *, config: ConfigOption, reason: ReasonOption = "", yes: YesO
     Example: `neuco-worker challenge choose 123 --reason "requested by the team before the deadline" --yes --config challenge.yaml`
     """
     from worker.organizer import decisions
-    from worker.organizer.session import open_session
 
     with open_session(config) as session:
         row = decisions.submission(session, pk)
@@ -176,7 +173,6 @@ def disqualify(
     Example: `neuco-worker challenge disqualify 123 --reason "used test data" --yes --config challenge.yaml`
     """
     from worker.organizer import decisions
-    from worker.organizer.session import open_session
 
     with open_session(config) as session:
         row = decisions.submission(session, pk)
@@ -223,7 +219,6 @@ def rename_team(
     Example: `neuco-worker challenge rename-team --team "Jane Doe" --as "Team 12" --reason "at its request" --config challenge.yaml`
     """
     from worker.organizer import renaming
-    from worker.organizer.session import open_session
 
     pseudonym = pseudonym.strip()
     with open_session(config) as session:
@@ -250,7 +245,6 @@ def retry(pk: Pk, *, config: ConfigOption) -> None:
     Example: `neuco-worker challenge retry 123 --config challenge.yaml`
     """
     from worker.organizer import decisions
-    from worker.organizer.session import open_session
 
     with open_session(config) as session:
         row = decisions.retry(session, pk)
@@ -298,7 +292,6 @@ def pause(
     Example: `neuco-worker challenge pause --undo --config challenge.yaml`
     """
     from worker.organizer.decisions import set_mode
-    from worker.organizer.session import open_session
 
     until = "until you run `neuco-worker challenge pause --undo`"
     with open_session(config) as session:
@@ -335,7 +328,6 @@ def backup(
     Example: `neuco-worker challenge backup /backup/challenge.zip --config challenge.yaml`
     """
     from worker.organizer.archiving import named, write_backup
-    from worker.organizer.session import open_session
 
     with open_session(config) as session:
         archive = named(archive, config, now=session.now)
@@ -378,7 +370,6 @@ def restore(
     """
     from worker.challenge.configuration import load
     from worker.organizer.archiving import mark_restored, missing_secrets, read_backup
-    from worker.organizer.session import open_session
 
     if dump:
         with open_session(config) as session, session.store.write() as tx:

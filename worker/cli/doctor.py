@@ -15,11 +15,9 @@ import typer
 
 from scoring.errors import OrganizerError
 from scoring.printable import count_of, printable
-from worker.cli.terminal import ConfigOption, JsonOption, configuration_file
+from worker.cli.terminal import ConfigOption, Console, JsonOption, configuration_file
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from worker.organizer.doctor import CheckOutcome, Report
 
 TEST_TEXT = "This is a test: alerts of this challenge arrive here."
@@ -67,7 +65,6 @@ def doctor(
     if alert:
         _send_alert(config)
         return
-    from worker.cli.terminal import Console
 
     with Console(stderr=True).status("Checking …") as status:
         report = examine(
@@ -110,8 +107,7 @@ def _wait(seconds: float, why: str) -> None:
 
 
 def _show(report: Report, *, show_all: bool) -> None:
-    """Print the problems with their cures, a line for each group, and the costs."""
-    from worker.cli.terminal import Console, table_of
+    """Print the problems with their cures, and a line for each group."""
     from worker.organizer.doctor import Level
 
     console = Console(highlight=False, soft_wrap=True)
@@ -129,17 +125,6 @@ def _show(report: Report, *, show_all: bool) -> None:
     for group, heading in GROUPS.items():
         outcomes = [outcome for outcome in report.outcomes if outcome.check.group == group]
         _group(console, heading, outcomes, show_all=show_all)
-    if costs := report.costs.values():
-        columns = {
-            "Phase": list(report.costs),
-            "Tasks": [f"{cost.tasks:,}" for cost in costs],
-            "Ids": [f"{cost.rows:,}" for cost in costs],
-            "Folds": [f"{cost.folds:,}" for cost in costs],
-            "Seconds": [f"{cost.seconds:.1f}" for cost in costs],
-            "An hour": [f"{3600 / cost.seconds:,.0f}" for cost in costs],
-            "CSV, MB": [f"{cost.csv_bytes / 1e6:.1f}" for cost in costs],
-        }
-        console.print(table_of(columns, "\nA submission on this machine"))
     more = "" if show_all else " Add --all to list them."
     console.print(f"\n{len(report.outcomes)} checks: {_counts(report.outcomes)}.{more}", style="bold")
 

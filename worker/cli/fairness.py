@@ -12,7 +12,15 @@ import typer
 
 from scoring.errors import OrganizerError
 from scoring.printable import printable
-from worker.cli.terminal import ConfigOption, JsonOption, ReasonOption, YesOption, confirm, progress_bar
+from worker.cli.terminal import (
+    ConfigOption,
+    JsonOption,
+    ReasonOption,
+    YesOption,
+    confirm,
+    open_session,
+    progress_bar,
+)
 
 if TYPE_CHECKING:
     from worker.fairness.verify import Verdict
@@ -50,7 +58,6 @@ def reveal(
     from worker.organizer.disclosure import disclose
     from worker.organizer.reveal import choose
     from worker.organizer.reveal import reveal as reveal_phases
-    from worker.organizer.session import open_session
 
     with open_session(config) as session:
         names, left_out = choose(session, phase, open_too=open_too)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scoring.errors import OrganizerError
-from worker.cli.terminal import JsonOption
+from worker.cli.terminal import Console, JsonOption, table_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,8 +104,6 @@ def write_leaderboard(runs: PhaseRuns, output_dir: Path, phase: str) -> Path:
 
 def show_leaderboard(runs: PhaseRuns, path: Path, baselines: tuple[str, ...] = ()) -> None:
     """Print the ranking of runs, what was left out of it, and the path of the CSV."""
-    from worker.cli.terminal import Console
-
     _show(runs.table, runs.ranking, baselines)
     console = Console(highlight=False)
     for name, reason in runs.left_out:
@@ -115,8 +113,6 @@ def show_leaderboard(runs: PhaseRuns, path: Path, baselines: tuple[str, ...] = (
 
 def _show(scores: pd.DataFrame, ranking: Ranking, baselines: tuple[str, ...]) -> None:
     import pandas as pd
-
-    from worker.cli.terminal import Console, table_of
 
     names = [str(scores.index[index]) for index in ranking.order]
     standings = {
@@ -167,8 +163,6 @@ def compare(
 
 def _show_compared(compared: Compared) -> None:
     """Print a table for each run that is compared with the first, so that each fits a terminal of 80 columns."""
-    from worker.cli.terminal import Console, table_of
-
     console = Console(highlight=False)
     first, *others = compared.names
     console.print(f"A: {first}", markup=False, soft_wrap=True)

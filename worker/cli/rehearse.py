@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scoring.printable import count_of
-from worker.cli.terminal import ConfigOption, JsonOption
+from worker.cli.terminal import ConfigOption, Console, JsonOption, table_of
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from worker.organizer.rehearsal import PhaseReport, Rehearsal
 
 
@@ -54,7 +52,6 @@ def rehearse(
     Example: `neuco-worker rehearse --config challenge.yaml --submission dev=mine.csv --folds 10`
     """
     from worker.challenge.configuration import load
-    from worker.cli.terminal import Console
     from worker.organizer.rehearsal import rehearse as run_rehearsal
     from worker.organizer.rehearsal.entries import own_entries, usual_entries
 
@@ -92,10 +89,6 @@ def show_rehearsal(console: Console, rehearsal: Rehearsal) -> None:
     """Print all results of a rehearsal."""
     for phase in rehearsal.phases:
         _show_phase(console, rehearsal, phase)
-    console.print(
-        f"\nA submission took {rehearsal.calls_per_submission:.1f} calls to EvalAI; {rehearsal.requests_per_minute}"
-        f" calls a minute are enough for {rehearsal.calls_per_hour:,.0f} submissions an hour."
-    )
     if rehearsal.verified:
         console.print("\nThe phases were closed and revealed. `verify` says of the repository:", style="bold")
         for sentence in rehearsal.verified:
@@ -113,7 +106,6 @@ def show_rehearsal(console: Console, rehearsal: Rehearsal) -> None:
 
 
 def _show_phase(console: Console, rehearsal: Rehearsal, phase: PhaseReport) -> None:
-    from worker.cli.terminal import table_of
 
     folds = (
         count_of(phase.folds, "fold")
@@ -121,8 +113,8 @@ def _show_phase(console: Console, rehearsal: Rehearsal, phase: PhaseReport) -> N
         else f"{phase.folds} of {phase.configured_folds} folds"
     )
     answers = {
-        "Method": [one.method for one in phase.submissions],
-        "Visibility": ["public" if one.public else "private" for one in phase.submissions],
+        "Method": [one.entry.method for one in phase.submissions],
+        "Visibility": ["public" if one.entry.public else "private" for one in phase.submissions],
         "Result": [one.status for one in phase.submissions],
         "Mean Q": [_value(one.q_mean, phase) for one in phase.submissions],
         "Seconds": [_number(one.seconds, 1) for one in phase.submissions],
@@ -137,13 +129,12 @@ def _show_phase(console: Console, rehearsal: Rehearsal, phase: PhaseReport) -> N
     console.print(table_of(board, f"Leaderboard of phase {phase.codename}"))
     for one in phase.submissions:
         if one.message:
-            console.print(f"  What EvalAI shows {one.team} about {one.method}:", markup=False)
+            console.print(f"  What EvalAI shows {one.entry.team} about {one.entry.method}:", markup=False)
             console.print(indent(one.message, "    "), markup=False)
-    if phase.seconds_per_submission is not None and phase.per_hour is not None:
-        estimated = "" if phase.folds == phase.configured_folds else ", estimated for all folds"
+    if phase.seconds_per_submission is not None:
         console.print(
-            f"  {phase.seconds_per_submission:.1f} s per submission{estimated}: this machine scores {phase.per_hour:,.0f}"
-            f" an hour; with EvalAI's rate limit, at most {rehearsal.carried(phase):,.0f} an hour."
+            f"  {phase.seconds_per_submission:.1f} s and {rehearsal.calls_per_submission:.1f} calls to EvalAI per submission:"
+            f" at most {rehearsal.per_hour(phase):,.0f} submissions an hour with {folds}."
         )
 
 
@@ -175,7 +166,6 @@ def demo(
     Example: `neuco-worker demo --dir my-demo`
     """
     from worker.cli.rehearse import show_rehearsal
-    from worker.cli.terminal import Console
     from worker.organizer.demo import run_demo
 
     # ends the worker, too

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 import typer
 
-from worker.cli.terminal import ConfigOption, JsonOption
+from worker.cli.terminal import ConfigOption
 
 
 def run(*, config: ConfigOption) -> None:
@@ -44,10 +43,7 @@ def _tell(sentence: str) -> None:
         typer.echo(sentence, err=True)
 
 
-def compile_code(
-    *,
-    json_output: JsonOption = False,
-) -> None:
+def compile_code() -> None:
     """Compile the scoring code in advance, so that no submission has to wait for it.
 
     Run it after each installation, as the user of the worker. The code goes to NUMBA_CACHE_DIR, else to systemd's cache or state
@@ -61,10 +57,6 @@ def compile_code(
     from worker.daemon.logs import for_systemd, set_up
 
     warmth = compile_all()
-    if json_output:
-        directory = None if warmth.directory is None else str(warmth.directory)
-        print(json.dumps({"directory": directory, "seconds": round(warmth.seconds, 3)}))
-        return
     sentence = (
         f"Compiled in {warmth.seconds:.1f} s, but the result cannot be kept, because no cache directory is writable:"
         " every evaluation would compile again. Set NUMBA_CACHE_DIR to a writable directory."

@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
 
 from scoring.errors import OrganizerError, needs_extra
-from worker.cli.terminal import JsonOption, progress_bar
+from worker.cli.terminal import Console, JsonOption, progress_bar, table_of
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
     from scoring.neuco_bench.configuration import StandaloneSettings
     from scoring.neuco_bench.run import Material, RunReport
 
@@ -104,7 +102,6 @@ def score(
     from scoring.neuco_bench.results import make_run_folder
     from scoring.neuco_bench.run import read_material
     from worker.cli.rank import show_leaderboard, write_leaderboard
-    from worker.cli.terminal import Console
 
     shown, console = Console(highlight=False), Console(stderr=True, highlight=False)
     files, labels = _files(paths or [], submission_file, annotation_path)
@@ -227,7 +224,6 @@ def _warn(console: Console, warnings: Sequence[str]) -> None:
 
 
 def _results(report: RunReport, name: str) -> Table:
-    from worker.cli.terminal import table_of
 
     rows = [
         (

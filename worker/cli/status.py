@@ -10,15 +10,15 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from scoring.printable import count_of, name_some
-from worker.cli.terminal import ConfigOption, JsonOption
+from worker.cli.terminal import ConfigOption, Console, JsonOption, open_session
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table
-
     from worker.challenge.configuration import Configuration
     from worker.challenge.files import Difference
     from worker.fairness.draws import Draw
@@ -43,9 +43,6 @@ def status(
 
     Example: `neuco-worker status --config challenge.yaml`
     """
-    from worker.cli.terminal import Console
-    from worker.organizer.session import open_session
-
     with open_session(config) as session:
         view = _read(session)
     if json_output:
@@ -171,9 +168,6 @@ def _needs(view: View) -> list[str]:
 
 def _page(title: str, view: View) -> list[RenderableType]:
     """Return what is shown, the most urgent first."""
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(show_header=False, box=None, padding=(0, 2))
     for name, text in _rows(view):
         table.add_row(name, Text(text))
@@ -248,14 +242,12 @@ def submissions(
     Example: `neuco-worker submissions --phase dev --state held --config challenge.yaml`
     """
     from worker.organizer import listing
-    from worker.organizer.session import open_session
 
     with open_session(config) as session:
         rows = listing.submissions(session, phase=phase, team=team, state=state)
     if json_output:
         print(json.dumps({"submissions": [row.to_json() for row in rows]}, indent=2))
         return
-    from worker.cli.terminal import Console
 
     console = Console(highlight=False)
     if not rows:
@@ -271,9 +263,6 @@ def submissions(
 
 def _table(rows: Sequence[ListedSubmission]) -> Table:
     """Return a table with a row for each submission that fits a terminal of 80 columns."""
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=None, padding=(0, 2, 0, 0))
     for name in ("Number", "Phase", "Submitted (UTC)", "State", "Mean Q", "Team, method"):
         right = name in {"Number", "Mean Q"}

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import rich.console
 import typer
@@ -17,6 +17,9 @@ from rich.text import Text
 
 from scoring.errors import OrganizerError
 from scoring.printable import printable_lines
+
+if TYPE_CHECKING:
+    from worker.organizer.session import OrganizerSession
 
 
 class Console(rich.console.Console):
@@ -71,10 +74,16 @@ ConfigOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
+def open_session(config: Path) -> AbstractContextManager[OrganizerSession]:
+    """Open a challenge for a command; see :func:`worker.organizer.session.open_session`."""
+    from worker.organizer import session
+
+    return session.open_session(config)
+
+
 def progress_bar(doing: str, unit: str) -> AbstractContextManager[Callable[[int, int | None], None]]:
     """Show on a terminal's stderr how much is done; see :func:`scoring.progress.progress_bar`."""
     from scoring import progress
-    from worker.cli.terminal import Console
 
     return progress.progress_bar(doing, unit, Console(stderr=True))
 

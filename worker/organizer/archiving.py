@@ -22,10 +22,8 @@ from worker.organizer.session import OrganizerSession
 from worker.state import LOG_UNSEEN, RESTORED, Store, Transaction
 from worker.state.database import SINCE_BACKUP, damaged, failure
 
-FORMAT = 1
 MANIFEST = "neuco-worker-backup.json"
 CONFIGURATION = "challenge.yaml"
-KNOWN_HOSTS = "known_hosts"
 
 
 def named(archive: Path, config: Path, *, now: datetime) -> Path:
@@ -57,8 +55,7 @@ def write_backup(
         progress: Called with the number of stored files added since the last call, and the total.
 
     Raises:
-        OrganizerError: If the state is not SQLite (a database server has its own tools), if pinned host keys are configured but missing, or
-            if the archive exists already.
+        OrganizerError: If the state is not SQLite (a database server has its own tools), or the archive exists already.
         InfrastructureError: If the disk fails, the files of a phase without scores are missing, or the database is damaged.
     """
     if archive.exists() and not replace:
@@ -85,14 +82,12 @@ def write_backup(
                 os.fdopen(handle, "wb") as file,
                 zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as target,
             ):
-                manifest = {"format": FORMAT, "made_at": session.now.isoformat()}
-                target.writestr(MANIFEST, json.dumps(manifest))
+                target.writestr(MANIFEST, json.dumps({"made_at": session.now.isoformat()}))
                 target.writestr(CONFIGURATION, _rewritten(configuration, config))
                 for path, name in _members(session, copy):
                     _add(target, path, name)
                 stored = list(session.files.stored())
                 for path in stored:
-                    progress(0, len(stored))
                     _add(target, path, f"state/files/{path.parent.name}/{path.name}")
                     progress(1, len(stored))
         temporary.replace(archive)
@@ -145,38 +140,29 @@ def _members(session: OrganizerSession, database: Path) -> Iterator[tuple[Path, 
             if source.exists() or not suffices:
                 paths = [path for path in (source, *source.rglob("*")) if not path.is_dir()]
                 yield from ((path, str(Path(name, path.relative_to(source)))) for path in paths)
-    if (hosts := _known_hosts(configuration)) is not None:
-        yield hosts, KNOWN_HOSTS
-
-
-def _known_hosts(configuration: Configuration) -> Path | None:
-    """Return the file with the pinned host keys; they are public, and the restored worker needs them to push."""
-    reference = configuration.leaderboard.known_hosts
-    if reference is None or reference.startswith("credential:"):
-        return None  # like all credentials, it is provided by systemd on the new machine
-    return configuration.secret_path(reference, "leaderboard.known_hosts")
 
 
 def _rewritten(configuration: Configuration, config: Path) -> str:
     """Return the configuration with its paths changed to the archive's layout."""
-    values: dict[tuple[str, ...], str] = {("leaderboard", "repository"): configuration.repository_url}
-    if str(configuration.challenge.secret) != "challenge.secret":
-        values["challenge", "secret"] = "./challenge.secret"
+    values: dict[tuple[str, ...], str] = {
+        ("leaderboard", "repository"): configuration.repository_url,
+        ("challenge", "secret"): "./challenge.secret",
+    }
+    if configuration.state != "sqlite:///./state/worker.db":
+        values["state",] = "sqlite:///./state/worker.db"
     for name in configuration.phases:
         values["phases", name, "tasks"] = f"./tasks/{name}"
         values["phases", name, "ids"] = f"./ids/{name}.txt"
-    if configuration.state != "sqlite:///./state/worker.db":
-        values["state",] = "sqlite:///./state/worker.db"
-    if _known_hosts(configuration) is not None:
-        values["leaderboard", "known_hosts"] = f"file:{KNOWN_HOSTS}"
     return with_values(config.read_text(encoding="utf-8-sig"), values)
 
 
 def missing_secrets(configuration: Configuration) -> list[str]:
     """Return what to do about each token and key that a configuration refers to but that is missing; no backup contains them."""
-    missing = []
-    for key, reference in configuration.references().items():
-        find = configuration.secret_path if key == "leaderboard.ssh_key" else configuration.secret
+    missing, hosts = [], configuration.leaderboard.known_hosts
+    references = configuration.references() | ({} if hosts is None else {"leaderboard.known_hosts": hosts})
+    for key, reference in references.items():
+        is_token = key not in ("leaderboard.ssh_key", "leaderboard.known_hosts")
+        find = configuration.secret if is_token else configuration.secret_path
         try:
             find(reference, key)
         except OrganizerError as error:
@@ -208,16 +194,10 @@ def read_backup(archive: Path, directory: Path) -> Path:
         )
     try:
         with zipfile.ZipFile(archive) as source:
-            manifest = json.loads(source.read(MANIFEST))
-            if manifest["format"] != FORMAT:
-                raise KeyError(MANIFEST)
+            made_at = json.loads(source.read(MANIFEST))["made_at"]
             directory.mkdir(parents=True, exist_ok=True)
             directory.chmod(0o700)
             source.extractall(directory)  # only plain files, and only inside the folder
-    except FileNotFoundError:
-        raise OrganizerError(
-            f"{archive} does not exist.", cure="Name the file that the backup wrote.", code="restore.missing"
-        ) from None
     except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError):
         raise OrganizerError(
             f"{archive} is not a backup of a challenge, or is damaged.",
@@ -227,13 +207,13 @@ def read_backup(archive: Path, directory: Path) -> Path:
     except OSError as error:
         raise InfrastructureError(
             f"{archive} cannot be restored into {directory}: {error.strerror}.",
-            cure="Check the permissions of both and the free space in the folder. Then restore into another empty folder.",
+            cure="Check both paths, their permissions and the free space in the folder. Then restore into another empty folder.",
             code="restore.failed",
         ) from None
     (directory / "challenge.secret").chmod(0o600)
     store = Store(f"sqlite:///{directory / 'state' / 'worker.db'}")
     with store.write() as tx:
-        mark_restored(tx, manifest["made_at"])
+        mark_restored(tx, made_at)
     store.close()
     (directory / MANIFEST).unlink()
     return directory / CONFIGURATION

@@ -48,21 +48,17 @@ def bundle_faults(archive: Path, configuration: Configuration) -> list[str]:
     faults = [*_differences(document, read_yaml(made[CONFIG_NAME])), *_file_faults(files, made)]
     if not faults:
         faults = [*_image_faults(document, files), *_date_faults(document)]
-    return [*faults, *_leaks(files, configuration)]
+    return [
+        *faults,
+        *_rule_faults(files, configuration.fairness.publish_files),
+        *_leaks(files, configuration),
+    ]
 
 
 def links_to(archive: Path, address: str) -> bool:
     """Return whether a page of a bundle has an address."""
     text = html.escape(address).encode()
     return any(text in data for name, data in _files(archive).items() if name.endswith(".html"))
-
-
-def states_rule(archive: Path, rule: str) -> bool:
-    """Return whether a bundle's terms, if it has any, say in our words what ``fairness.publish_files`` publishes."""
-    terms = _files(archive).get(TERMS)
-    return terms is None or published(rule) in " ".join(
-        html.unescape(terms.decode("utf-8", "replace")).split()
-    )
 
 
 def stated_phases(archive: Path) -> Mapping[str, Document]:
@@ -129,6 +125,15 @@ def _date_faults(document: Document) -> Iterator[str]:
             yield f"phase {phase['codename']}: a day may not allow more submissions than a month, nor a month more than the phase."
         if phase["is_restricted_to_select_one_submission"] and phase["is_submission_public"]:
             yield f"phase {phase['codename']}: is_restricted_to_select_one_submission excludes is_submission_public."
+
+
+def _rule_faults(files: Mapping[str, bytes], rule: str) -> Iterator[str]:
+    """Compare the terms with ``fairness.publish_files``: participants agree to what the terms say is published."""
+    terms = " ".join(html.unescape(files.get(TERMS, b"").decode("utf-8", "replace")).split())
+    if published(rule) not in terms:
+        yield (
+            f"{TERMS} does not say what fairness.publish_files: {rule} means: “the organizers publish the embeddings of {published(rule)}”."
+        )
 
 
 def _leaks(files: Mapping[str, bytes], configuration: Configuration) -> Iterator[str]:

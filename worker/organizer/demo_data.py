@@ -8,6 +8,7 @@ Each gets only the phase's public images (n x 8 x 8), and returns n x 64 float32
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,38 +23,75 @@ BLACK = 16  # value of a pixel full of ink
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DemoTask:
-    """One hidden task: the name of its file, and its labels in the order of ``ids``."""
-
-    name: str
-    ids: tuple[str, ...]
-    labels: tuple[float, ...]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class PhaseData:
     """The contents of a phase.
 
     Attributes:
         ids: Public ids, sorted.
         images: What participants get, n x 8 x 8, one per id.
-        tasks: The hidden tasks.
+        tasks: The hidden tasks: file name to the labels of the ids that it has.
     """
 
     ids: tuple[str, ...]
     images: NDArray[np.float64]
-    tasks: tuple[DemoTask, ...]
+    tasks: Mapping[str, Mapping[str, float]]
+
+    @property
+    def id_list(self) -> bytes:
+        """The public id list, sorted, because a list in the order of labels would reveal them."""
+        return "".join(f"{identifier}\n" for identifier in self.ids).encode()
+
+    @property
+    def label_files(self) -> dict[str, bytes]:
+        """The content of each hidden task's file."""
+        return {
+            name: "".join(["id,label\n", *(f"{i},{label:.10g}\n" for i, label in labels.items())]).encode()
+            for name, labels in self.tasks.items()
+        }
 
 
 def load() -> tuple[PhaseData, PhaseData]:
-    """Load the digits and divide them into a dev and an eval phase, with different images, and fewer tasks in dev."""
+    """Load the digits and divide them into a dev and an eval phase, with different images, and fewer tasks in dev.
+
+    In each phase, two overlapping row sets together contain every id.
+    """
     with np.load(shipped("config/demo/digits.npz")) as archive:
         images, digits = archive["images"], archive["digits"]
     ids = np.array([f"img_{hashlib.sha256(image.tobytes()).hexdigest()[:12]}" for image in images])
     order = np.argsort(ids)
     ids, images, digits = ids[order], images[order].astype(np.float64), digits[order].astype(np.int64)
-    return _dev(ids[:DEV_IDS], images[:DEV_IDS], digits[:DEV_IDS]), _eval(
-        ids[DEV_IDS:], images[DEV_IDS:], digits[DEV_IDS:]
+    labels = {
+        "even__cls.csv": digits % 2 == 0,
+        "high__cls.csv": digits >= 5,
+        "loop__cls.csv": np.isin(digits, LOOPS),
+        "digit__regr.csv": digits,
+        "ink__regr.csv": (images > BLACK / 2).mean(
+            axis=(1, 2)
+        ),  # share of the area that is more black than white
+        # row of the center of mass, 0 at the top
+        "height__regr.csv": images.sum(axis=2) @ np.arange(images.shape[1]) / images.sum(axis=(1, 2)),
+    }
+
+    def phase(rows: slice, tasks: Mapping[str, slice]) -> PhaseData:
+        return PhaseData(
+            ids=tuple(ids[rows].tolist()),
+            images=images[rows],
+            tasks={
+                name: dict(
+                    zip(
+                        ids[rows][part].tolist(), labels[name][rows][part].astype(float).tolist(), strict=True
+                    )
+                )
+                for name, part in tasks.items()
+            },
+        )
+
+    first, last = slice(0, 450), slice(250, None)
+    dev = {"even__cls.csv": first, "digit__regr.csv": last, "ink__regr.csv": last}
+    first, last = slice(0, 800), slice(500, None)
+    late = {"ink__regr.csv": last, "height__regr.csv": last}
+    return phase(slice(0, DEV_IDS), dev), phase(
+        slice(DEV_IDS, None), {name: late.get(name, first) for name in labels}
     )
 
 
@@ -61,73 +99,9 @@ def write_phase(phase: PhaseData, *, tasks: Path, ids: Path) -> None:
     """Write the label files and the public id list."""
     tasks.mkdir(parents=True, exist_ok=True)
     ids.parent.mkdir(parents=True, exist_ok=True)
-    ids.write_bytes(id_list(phase))
-    for task in phase.tasks:
-        (tasks / task.name).write_bytes(label_file(task))
-
-
-def contents(phase: PhaseData) -> set[bytes]:
-    """Return the contents of all files that a phase is written to."""
-    return {id_list(phase), *map(label_file, phase.tasks)}
-
-
-def id_list(phase: PhaseData) -> bytes:
-    """Return the public id list, sorted, because a list in the order of labels would reveal them."""
-    return "".join(f"{identifier}\n" for identifier in phase.ids).encode()
-
-
-def label_file(task: DemoTask) -> bytes:
-    """Return a hidden task's file."""
-    rows = zip(task.ids, task.labels, strict=True)
-    return "".join(["id,label\n", *(f"{identifier},{label:.10g}\n" for identifier, label in rows)]).encode()
-
-
-def _dev(ids: NDArray[np.str_], images: NDArray[np.float64], digits: NDArray[np.int64]) -> PhaseData:
-    first, last = slice(0, 450), slice(250, None)  # two overlapping row sets that together contain every id
-    return PhaseData(
-        ids=tuple(ids.tolist()),
-        images=images,
-        tasks=(
-            _task("even__cls.csv", ids, digits % 2 == 0, first),
-            _task("digit__regr.csv", ids, digits, last),
-            _task("ink__regr.csv", ids, _ink(images), last),
-        ),
-    )
-
-
-def _eval(ids: NDArray[np.str_], images: NDArray[np.float64], digits: NDArray[np.int64]) -> PhaseData:
-    first, last = slice(0, 800), slice(500, None)
-    return PhaseData(
-        ids=tuple(ids.tolist()),
-        images=images,
-        tasks=(
-            _task("even__cls.csv", ids, digits % 2 == 0, first),
-            _task("high__cls.csv", ids, digits >= 5, first),
-            _task("loop__cls.csv", ids, np.isin(digits, LOOPS), first),
-            _task("digit__regr.csv", ids, digits, first),
-            _task("ink__regr.csv", ids, _ink(images), last),
-            _task("height__regr.csv", ids, _height(images), last),
-        ),
-    )
-
-
-def _task(
-    name: str, ids: NDArray[np.str_], labels: NDArray[np.float64 | np.int64 | np.bool_], rows: slice
-) -> DemoTask:
-    return DemoTask(
-        name=name, ids=tuple(ids[rows].tolist()), labels=tuple(labels[rows].astype(float).tolist())
-    )
-
-
-def _ink(images: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Share of the area that is more black than white."""
-    return np.asarray((images > BLACK / 2).mean(axis=(1, 2)))
-
-
-def _height(images: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Row of the center of mass, 0 at the top."""
-    rows = np.arange(images.shape[1], dtype=np.float64)
-    return np.asarray(images.sum(axis=2) @ rows / images.sum(axis=(1, 2)))
+    ids.write_bytes(phase.id_list)
+    for name, content in phase.label_files.items():
+        (tasks / name).write_bytes(content)
 
 
 DIMENSION = 64

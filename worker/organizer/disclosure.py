@@ -1,4 +1,4 @@
-"""Disclosure: the contents that a reveal publishes are prepared, pushed, and listed with their places.
+"""Stored contents, read again in child processes: a reveal publishes them and lists their places, the private report compares them.
 
 A failure never keeps a phase from being revealed. What cannot be published is listed with the reason, and its scores must be trusted.
 """
@@ -6,11 +6,17 @@ A failure never keeps a phase from being revealed. What cannot be published is l
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 
-from leaderboard.ranking import from_json
+import numpy as np
+from numpy.typing import NDArray
+
+from leaderboard import PhaseSnapshot
+from leaderboard.ranking import counted, from_json
+from leaderboard.report import similarities_of_rows
 from scoring.errors import NeucoError, ParticipantError
-from scoring.inputs.embeddings import canonical_bytes
+from scoring.inputs.embeddings import Embeddings, canonical_bytes
 from worker.challenge.files import read_secret
 from worker.challenge.setups import PhaseSetup, open_phase
 from worker.evaluation.stored import KeepContent
@@ -86,15 +92,7 @@ def _lay_out(
     stored = session.files.find(row.file_hash or "")
     if stored is None:
         return "its stored file is gone"
-    act = KeepContent(
-        session.configuration,
-        setup,
-        stored,
-        content,
-        place=outbox(session.configuration) / content,
-        folder=session.files.temporary(f"{RESCORING}{content[:16]}"),
-    )
-    perform(session, act)
+    act = _kept(session, setup, stored, content, outbox(session.configuration) / content)
     if isinstance(act.error, ParticipantError) or (act.error is None and not act.parts):
         return "its stored file no longer has the content that was scored"
     if act.error is not None:
@@ -132,3 +130,58 @@ def with_latecomers(tx: Transaction, phase: str, contents: str | None) -> str:
         due(tx, phase),
         "it was put on the board while the phase was being revealed",
     )
+
+
+def similarities(
+    session: OrganizerSession, phase: PhaseSnapshot, *, progress: Callable[[int, int | None], object]
+) -> Mapping[int, NDArray[np.float32]]:
+    """Read the submissions that count in a phase, and return the similarity of their rows: submission to its Gram matrix.
+
+    Submissions whose stored files are gone or unreadable are left out.
+
+    Args:
+        session: The challenge.
+        phase: The phase as it is now.
+        progress: Called after each submission with 1 and the total.
+
+    Raises:
+        OrganizerError: If the phase is not recorded, or the secret is not the one of its record.
+        InfrastructureError: If no child process could be started.
+    """
+    rows = counted(phase)
+    if len({row.entry.team_key for row in rows}) < 2:
+        return {}
+    with session.store.read() as tx:
+        setup = open_phase(tx, phase.codename, read_secret(session.configuration))
+        files = {row.entry.submission: tx.get(row.entry.submission) for row in rows}
+    alike: dict[int, NDArray[np.float32]] = {}
+    for submission, row in files.items():
+        stored = None if row is None else session.files.find(row.file_hash or "")
+        if row is not None and stored is not None:
+            embeddings = _read(session, setup, stored, str(row.content_hash))
+            if embeddings is not None:
+                alike[submission] = similarities_of_rows(embeddings.matrix)
+        progress(1, len(files))
+    return alike
+
+
+def _read(session: OrganizerSession, setup: PhaseSetup, stored: Path, content: str) -> Embeddings | None:
+    place = session.files.temporary(f"{RESCORING}{content[:16]}-read")
+    try:
+        kept = _kept(session, setup, stored, content, place)
+        if kept.error is not None or not kept.parts:
+            return None
+        content_bytes = b"".join((place / part["name"]).read_bytes() for part in kept.parts)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    return Embeddings.from_canonical(content_bytes, setup.ids, setup.protocol.embedding_dim)
+
+
+def _kept(
+    session: OrganizerSession, setup: PhaseSetup, stored: Path, content: str, place: Path
+) -> KeepContent:
+    """Have a child read a stored file, and write its content into a folder if it is still the one that was scored."""
+    folder = session.files.temporary(f"{RESCORING}{content[:16]}")
+    act = KeepContent(session.configuration, setup, stored, content, place=place, folder=folder)
+    perform(session, act)
+    return act

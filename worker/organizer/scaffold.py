@@ -118,7 +118,9 @@ def examples_left(configuration: Configuration) -> dict[str, list[Path]]:
     """Return the example tasks and ids that are still in place: the files of each phase that has any, as :func:`create` wrote them."""
     from worker.organizer import demo_data
 
-    written = set().union(*map(demo_data.contents, demo_data.load()))
+    written = {
+        content for phase in demo_data.load() for content in (phase.id_list, *phase.label_files.values())
+    }
     left = {}
     for codename, phase in configuration.phases.items():
         paths = [configuration.path(phase.ids), *sorted(configuration.path(phase.tasks).glob("*.csv"))]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
+from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from tests.worker.harness.terminal import shown
 from tests.worker.harness.webhook import Hook
 from worker.cli import guarded
@@ -26,14 +26,6 @@ def said(
     return told
 
 
-def listed(harness: Harness, capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]]:
-    """Return the output of `submissions --json`."""
-    found: list[dict[str, Any]] = json.loads(said(harness, capsys, "submissions", "--json", *words))[
-        "submissions"
-    ]
-    return found
-
-
 def test_submissions_and_boards(
     harness: Harness, worker: StepWorker, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -46,7 +38,11 @@ def test_submissions_and_boards(
     harness.evalai.edit(held, phase="eval")
     worker.drive(lambda: held in worker.states() and worker.row(held).hold is not None)
 
-    rows = {row["number"]: row for row in listed(harness, capsys)}
+    def listed(*words: str) -> list[dict[str, Any]]:
+        document: dict[str, Any] = json.loads(said(harness, capsys, "submissions", "--json", *words))
+        return list(document["submissions"])
+
+    rows = {row["number"]: row for row in listed()}
     assert list(rows) == sorted(rows) == [first, last, broken, held]
     assert [rows[pk]["state"] for pk in (first, last, broken)] == ["published", "published", "failed"]
     assert [rows[pk]["counts"] for pk in rows] == [False, True, False, False]
@@ -59,7 +55,7 @@ def test_submissions_and_boards(
         (("--state", "failed"), [broken]),
         (("--phase", "eval"), [held]),
     ):
-        assert [row["number"] for row in listed(harness, capsys, *words)] == expected, words
+        assert [row["number"] for row in listed(*words)] == expected, words
     table = said(harness, capsys, "submissions", "--state", "published")
     assert f"{harness.stdout(last)['q_mean']:.3f} *" in table
     assert str(first) in table
@@ -132,23 +128,36 @@ def test_a_terminal_is_asked_for_both(harness: Harness, worker: StepWorker) -> N
 def test_a_preview_is_what_would_be_pushed_and_pushes_nothing(
     harness: Harness, worker: StepWorker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It equals the last push until something changes; then it has the new row. The repository is unchanged."""
+    """It has what has changed since the last push. The repository is unchanged."""
     harness.submit("A", embeddings(1))
     worker.drive()
-    commits = harness.commits()
-    said(harness, capsys, "board", "publish", "--preview", str(tmp_path / "pushed"))
-    page = (tmp_path / "pushed" / "index.html").read_text(encoding="utf-8")
-    assert page.strip() == git(harness.board, "show", "main:index.html").strip()
     with worker.store.write() as tx:
         (row,) = tx.submissions([State.PUBLISHED])
         tx.note(row.pk, team="A new name")
-    told = said(harness, capsys, "board", "publish", "--preview", str(tmp_path / "page"))
-    assert str(tmp_path / "page" / "index.html") in told
+    commits = harness.commits()
+    said(harness, capsys, "board", "publish", "--preview", str(tmp_path / "page"))
     assert "A new name" in (tmp_path / "page" / "index.html").read_text(encoding="utf-8")
-    document = json.loads((tmp_path / "page" / "leaderboard" / "dev.json").read_text(encoding="utf-8"))
-    assert [entry["team"] for entry in document["entries"]] == ["A new name"]
-    assert harness.commits() == commits
-    assert harness.teams() == ["A"]
+    assert (harness.commits(), harness.teams()) == (commits, ["A"])
+
+
+def test_a_report_names_a_noisy_copy(
+    harness: Harness, worker: StepWorker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A second account's copy is found; a missing file is not compared; the comparison leaves nothing behind."""
+    files = (embeddings(0), embeddings(0, noise=0.31), embeddings(7, noise=2.0))
+    first, second, third = (harness.submit(team, file) for team, file in zip("ABC", files, strict=True))
+    worker.drive()
+
+    def report() -> dict[str, Any]:
+        said(harness, capsys, "board", "report", "--phase", "dev", "--out", str(tmp_path))
+        document: dict[str, Any] = json.loads((tmp_path / "dev.json").read_text())
+        return document
+
+    [copy] = report()["near_copies"]
+    assert [sent["submission"] for sent in copy["submissions"]] == [first, second]
+    assert harness.leftovers == []
+    worker.daemon.files.remove(str(worker.row(third).file_hash))
+    assert report()["compared"] == 2
 
 
 def test_a_retry_ends_the_wait_of_one_submission(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import json
+import re
 import zipfile
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -11,15 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 import yaml
 
 from scoring.errors import OrganizerError
 from worker.challenge.configuration import EXAMPLE_REPOSITORY, load, web_address
 from worker.cli.init import bundle as bundle_command
 from worker.organizer import bundle, scaffold
-from worker.organizer.bundle_check import bundle_faults, states_rule
-from worker.sandbox import ManualClock, PhaseSettings, Refusal, Sandbox, SandboxSettings
+from worker.organizer.bundle_check import bundle_faults
 
 NOW = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
 
@@ -64,68 +62,18 @@ def test_the_yaml_follows_the_configuration(challenge: Path) -> None:
     assert made["remote_evaluation"] is True
     assert (dev["max_submissions_per_day"], dev["max_submissions"]) == (10, bundle.UNLIMITED)
     assert last["max_submissions"] == 3
+    # before the approval, hosts submit to every phase; participants enter a later phase once it is made public
+    assert {phase["start_date"] for phase in made["challenge_phases"]} == {made["start_date"]}
+    assert (
+        made["start_date"] < NOW.replace(tzinfo=None) < dev["end_date"] < last["end_date"] == made["end_date"]
+    )
+    assert (dev["is_public"], last["is_public"]) == (True, False)
     assert not any(split["show_leaderboard_by_latest_submission"] for split in made["challenge_phase_splits"])
     assert bundle_faults(challenge / "bundle.zip", configuration) == []
     assert made["title"] == 'Émbed: "2" <b>&amp; #1'
     page = contents(challenge / "bundle.zip")["description.html"].decode()
     assert "&lt;b&gt;&amp;amp; #1" in page
     assert "<b>" not in page
-
-
-def simulated(document: dict[str, Any]) -> SandboxSettings:
-    """Return a sandbox with the phases of a bundle, as they are before EvalAI's approval."""
-    phases = tuple(
-        PhaseSettings(
-            codename=phase["codename"],
-            name=phase["name"],
-            start_date=phase["start_date"].replace(tzinfo=UTC),
-            end_date=phase["end_date"].replace(tzinfo=UTC),
-            fields={name: phase[name] for name in ("is_public", "max_submissions")},
-        )
-        for phase in document["challenge_phases"]
-    )
-    return SandboxSettings(fields={"approved_by_admin": False}, phases=phases)
-
-
-def answered(evalai: Sandbox, method: str, path: str, **body: object) -> int:
-    """Send a host's request to a path below the challenge's, and return the status of the answer."""
-    headers = {"Authorization": f"Bearer {evalai.token('host')}"}
-    url = f"{evalai.url}/api/{path.format(challenge=evalai.challenge)}"
-    return requests.request(method, url, headers=headers, json=body or None, timeout=60).status_code
-
-
-def finish(evalai: Sandbox, codename: str) -> None:
-    """Submit a baseline as a host, and answer it as a worker does."""
-    result = [{"split": f"{codename}_split", "show_to_participant": True, "accuracies": {"q_mean": 1.0}}]
-    body = {
-        "submission": evalai.submit("host", codename, b"id,0\n"),
-        "challenge_phase": evalai.phase_pk(codename),
-        "submission_status": "finished",
-        "result": json.dumps(result),
-    }
-    assert answered(evalai, "PUT", "jobs/challenge/{challenge}/update_submission/", **body) == 200
-
-
-def test_a_fresh_bundle_can_be_approved_without_moving_dates(challenge: Path) -> None:
-    """Hosts can submit to every phase at once; participants only after the approval, and to a later phase once it is public."""
-    made = document(challenge)
-    approval = "challenges/{challenge}/request_approval"
-    with Sandbox(simulated(made), clock=ManualClock(NOW).clock()) as evalai:
-        evalai.world.start_date = made["start_date"].replace(tzinfo=UTC)
-        evalai.world.end_date = made["end_date"].replace(tzinfo=UTC)
-        with pytest.raises(Refusal, match="not approved"):
-            evalai.submit("A", "dev", b"id,0\n")
-        for codename in ("dev", "eval"):
-            assert answered(evalai, "GET", approval) == 406
-            finish(evalai, codename)
-        assert answered(evalai, "GET", approval) == 200
-        evalai.world.fields["approved_by_admin"] = True
-        evalai.submit("A", "dev", b"id,0\n")
-        with pytest.raises(Refusal, match="phase is not public") as refusal:
-            evalai.submit("A", "eval", b"id,0\n")
-        assert refusal.value.code == 403
-        evalai.world.phase("eval").fields["is_public"] = True
-        evalai.submit("A", "eval", b"id,0\n")
 
 
 def test_pages_tell_nothing_about_tasks(challenge: Path) -> None:
@@ -135,13 +83,6 @@ def test_pages_tell_nothing_about_tasks(challenge: Path) -> None:
         assert Path(name).name not in names
         if not name.endswith((".png", ".zip")):
             assert not any(f" {word} " in data.decode() for word in ("digit", "ink", "six", "three tasks"))
-
-
-def test_packing_is_reproducible(challenge: Path) -> None:
-    """Equal sources give equal bytes."""
-    again = challenge / "again.zip"
-    bundle.pack(challenge / "bundle", again, load(challenge / "challenge.yaml"))
-    assert again.read_bytes() == (challenge / "bundle.zip").read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -197,9 +138,12 @@ def test_the_pages_link_the_leaderboard_once_it_is_known(
     assert capfd.readouterr().err == ""
 
 
-def test_evaluation_script_is_a_zip_within(challenge: Path) -> None:
-    """EvalAI imports `evaluate` from the top of the inner zip."""
-    files = contents(challenge / "bundle.zip")
+def test_packing_is_reproducible(challenge: Path) -> None:
+    """Equal sources give equal bytes; EvalAI imports `evaluate` from the top of the inner zip."""
+    again = challenge / "again.zip"
+    bundle.pack(challenge / "bundle", again, load(challenge / "challenge.yaml"))
+    assert again.read_bytes() == (challenge / "bundle.zip").read_bytes()
+    files = contents(again)
     with zipfile.ZipFile(io.BytesIO(files["evaluation_script.zip"])) as script:
         assert sorted(script.namelist()) == ["__init__.py", "main.py"]
     assert not any(name.startswith("evaluation_script/") for name in files)
@@ -218,7 +162,6 @@ FAULTS: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     (lambda d: d.update(title=""), "title must not be ''"),
     (lambda d: d.update(description="lost.html"), "description must be description.html"),
     (lambda d: d.update(image="logo.svg"), "not a PNG or JPEG"),
-    (lambda d: d.update(image="other.png"), "not a PNG or JPEG"),
     (lambda d: d.update(remote_evaluation=False), "remote_evaluation must be True"),
     (lambda d: d.update(is_docker_based=True), "is_docker_based must be False"),
     (lambda d: d.update(published="soon"), "published must be True or False"),
@@ -227,22 +170,16 @@ FAULTS: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     (lambda d: _phase(d).update(start_date=d["end_date"]), "phase dev: start_date must be before"),
     (lambda d: d.update(start_date="1 January"), "start_date must be YYYY-MM-DD"),
     (lambda d: d.update(challenge_phases=[]), "challenge_phases must be a list of 2"),
-    (lambda d: d.update(challenge_phases=7), "challenge_phases must be a list of 2"),
     (lambda d: d["challenge_phases"].__setitem__(0, "dev"), "challenge_phases 1 must have the keys id, name"),
     (lambda d: _phase(d).update(codename="eval"), "codename must be dev"),
     (lambda d: _phase(d).update(id=2), "id must be 1"),
     (lambda d: _phase(d).update(test_annotation_file="logo.png"), "must be annotations/dev.txt"),
-    (lambda d: _phase(d).update(is_public="yes"), "is_public must be True or False"),
     (lambda d: _phase(d).update(is_restricted_to_select_one_submission=True), "excludes"),
     (lambda d: _phase(d).update(max_submissions_per_day=400), "more submissions than a month"),
     (lambda d: _phase(d).update(max_submissions=True), "max_submissions must be a whole number"),
     (lambda d: _phase(d).update(max_concurrent_submissions_allowed=0), "allowed must not be 0"),
     (lambda d: _split(d).update(challenge_phase_id=9), "challenge_phase_id must be 1"),
-    (lambda d: d["challenge_phase_splits"].append(dict(_split(d))), "must be a list of 2"),
-    (lambda d: _split(d).update(leaderboard_decimal_precision="3"), "must be a whole number"),
     (lambda d: _split(d).pop("show_execution_time"), "show_execution_time must be True or False"),
-    (lambda d: d["dataset_splits"][0].update(codename="x"), "codename must be dev_split"),
-    (lambda d: d["leaderboard"][0].update(schema={"labels": ["q", "r"]}), "labels must be a list of 1"),
     (lambda d: d["leaderboard"][0]["schema"].update(labels=["q"]), "schema.labels 1 must be q_mean"),
     (lambda d: d.update(end_date=datetime(2030, 1, 1, tzinfo=UTC)), "end_date must be YYYY-MM-DD"),
 ]
@@ -253,7 +190,6 @@ def test_planted_fault_is_found(
     challenge: Path, change: Callable[[dict[str, Any]], object], words: str
 ) -> None:
     """What EvalAI refuses, or the worker cannot serve, is found before the upload."""
-    (challenge / "bundle" / "other.png").write_text("not a picture")
     faults = faults_after(challenge, lambda made: change(made) and None)
     assert any(words in sentence for sentence in faults), faults
 
@@ -281,28 +217,31 @@ def test_what_an_organizer_decides_is_no_fault(challenge: Path) -> None:
     assert faults_after(challenge, decide) == []
 
 
-def test_label_file_in_the_bundle_is_found(challenge: Path) -> None:
-    """A hidden task in the bundle, under any name, is found before the upload."""
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("innocent.txt", None, "innocent.txt is a label file"),
+        (bundle.CONFIG_NAME, "a: [", "challenge_config.yaml is not valid"),
+        (bundle.CONFIG_NAME, "- 1", "challenge_config.yaml must have the keys"),
+        (
+            "terms_and_conditions.html",
+            "<p>Ours.</p>",
+            "does not say what fairness.publish_files: baselines means",
+        ),
+    ],
+)
+def test_a_bad_file_is_found_before_the_upload(
+    challenge: Path, name: str, text: str | None, words: str
+) -> None:
+    """A hidden task under any name, broken YAML, or terms that say something else."""
     label_file = next((challenge / "tasks" / "dev").glob("*.csv"))
-    (challenge / "bundle" / "innocent.txt").write_bytes(label_file.read_bytes())
-    with pytest.raises(OrganizerError, match=r"innocent\.txt is a label file"):
+    (challenge / "bundle" / name).write_text(label_file.read_text() if text is None else text)
+    with pytest.raises(OrganizerError, match=re.escape(words)):
         scaffold.pack_bundle(challenge, now=NOW)
-
-
-@pytest.mark.parametrize("data", [b"", b"no zip"])
-def test_a_file_that_is_no_zip_is_a_fault(challenge: Path, data: bytes) -> None:
-    """Whatever the file contains, the result is a sentence."""
-    archive = challenge / "x.zip"
-    archive.write_bytes(data)
-    assert bundle_faults(archive, load(challenge / "challenge.yaml")) == [f"{archive} is not a zip file."]
-
-
-@pytest.mark.parametrize("yaml_text", ["a: [", "- 1", ""])
-def test_broken_yaml_is_a_fault(challenge: Path, yaml_text: str) -> None:
-    """Text that is not a mapping is a fault of the file."""
-    (challenge / "bundle" / bundle.CONFIG_NAME).write_text(yaml_text)
-    with pytest.raises(OrganizerError, match=r"challenge_config\.yaml (is not valid|must have the keys)"):
-        scaffold.pack_bundle(challenge, now=NOW)
+    (challenge / "bundle.zip").write_bytes(b"no zip")
+    assert (
+        "is not a zip file" in bundle_faults(challenge / "bundle.zip", load(challenge / "challenge.yaml"))[0]
+    )
 
 
 BOARD = "The leaderboard that counts is the one that the organizers publish"
@@ -355,22 +294,12 @@ def test_the_pages_say_what_participants_need_to_know(
         ("top:1", "of the first team on the final board"),
         ("top:3", "of the first 3 teams on the final board"),
         ("all", "of all teams on the final board"),
-        ("top:0", None),
     ],
 )
-def test_the_terms_say_whose_embeddings_are_published(
-    challenge: Path, rule: str, sentence: str | None
-) -> None:
-    """Participants are told before their first submission what the reveal publishes, and the doctor recognizes the sentence."""
+def test_the_terms_say_whose_embeddings_are_published(challenge: Path, rule: str, sentence: str) -> None:
+    """Participants are told before their first submission what the reveal publishes."""
     path = challenge / "challenge.yaml"
     document = yaml.safe_load(path.read_text(encoding="utf-8")) | {"fairness": {"publish_files": rule}}
     path.write_text(yaml.safe_dump(document), encoding="utf-8")
-    if sentence is None:
-        with pytest.raises(OrganizerError, match="publish_files"):
-            load(path)
-        return
     bundle.write_sources(challenge / "bundle", load(path), now=NOW)
     assert sentence in (challenge / "bundle" / "terms_and_conditions.html").read_text(encoding="utf-8")
-    bundle.pack(challenge / "bundle", challenge / "bundle.zip", load(challenge / "challenge.yaml"))
-    rules = ("baselines", "top:1", "top:3", "all")
-    assert [one for one in rules if states_rule(challenge / "bundle.zip", one)] == [rule]

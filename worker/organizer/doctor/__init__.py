@@ -11,15 +11,14 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from scoring.errors import NeucoError
+from worker.challenge.configuration import load
 from worker.organizer.doctor.check import (
     Check,
     CheckOutcome,
-    Cost,
     Finding,
     Level,
     NotChecked,
@@ -28,9 +27,10 @@ from worker.organizer.doctor.check import (
     skipped,
     worst,
 )
-from worker.organizer.doctor.subjects import Examination, Wait
+from worker.organizer.doctor.subjects import Challenge, Wait
 from worker.organizer.doctor.table import CHECKS, SUBJECTS
 
+T = TypeVar("T")
 ALL = frozenset(check.id for check in CHECKS)
 PROBLEMS = (Level.WARN, Level.FAIL)
 
@@ -57,27 +57,43 @@ def examine(
     outcomes: list[CheckOutcome] = []
     reported: dict[str, str] = {}  # the sentence of an error to the check that reported it
     with ExitStack() as opened:
-        exam = Examination(path=path, clock=clock, wait=wait, opened=opened)
+        challenge = _attempt(
+            lambda: Challenge(path=path, configuration=load(path), clock=clock, wait=wait, opened=opened)
+        )
         for read, checks in SUBJECTS.items():
+            subject: Any = None
             for check in checks:
                 if check.id not in only:
                     continue
                 if offline and check.remote:
                     findings = [skipped("--offline was given.")]
                 else:
-                    findings = _findings(check, partial(exam.subject, read), reported)
+                    subject = subject or (
+                        challenge if isinstance(challenge, Exception) else _attempt(read, challenge)
+                    )
+                    findings = _findings(check, subject, reported)
                 outcome = CheckOutcome(check=check, findings=tuple(findings))
                 outcomes.append(outcome)
                 on_outcome(outcome)
-        return Report(outcomes=tuple(outcomes), costs=exam.costs)
+    return Report(outcomes=tuple(outcomes))
 
 
-def _findings(check: Check[Any], subject: Callable[[], object], reported: dict[str, str]) -> list[Finding]:
+def _attempt(read: Callable[..., T], *arguments: object) -> T | Exception:
+    """Return what a function reads, or the error that says why it cannot."""
+    try:
+        return read(*arguments)
+    except (NeucoError, NotChecked, ExceptionGroup) as error:
+        return error
+
+
+def _findings(check: Check[Any], subject: object, reported: dict[str, str]) -> list[Finding]:
     """Return what a check finds, with its cure where the finding has none; an error that another check has reported is not repeated."""
     findings: list[Finding] = []
     errors: Sequence[Any] = ()
     try:
-        findings.extend(check.ask(subject()))
+        if isinstance(subject, Exception):
+            raise subject
+        findings.extend(check.ask(subject))
     except NotChecked as reason:
         findings.append(skipped(str(reason)))
     except ExceptionGroup as unusable:
@@ -101,10 +117,9 @@ def _findings(check: Check[Any], subject: Callable[[], object], reported: dict[s
 __all__ = [
     "ALL",
     "CHECKS",
+    "Challenge",
     "Check",
     "CheckOutcome",
-    "Cost",
-    "Examination",
     "Finding",
     "Level",
     "Report",

@@ -112,7 +112,7 @@ def beacon(challenge: Challenge) -> Iterator[Finding]:
         return
     source, at = read_source(fairness.beacon)
     moment = f"{at.astimezone(UTC):%Y-%m-%d at %H:%M} UTC"
-    if at > challenge.exam.clock():
+    if at > challenge.clock():
         yield note(
             f"Nothing is scored until {source} has published its value, on {moment}, and you have run"
             " `neuco-worker challenge apply --beacon VALUE`. Submissions are downloaded meanwhile."

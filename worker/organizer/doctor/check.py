@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -28,7 +29,7 @@ def worst(levels: Iterable[Level]) -> Level:
     return max(levels, key=list(Level).index, default=Level.OK)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Finding:
     """One sentence of a check, with a cure.
 
@@ -41,24 +42,14 @@ class Finding:
     cure: str = ""
 
 
-def fail(sentence: str, cure: str = "") -> Finding:
-    """Return a finding that must be fixed before the launch."""
-    return Finding(level=Level.FAIL, sentence=sentence, cure=cure)
-
-
-def warn(sentence: str, cure: str = "") -> Finding:
-    """Return a finding that the organizer should know and may want to act on."""
-    return Finding(level=Level.WARN, sentence=sentence, cure=cure)
-
-
-def note(sentence: str) -> Finding:
-    """Return a fact, with nothing wrong."""
-    return Finding(level=Level.OK, sentence=sentence)
-
-
-def skipped(sentence: str) -> Finding:
-    """Return why nothing was checked."""
-    return Finding(level=Level.SKIPPED, sentence=sentence)
+fail = partial(Finding, Level.FAIL)
+"""A finding that must be fixed before the launch."""
+warn = partial(Finding, Level.WARN)
+"""A finding that the organizer should know and may want to act on."""
+note = partial(Finding, Level.OK)
+"""A fact, with nothing wrong."""
+skipped = partial(Finding, Level.SKIPPED)
+"""Why nothing was checked."""
 
 
 @dataclass(frozen=True)
@@ -104,38 +95,15 @@ class CheckOutcome:
             "group": self.check.group,
             "question": self.check.question,
             "result": self.level.value,
-            "findings": [
-                {"level": finding.level.value, "sentence": finding.sentence, "cure": finding.cure}
-                for finding in self.findings
-            ],
+            "findings": [asdict(finding) for finding in self.findings],
         }
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cost:
-    """The cost of one submission to a phase.
-
-    Attributes:
-        tasks: How many it is scored on.
-        rows: Its public ids.
-        folds: Of each task.
-        seconds: From its matrix to its score, estimated for all folds from two.
-        csv_bytes: Its size as plain CSV, about.
-    """
-
-    tasks: int
-    rows: int
-    folds: int
-    seconds: float
-    csv_bytes: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class Report:
-    """The outcomes of all checks, in their order, and the cost of a submission to each phase, where it was measured."""
+    """The outcomes of all checks, in their order."""
 
     outcomes: tuple[CheckOutcome, ...]
-    costs: Mapping[str, Cost]
 
     def at(self, level: Level) -> list[CheckOutcome]:
         """Return the outcomes of one level."""
@@ -152,5 +120,4 @@ class Report:
             "result": self.level.value,
             "counts": {level.value: len(self.at(level)) for level in Level},
             "checks": [outcome.to_json() for outcome in self.outcomes],
-            "costs": {codename: asdict(cost) for codename, cost in self.costs.items()},
         }

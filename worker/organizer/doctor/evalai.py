@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Generic, TypeVar
@@ -48,17 +49,18 @@ def _compare(things: Iterable[T], settings: Iterable[Setting[T]]) -> Iterator[Fi
     for thing in things:
         for setting in settings:
             if setting.wrong(thing):
-                yield Finding(level=setting.level, sentence=setting.sentence.format(thing), cure=setting.cure)
+                yield Finding(setting.level, setting.sentence.format(thing), setting.cure)
 
 
 def token(challenge: Challenge) -> Iterator[Finding]:
     """Read the token, and when it expires."""
-    expiry, now = challenge.token_expires, challenge.exam.clock()
-    if expiry is None:
-        return  # 40 hexadecimal digits, which expire 365 days after the login
-    if expiry <= now:
+    now = challenge.clock()
+    with closing(challenge.client()) as client:
+        expiry = client.expiry
+    # without a date, it has 40 hexadecimal digits, and expires 365 days after the login
+    if expiry is not None and expiry <= now:
         yield fail(f"The EvalAI token expired on {expiry:%Y-%m-%d}.")
-    elif expiry <= now + SOON:
+    elif expiry is not None and expiry <= now + SOON:
         yield warn(
             f"The EvalAI token expires on {expiry:%Y-%m-%d}, in {count_of((expiry - now).days, 'day')}."
         )
@@ -125,9 +127,9 @@ def challenge(evalai: EvalAI) -> Iterator[Finding]:
 
 
 def launch(evalai: EvalAI) -> Iterator[Finding]:
-    """Say what is missing until participants can submit, and look for ends that have passed or come before the token's."""
+    """Say what is missing until participants can submit, and look for ends that have passed."""
     yield from _compare([evalai.challenge], LAUNCH)
-    now = evalai.local.exam.clock()
+    now = evalai.local.clock()
     is_open = any(
         phase.is_public and (phase.end_date is None or phase.end_date > now) for phase in evalai.configured
     )
@@ -145,13 +147,6 @@ def launch(evalai: EvalAI) -> Iterator[Finding]:
                 f"Phase {phase.codename} ended on {phase.end_date:%Y-%m-%d %H:%M} UTC, so EvalAI accepts no more submissions to it.",
                 "Move its end date on EvalAI, unless it was meant to end then.",
             )
-    expiry = evalai.local.token_expires
-    if expiry is not None and end is not None and now < expiry < end:
-        yield warn(
-            f"The EvalAI token expires on {expiry:%Y-%m-%d}, before the challenge ends ({end:%Y-%m-%d}).",
-            "Renew it on the EvalAI profile page in time. If evalai.token names a file, reload the worker afterwards;"
-            " otherwise restart it.",
-        )
 
 
 def clock(evalai: EvalAI) -> Iterator[Finding]:

@@ -8,17 +8,16 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-import sqlite3
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import requests
 
@@ -26,16 +25,15 @@ from leaderboard.git import Publisher
 from scoring.errors import NeucoError, OrganizerError
 from scoring.inputs.identifiers import read_ids
 from scoring.tasks import Task, load_task, task_sources
-from worker.challenge.configuration import EXAMPLE_REPOSITORY, Configuration, load
+from worker.challenge.configuration import EXAMPLE_REPOSITORY, Configuration
 from worker.challenge.files import read_secret
 from worker.daemon import make_client
 from worker.evalai import Challenge as RemoteChallenge
 from worker.evalai import Client, NotFound, Phase, PhaseSplit, Throttled, Unreachable
-from worker.organizer.doctor.check import Cost, NotChecked
+from worker.organizer.doctor.check import NotChecked
 from worker.organizer.scaffold import EXAMPLE_QUEUE, examples_left
 from worker.publishing import publisher_settings
 from worker.state import Store, Transaction
-from worker.state.database import damaged, failure
 
 T = TypeVar("T")
 Wait = Callable[[float, str], None]
@@ -47,48 +45,27 @@ WAITS = 5  # for one call, each until EvalAI accepts calls again
 
 
 @dataclass(frozen=True, kw_only=True)
-class Examination:
-    """One examination of one configuration file.
+class Challenge:
+    """The challenge as it is configured.
 
     Attributes:
         path: The configuration file.
+        configuration: Its content.
         clock: Returns the time of this machine.
         wait: Waits for the given seconds, with the reason.
-        opened: What is closed at its end.
-        costs: The cost of a submission to each phase, as far as it was measured.
+        opened: What is closed at the end of the examination.
     """
 
     path: Path
+    configuration: Configuration
     clock: Callable[[], datetime]
     wait: Wait
     opened: ExitStack
-    costs: dict[str, Cost] = field(default_factory=dict)
-    _subjects: dict[Callable[..., Any], Any] = field(default_factory=dict)
-
-    def subject(self, read: Callable[[Examination], T]) -> T:
-        """Return what a function reads, which is called once; an error that it raised is raised again."""
-        if read not in self._subjects:
-            try:
-                self._subjects[read] = read(self)
-            except (NeucoError, NotChecked, ExceptionGroup) as error:
-                self._subjects[read] = error
-        subject = self._subjects[read]
-        if isinstance(subject, Exception):
-            raise subject
-        return cast("T", subject)
-
-
-@dataclass(frozen=True)
-class Challenge:
-    """The challenge as it is configured."""
-
-    exam: Examination
-    configuration: Configuration
 
     @property
     def base(self) -> Path:
         """The folder of the configuration file."""
-        return self.exam.path.resolve().parent
+        return self.path.resolve().parent
 
     @cached_property
     def examples(self) -> Mapping[str, list[Path]]:
@@ -112,40 +89,20 @@ class Challenge:
             self.configuration,
             session=session or requests.Session(),
             timeout_s=TIMEOUT_S,
-            clock=self.exam.clock,
+            clock=self.clock,
         )
-
-    @cached_property
-    def token_expires(self) -> datetime | None:
-        """When the EvalAI token expires; None for a token without an expiry date."""
-        with closing(self.client()) as client:
-            return client.expiry
 
     def publisher(self) -> Publisher:
         """Return a publisher with its own clone, so that a running daemon is not disturbed."""
         settings = publisher_settings(self.configuration)
-        folder = self.exam.opened.enter_context(tempfile.TemporaryDirectory(prefix="neuco-doctor-"))
+        folder = self.opened.enter_context(tempfile.TemporaryDirectory(prefix="neuco-doctor-"))
         return Publisher(replace(settings, state_dir=Path(folder), timeout_s=GIT_S))
-
-    @cached_property
-    def database(self) -> Path | None:
-        """The SQLite database, undamaged; None if there is none yet, or if a server has it."""
-        path = self.configuration.database_file
-        if path is None or not path.is_file():
-            return None
-        try:
-            with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
-                (problem,) = database.execute("PRAGMA quick_check(1)").fetchone()
-        except sqlite3.Error as error:
-            raise failure(error, path, str(error)) from error
-        if problem != "ok":
-            raise damaged(path, " ".join(problem.split()))
-        return path
 
     @contextmanager
     def state(self) -> Iterator[Transaction | None]:
         """Open the existing state; None if there is none, and none is made."""
-        if self.configuration.database_file is not None and self.database is None:
+        file = self.configuration.database_file
+        if file is not None and not file.is_file():
             yield None
             return
         with closing(Store(self.configuration.database_url)) as store, store.read() as tx:
@@ -213,18 +170,12 @@ class Repository:
     default_branch: str | None
 
 
-def read_challenge(exam: Examination) -> Challenge:
-    """Load the configuration."""
-    return Challenge(exam, load(exam.path))
-
-
-def read_files(exam: Examination) -> Files:
+def read_files(challenge: Challenge) -> Files:
     """Load ids and tasks as the worker does.
 
     Raises:
         ExceptionGroup: With an error for each file that the worker cannot load.
     """
-    challenge = exam.subject(read_challenge)
     ids: dict[str, tuple[str, ...]] = {}
     tasks: dict[str, list[Task]] = {}
     errors: list[NeucoError] = []
@@ -250,14 +201,13 @@ def read_files(exam: Examination) -> Files:
     return Files(challenge=challenge, ids=ids, tasks=tasks)
 
 
-def ask_evalai(exam: Examination) -> EvalAI:
+def ask_evalai(challenge: Challenge) -> EvalAI:
     """Ask EvalAI what can be asked without any effect: a worker's first call, phases, dataset splits.
 
     Raises:
         NotChecked: If the configuration still has examples instead.
         NeucoError: If EvalAI does not answer, or does not accept the token or the queue.
     """
-    challenge = exam.subject(read_challenge)
     evalai = challenge.configuration.evalai
     if not evalai.challenge or evalai.queue == EXAMPLE_QUEUE:
         raise NotChecked("evalai.challenge or evalai.queue is still an example.")
@@ -267,17 +217,17 @@ def ask_evalai(exam: Examination) -> EvalAI:
         """Note what the client ignores: the server's time (from the newest answer), and where files are stored."""
         with contextlib.suppress(TypeError, ValueError):  # no date, or an invalid one
             seen["skew_s"] = (
-                parsedate_to_datetime(response.headers.get("Date")) - exam.clock()  # type: ignore[arg-type]
+                parsedate_to_datetime(response.headers.get("Date")) - challenge.clock()  # type: ignore[arg-type]
             ).total_seconds()
         with contextlib.suppress(requests.JSONDecodeError, AttributeError):
             seen["stored_at"] = response.json().get("evaluation_script") or seen["stored_at"]
 
     session = requests.Session()
     session.hooks["response"].append(note_answer)
-    client = exam.opened.enter_context(closing(challenge.client(session)))
+    client = challenge.opened.enter_context(closing(challenge.client(session)))
 
     def ask(call: Callable[..., T], *arguments: object) -> T:
-        return _patiently(lambda: call(*arguments), exam.wait)
+        return _patiently(lambda: call(*arguments), challenge.wait)
 
     remote = _behind_queue(ask, client, evalai.queue)
     if remote.pk != evalai.challenge:
@@ -336,9 +286,8 @@ def _patiently(call: Callable[[], T], wait: Wait) -> T:
     return call()
 
 
-def read_repository(exam: Examination) -> Repository:
+def read_repository(challenge: Challenge) -> Repository:
     """Read the leaderboard's repository, after a dry run of a push."""
-    challenge = exam.subject(read_challenge)
     challenge.repository  # noqa: B018 - an example is no address
     check_git()
     publisher = challenge.publisher()

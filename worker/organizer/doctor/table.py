@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from worker.organizer.doctor import board, configuration, evalai, machine, tasks
+from worker.organizer.doctor import board, evalai, local, tasks
 from worker.organizer.doctor.check import Check, note
 from worker.organizer.doctor.subjects import (
     Challenge,
     EvalAI,
-    Examination,
     Files,
     Repository,
     ask_evalai,
-    read_challenge,
     read_files,
     read_repository,
 )
@@ -28,42 +26,43 @@ CHALLENGE: tuple[Check[Challenge], ...] = (
         lambda challenge: [
             note(
                 f"“{challenge.configuration.challenge.title}” with the phases {', '.join(challenge.configuration.phases)},"
-                f" in {challenge.exam.path}.",
+                f" in {challenge.path}.",
             )
         ],
     ),
     Check(
         "configuration.placeholders",
         "Have the examples that `init` wrote been replaced?",
-        configuration.placeholders,
+        local.placeholders,
     ),
     Check(
         "configuration.phases",
         "Does every phase have tasks and ids of its own, and enough folds?",
-        configuration.phases,
+        local.phases,
     ),
     Check(
         "configuration.early_release",
         "Is nothing about the tasks released before the reveal?",
-        configuration.early_release,
+        local.early_release,
         "Remove it from leaderboard.publish, unless you accept that.",
     ),
     Check(
         "configuration.bundle",
-        "Do the challenge's pages say where the leaderboard is, and whose embeddings are published?",
-        configuration.bundle,
+        "Does the bundle fit the configuration, and do its pages say where the leaderboard is?",
+        local.bundle,
+        "Correct the texts in bundle/ and pack it again: neuco-worker bundle DIR. What is on EvalAI already has to be edited there.",
     ),
     Check(
         "secret.file",
         "Is the challenge secret there, random, and readable only by its owner?",
-        configuration.secret,
+        local.secret,
         "Create a new one before the first submission: python3 -c 'import secrets; print(secrets.token_hex(32))'",
     ),
-    Check("secret.versioned", "Are secret and tasks outside any git repository?", configuration.versioned),
+    Check("secret.versioned", "Are secret and tasks outside any git repository?", local.versioned),
     Check(
         "secret.readable",
         "Are hidden tasks and tokens hidden from other users of this machine?",
-        configuration.readable,
+        local.readable,
     ),
     Check(
         "evalai.token",
@@ -92,32 +91,32 @@ CHALLENGE: tuple[Check[Challenge], ...] = (
     Check(
         "machine.state",
         "Can the state be written, and only its owner see it?",
-        machine.state,
+        local.state,
     ),
     Check(
         "machine.disk",
         "Is there room on the disk?",
-        machine.disk,
+        local.disk,
         "Use a larger disk, or lower submission.disk_reserve_gigabytes or submission.max_megabytes.",
     ),
     Check(
         "machine.capacity",
         "Does this machine have the memory and the processors that evaluations may use?",
-        machine.capacity,
+        local.capacity,
     ),
     Check(
-        "machine.service", "May the service reach every place that the configuration names?", machine.service
+        "machine.service", "May the service reach every place that the configuration names?", local.service
     ),
     Check(
         "machine.cache",
         "Can compiled code be kept?",
-        machine.cache,
+        local.cache,
         "Set NUMBA_CACHE_DIR to a folder of the user that runs the worker.",
     ),
     Check(
         "records.same",
         "Are phases scored as their files and the configuration describe them?",
-        configuration.recorded,
+        local.recorded,
     ),
 )
 FILES: tuple[Check[Files], ...] = (
@@ -216,8 +215,8 @@ REPOSITORY: tuple[Check[Repository], ...] = (
         remote=True,
     ),
 )
-SUBJECTS: Mapping[Callable[[Examination], Any], tuple[Check[Any], ...]] = {
-    read_challenge: CHALLENGE,
+SUBJECTS: Mapping[Callable[[Challenge], Any], tuple[Check[Any], ...]] = {
+    lambda challenge: challenge: CHALLENGE,
     read_files: FILES,
     ask_evalai: EVALAI,
     read_repository: REPOSITORY,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,15 +105,12 @@ def csv_of(ids: Sequence[str], matrix: NDArray[np.float32]) -> bytes:
     import pyarrow
     from pyarrow.csv import WriteOptions, write_csv
 
-    header = [str(column) for column in range(matrix.shape[1])]
-    numbers = pyarrow.BufferOutputStream()
-    write_csv(pyarrow.table(list(matrix.T), names=header), numbers, WriteOptions(include_header=False))
-    # pyarrow would quote every id, but participants quote only those that need it
-    names = io.StringIO()
-    csv.writer(names, lineterminator="\n").writerows([name] for name in ids)
-    cells = numbers.getvalue().to_pybytes().splitlines()
-    lines = map(b",".join, zip(names.getvalue().encode().splitlines(), cells, strict=True))
-    return b"\n".join([",".join(["id", *header]).encode(), *lines, b""])
+    columns = [str(column) for column in range(matrix.shape[1])]
+    table = pyarrow.table([list(ids), *matrix.T], names=["id", *columns])
+    file = pyarrow.BufferOutputStream()
+    write_csv(table, file, WriteOptions(include_header=False))
+    rows: bytes = file.getvalue().to_pybytes()
+    return ",".join(["id", *columns]).encode() + b"\n" + rows
 
 
 def spoilt(content: bytes, *, nan: Sequence[tuple[int, int]], missing: int) -> bytes:

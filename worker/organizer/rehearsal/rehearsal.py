@@ -9,16 +9,13 @@ import json
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
-from scoring.printable import count_of
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.files import read_phases
 from worker.challenge.sections import Phase
@@ -30,7 +27,7 @@ from worker.organizer.board_by_hand import freeze, publish_now
 from worker.organizer.disclosure import disclose
 from worker.organizer.rehearsal.entries import Entries, Entry
 from worker.organizer.rehearsal.folder import RehearsalFolder, prepare
-from worker.organizer.rehearsal.practice_draw import PracticeValue, practised, real_wait
+from worker.organizer.rehearsal.practice_draw import practised
 from worker.organizer.rehearsal.report import PhaseReport, Rehearsal, RehearsedSubmission
 from worker.organizer.reveal import reveal
 from worker.organizer.session import open_session
@@ -46,11 +43,8 @@ BEACON = "beacon"
 """The check of `verify` about what decided the splits."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Submitted:
-    pk: int
-    phase: str
-    entry: Entry
+Submitted = dict[int, tuple[str, Entry]]
+"""EvalAI's number of each submission to its phase and content."""
 
 
 def rehearse(
@@ -84,15 +78,18 @@ def rehearse(
         submitted = _submit(evalai, entries)
         tell(f"Submitted {len(submitted)} files; the worker starts.")
         if configuration.fairness.beacon != NONE:
-            wait = real_wait(configuration.fairness)
-            tell(f"Scoring begins in some seconds, with a practice value. In the real challenge, {wait}.")
+            tell(
+                "Scoring begins in some seconds, with a practice value. `doctor` says how long the real challenge waits."
+            )
         calls_before = len(evalai.journal)
-        with practised(configuration.fairness, path) as draw:
+        with practised(configuration.fairness.beacon, path) as draw:
             prepare(folder, configuration, evalai, folds=folds, draw=draw)
             status = _drain(configuration, folder, evalai, submitted, tell=tell)
         calls = _calls(evalai, since=calls_before)
-        failures = _failures(folder, evalai, status)
+        failures: tuple[str, ...] = ()
         verified: tuple[str, ...] = ()
+        if status != 0:
+            failures = (f"The worker exited with status {status}. {folder.last_words()}",)
         if not failures:
             verified, failures = _end(folder, configuration.phases, tell)
         phases = _phases(configuration, folder, evalai, submitted)
@@ -124,16 +121,14 @@ def play(
         InfrastructureError: If the worker ends by itself.
     """
     read_phases(configuration)
-    with _folder(keep) as path, practised(configuration.fairness, path) as draw:
+    with _folder(keep) as path, practised(configuration.fairness.beacon, path) as draw:
         folder = RehearsalFolder(path=path)
-        value = PracticeValue(folder, tell)
         prepare(folder, configuration, evalai, folds=None, draw=draw)
         tell(
             f"The worker runs. Its board is in the git repository {folder.repository}, its log in {folder.log}."
         )
         with folder.worker("run") as process:
             while not stop.wait(LOOK_EVERY_S):
-                value.look(datetime.now(UTC))
                 if process.poll() is not None:
                     raise InfrastructureError(
                         f"The worker exited with status {process.returncode}. {folder.last_words()}",
@@ -158,8 +153,8 @@ def _folder(keep: Path | None) -> Iterator[Path]:
     yield keep.resolve()
 
 
-def _submit(evalai: Sandbox, entries: Entries) -> list[_Submitted]:
-    submitted = []
+def _submit(evalai: Sandbox, entries: Entries) -> Submitted:
+    submitted: Submitted = {}
     for codename, theirs in entries.items():
         for entry in theirs:
             pk = evalai.submit(
@@ -172,7 +167,7 @@ def _submit(evalai: Sandbox, entries: Entries) -> list[_Submitted]:
                 is_public=entry.public,
                 file_name=entry.file_name,
             )
-            submitted.append(_Submitted(pk=pk, phase=codename, entry=entry))
+            submitted[pk] = codename, entry
     return submitted
 
 
@@ -180,7 +175,7 @@ def _drain(
     configuration: Configuration,
     folder: RehearsalFolder,
     evalai: Sandbox,
-    submitted: Sequence[_Submitted],
+    submitted: Submitted,
     *,
     tell: Callable[[str], object],
 ) -> int:
@@ -189,19 +184,18 @@ def _drain(
     Raises:
         InfrastructureError: If nothing is answered any more.
     """
-    waiting, value = list(submitted), PracticeValue(folder, tell)
+    waiting = list(submitted)
     patience_s, answered_at = configuration.submission.deadline + PATIENCE_S, time.monotonic()
     ended = False
     with folder.worker("once") as process:
         while not ended:
             time.sleep(LOOK_EVERY_S)
             ended = process.poll() is not None  # checked before the last look, so that nothing is missed
-            value.look(datetime.now(UTC))
-            for submission in [one for one in waiting if evalai.submission(one.pk)["status"] in ANSWERED]:
-                waiting.remove(submission)
+            for pk in [pk for pk in waiting if evalai.submission(pk)["status"] in ANSWERED]:
+                waiting.remove(pk)
                 answered_at = time.monotonic()
                 done = len(submitted) - len(waiting)
-                tell(f"{done} of {len(submitted)} answered. {_outcome(evalai, submission)}")
+                tell(f"{done} of {len(submitted)} answered. {_outcome(evalai, pk, *submitted[pk])}")
             if time.monotonic() - answered_at > patience_s and not ended:
                 raise InfrastructureError(
                     f"There was no progress for {patience_s:.0f} seconds.",
@@ -211,13 +205,12 @@ def _drain(
     return int(process.returncode)
 
 
-def _outcome(evalai: Sandbox, submission: _Submitted) -> str:
-    entry, answer = submission.entry, _answer(evalai, submission.pk)
-    kind = "public" if entry.public else "private"
-    status = evalai.submission(submission.pk)["status"]
+def _outcome(evalai: Sandbox, pk: int, phase: str, entry: Entry) -> str:
+    answer, kind = _answer(evalai, pk), "public" if entry.public else "private"
+    status = evalai.submission(pk)["status"]
     value, about = answer.get("q_mean"), "≈ " if "rounded_to" in answer else ""
     shown = "" if value is None else f", mean Q {about}{value:g}"
-    return f"{submission.phase}, {entry.team}, {entry.method}, {kind}: {status}{shown}"
+    return f"{phase}, {entry.team}, {entry.method}, {kind}: {status}{shown}"
 
 
 def _end(
@@ -251,78 +244,51 @@ def _end(
     )
 
 
-def _failures(folder: RehearsalFolder, evalai: Sandbox, status: int) -> tuple[str, ...]:
-    failures = []
-    if status != 0:
-        failures.append(f"The worker exited with status {status}. {folder.last_words()}")
-    if waiting := evalai.queue_length():
-        failures.append(f"{count_of(waiting, 'message is', 'messages are')} still in the queue.")
-    return tuple(failures)
-
-
 def _phases(
     configuration: Configuration,
     folder: RehearsalFolder,
     evalai: Sandbox,
-    submitted: Sequence[_Submitted],
+    submitted: Submitted,
 ) -> tuple[PhaseReport, ...]:
     """Collect the results of every phase."""
     rehearsed = load(folder.configuration)
     reports = []
     with closing(Store(folder.database_url)) as store, store.read() as tx:
         for codename, settings in configuration.phases.items():
-            folds = rehearsed.phases[codename].folds
-            theirs = [one for one in submitted if one.phase == codename]
-            more = settings.folds / folds
             reports.append(
                 PhaseReport(
                     codename=codename,
-                    folds=folds,
+                    folds=rehearsed.phases[codename].folds,
                     configured_folds=settings.folds,
                     decimals=configuration.leaderboard.decimals,
                     ladder_step=settings.ladder_step if settings.selection == "ladder" else None,
-                    shows_all=settings.selection != "chosen",
-                    submissions=tuple(_rehearsed(tx, evalai, one, more=more) for one in theirs),
+                    submissions=tuple(
+                        _rehearsed(tx, evalai, pk, phase, entry)
+                        for pk, (phase, entry) in submitted.items()
+                        if phase == codename
+                    ),
                     entries=folder.board(codename),
                 )
             )
     return tuple(reports)
 
 
-def _rehearsed(tx: Transaction, evalai: Sandbox, one: _Submitted, *, more: float) -> RehearsedSubmission:
-    """Collect the result of a submission.
-
-    Args:
-        tx: The worker's state.
-        evalai: The sandbox that received it.
-        one: The submission.
-        more: Ratio of the configuration's folds to the rehearsed ones.
-    """
-    shown = evalai.submission(one.pk)
-    stdout, stderr = evalai.text(one.pk, "stdout_file"), evalai.text(one.pk, "stderr_file")
-    seconds = None
-    for attempt in tx.attempts(pk=one.pk):
-        if attempt.kind == Attempt.EVALUATE.value and attempt.closed_at is not None:
-            seconds = (attempt.closed_at - attempt.opened_at).total_seconds()
-    row = tx.get(one.pk)
-    content = row.content_hash if row is not None else None
-    training_s = sum(
-        float(cell.seconds)
-        for cell in tx.all_cells()
-        if (cell.content_hash, cell.phase) == (content, one.phase)
-    )
+def _rehearsed(tx: Transaction, evalai: Sandbox, pk: int, phase: str, entry: Entry) -> RehearsedSubmission:
+    """Collect the result of a submission."""
+    stdout, stderr = evalai.text(pk, "stdout_file"), evalai.text(pk, "stderr_file")
+    seconds = [
+        (attempt.closed_at - attempt.opened_at).total_seconds()
+        for attempt in tx.attempts(pk=pk)
+        if attempt.kind == Attempt.EVALUATE.value and attempt.closed_at is not None
+    ]
     return RehearsedSubmission(
-        phase=one.phase,
-        team=one.entry.listed_as,
-        method=one.entry.method,
-        public=one.entry.public,
-        good=one.entry.good,
-        status=str(shown["status"]),
-        q_mean=_answer(evalai, one.pk).get("q_mean"),
+        phase=phase,
+        entry=entry,
+        status=str(evalai.submission(pk)["status"]),
+        q_mean=_answer(evalai, pk).get("q_mean"),
         message=stderr.strip(),
-        silent=not (stderr if one.entry.good else stdout),
-        seconds=seconds,
-        full_seconds=None if seconds is None else seconds + training_s * (more - 1),
+        silent=not (stderr if entry.good else stdout),
+        seconds=seconds[-1] if seconds else None,
     )
 
 
@@ -335,16 +301,14 @@ def _answer(evalai: Sandbox, pk: int) -> dict[str, Any]:
     return answer
 
 
-def _keep_files(folder: RehearsalFolder, evalai: Sandbox, submitted: Sequence[_Submitted]) -> None:
+def _keep_files(folder: RehearsalFolder, evalai: Sandbox, submitted: Submitted) -> None:
     """Keep what was submitted, and what EvalAI showed about it, as careful participants do, because it contains the receipt."""
-    for submission in submitted:
-        answer = folder.answer(submission.phase, submission.pk)
+    for pk, (phase, entry) in submitted.items():
+        answer = folder.answer(phase, pk)
         answer.parent.mkdir(parents=True, exist_ok=True)
-        answer.with_name(f"{submission.pk}-{submission.entry.file_name}").write_bytes(
-            submission.entry.content
-        )
-        answer.write_text(evalai.text(submission.pk, "stdout_file"), encoding="utf-8")
-        answer.with_suffix(".stderr").write_text(evalai.text(submission.pk, "stderr_file"), encoding="utf-8")
+        answer.with_name(f"{pk}-{entry.file_name}").write_bytes(entry.content)
+        answer.write_text(evalai.text(pk, "stdout_file"), encoding="utf-8")
+        answer.with_suffix(".stderr").write_text(evalai.text(pk, "stderr_file"), encoding="utf-8")
 
 
 def _calls(evalai: Sandbox, *, since: int) -> int:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from worker.fairness.draws import CHOOSE_ONE, NONE, WITHOUT
-from worker.organizer.rehearsal.entries import RANDOM
+from worker.organizer.rehearsal.entries import RANDOM, Entry
 
 HOUR_S = 3600.0
 
@@ -18,40 +19,38 @@ class RehearsedSubmission:
     """One submission, and what EvalAI shows of it at the end.
 
     Attributes:
-        team: The name under which the board lists it.
-        good: Whether it had to be scored.
         status: EvalAI's status.
         q_mean: The value that the participant is shown; None if nothing.
         message: The message about a failure that the participant reads.
         silent: Whether stderr of a scored submission, or stdout of a refused one, is empty, as it should be.
         seconds: Time from the start of its evaluation to the end.
-        full_seconds: The same with all folds of the configuration.
     """
 
     phase: str
-    team: str
-    method: str
-    public: bool
-    good: bool
+    entry: Entry
     status: str
     q_mean: float | None
     message: str
     silent: bool
     seconds: float | None
-    full_seconds: float | None
 
     @property
     def faults(self) -> Iterator[str]:
         """Return what is wrong."""
-        what = f"{self.phase}: {self.method}"
-        if self.good and self.status != "finished":
+        what, good = f"{self.phase}: {self.entry.method}", self.entry.good
+        if good and self.status != "finished":
             yield f"{what} should have been scored, but is {self.status}. {self.message}".strip()
-        elif self.good and (self.q_mean is None or not math.isfinite(self.q_mean) or not self.silent):
+        elif good and (self.q_mean is None or not math.isfinite(self.q_mean) or not self.silent):
             yield f"{what} was scored, but its answer is not one number."
-        elif not self.good and self.status != "failed":
+        elif not good and self.status != "failed":
             yield f"{what} should have been refused, but is {self.status}."
-        elif not self.good and (not self.message or not self.silent):
+        elif not good and (not self.message or not self.silent):
             yield f"{what} was refused without a reason."
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON-ready document."""
+        entry = {key: value for key, value in vars(self.entry).items() if key != "content"}
+        return vars(self) | {"entry": entry}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +62,6 @@ class PhaseReport:
         configured_folds: Number of folds in the configuration.
         decimals: Number of decimals with which mean Q is shown.
         ladder_step: The step to which the Ladder rounds mean Q, if it selects.
-        shows_all: Whether every team's public submission must appear, which is not so if the organizer chooses.
         entries: The published board, as in ``leaderboard/<phase>.json``.
     """
 
@@ -72,24 +70,14 @@ class PhaseReport:
     configured_folds: int
     decimals: int
     ladder_step: float | None
-    shows_all: bool
     submissions: tuple[RehearsedSubmission, ...]
     entries: tuple[Mapping[str, Any], ...]
 
     @property
     def seconds_per_submission(self) -> float | None:
-        """Mean seconds that a good submission takes with all folds."""
-        times = [
-            submission.full_seconds
-            for submission in self.submissions
-            if submission.good and submission.full_seconds is not None
-        ]
-        return sum(times) / len(times) if times else None
-
-    @property
-    def per_hour(self) -> float | None:
-        """Submissions per hour that this machine can score."""
-        return HOUR_S / self.seconds_per_submission if self.seconds_per_submission else None
+        """Mean seconds that a good submission took."""
+        times = [one.seconds for one in self.submissions if one.entry.good and one.seconds is not None]
+        return fmean(times) if times else None
 
     @property
     def faults(self) -> Iterator[str]:
@@ -98,11 +86,11 @@ class PhaseReport:
             yield from submission.faults
         shown = {str(entry["team"]) for entry in self.entries}
         wanted = {
-            submission.team
-            for submission in self.submissions
-            if submission.good and submission.public and submission.status == "finished"
+            one.entry.listed_as
+            for one in self.submissions
+            if one.entry.good and one.entry.public and one.status == "finished"
         }
-        for team in sorted(wanted - shown) if self.shows_all else []:
+        for team in sorted(wanted - shown):
             yield f"{self.codename}: “{team}” was scored and is public, but is not on the board."
         for team in sorted(shown - wanted):
             yield f"{self.codename}: “{team}” is on the board, where it does not belong."
@@ -111,9 +99,9 @@ class PhaseReport:
     def remarks(self) -> Iterator[str]:
         """Return what is possible, but unusual."""
         scores = {
-            submission.method: submission.q_mean
-            for submission in self.submissions
-            if submission.good and submission.public and submission.q_mean is not None
+            one.entry.method: one.q_mean
+            for one in self.submissions
+            if one.entry.good and one.entry.public and one.q_mean is not None
         }
         random = scores.pop(RANDOM, None)
         for method, value in scores.items():
@@ -157,14 +145,10 @@ class Rehearsal:
         without = (f"{WITHOUT} {CHOOSE_ONE}",) if self.drawn_by == NONE else ()
         return (*without, *(remark for phase in self.phases for remark in phase.remarks))
 
-    @property
-    def calls_per_hour(self) -> float:
-        """Submissions per hour that EvalAI's rate limit allows."""
-        return 60 * self.requests_per_minute / max(1.0, self.calls_per_submission)
-
-    def carried(self, phase: PhaseReport) -> float | None:
-        """Submissions per hour that the machine and EvalAI's limit together allow in a phase."""
-        return None if phase.per_hour is None else min(phase.per_hour, self.calls_per_hour)
+    def per_hour(self, phase: PhaseReport) -> float:
+        """Submissions per hour that this machine and EvalAI's rate limit together allow in a phase."""
+        by_evalai = 60 * self.requests_per_minute / max(1.0, self.calls_per_submission)
+        return min(by_evalai, HOUR_S / (phase.seconds_per_submission or HOUR_S))
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-ready document."""
@@ -173,22 +157,17 @@ class Rehearsal:
             "faults": list(self.faults),
             "remarks": list(self.remarks),
             "seconds": round(self.seconds, 3),
-            "evalai": {
-                "requests_per_minute": self.requests_per_minute,
-                "calls_per_submission": round(self.calls_per_submission, 3),
-                "submissions_per_hour": round(self.calls_per_hour, 1),
-            },
+            "calls_per_submission": round(self.calls_per_submission, 3),
             "verified": list(self.verified),
-            "phases": {phase.codename: self._phase(phase) for phase in self.phases},
-        }
-
-    def _phase(self, phase: PhaseReport) -> dict[str, Any]:
-        return {
-            "folds": phase.folds,
-            "configured_folds": phase.configured_folds,
-            "seconds_per_submission": phase.seconds_per_submission,
-            "machine_submissions_per_hour": phase.per_hour,
-            "submissions_per_hour": self.carried(phase),
-            "submissions": [submission.__dict__ for submission in phase.submissions],
-            "board": [dict(entry) for entry in phase.entries],
+            "phases": {
+                phase.codename: {
+                    "folds": phase.folds,
+                    "configured_folds": phase.configured_folds,
+                    "seconds_per_submission": phase.seconds_per_submission,
+                    "submissions_per_hour": self.per_hour(phase),
+                    "submissions": [one.to_json() for one in phase.submissions],
+                    "board": [dict(entry) for entry in phase.entries],
+                }
+                for phase in self.phases
+            },
         }

@@ -1,14 +1,14 @@
-"""Checks of the configuration, the secret and the bundle."""
+"""Checks of what is on this machine: configuration, secret and bundle; state, disk, memory, processors, service, compiled code."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
-from zipfile import BadZipFile
 
 from scoring.errors import NeucoError
 from scoring.printable import count_of
@@ -16,11 +16,13 @@ from worker.challenge.configuration import EXAMPLE_REPOSITORY
 from worker.challenge.files import differences
 from worker.challenge.setups import open_phase
 from worker.fairness import disclosure
-from worker.organizer.bundle import page_address, published
-from worker.organizer.bundle_check import TERMS, links_to, states_rule
+from worker.organizer.bundle import page_address
+from worker.organizer.bundle_check import bundle_faults, links_to
 from worker.organizer.doctor.check import Finding, fail, warn
 from worker.organizer.doctor.subjects import GIT_S, Challenge
 from worker.organizer.scaffold import EXAMPLE_QUEUE
+from worker.organizer.service import instance_of, not_open
+from worker.runtime.storage import GIGABYTE
 
 FEW_FOLDS = 10
 LADDER_FOLDS = 40  # with which the Ladder was measured, see SECURITY.md
@@ -57,12 +59,7 @@ def phases(challenge: Challenge) -> Iterator[Finding]:
     """Compare the phases with one another, and their folds with what a steady score needs."""
     configuration = challenge.configuration
     for (first, one), (second, other) in combinations(configuration.phases.items(), 2):
-        if configuration.path(one.tasks) == configuration.path(other.tasks):
-            yield warn(
-                f"{first} and {second} have the same hidden tasks. What a team learns in one phase helps it in the other.",
-                "Give the last phase tasks and samples that no team has been scored on.",
-            )
-        elif configuration.path(one.ids) == configuration.path(other.ids):
+        if configuration.path(one.ids) == configuration.path(other.ids):
             yield warn(
                 f"{first} and {second} have the same public ids. Teams can tune embeddings for one phase in the other.",
                 "Publish other samples for the last phase.",
@@ -88,51 +85,23 @@ def early_release(challenge: Challenge) -> Iterator[Finding]:
 
 
 def bundle(challenge: Challenge) -> Iterator[Finding]:
-    """Look in the bundle for pages without the leaderboard's address, and compare whose embeddings the terms say are published."""
-    yield from _promised(challenge)
-    rule = challenge.configuration.fairness.publish_files
-    archive, pack = challenge.base / "bundle.zip", f"neuco-worker bundle {challenge.base}"
+    """Compare the bundle with the configuration, and look in it for pages without the leaderboard's address."""
+    configuration, archive = challenge.configuration, challenge.base / "bundle.zip"
     if not archive.is_file():
         return
-    try:
-        address = page_address(challenge.configuration)
-        is_linked, is_stated = address is not None and links_to(archive, address), states_rule(archive, rule)
-    except (OSError, BadZipFile):
-        yield warn("bundle.zip is not a zip file.", f"Pack the bundle again: {pack}")
-        return
-    if not is_stated:
-        yield fail(
-            f"bundle.zip: the terms do not match fairness.publish_files, which is {rule}.",
-            f"Write in bundle/{TERMS}: “the organizers publish the embeddings of {published(rule)}”. Then pack the bundle again:"
-            f" {pack}. If the terms are on EvalAI already, edit them there.",
-        )
-    if challenge.configuration.leaderboard.repository == EXAMPLE_REPOSITORY:
-        return  # which is reported as a placeholder
+    faults = bundle_faults(archive, configuration)
+    for fault in faults:
+        yield fail(f"bundle.zip: {fault}")
+    if faults or configuration.leaderboard.repository == EXAMPLE_REPOSITORY:
+        return  # the example is reported as a placeholder
+    address = page_address(configuration)
     if address is None:
         yield warn(
             "The pages of bundle.zip do not link to the leaderboard, because a browser cannot open leaderboard.repository.",
-            f"Set leaderboard.page, and pack the bundle again: {pack}",
+            "Set leaderboard.page, and pack the bundle again.",
         )
-    elif not is_linked:
-        yield warn(
-            f"No page of bundle.zip links to the leaderboard ({address}).",
-            f"Pack the bundle again: {pack}. Pages that are on EvalAI already have to be edited there.",
-        )
-
-
-def _promised(challenge: Challenge) -> Iterator[Finding]:
-    """Compare whose embeddings the configuration and the commitments say are published."""
-    configured = challenge.configuration.fairness.publish_files
-    with challenge.state() as tx:
-        entries = [] if tx is None else [public for public, _ in tx.commitments()]
-    for codename in challenge.configuration.phases:
-        rule = disclosure.rule_of(entries, codename)
-        if rule not in (None, configured):
-            yield warn(
-                f"The commitment to phase {codename} promised fairness.publish_files: {rule},"
-                f" but the configuration says {configured}, which has no effect on this phase.",
-                f"Set fairness.publish_files: {rule} again.",
-            )
+    elif not links_to(archive, address):
+        yield warn(f"No page of bundle.zip links to the leaderboard ({address}).")
 
 
 def secret(challenge: Challenge) -> Iterator[Finding]:
@@ -177,12 +146,19 @@ def readable(challenge: Challenge) -> Iterator[Finding]:
 
 
 def recorded(challenge: Challenge) -> Iterator[Finding]:
-    """Compare each record with the files."""
-    secret = challenge.secret()
+    """Compare each record with the files, and what was promised with the configuration."""
+    secret, configured = challenge.secret(), challenge.configuration.fairness.publish_files
     with challenge.state() as tx:
         for codename in challenge.configuration.phases:
             if tx is None or tx.phase_record(codename) is None:
                 continue  # the first start records it
+            rule = disclosure.rule_of(tx.public_commitments(), codename)
+            if rule not in (None, configured):
+                yield warn(
+                    f"The commitment to phase {codename} promised fairness.publish_files: {rule},"
+                    f" but the configuration says {configured}, which has no effect on this phase.",
+                    f"Set fairness.publish_files: {rule} again.",
+                )
             try:
                 open_phase(tx, codename, secret)
             except NeucoError as error:
@@ -220,3 +196,83 @@ def _open_to_others(folder: Path, base: Path) -> bool:
         file.is_file() and file.stat().st_mode & stat.S_IROTH and file.parent.stat().st_mode & stat.S_IXOTH
         for file in folder.rglob("*")
     )
+
+
+def state(challenge: Challenge) -> Iterator[Finding]:
+    """Check that the state can be written, and only its owner can look into it; open the database."""
+    folder = challenge.configuration.state_dir
+    place = _existing(folder)
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        yield fail(
+            f"state: {place} is not a folder that this user may write to.",
+            "Create the folder for the user that runs the worker, or correct the key state.",
+        )
+    if folder.is_dir() and folder.stat().st_mode & stat.S_IRWXO:
+        yield fail(
+            f"Every user of this machine can look into {folder}, where submissions and fold scores are kept.",
+            f"Run: chmod 700 {folder}",
+        )
+    with challenge.state():
+        pass  # a database that cannot be opened is an error
+
+
+def disk(challenge: Challenge) -> Iterator[Finding]:
+    """Compare the free space with the reserve and one submission."""
+    limits = challenge.configuration.submission
+    free = shutil.disk_usage(_existing(challenge.configuration.state_dir)).free / GIGABYTE
+    reserve, largest = limits.disk_reserve_gigabytes, limits.max_megabytes / 1000
+    if free < reserve + largest:
+        yield fail(
+            f"{free:.1f} GB are free, too little for the reserve of {reserve:g} GB and one submission of {largest:g} GB."
+        )
+
+
+def capacity(challenge: Challenge) -> Iterator[Finding]:
+    """Compare this machine's memory and processors with what evaluations may use."""
+    import psutil
+
+    configuration = challenge.configuration
+    total, cores = psutil.virtual_memory().total / GIGABYTE, len(os.sched_getaffinity(0))
+    at_once, threads = configuration.scoring.at_once, configuration.scoring.threads
+    allowed = configuration.submission.memory_gigabytes * at_once
+    if total < allowed:
+        yield warn(
+            f"This machine has {total:.1f} GB of memory, but {count_of(at_once, 'evaluation')} at once may take {allowed:g} GB.",
+            "Lower submission.memory_gigabytes or scoring.at_once, or use a machine with more memory.",
+        )
+    if threads != "auto" and threads > cores:
+        yield warn(
+            f"scoring.threads is {threads}, but this process may use {count_of(cores, 'processor')}.",
+            "Set scoring.threads: auto",
+        )
+
+
+def service(challenge: Challenge) -> Iterator[Finding]:
+    """Check that the service's units open every place that the configuration names."""
+    instance = instance_of(challenge.path)
+    if instance is None or not instance.units():
+        return
+    if missing := not_open(challenge.configuration, instance):
+        named = ", ".join(f"{place.path} ({place.key})" for place in missing)
+        yield fail(
+            f"The units of the service do not open what the configuration names: {named}.",
+            f"Run: sudo neuco-challenge {instance.name} paths; then restart the service, if it runs.",
+        )
+
+
+def cache(_: Challenge) -> Iterator[Finding]:
+    """Look for a folder for compiled code."""
+    from scoring.jit import cache_candidates, cache_directory
+
+    if cache_directory() is None:
+        tried = ", ".join(map(str, cache_candidates()))
+        yield warn(
+            f"No folder for compiled code can be written to (tried: {tried}). Every evaluation has to compile again."
+        )
+
+
+def _existing(path: Path) -> Path:
+    """Return the nearest part of a path that exists."""
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return path

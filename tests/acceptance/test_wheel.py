@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from tests.acceptance.installation import DECLARED, RESEARCH, ROOT, Installation, copy_checkout
+from tests.acceptance.installation import DECLARED, ROOT, Installation, copy_checkout
 
 pytestmark = pytest.mark.xdist_group("installation")
 

@@ -174,7 +174,7 @@ def _read(session: OrganizerSession, setup: PhaseSetup, stored: Path, content: s
         content_bytes = b"".join((place / part["name"]).read_bytes() for part in kept.parts)
     finally:
         shutil.rmtree(place, ignore_errors=True)
-    return Embeddings.from_canonical(content_bytes, setup.ids, setup.protocol.embedding_dim)
+    return Embeddings.from_canonical(content_bytes, setup.record.ids, setup.record.protocol.embedding_dim)
 
 
 def _kept(

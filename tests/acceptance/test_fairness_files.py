@@ -31,7 +31,7 @@ from tests.worker.harness.harness import DIM, Harness, embeddings, git
 from worker.fairness import disclosure, events, reveals
 from worker.fairness.verify import Verdict, Worth, verdicts
 from worker.fairness.verify.public import Contents, PublicRepository, contents_in, opened, read_folder
-from worker.fairness.verify.published import published_verdicts
+from worker.fairness.verify.recompute import published_verdicts
 from worker.organizer.board_by_hand import freeze, publish_now
 from worker.organizer.disclosure import disclose
 from worker.organizer.reveal import reveal

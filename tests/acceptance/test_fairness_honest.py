@@ -23,7 +23,7 @@ from worker.fairness.verify import (
     verdicts,
 )
 from worker.fairness.verify.public import PublicRepository, opened
-from worker.fairness.verify.published import published_verdicts
+from worker.fairness.verify.recompute import published_verdicts
 from worker.sandbox import ManualClock
 
 pytestmark = pytest.mark.xdist_group("fairness_honest")

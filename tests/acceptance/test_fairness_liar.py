@@ -15,8 +15,7 @@ from tests.acceptance.lies import LIES, raise_score, score, take_off, with_ladde
 from worker.fairness import disclosure, events, signing
 from worker.fairness.verify import Worth, make_report, older_verdicts, receipt_verdicts, verdicts
 from worker.fairness.verify.public import opened
-from worker.fairness.verify.published import published_verdicts
-from worker.fairness.verify.recompute import submission_verdicts
+from worker.fairness.verify.recompute import published_verdicts, submission_verdicts
 
 pytestmark = pytest.mark.xdist_group("fairness_liar")
 

@@ -20,7 +20,7 @@ from worker.fairness.signing import Signer
 from worker.fairness.verify import Worth, make_report, receipt_verdicts, verdicts
 from worker.fairness.verify.commits import HISTORY
 from worker.fairness.verify.public import PublicRepository, read_folder
-from worker.fairness.verify.published import published_verdicts
+from worker.fairness.verify.recompute import published_verdicts
 
 pytestmark = pytest.mark.xdist_group("fairness")
 

@@ -32,7 +32,7 @@ from worker.fairness.documents import FORMAT
 from worker.fairness.fold import ChallengeFold
 from worker.fairness.reveals import reveal_path
 from worker.fairness.signing import CommitSigner, Signer
-from worker.fairness.verify.growth import HISTORY
+from worker.fairness.verify.commits import HISTORY
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 PHASE, TITLE, SECRET = "dev", "Benchmark", bytes(range(32))

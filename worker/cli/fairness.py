@@ -148,7 +148,7 @@ def verify(
     from worker.fairness.verify import Worth, make_report, older_verdicts, verdicts
     from worker.fairness.verify.public import contents_in
     from worker.fairness.verify.public import opened as opened_repository
-    from worker.fairness.verify.published import published_verdicts
+    from worker.fairness.verify.recompute import published_verdicts
 
     receipts = [(path, *_receipt(path)) for path in receipt or ()]
     beside = None if files is None else contents_in(files)

@@ -89,6 +89,7 @@ class View:
 
 def _read(session: OrganizerSession) -> View:
     """Read everything that is shown."""
+    from worker.fairness import commitments
     from worker.fairness.draws import waiting
     from worker.runtime.storage import below_reserve, fault
     from worker.state.status import read_status
@@ -105,7 +106,7 @@ def _read(session: OrganizerSession) -> View:
         free_bytes=session.files.free_bytes(),
     )
     with session.store.read() as tx:
-        awaited = waiting(tx.public_commitments()).values()
+        awaited = waiting(commitments.public(tx)).values()
     problem = fault(configuration.state_dir)
     if not any(alert.code == "disk.reserve" for alert in state.alerts):
         problem = problem or below_reserve(state.free_bytes, configuration.submission.disk_reserve_gigabytes)

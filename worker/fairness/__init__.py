@@ -1,7 +1,6 @@
 """Fairness that can be checked: commitments at the start, a register and receipts during the challenge, and their verification."""
 
 __all__ = [
-    "commit_signatures",
     "commitments",
     "decisions",
     "disclosure",
@@ -11,10 +10,8 @@ __all__ = [
     "events",
     "fold",
     "id_lists",
-    "ladder",
     "manifests",
     "membership",
-    "pseudonyms",
     "receipts",
     "recording",
     "register",

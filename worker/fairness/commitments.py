@@ -7,19 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from importlib.metadata import version
-from typing import Annotated, Any, Literal
-
-from pydantic import Field
+from typing import Any
 
 from scoring.errors import InfrastructureError, OrganizerError
 from scoring.randomness import secret_commitment
 from worker.challenge.secrets import public_value, split_key
 from worker.challenge.setups import PhaseSetup, has_scores, open_phase, put_on_record
-from worker.fairness.documents import FORMAT, Count, Document, Malformed, Signature, read
+from worker.fairness.documents import FORMAT, Malformed, read
 from worker.fairness.draws import alert_key
-from worker.fairness.events import Hash, Moment, Number
 from worker.fairness.manifests import (
-    AnnouncedProtocol,
+    AnnouncedValue,
+    Commitment,
+    CommitmentBody,
     Manifest,
     commitment_of,
     covers,
@@ -31,83 +30,20 @@ from worker.state import Transaction
 
 PATH = "commitment.json"
 UNKNOWN = "leaderboard.commitment_unknown"
-LONGEST_CADENCE_S = 86400.0
 
 
-class DrandChain(Document):
-    """A chain of drand; :class:`worker.fairness.drand.Chain` describes the fields."""
-
-    name: str
-    hash: Hash
-    public_key: Annotated[str, Field(pattern="^[0-9a-f]{192}$")]
-    genesis: Number
-    period_s: Count
+def public(tx: Transaction) -> list[Commitment]:
+    """Return the public entries of all commitments, oldest first."""
+    return [Commitment.model_validate(entry) for entry in tx.public_commitments()]
 
 
-class AnnouncedValue(Document):
-    """The name of a public value that will be mixed into a phase's splits; :class:`worker.fairness.draws.Draw` describes the fields."""
-
-    source: str
-    at: Moment
-    round: Count | None
-    chain: DrandChain | None
-
-
-class MixedValue(Document):
-    """A public value that is mixed into a phase's splits, with drand's round and signature if it has them."""
-
-    value: Annotated[str, Field(min_length=1)]
-    round: Count | None
-    signature: Annotated[str, Field(pattern="^[0-9a-f]{96}$")] | None
-
-
-class CommitmentBody(Document):
-    """A public entry of the list of commitments, as it is signed.
-
-    Attributes:
-        format: The format of everything that the challenge publishes.
-        sequence: Its number.
-        made_at: When it was made.
-        reason: Why.
-        commitment: The one hash that binds secret, tasks and protocols.
-        draws: Phase to the value that is announced for it here.
-        drawn: Phase to the value that is mixed in from here on.
-        publish_files: Whose files are published of phases that are new here.
-        receipts_every: Seconds between two lines of the log. The first entry's counts.
-        phases: Phase to its protocol.
-        software: The program that made it.
-        key: The challenge's key from here on.
-        succession: The signature of that key by the one before it, if it is new.
-    """
-
-    format: Literal[1]
-    sequence: Count
-    made_at: Moment
-    reason: str
-    commitment: Hash
-    draws: dict[str, AnnouncedValue]
-    drawn: dict[str, MixedValue]
-    publish_files: Annotated[str, Field(pattern=r"^(baselines|top:[1-9][0-9]*|all)$")]
-    receipts_every: Annotated[float, Field(gt=0, le=LONGEST_CADENCE_S)]
-    phases: dict[str, AnnouncedProtocol]
-    software: str
-    key: Hash
-    succession: Signature | None
-
-
-class Commitment(CommitmentBody):
-    """A public entry of the list of commitments."""
-
-    signature: Signature
-
-
-def read_commitments(content: bytes) -> list[dict[str, Any]]:
+def read_commitments(content: bytes) -> list[Commitment]:
     """Return the entries of a public list of commitments.
 
     Raises:
         Malformed: If it is not exactly such a list.
     """
-    entries = [entry.to_json() for entry in read(list[Commitment], content, PATH)]
+    entries = read(list[Commitment], content, PATH)
     if not entries:
         raise Malformed(f"{PATH}: it is empty")
     return entries
@@ -120,7 +56,7 @@ def commit(
     *,
     reason: str,
     now: datetime,
-    draws: Mapping[str, Mapping[str, Any]] | None = None,
+    draws: Mapping[str, AnnouncedValue] | None = None,
     drawn: Mapping[str, Mapping[str, Any]] | None = None,
     new_key: bool = False,
     publish_files: str | None = None,
@@ -201,7 +137,7 @@ def begin(
     *,
     now: datetime,
     reason: str | None = None,
-    draw: Mapping[str, Any] | None = None,
+    draw: AnnouncedValue | None = None,
     publish_files: str | None = None,
     receipts_every: float | None = None,
 ) -> dict[str, Any] | None:
@@ -271,8 +207,8 @@ def mix_in(
 
 
 def _draws(
-    tx: Transaction, fresh: Sequence[PhaseSetup], draw: Mapping[str, Any] | None, now: datetime
-) -> dict[str, Mapping[str, Any]]:
+    tx: Transaction, fresh: Sequence[PhaseSetup], draw: AnnouncedValue | None, now: datetime
+) -> dict[str, AnnouncedValue]:
     """Name a value for each phase without scores.
 
     Raises:
@@ -281,9 +217,9 @@ def _draws(
     fresh = [setup for setup in fresh if not has_scores(tx, setup.record.codename)]
     if draw is None or not fresh:
         return {}
-    if datetime.fromisoformat(draw["at"]) <= now:
+    if draw.at <= now:
         raise OrganizerError(
-            f"The value of {draw['source']} in fairness.beacon was already published, on {draw['at']}.",
+            f"The value of {draw.source} in fairness.beacon was already published, on {draw.at.isoformat()}.",
             cure="Name a value that will be published in the future. With a known value, the secret could be chosen to favor a team.",
             code="beacon.past",
         )

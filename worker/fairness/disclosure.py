@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from worker.fairness.documents import FORMAT, Document, read
-from worker.fairness.events import Hash, Number
+from worker.fairness.documents import FORMAT, Document, Hash, Number, read
+from worker.fairness.manifests import Commitment
 
 BRANCH: Literal["files"] = "files"
 BASELINES, TOP, ALL = "baselines", "top:", "all"
@@ -80,9 +80,9 @@ def text(files: Sequence[PublishedFile], left_out: Mapping[int, str]) -> str:
     return json.dumps(document.to_json(), indent=1, ensure_ascii=False) + "\n"
 
 
-def rule_of(entries: Iterable[Mapping[str, Any]], phase: str) -> str | None:
+def rule_of(entries: Iterable[Commitment], phase: str) -> str | None:
     """Return the rule of a phase from the first commitment to it, which was public before the first submission; None before that."""
-    return next((str(entry["publish_files"]) for entry in entries if phase in entry["phases"]), None)
+    return next((entry.publish_files for entry in entries if phase in entry.phases), None)
 
 
 def due(rule: str | None, rows: Iterable[tuple[int, bool]]) -> list[int]:

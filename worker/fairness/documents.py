@@ -6,12 +6,32 @@ A missing, unknown or repeated key and an impossible value are errors. Nothing h
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    TypeAdapter,
+    ValidationError,
+)
 
 from scoring.errors import OrganizerError
 
+
+def _moment(value: object) -> datetime:
+    moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+    if not isinstance(moment, datetime) or moment.tzinfo is None:
+        raise ValueError("not a time with a time zone")
+    return moment
+
+
+Moment = Annotated[datetime, BeforeValidator(_moment), PlainSerializer(lambda moment: moment.isoformat())]
+Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Number = Annotated[int, Field(ge=0)]
 Count = Annotated[int, Field(ge=1)]
 Signature = Annotated[str, Field(pattern="^[0-9a-f]{128}$")]
 

@@ -7,25 +7,25 @@ is the hash of the signature. Anyone who knows the public key can check a round 
 from __future__ import annotations
 
 import hashlib
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from pydantic import Field
 
 from scoring.errors import OrganizerError
+from worker.fairness.documents import Count, Document, Hash, Malformed, Number, read
 
 DOMAIN = b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_NUL_"
 PUBLIC_KEY_BYTES, SIGNATURE_BYTES = 96, 48
 CHECKED = 64  # rounds whose check is cached
 
 
-@dataclass(frozen=True, kw_only=True)
-class Chain:
+class Chain(Document):
     """One sequence of rounds, of the scheme ``bls-unchained-g1-rfc9380``.
 
     Attributes:
@@ -37,10 +37,10 @@ class Chain:
     """
 
     name: str
-    hash: str
-    public_key: str
-    genesis: int
-    period_s: int
+    hash: Hash
+    public_key: Annotated[str, Field(pattern="^[0-9a-f]{192}$")]
+    genesis: Number
+    period_s: Count
 
     def round_after(self, moment: datetime) -> int:
         """Return the first round that is made at a moment or later."""
@@ -50,10 +50,6 @@ class Chain:
     def made_at(self, number: int) -> datetime:
         """Return when a round is made."""
         return datetime.fromtimestamp(self.genesis, UTC) + timedelta(seconds=(number - 1) * self.period_s)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as it is published."""
-        return asdict(self)
 
 
 QUICKNET = Chain(
@@ -76,8 +72,8 @@ def read_chain(path: Path) -> Chain:
         OrganizerError: If the file is missing, or does not describe a chain.
     """
     try:
-        return Chain(**json.loads(path.read_text()))
-    except (OSError, ValueError, TypeError):
+        return read(Chain, path.read_bytes(), str(path))
+    except (OSError, Malformed):
         raise OrganizerError(
             f"{path} does not describe a drand chain.",
             cure="Write a JSON object with name, hash, public_key, genesis and period_s, or remove fairness.drand_chain to use"

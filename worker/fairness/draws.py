@@ -6,13 +6,12 @@ fixed. A phase whose value does not exist yet is not scored.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Any
 
 from worker.challenge import sections
 from worker.fairness.drand import Chain
+from worker.fairness.manifests import AnnouncedValue, CommitmentBody
 
 NONE, DRAND = "none", "drand"
 AWAITED = "beacon.awaited"
@@ -25,29 +24,12 @@ WITHOUT = (
 )
 CHOOSE_ONE = "Set fairness.beacon: drand, or SOURCE@TIME if this machine cannot reach drand, before the first phase begins."
 
-Entry = Mapping[str, Any]
-"""A public entry of the list of commitments."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class Draw:
-    """A named value.
-
-    Attributes:
-        phase: The phase whose splits it decides.
-        sequence: Number of the commitment that names it.
-        source: Who will publish it, in words.
-        at: When it will be published.
-        round: Its number at drand; None for another source.
-        chain: drand's chain; None for another source.
-    """
+class Draw(AnnouncedValue):
+    """A named value, with the phase whose splits it decides, and the number of the commitment that names it."""
 
     phase: str
     sequence: int
-    source: str
-    at: datetime
-    round: int | None
-    chain: Chain | None
 
 
 def alert_key(phase: str) -> str:
@@ -55,8 +37,8 @@ def alert_key(phase: str) -> str:
     return f"{AWAITED}:{phase}"
 
 
-def name(rule: str, chain: Chain, now: datetime, *, notice: timedelta = NOTICE) -> dict[str, Any] | None:
-    """Name a value that does not exist yet; return its name as a commitment contains it.
+def name(rule: str, chain: Chain, now: datetime, *, notice: timedelta = NOTICE) -> AnnouncedValue | None:
+    """Name a value that does not exist yet.
 
     Args:
         rule: ``none``, ``drand`` or ``SOURCE@TIME``.
@@ -68,42 +50,23 @@ def name(rule: str, chain: Chain, now: datetime, *, notice: timedelta = NOTICE) 
         return None
     if rule == DRAND:
         number = chain.round_after(now + notice)
-        at = chain.made_at(number).isoformat()
-        return {"source": chain.name, "at": at, "round": number, "chain": chain.to_json()}
+        return AnnouncedValue(source=chain.name, at=chain.made_at(number), round=number, chain=chain)
     source, moment = sections.read_source(rule)
-    return {"source": source, "at": moment.isoformat(), "round": None, "chain": None}
+    return AnnouncedValue(source=source, at=moment, round=None, chain=None)
 
 
-def named(entry: Entry, phase: str) -> Draw | None:
+def named(entry: CommitmentBody, phase: str) -> Draw | None:
     """Return the value that an entry names for a phase."""
-    found = entry["draws"].get(phase)
-    if found is None:
-        return None
-    return Draw(
-        phase=phase,
-        sequence=entry["sequence"],
-        source=found["source"],
-        at=datetime.fromisoformat(found["at"]),
-        round=found["round"],
-        chain=None if found["chain"] is None else Chain(**found["chain"]),
-    )
+    value = entry.draws.get(phase)
+    return None if value is None else Draw(phase=phase, sequence=entry.sequence, **dict(value))
 
 
-def drawn(entry: Entry, phase: str) -> Mapping[str, Any] | None:
-    """Return what an entry publishes about the value that was named for a phase: the value and drand's signature."""
-    found: Mapping[str, Any] | None = entry["drawn"].get(phase)
-    return found
-
-
-def waiting(entries: Iterable[Entry]) -> dict[str, Draw]:
+def waiting(entries: Iterable[CommitmentBody]) -> dict[str, Draw]:
     """Return the phases whose value is named but not mixed in yet, according to the public commitments."""
     open_ones: dict[str, Draw] = {}
     for entry in entries:
-        for phase in entry["draws"]:
-            if (draw := named(entry, phase)) is not None:
-                open_ones[phase] = draw
-        for phase in entry["drawn"]:
-            open_ones.pop(phase, None)
+        open_ones |= {phase: draw for phase in entry.draws if (draw := named(entry, phase)) is not None}
+        open_ones = {phase: draw for phase, draw in open_ones.items() if phase not in entry.drawn}
     return open_ones
 
 

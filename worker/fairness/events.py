@@ -10,22 +10,14 @@ import json
 import math
 from array import array
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainSerializer,
-    PlainValidator,
-    TypeAdapter,
-)
+from pydantic import Field, PlainSerializer, PlainValidator, TypeAdapter
 
 from scoring.scorecard import folds_from_json, folds_to_json
 from worker.challenge.canonical import canonical, digest
 from worker.challenge.records import PhaseRules
+from worker.fairness.documents import Document, Hash, Moment, Number
 
 SUBMISSION = "submission"
 """The facts about a submission that decide whether and how it is on a board; a new event follows each change."""
@@ -47,13 +39,6 @@ Fields = Mapping[str, Any]
 _RULES = TypeAdapter(PhaseRules)
 
 
-def _moment(value: object) -> datetime:
-    moment = datetime.fromisoformat(value) if isinstance(value, str) else value
-    if not isinstance(moment, datetime) or moment.tzinfo is None:
-        raise ValueError("not a time with a time zone")
-    return moment
-
-
 def _folds(value: object) -> array[float]:
     """Store folds compactly, because a list takes four times the memory."""
     if isinstance(value, array):
@@ -69,20 +54,13 @@ def _rules(value: object) -> PhaseRules:
     return value if isinstance(value, PhaseRules) else _RULES.validate_json(json.dumps(value), strict=True)
 
 
-Moment = Annotated[datetime, BeforeValidator(_moment), PlainSerializer(lambda moment: moment.isoformat())]
-Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-Number = Annotated[int, Field(ge=0)]
 Folds = Annotated[Any, PlainValidator(_folds), PlainSerializer(lambda folds: folds_to_json(tuple(folds)))]
 Rules = Annotated[
     PhaseRules, PlainValidator(_rules), PlainSerializer(lambda rules: json.loads(_RULES.dump_json(rules)))
 ]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
-
-
-class ClosedEvent(_Model):
+class ClosedEvent(Document):
     """An event of a private entry, of which only the existence is shown."""
 
     kind: Literal["submission", "score"]
@@ -103,7 +81,7 @@ class QualifyingEvent(ClosedEvent):
     flagged: bool
 
 
-class SubmissionFacts(_Model):
+class SubmissionFacts(Document):
     """What decides, besides its scores, whether and how a submission is on a board."""
 
     submission: Number
@@ -133,7 +111,7 @@ class SubmissionEvent(SubmissionFacts, ClosedEvent):
     reason: str
 
 
-class Cell(_Model):
+class Cell(Document):
     """The scores of a submission on one task: K fold scores, NaN for a failed fold."""
 
     version: Hash
@@ -163,7 +141,7 @@ class ScoreEvent(ClosedEvent):
         return {task: cell.version for task, cell in self.cells.items()}
 
 
-class PhaseFacts(_Model):
+class PhaseFacts(Document):
     """A phase's tasks, protocol and rules, and what the organizers have decided in it."""
 
     record: Hash
@@ -184,7 +162,7 @@ class PhaseEvent(PhaseFacts):
     reason: str
 
 
-class ChallengeEvent(_Model):
+class ChallengeEvent(Document):
     """Something that happened to the whole challenge.
 
     Attributes:

@@ -21,7 +21,7 @@ def text(ids: Iterable[str]) -> str:
 
 def read(content: bytes) -> tuple[str, ...]:
     """Return the ids of a list."""
-    return tuple(line for line in content.decode().split("\n") if line)
+    return tuple(line for line in content.decode(errors="replace").split("\n") if line)
 
 
 def files(tx: Transaction) -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""Manifests: complete descriptions of phases, and the hashes that bind them without showing them.
+"""The documents of a commitment: its public entry, complete descriptions of phases, and the hashes that bind them without showing them.
 
 One hash covers 32 random bytes and, for each phase, the hash of its manifest with a nonce. So it shows neither the number of tasks nor
 their names, binds all of them, and one phase can be opened without another.
@@ -16,8 +16,8 @@ from pydantic import Field
 from scoring.protocol import Protocol, Recipe
 from worker.challenge.canonical import NONCE_BYTES, canonical, digest
 from worker.challenge.records import PhaseRecord
-from worker.fairness.documents import Count, Document
-from worker.fairness.events import Hash, Number
+from worker.fairness.documents import Count, Document, Hash, Moment, Number, Signature
+from worker.fairness.drand import Chain
 
 
 class AnnouncedRecipe(Document):
@@ -99,6 +99,70 @@ class Manifest(Document):
     def versions(self) -> dict[str, str]:
         """Task to version."""
         return {task.identifier: task.version for task in self.tasks}
+
+
+class AnnouncedValue(Document):
+    """The name of a public value that will be mixed into a phase's splits.
+
+    Attributes:
+        source: Who will publish it, in words.
+        at: When it will be published.
+        round: Its number at drand; None for another source.
+        chain: drand's chain; None for another source.
+    """
+
+    source: str
+    at: Moment
+    round: Count | None
+    chain: Chain | None
+
+
+class MixedValue(Document):
+    """A public value that is mixed into a phase's splits, with drand's round and signature if it has them."""
+
+    value: Annotated[str, Field(min_length=1)]
+    round: Count | None
+    signature: Annotated[str, Field(pattern="^[0-9a-f]{96}$")] | None
+
+
+class CommitmentBody(Document):
+    """A public entry of the list of commitments, as it is signed.
+
+    Attributes:
+        format: The format of everything that the challenge publishes.
+        sequence: Its number.
+        made_at: When it was made.
+        reason: Why.
+        commitment: The one hash that binds secret, tasks and protocols.
+        draws: Phase to the value that is announced for it here.
+        drawn: Phase to the value that is mixed in from here on.
+        publish_files: Whose files are published of phases that are new here.
+        receipts_every: Seconds between two lines of the log. The first entry's counts.
+        phases: Phase to its protocol.
+        software: The program that made it.
+        key: The challenge's key from here on.
+        succession: The signature of that key by the one before it, if it is new.
+    """
+
+    format: Literal[1]
+    sequence: Count
+    made_at: Moment
+    reason: str
+    commitment: Hash
+    draws: dict[str, AnnouncedValue]
+    drawn: dict[str, MixedValue]
+    publish_files: Annotated[str, Field(pattern=r"^(baselines|top:[1-9][0-9]*|all)$")]
+    receipts_every: Annotated[float, Field(gt=0, le=86400)]
+    phases: dict[str, AnnouncedProtocol]
+    software: str
+    key: Hash
+    succession: Signature | None
+
+
+class Commitment(CommitmentBody):
+    """A public entry of the list of commitments."""
+
+    signature: Signature
 
 
 class Opening(Document):

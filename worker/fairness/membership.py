@@ -61,16 +61,6 @@ def hidden(opening: Mapping[str, Any], fields: events.Fields) -> tuple[str, ...]
     return names
 
 
-def filled(fields: events.Fields, names: Iterable[str], removed: Mapping[int, str]) -> dict[str, Any]:
-    """Return an event's fields with the team's pseudonym in place of hidden names.
-
-    Raises:
-        LookupError: If no note says that the team's name was removed.
-    """
-    instead = {"team": removed[fields["team_key"]], "method": None}
-    return {**fields, **{name: instead[name] for name in names}}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Rung:
     """A scored submission on a ladder.

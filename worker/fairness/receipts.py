@@ -17,8 +17,18 @@ from pydantic import AfterValidator, Field
 from scoring.errors import InfrastructureError
 from worker.challenge.canonical import NONCE_BYTES, canonical, digest
 from worker.fairness import events
-from worker.fairness.documents import FORMAT, Count, Document, Malformed, Signature, read
-from worker.fairness.events import Hash, Moment, Number
+from worker.fairness.documents import (
+    FORMAT,
+    Count,
+    Document,
+    Hash,
+    Malformed,
+    Moment,
+    Number,
+    Signature,
+    read,
+)
+from worker.fairness.manifests import Commitment
 from worker.fairness.membership import ShownValue
 from worker.fairness.register import note
 from worker.fairness.signing import is_signed, signer
@@ -26,6 +36,7 @@ from worker.state import LOG_UNSEEN, Transaction
 
 PATH = "receipts.jsonl"
 SMALLEST_BATCH = 32
+CADENCES = 3  # intervals after which a batch is late or overdue
 BATCH, RECEIPT = "batch", "receipt"  # kinds of signed documents
 GENESIS = "0" * 64
 _GAP = "restored_lines"  # what the next line says about lines that a restored state lacks
@@ -134,7 +145,7 @@ def issue(
     return {**receipt, "signature": key.sign(RECEIPT, receipt)}
 
 
-def due_at(entries: Sequence[Mapping[str, Any]], last: str | None) -> datetime:
+def due_at(entries: Sequence[Commitment], last: str | None) -> datetime:
     """Return when the next batch is due: at the first multiple of the interval after the last batch, counted from the first commitment.
 
     So after a pause, no missed batches need to be made: the next one contains all open receipts.
@@ -143,7 +154,7 @@ def due_at(entries: Sequence[Mapping[str, Any]], last: str | None) -> datetime:
         entries: The commitments.
         last: The last line of the log, if there is one.
     """
-    begun_at, every = made_at(entries[0]), cadence(entries)
+    begun_at, every = entries[0].made_at, cadence(entries)
     passed = timedelta() if last is None else read(Line, last, PATH).made_at - begun_at
     return begun_at + every * (max(0, passed // every) + 1)
 
@@ -153,14 +164,9 @@ def chained(body: Mapping[str, Any]) -> str:
     return digest("chain", bytes.fromhex(body["previous"]), canonical(body))
 
 
-def made_at(entry: Mapping[str, Any]) -> datetime:
-    """Return the time of a commitment."""
-    return datetime.fromisoformat(entry["made_at"])
-
-
-def cadence(entries: Sequence[Mapping[str, Any]]) -> timedelta:
+def cadence(entries: Sequence[Commitment]) -> timedelta:
     """Return the interval between two lines of the log, which the first commitment announces."""
-    return timedelta(seconds=entries[0]["receipts_every"])
+    return timedelta(seconds=entries[0].receipts_every)
 
 
 def read_log(content: bytes) -> list[Line]:

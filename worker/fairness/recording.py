@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
-from typing import Any
 
 from scoring.errors import OrganizerError
 from worker.challenge.configuration import Configuration
@@ -23,6 +22,7 @@ from worker.challenge.setups import (
 )
 from worker.fairness import commitments, draws
 from worker.fairness.drand import QUICKNET, Chain, read_chain
+from worker.fairness.manifests import AnnouncedValue
 from worker.fairness.register import register
 from worker.runtime.storage import check_memory
 from worker.state import Store, Transaction
@@ -57,7 +57,7 @@ def record_phases(store: Store, configuration: Configuration, *, now: datetime) 
         tx.request_publish()  # the contents of boards may have changed
 
 
-def name_draw(configuration: Configuration, now: datetime) -> dict[str, Any] | None:
+def name_draw(configuration: Configuration, now: datetime) -> AnnouncedValue | None:
     """Return the name of the public value for which phases that begin now wait; None if they wait for none.
 
     Raises:

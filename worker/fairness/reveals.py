@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
 from worker.fairness.disclosure import PART_BYTES, Part
-from worker.fairness.documents import Count, Document
-from worker.fairness.events import Hash, Moment
+from worker.fairness.documents import Count, Document, Hash, Moment
 from worker.fairness.manifests import Manifest, Opening
 
 

@@ -16,6 +16,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature
@@ -25,6 +26,7 @@ from worker.challenge.canonical import canonical
 from worker.state import Transaction
 
 _FACT = "signing_key"
+CHECKED = 16384  # signatures whose check is cached: a year of hourly lines, in as many versions of the log as others have pushed
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,7 @@ def is_signed(public: str, domain: str, document: Any, signature: object) -> boo
         return False
 
 
+@lru_cache(maxsize=CHECKED)
 def is_signature(public: str, message: bytes, signature: bytes) -> bool:
     """Return whether the private half of a key has signed bytes."""
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from worker.challenge.context import Context
-from worker.fairness import disclosure
+from worker.fairness import commitments, disclosure
 from worker.runtime import Job
 from worker.runtime.storage import FileStore
 from worker.state import ACTIVE, COUNTED, State, Transaction
@@ -35,7 +35,7 @@ def remove_old_files(context: Context, files: FileStore, now: datetime) -> None:
 
 def _promised(tx: Transaction) -> set[str | None]:
     """Return the files of unrevealed phases whose contents are promised by the terms, or may be later."""
-    entries, revealed = tx.public_commitments(), tx.reveals()
+    entries, revealed = commitments.public(tx), tx.reveals()
     rules = {phase: disclosure.rule_of(entries, phase) for phase in tx.phases() if phase not in revealed}
     return {
         row.file_hash

@@ -14,7 +14,7 @@ from worker.challenge.context import Context, seconds
 from worker.challenge.setups import read_record
 from worker.evalai import Client, Submission
 from worker.evaluation import answers
-from worker.fairness import draws
+from worker.fairness import commitments, draws
 from worker.fetching.stage import next_in_turn
 from worker.intake.answering import defer
 from worker.intake.calls import Call
@@ -28,7 +28,7 @@ def next_to_run(context: Context, tx: Transaction, now: datetime) -> SubmissionR
     waiting = [row for row in tx.submissions([State.FETCHED]) if row.can_go_on(now)]
     if not waiting or tx.fact("mode") == "pause":
         return None
-    undrawn = draws.waiting(tx.public_commitments())  # phases whose splits still wait for a public value
+    undrawn = draws.waiting(commitments.public(tx))  # phases whose splits still wait for a public value
     waiting = [row for row in waiting if row.phase not in undrawn]
     begun = tx.open_attempts(Attempt.EVALUATE)
     running = [

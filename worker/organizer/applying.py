@@ -141,10 +141,10 @@ def apply_rules(session: OrganizerSession, change: Change, *, reason: str) -> No
 
 def _draw_differs(session: OrganizerSession, tx: Transaction, codename: str) -> bool:
     """Return whether a phase that nothing was scored in was committed to another source of the public value than is configured."""
-    entries = tx.public_commitments()
+    entries = commitments.public(tx)
     latest = next((draw for entry in reversed(entries) if (draw := draws.named(entry, codename))), None)
     configured = name_draw(session.configuration, session.now)
-    return (latest.source if latest else None) != (configured["source"] if configured else None)
+    return (latest.source if latest else None) != (configured.source if configured else None)
 
 
 def awaited_values(tx: Transaction, now: datetime) -> list[Draw]:
@@ -153,7 +153,7 @@ def awaited_values(tx: Transaction, now: datetime) -> list[Draw]:
     Raises:
         OrganizerError: If no phase waits for such a value, or its moment has not come yet.
     """
-    named = [draw for draw in draws.waiting(tx.public_commitments()).values() if draw.chain is None]
+    named = [draw for draw in draws.waiting(commitments.public(tx)).values() if draw.chain is None]
     if not named:
         raise OrganizerError(
             "No phase waits for a public value that you enter.",

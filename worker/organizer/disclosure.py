@@ -20,7 +20,7 @@ from scoring.inputs.embeddings import Embeddings, canonical_bytes
 from worker.challenge.files import read_secret
 from worker.challenge.setups import PhaseSetup, open_phase
 from worker.evaluation.stored import KeepContent
-from worker.fairness import disclosure
+from worker.fairness import commitments, disclosure
 from worker.fairness.disclosure import Files, Part, PublishedFile
 from worker.fairness.documents import read
 from worker.organizer.board_by_hand import publish_now
@@ -66,7 +66,7 @@ def disclose(session: OrganizerSession, phases: Collection[str], *, tell: Tell) 
 
 def due(tx: Transaction, phase: str) -> list[int]:
     """Return the submissions whose contents a phase's rule requires, by its last board."""
-    rule = disclosure.rule_of((public for public, _ in tx.commitments()), phase)
+    rule = disclosure.rule_of(commitments.public(tx), phase)
     board = tx.newest_board(phase)
     standings = () if board is None else from_json(board).standings
     return disclosure.due(rule, ((standing.submission, standing.baseline) for standing in standings))

@@ -65,7 +65,7 @@ class FetchRound(Act[requests.Session, str]):
 
     def outcome(self, tx: Transaction, result: str, now: datetime) -> None:
         """Mix the value in, except where another commitment has meanwhile changed what a phase waits for."""
-        open_ones = draws.waiting(tx.public_commitments())
+        open_ones = draws.waiting(commitments.public(tx))
         round_value = {"round": self._draw.round, "signature": result, "value": value_of(result)}
         phases = [name for name in self._awaited if open_ones.get(name) == self._awaited[name]]
         if not phases:
@@ -191,7 +191,7 @@ class BeaconFetcher:
         ):
             return False
         with self._context.store.read() as tx:
-            awaited = sorted(draws.waiting(tx.public_commitments()).values(), key=lambda draw: draw.at)
+            awaited = sorted(draws.waiting(commitments.public(tx)).values(), key=lambda draw: draw.at)
             pushed, since = pushed_commitments(tx)
         self.awaited = awaited[0].at if awaited else None
         self._look_at = now + LOOK_EVERY

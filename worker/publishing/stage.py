@@ -14,7 +14,7 @@ from leaderboard.git import Publisher
 from scoring.errors import NeucoError
 from worker.challenge.context import Context
 from worker.evalai import Retry
-from worker.fairness import receipts
+from worker.fairness import commitments, receipts
 from worker.fairness.register import RegisterFold, register
 from worker.publishing.board_history import BoardHistory
 from worker.publishing.boards import MakeBoards, PendingBoards, PublishAct
@@ -138,7 +138,7 @@ class Publishing:
         with self._context.store.read() as tx:
             if not self._may_begin(tx, now):
                 return
-            entries, unseen = tx.public_commitments(), tx.fact(LOG_UNSEEN)
+            entries, unseen = commitments.public(tx), tx.fact(LOG_UNSEEN)
             number, last = tx.last_batch()
         if not entries or unseen:  # a batch that does not follow the public log would fork it
             return

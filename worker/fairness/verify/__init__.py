@@ -16,7 +16,6 @@ __all__ = [
     "make_report",
     "older_verdicts",
     "public",
-    "published",
     "receipt_verdicts",
     "recompute",
     "verdicts",

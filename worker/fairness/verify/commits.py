@@ -1,27 +1,37 @@
-"""The challenge's own commits: signed with its key.
+"""The challenge's own commits, which are signed with its key, and what they show about the files that may only grow.
 
 Anyone who may push can add commits, or merge older ones again. None of that is the challenge's, and none of it may count against its
-organizers.
+organizers. The newest version that the challenge has signed must continue every earlier one. The versions of others do not count, but what
+the challenge's key has signed in them does: a line of the log, or a commitment.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cache, lru_cache
+from itertools import islice, takewhile
+from typing import Any
 
 import git
 
 from leaderboard.git import OWN_FILES, OWN_FOLDERS, without_signature
+from worker.challenge.canonical import canonical
 from worker.fairness import commitments, receipts, signing
-from worker.fairness.signing import signing_key
+from worker.fairness.signing import is_signed, signing_key
+from worker.fairness.verify.verdict import UNREADABLE
 
 HISTORY = "leaderboard/history.jsonl"
 GROWING = (commitments.PATH, receipts.PATH, HISTORY)
+Signed = tuple[str, str]
+"""A path, and what identifies a part of its content that a key has signed."""
 ABSENT = ""
-_REVEAL = re.compile(r"reveal/[^/\n]+/reveal\.json")
+REVEAL = re.compile(r"reveal/[^/\n]+/reveal\.json")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +79,7 @@ def read(repository: git.Repo, name: str) -> bytes:
 def walk(repository: git.Repo, tip: str) -> list[Step]:
     """Return all commits up to a tip, oldest first."""
     listed = repository.git.ls_tree("-r", "-z", "--name-only", tip, "reveal/").split("\0")
-    paths = (*GROWING, *(path for path in listed if _REVEAL.fullmatch(path)))
+    paths = (*GROWING, *(path for path in listed if REVEAL.fullmatch(path)))
     log = repository.git.log("--reverse", "--topo-order", "--format=%H%x00%P%x00%ct%x00%an", tip)
     # An author's name may contain other line breaks.
     commits = [line.split("\0", 3) for line in log.split("\n") if line.count("\0") >= 3]
@@ -163,6 +173,118 @@ def reveals(steps: Sequence[Step], own: Own, newest: Step) -> dict[str, int]:
         )
         for path in sorted(newest.blobs.keys() - set(GROWING))
     }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Added:
+    """What a signed commit added to a file that may only grow.
+
+    Attributes:
+        path: The file.
+        step: The commit.
+        place: The commit's position in the history.
+        times: The times in the addition, one for each line or commitment.
+    """
+
+    path: str
+    step: Step
+    place: int
+    times: tuple[datetime, ...]
+
+
+@dataclass
+class Growth:
+    """What a history shows about the files that may only grow.
+
+    Attributes:
+        dropped: File to the last commit of the challenge whose version the newest one does not continue.
+        boards_first: Whether there were boards before there was any commitment.
+        added: What signed commits added, file by file.
+        signed: What the challenge's key has signed in the versions of others, and the commits that added it.
+    """
+
+    boards_first: bool
+    dropped: dict[str, Step] = field(default_factory=dict)
+    added: list[Added] = field(default_factory=list)
+    signed: list[tuple[Signed, Step]] = field(default_factory=list)
+
+
+def grew(path: str, earlier: bytes, later: bytes) -> bool:
+    """Return whether a later version of a file begins with an earlier one."""
+    if path != commitments.PATH:
+        return later.startswith(earlier)
+    before, after = (list(_documents(path, content)) for content in (earlier, later))
+    return after[: len(before)] == before
+
+
+def growth(blobs: Blobs, steps: Sequence[Step], own: Own, newest: Step, below: Collection[str]) -> Growth:
+    """Check the versions in commits.
+
+    Args:
+        blobs: Reads versions.
+        steps: The commits, oldest first.
+        own: Those that the challenge has signed.
+        newest: The newest of them.
+        below: Hashes of the newest and of those before it.
+    """
+    uncommitted = takewhile(lambda step: commitments.PATH not in step.blobs, steps)
+    result = Growth(boards_first=any(blobs.content(step.blobs.get(HISTORY, ABSENT)) for step in uncommitted))
+    keys = blobs.keys(newest.blobs.get(commitments.PATH, ABSENT))
+    for path in GROWING:
+        final, before, last = blobs.content(newest.blobs.get(path, ABSENT)), b"", ABSENT
+        others: dict[tuple[bool, tuple[str, ...], str], Step] = {}
+        for place, step in enumerate(steps):
+            version = step.blobs.get(path, ABSENT)
+            if step.commit not in own.steps:
+                valid = tuple(key for key in keys if own.may_sign(key, step.commit))
+                others.setdefault((step.commit in below, valid, version), step)
+            elif version != last:
+                content = blobs.content(version)
+                if not grew(path, content, final):
+                    result.dropped[path] = step
+                elif grew(path, before, content) and (times := _times(path, before, content)):
+                    result.added.append(Added(path=path, step=step, place=place, times=times))
+                last, before = version, content
+        kept = signed_in(path, final, keys)
+        for (_, valid, version), step in others.items():
+            result.signed += [(part, step) for part in signed_in(path, blobs.content(version), valid) - kept]
+    return result
+
+
+def signed_in(path: str, content: bytes, keys: Collection[str]) -> set[Signed]:
+    """Return what some of the keys have signed in a file."""
+    signed = set[Signed]()
+    for document in _documents(path, content):
+        with suppress(*UNREADABLE):
+            signature, kind, body = document.pop("signature"), signing.COMMITMENT, document
+            if path == receipts.PATH:
+                kind, body = receipts.BATCH, document["head"]
+            if any(is_signed(key, kind, body, signature) for key in keys):
+                signed.add((path, canonical(body).decode()))
+    return signed
+
+
+def _documents(path: str, content: bytes) -> Iterator[Any]:
+    """Yield what can be read in a file: the commitments, or the lines."""
+    for piece in [content] if path == commitments.PATH else content.splitlines():
+        with suppress(*UNREADABLE):
+            document = json.loads(piece)
+            yield from document if path == commitments.PATH else [document]
+
+
+def _fresh(path: str, earlier: bytes, later: bytes) -> bytes:
+    """Return a later version without the whole lines of an earlier one that it begins with."""
+    return later if path == commitments.PATH else later.removeprefix(earlier[: earlier.rfind(b"\n") + 1])
+
+
+def _times(path: str, earlier: bytes, later: bytes) -> tuple[datetime, ...]:
+    """Return the times in what a later version adds; unreadable ones are reported elsewhere."""
+    known = len(list(_documents(path, earlier))) if path == commitments.PATH else 0
+    times = []
+    for document in islice(_documents(path, _fresh(path, earlier, later)), known, None):
+        with suppress(*UNREADABLE):
+            times.append(datetime.fromisoformat(document["made_at"]))
+    return tuple(moment for moment in times if moment.tzinfo is not None)
 
 
 # What GitHub and GitLab show instead of our README.md or page, and what changes how they serve them.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from leaderboard import DecisionKind
 from leaderboard.ranking import counted, row_key
@@ -17,9 +17,8 @@ from worker.fairness.decisions import minute
 from worker.fairness.events import PhaseEvent, SubmissionEvent
 from worker.fairness.fold import PhaseFold
 from worker.fairness.verify.revealed import RevealedPhase
-from worker.fairness.verify.verdict import Verdict
-
-CHECK = "decisions"
+from worker.fairness.verify.timeline import SLACK
+from worker.fairness.verify.verdict import Fault, Verdict, believed, consistent, must, not_revealed
 
 
 def decisions(phase: RevealedPhase) -> Verdict:
@@ -27,7 +26,7 @@ def decisions(phase: RevealedPhase) -> Verdict:
 
     def same_scoring(earlier: PhaseEvent, later: PhaseEvent) -> bool:
         before, after = (
-            replace(phase.protocol_of(event), secret_commitment="") for event in (earlier, later)
+            replace(phase.protocols[event.protocol], secret_commitment="") for event in (earlier, later)
         )
         return (earlier.tasks, before) == (later.tasks, after)
 
@@ -37,8 +36,8 @@ def decisions(phase: RevealedPhase) -> Verdict:
         sentences.append(f"{decision.text} on {minute(decision.at)}{because(decision.reason)}{changed}")
     sentences += _after_the_close(phase.fold)
     if not sentences:
-        return phase.consistent(CHECK, "its rules never changed, and no entry was taken off the board")
-    return phase.consistent(CHECK, f"decisions by the organizers: {'; '.join(sentences)}")
+        return consistent("its rules never changed, and no entry was taken off the board")
+    return consistent(f"decisions by the organizers: {'; '.join(sentences)}")
 
 
 def because(reason: str) -> str:
@@ -65,92 +64,85 @@ def _after_the_close(fold: PhaseFold) -> Iterator[str]:
 
 
 RUNS = 20  # length of a followed chain of re-runs
-SLACK = timedelta(minutes=15)  # a close carries the time of its board, which may take this long to make
 
 
-def counting(phase: RevealedPhase, entry: str, check: str) -> Verdict:
+def counting(phase: RevealedPhase, entry: str) -> Verdict:
     """Return where a scored submission is on the final board, which other one counts for its team, or what takes it off.
 
     Args:
         phase: The revealed phase.
         entry: The submission's pseudonym; its facts are open.
-        check: Name of the verdict.
 
     Raises:
+        Fault: If it should be on the board, or the organizers took it off.
         LookupError, ValueError, TypeError, AttributeError: If what was revealed has another form.
     """
     fold, reruns = phase.fold, ""
     if (needed := fold.unknown_phase) is not None:
-        return phase.not_revealed(
-            check, f"its rules ask for a score in phase {needed}, which has not been revealed"
-        )
+        return not_revealed(f"its rules ask for a score in phase {needed}, which has not been revealed")
     facts = fold.submissions[entry].events[-1]
     for _ in range(RUNS):
         if facts.superseded_by is None or facts.answered:
             break
-        reruns += f"Submission {facts.submission} of team {facts.team} was run again at EvalAI as submission {facts.superseded_by}. "
+        reruns += f"submission {facts.submission} of team {facts.team} was run again at EvalAI as submission {facts.superseded_by}. "
         following = fold.entry_of(facts.superseded_by)
         if following is None:
-            return phase.believed(
-                check, f"{reruns}That one has not been revealed: it was refused, or is private"
-            )
+            return believed(f"{reruns}That one has not been revealed: it was refused, or is private")
         facts = fold.submissions[following].events[-1]
-    verdict = _counting(phase, facts, check)
-    return replace(verdict, sentence=f"{reruns}{verdict.sentence}")
+    return _counting(phase, facts, f"{reruns}submission {facts.submission} of team {facts.team}")
 
 
-def _counting(phase: RevealedPhase, facts: SubmissionEvent, check: str) -> Verdict:
-    fold, who = phase.fold, f"submission {facts.submission} of team {facts.team}"
+def _counting(phase: RevealedPhase, facts: SubmissionEvent, who: str) -> Verdict:
+    fold = phase.fold
     rows = {row.submission: row for row in phase.final_rows}
     if facts.submission in rows:
-        return phase.consistent(check, f"{who} counts on the final board {_at(rows[facts.submission])}")
+        return consistent(f"{who} counts on the final board {_at(rows[facts.submission])}")
     rules = fold.decisions.events[-1].rules
     reason = membership.kept_off(facts, rules)
     if reason not in (None, membership.PRIVATE):
         sentence = f"{who} is not on the final board: {reason}, registered on {_since(phase, facts, rules)}"
-        if membership.is_off_by_evalai(facts):
-            return phase.believed(check, f"{sentence}; only EvalAI can show whether that is so")
-        return phase.contradicted(check, sentence)
+        must(membership.is_off_by_evalai(facts), sentence)
+        return believed(f"{sentence}; only EvalAI can show whether that is so")
     if facts.team in rules.hidden_teams:
-        return phase.contradicted(
-            check, f"{who} is not on the final board: the rules hide this team since {_hidden(phase, facts)}"
+        raise Fault(
+            f"{who} is not on the final board: the rules hide this team since {_hidden(phase, facts)}"
         )
     snapshot = fold.snapshot(fold.closed_at)
     entries = () if snapshot is None else snapshot.entries
     ours = next((entry for entry in entries if entry.submission == facts.submission), None)
     if snapshot is None or ours is None:
-        return _late(phase, facts, check)
+        return _late(phase, facts, who)
     if not ours.public:
         when = "is" if rules.visibility == "current" else "was sent as"
-        return phase.consistent(check, f"{who} {when} private: it is on no board")
+        return consistent(f"{who} {when} private: it is on no board")
     counts = {row_key(one.entry): one.entry.submission for one in counted(snapshot)}[row_key(ours)]
-    return phase.consistent(
-        check,
+    return consistent(
         f"{who} does not count: submission {counts} of the same team counts {_at(rows[counts])}; by the rules, the"
-        f" {snapshot.rules.selection.value} one counts",
+        f" {snapshot.rules.selection.value} one counts"
     )
 
 
-def _late(phase: RevealedPhase, facts: SubmissionEvent, check: str) -> Verdict:
+def _late(phase: RevealedPhase, facts: SubmissionEvent, who: str) -> Verdict:
     """Return the verdict on a submission that is not on the final board although nothing keeps it off: was it answered too late?
 
     A close is registered at once. A backdated one cannot exclude what was answered before it was registered.
     """
     fold, closed_at = phase.fold, phase.fold.closed_at
-    who = f"submission {facts.submission} of team {facts.team}"
     answered_at = next(event.at for event in fold.submissions[facts.entry].events if event.answered)
     decided_at = next(
         (event.at for event in fold.decisions.events if event.frozen_at == closed_at), closed_at
     )
-    if answered_at <= closed_at or (decided_at - closed_at > SLACK and answered_at < decided_at):
-        return phase.contradicted(check, f"{who} is not on the final board, and nothing published says why")
+    must(
+        answered_at > closed_at and (decided_at - closed_at <= SLACK or answered_at >= decided_at),
+        f"{who} is not on the final board, and nothing published says why",
+    )
     sentence = (
         f"{who} is on no board: the board was closed on {minute(closed_at)}, and the submission was answered on"
         f" {minute(answered_at)}"
     )
     if fold.scores[facts.entry].moments[0] > closed_at:
-        return phase.consistent(check, sentence)
-    return phase.believed(check, f"{sentence}; it had been scored before that")
+        return consistent(sentence)
+    return believed(f"{sentence}; it had been scored before that")
 
 
 def _since(phase: RevealedPhase, facts: SubmissionEvent, rules: PhaseRules) -> str:

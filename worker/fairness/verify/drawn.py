@@ -5,23 +5,20 @@ Organizers who can still change the secret or the tasks when the value is known 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from worker.fairness import draws
 from worker.fairness.drand import QUICKNET, Chain, is_signed, value_of
 from worker.fairness.draws import Draw
-from worker.fairness.verify.promises import Promise
-from worker.fairness.verify.revealed import RevealedPhase
-from worker.fairness.verify.verdict import Verdict
-
-CHECK = "beacon"
+from worker.fairness.manifests import Commitment, Manifest
+from worker.fairness.manifests import MixedValue as Value
+from worker.fairness.verify.revealed import Promise, RevealedPhase
+from worker.fairness.verify.verdict import Verdict, believed, consistent, must
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixedValue:
+class Mixed:
     """A value that was mixed in.
 
     Attributes:
@@ -32,80 +29,84 @@ class MixedValue:
     """
 
     draw: Draw
-    naming: Promise
-    mixing: Promise
-    value: Mapping[str, Any]
+    naming: Commitment
+    mixing: Commitment
+    value: Value
 
 
 def drawn(phase: RevealedPhase) -> Verdict:
     """Report what decided the splits of a phase, and whether anybody could have chosen it."""
-    values: list[MixedValue] = []
-    announced: tuple[Draw, Promise] | None = None
+    values: list[Mixed] = []
+    announced: tuple[Draw, Commitment] | None = None
     missed = 0
-    for promise in phase.promises:
-        if (draw := draws.named(promise.public, phase.name)) is not None:
-            missed += announced is not None and announced[0].at <= promise.made_at
-            announced = (draw, promise)
-        if (value := draws.drawn(promise.public, phase.name)) is not None:
-            if announced is None:
-                return phase.contradicted(
-                    CHECK, "a value was mixed into its splits that no commitment had announced"
-                )
-            values.append(MixedValue(draw=announced[0], naming=announced[1], mixing=promise, value=value))
+    for entry in (promise.public for promise in phase.promises):
+        if (draw := draws.named(entry, phase.name)) is not None:
+            missed += announced is not None and announced[0].at <= entry.made_at
+            announced = (draw, entry)
+        if (value := entry.drawn.get(phase.name)) is not None:
+            must(announced, "a value was mixed into its splits that no commitment had announced")
+            if announced is not None:
+                values.append(Mixed(draw=announced[0], naming=announced[1], mixing=entry, value=value))
             announced = None
-    if announced is not None:
-        return phase.contradicted(
-            CHECK,
-            f"the value that commitment {announced[0].sequence} announced was never mixed into its splits",
-        )
+    must(
+        announced is None,
+        f"the value that commitment {announced and announced[0].sequence} announced was never mixed into its splits",
+    )
     if not values:
-        return phase.believed(
-            CHECK,
-            "no public random value was mixed into its splits, so the organizers could have tried many and chosen some;"
-            " that they did not is taken on trust",
+        return believed(
+            "no public random value was mixed into its splits, so the organizers could have tried many and chosen some; that they did"
+            " not is taken on trust"
         )
     for mixed in values:
-        if (lie := _lie(phase, mixed)) is not None:
-            return phase.contradicted(CHECK, lie)
+        _check(phase, mixed)
     return _judged(phase, values[-1], times=len(values) + missed)
 
 
-def _lie(phase: RevealedPhase, mixed: MixedValue) -> str | None:
-    """Return what contradicts a draw, None if nothing does."""
+def _check(phase: RevealedPhase, mixed: Mixed) -> None:
+    """Check that a value was named before it existed, is the one that was named, and that nothing else changed with it."""
     draw, number = mixed.draw, mixed.mixing.sequence
-    if mixed.naming.made_at >= draw.at:
-        return f"commitment {draw.sequence} announced a value of {draw.source} that was already known"
+    must(
+        mixed.naming.made_at < draw.at,
+        f"commitment {draw.sequence} announced a value of {draw.source} that was already known",
+    )
     if draw.chain is not None and draw.round is not None:
-        wrong = _no_round(draw, draw.chain, draw.round, mixed.value)
-        if wrong is not None:
-            return wrong
-    if mixed.mixing.made_at < draw.at.replace(microsecond=0):  # commitments have whole seconds
-        return f"commitment {number} mixed in a value of {draw.source} that did not exist yet"
-    before = [promise for promise in phase.promises if promise.sequence < number and promise.manifest]
-    if before and (changed := _changes(phase, before[-1], mixed.mixing)):
-        return f"its {changed} changed in commitment {number}, together with the value of {draw.source}"
-    return None
+        _check_round(draw, draw.chain, draw.round, mixed.value)
+    must(
+        mixed.mixing.made_at >= draw.at.replace(microsecond=0),  # commitments have whole seconds
+        f"commitment {number} mixed in a value of {draw.source} that did not exist yet",
+    )
+    before = [about for about in phase.about if about[0].public.sequence < number]
+    now = [about for about in phase.about if about[0].public.sequence == number]
+    changed = _changes(phase, before[-1], now[0]) if before and now else ""
+    must(
+        not changed, f"its {changed} changed in commitment {number}, together with the value of {draw.source}"
+    )
 
 
-def _no_round(draw: Draw, chain: Chain, number: int, value: Mapping[str, Any]) -> str | None:
-    """Return why a value is not the round of drand that was named, None if it is."""
-    if chain.made_at(number) != draw.at:
-        return (
-            f"round {number} of {draw.source} was not made at the time that commitment {draw.sequence} gives"
-        )
-    if draw.source == QUICKNET.name and chain != QUICKNET:
-        return f"commitment {draw.sequence} names {draw.source}, but gives the key of another chain"
-    if value["round"] != number:
-        return f"round {value['round']} was mixed into its splits, but round {number} had been announced"
-    signature = value["signature"] or ""
-    if not is_signed(chain, number, signature) or value["value"] != value_of(signature):
-        return f"the value that was mixed into its splits is not the one of round {number} of {draw.source}"
-    return None
+def _check_round(draw: Draw, chain: Chain, number: int, value: Value) -> None:
+    """Check that a value is the round of drand that was named."""
+    must(
+        chain.made_at(number) == draw.at,
+        f"round {number} of {draw.source} was not made at the time that commitment {draw.sequence} gives",
+    )
+    must(
+        draw.source != QUICKNET.name or chain == QUICKNET,
+        f"commitment {draw.sequence} names {draw.source}, but gives the key of another chain",
+    )
+    must(
+        value.round == number,
+        f"round {value.round} was mixed into its splits, but round {number} had been announced",
+    )
+    signature = value.signature or ""
+    must(
+        is_signed(chain, number, signature) and value.value == value_of(signature),
+        f"the value that was mixed into its splits is not the one of round {number} of {draw.source}",
+    )
 
 
-def _judged(phase: RevealedPhase, mixed: MixedValue, *, times: int) -> Verdict:
+def _judged(phase: RevealedPhase, mixed: Mixed, *, times: int) -> Verdict:
     """Return the verdict on a draw that nothing contradicts."""
-    draw, value = mixed.draw, mixed.value["value"]
+    draw, value = mixed.draw, mixed.value.value
     doubts = []
     if draw.chain is None:
         sentence = (
@@ -125,25 +126,21 @@ def _judged(phase: RevealedPhase, mixed: MixedValue, *, times: int) -> Verdict:
             f"this is draw number {times}; that the earlier ones were not dropped because of their values is taken on"
             " trust"
         )
-    about = [promise for promise in phase.promises if promise.manifest is not None]
     doubts += [
-        f"its {changed} changed in commitment {later.sequence}, when the value was known, so these splits could"
+        f"its {changed} changed in commitment {later[0].public.sequence}, when the value was known, so these splits could"
         " have been chosen; that they were not is taken on trust"
-        for earlier, later in pairwise(about)
-        if later.made_at >= draw.at and (changed := _changes(phase, earlier, later))
+        for earlier, later in pairwise(phase.about)
+        if later[0].public.made_at >= draw.at and (changed := _changes(phase, earlier, later))
     ]
-    if doubts:
-        return phase.believed(CHECK, "; ".join([sentence, *doubts]))
-    return phase.consistent(CHECK, sentence)
+    return believed("; ".join([sentence, *doubts])) if doubts else consistent(sentence)
 
 
-def _changes(phase: RevealedPhase, earlier: Promise, later: Promise) -> str:
+def _changes(phase: RevealedPhase, earlier: tuple[Promise, Manifest], later: tuple[Promise, Manifest]) -> str:
     """Name what a commitment changes from an earlier one about the same phase."""
-    if earlier.manifest is None or later.manifest is None:
-        return ""
+    (promise, before), (other, after) = earlier, later
     changed = {
-        "secret": earlier.is_opened_by(phase.key) != later.is_opened_by(phase.key),
-        "protocol": earlier.manifest.protocol.announced != later.manifest.protocol.announced,
-        "tasks": earlier.manifest.versions != later.manifest.versions,
+        "secret": promise.is_opened_by(phase.key) != other.is_opened_by(phase.key),
+        "protocol": before.protocol.announced != after.protocol.announced,
+        "tasks": before.versions != after.versions,
     }
     return " and ".join(name for name, differs in changed.items() if differs)

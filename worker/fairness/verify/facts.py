@@ -9,7 +9,7 @@ A score that passes them may still be invented. Only recomputing it from the sub
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -20,192 +20,170 @@ from scoring.tasks import TaskType
 from worker.fairness import membership
 from worker.fairness.decisions import minute
 from worker.fairness.events import ChallengeEvent, ScoreEvent
+from worker.fairness.membership import ShownValue
 from worker.fairness.verify.revealed import RevealedPhase
-from worker.fairness.verify.verdict import Verdict
+from worker.fairness.verify.timeline import CLOCK_SLACK
+from worker.fairness.verify.verdict import Fault, Verdict, believed, consistent, must
 
-CHECK = "facts"
 FIXED = ("submission", "team_key", "submitted_at", "public_at_first")  # as first seen; these never change
 ONCE_KNOWN = ("file", "content")
 # a score repeats these as they were when it was registered
 BOUND = ("submission", "team_key", "team", "public_at_first", "own")
+BEST = 1.0  # of R2 and of F1
+WORST = {TaskType.REGRESSION: -math.inf, TaskType.CLASSIFICATION: 0.0}
 
 
 def belong(phase: RevealedPhase) -> Verdict:
     """Check that facts and scores of every open entry fit together."""
-    for look in _LOOKS:
-        for fault in look(phase):
-            return phase.contradicted(CHECK, fault)
-    if not phase.fold.submissions:
-        return phase.consistent(CHECK, "no submission is open")
-    return phase.consistent(
-        CHECK,
-        "the scores and the value shown for every entry belong to its submission, team and file",
-    )
-
-
-def _openings(phase: RevealedPhase) -> Iterator[str]:
-    """Find entries of another phase, entries that are both open and closed, and two entries of one submission."""
-    fold = phase.fold
-    for _, event in phase.events:
-        if not isinstance(event, ChallengeEvent) and event.phase != phase.name:
-            yield f"the event {event.kind} of {event.at.isoformat()} is of another phase"
-    for entry in sorted(fold.private & {*fold.submissions, *fold.scores}):
-        yield f"entry {entry} was revealed as private in one place and in full in another"
-    for entry, history in fold.submissions.items():
-        if fold.entry_of(history.events[0].submission) != entry:
-            yield f"submission {history.events[0].submission} is registered as two entries"
-
-
-def _changes(phase: RevealedPhase) -> Iterator[str]:
-    """Find permanent facts that have changed."""
+    _check_openings(phase)
     for history in phase.fold.submissions.values():
         known: dict[str, object] = {}
         for facts in history.events:
-            if facts.answered and facts.refused:
-                yield f"submission {facts.submission} is registered as answered with a score and as refused on {minute(facts.at)}"
+            who = f"submission {facts.submission}"
+            must(
+                not (facts.answered and facts.refused),
+                f"{who} is registered as answered with a score and as refused on {minute(facts.at)}",
+            )
             for name in (*FIXED, *ONCE_KNOWN):
                 value = getattr(facts, name)
-                if (name in FIXED or value is not None or name in known) and known.setdefault(
-                    name, value
-                ) != value:
-                    yield f"the {name} of submission {facts.submission} changed on {minute(facts.at)}; it never can"
-
-
-def _scores(phase: RevealedPhase) -> Iterator[str]:
-    """Find scores that do not belong to the submission of their entry, and those from before it or before the rules."""
-    fold = phase.fold
-    for entry, history in fold.scores.items():
-        for score in history.events:
-            facts = fold.submissions[entry].at(score.at) if entry in fold.submissions else None
-            who = f"a score of {minute(score.at)} for submission {score.submission}"
-            if facts is None or fold.rules(score.at) is None:
-                yield f"{who} was registered before {'the submission' if facts is None else 'the rules of the board'}"
-                return
-            differing = [name for name in BOUND if getattr(score, name) != getattr(facts, name)]
-            differing += [
-                name
-                for name in ONCE_KNOWN
-                if getattr(facts, name) not in (None, getattr(score, name) or getattr(facts, name))
-            ]
-            if differing:
-                yield f"{who} has another {differing[0]} than the register"
-
-
-def _shown(phase: RevealedPhase) -> Iterator[str]:
-    """Find shown values that do not follow at their time; the ladders of private submissions are not fully open."""
-    fold = phase.fold
-    for history in fold.scores.values():
-        for moment, score in zip(history.moments, history.events, strict=True):
-            if not score.public_at_first and (rules := fold.rules(moment)) and rules.ladder_step is not None:
-                continue
-            follows = fold.shown_value(score, moment)
-            if (score.q_mean, score.counts) != (follows.value, follows.counts):
-                yield (
-                    f"submission {score.submission} was shown {_value(score.q_mean, score.counts)} on {minute(moment)},"
-                    f" follows {_value(follows.value, follows.counts)}"
-                )
-
-
-def _value(q_mean: float | None, counts: bool | None) -> str:
-    value = "no value" if q_mean is None else f"{q_mean}"
-    return value if counts is None else f"{value} ({'counts' if counts else 'does not count'})"
-
-
-def _bases(phase: RevealedPhase) -> Iterator[str]:
-    """Find decisions whose epsilon is not the one of their protocol."""
-    for event in phase.fold.decisions.events:
-        if event.epsilon != phase.protocol_of(event).recipe.epsilon:
-            yield f"the epsilon registered on {minute(event.at)} is not the one of the protocol"
-
-
-def _rows(phase: RevealedPhase) -> Iterator[str]:
-    """Find cells whose rows are not those of the task; they decide which tasks are resampled together."""
-    known: dict[tuple[str, str], str] = {}
-    for task in phase.manifest.tasks:
-        if task.file in phase.labels:
-            rows = ids_hash(tuple(identifier for identifier, _ in phase.labels[task.file]))
-            known[task.identifier, task.version] = rows
-    for history in phase.fold.scores.values():
-        for score in history.events:
-            for name, cell in score.cells.items():
-                if known.setdefault((name, cell.version), cell.row_set) != cell.row_set:
-                    yield f"submission {score.submission} was scored on other rows than those of task {name}"
-
-
-_LOOKS: tuple[Callable[[RevealedPhase], Iterator[str]], ...] = (
-    _openings,
-    _changes,
-    _scores,
-    _bases,
-    _shown,
-    _rows,
-)
-
-
-def unscored(phase: RevealedPhase) -> Verdict | None:
-    """Report the submissions that would count in the end if they had scores on the final tasks; None if there are none."""
-    fold = phase.fold
-    rules = fold.rules(fold.end)
-    if rules is None:
-        return None
-    without = [
-        str(history.events[-1].submission)
-        for entry, history in fold.submissions.items()
-        if membership.kept_off(history.events[-1], rules) is None and fold.score(entry, fold.end) is None
-    ]
-    if not without:
-        return None
-    return phase.believed(
-        "unscored",
-        (
-            f"submission {', '.join(without)} has no score on the final tasks and is on no board; that it could not be"
-            " scored is taken on trust"
-        ),
+                if name in FIXED or value is not None or name in known:
+                    must(
+                        known.setdefault(name, value) == value,
+                        f"the {name} of {who} changed on {minute(facts.at)}; it never can",
+                    )
+    rows = _committed_rows(phase)
+    for score in _scores(phase):
+        _check_owner(phase, score)
+        _check_shown(phase, score)
+        for task, cell in score.cells.items():
+            must(
+                rows.setdefault(cell.version, cell.row_set) == cell.row_set,
+                f"submission {score.submission} was scored on other rows than those of task {task}",
+            )
+    if not phase.fold.submissions:
+        return consistent("no submission is open")
+    return consistent(
+        "the scores and the value shown for every entry belong to its submission, team and file"
     )
 
 
-BEST = 1.0  # of R2 and of F1
-WORST = {TaskType.REGRESSION: -math.inf, TaskType.CLASSIFICATION: 0.0}
+def _scores(phase: RevealedPhase) -> Iterator[ScoreEvent]:
+    """Yield all open scores, entry by entry."""
+    for history in phase.fold.scores.values():
+        yield from history.events
+
+
+def _check_openings(phase: RevealedPhase) -> None:
+    """Find entries of another phase, entries that are both open and closed, and two entries of one submission."""
+    fold = phase.fold
+    for _, event in phase.events:
+        must(
+            isinstance(event, ChallengeEvent) or event.phase == phase.name,
+            f"the event {event.kind} of {event.at.isoformat()} is of another phase",
+        )
+    both = sorted(fold.private & {*fold.submissions, *fold.scores})
+    must(not both, f"entry {both[:1]} was revealed as private in one place and in full in another")
+    for entry, history in fold.submissions.items():
+        submission = history.events[0].submission
+        must(fold.entry_of(submission) == entry, f"submission {submission} is registered as two entries")
+
+
+def _check_owner(phase: RevealedPhase, score: ScoreEvent) -> None:
+    """Check that a score belongs to the submission of its entry, and is not from before it or before the rules."""
+    fold = phase.fold
+    facts = fold.submissions[score.entry].at(score.at) if score.entry in fold.submissions else None
+    who = f"a score of {minute(score.at)} for submission {score.submission}"
+    if facts is None or fold.rules(score.at) is None:
+        before = "the submission" if facts is None else "the rules of the board"
+        raise Fault(f"{who} was registered before {before}")
+    differing = [name for name in BOUND if getattr(score, name) != getattr(facts, name)]
+    differing += [
+        name
+        for name in ONCE_KNOWN
+        if getattr(facts, name) not in (None, getattr(score, name) or getattr(facts, name))
+    ]
+    must(not differing, f"{who} has another {', '.join(differing)} than the register")
+
+
+def _check_shown(phase: RevealedPhase, score: ScoreEvent) -> None:
+    """Check that a shown value follows at its time; the ladders of private submissions are not fully open."""
+    rules = phase.fold.rules(score.at)
+    if not score.public_at_first and rules is not None and rules.ladder_step is not None:
+        return
+    shown, follows = (
+        ShownValue(value=score.q_mean, counts=score.counts),
+        phase.fold.shown_value(score, score.at),
+    )
+    must(
+        shown == follows,
+        f"submission {score.submission} was shown {_value(shown)} on {minute(score.at)}, follows {_value(follows)}",
+    )
+
+
+def _value(shown: ShownValue) -> str:
+    value = "no value" if shown.value is None else f"{shown.value}"
+    return value if shown.counts is None else f"{value} ({'counts' if shown.counts else 'does not count'})"
+
+
+def _committed_rows(phase: RevealedPhase) -> dict[str, str]:
+    """Return the row sets of the published labels by the version of their task; they decide which tasks are resampled together."""
+    return {
+        task.version: ids_hash(tuple(identifier for identifier, _ in phase.labels[task.file]))
+        for task in phase.manifest.tasks
+        if task.file in phase.labels
+    }
+
+
+def scores(phase: RevealedPhase) -> Verdict:
+    """Check that every score was made on tasks and by a protocol with an earlier commitment."""
+    for record in _scores(phase):
+        moments = [
+            promise.public.made_at
+            for promise, manifest in phase.about
+            if (manifest.protocol_hash, manifest.versions) == (record.protocol, record.versions)
+        ]
+        who = f"submission {record.submission} was scored"
+        must(moments, f"{who} on tasks or by a protocol without a commitment")
+        must(
+            record.at >= min(moments) - CLOCK_SLACK,
+            f"{who} before there was a commitment to its tasks",
+        )
+    entries = all_of(len(phase.records), "entry", "entries")
+    return _of_scores(phase, f"the scores of {entries} were made after a commitment to their tasks")
 
 
 def possible(phase: RevealedPhase) -> Verdict:
     """Check that every fold score is possible, that there are as many as promised, and that equal files have equal scores."""
     scored: dict[tuple[str, ...], tuple[int, Sequence[float]]] = {}
-    for submission, records in phase.records.items():
-        for record in records:
-            for task, cell in record.cells.items():
-                if (fault := _fault(phase, record, task, cell.folds)) is not None:
-                    return phase.contradicted(
-                        "possible", f"submission {submission} has {fault} in task {task}"
-                    )
-                key = (record.content, record.protocol, task, cell.version)
-                other, folds = scored.setdefault(key, (submission, cell.folds))
-                if largest_difference(cell.folds, folds) > TOLERANCE:
-                    return phase.contradicted(
-                        "possible",
-                        f"submissions {other} and {submission} have two different scores of one content in task {task}",
-                    )
-    if not phase.records:
-        return phase.consistent("possible", "no score is open")
-    return phase.consistent(
-        "possible",
-        (
-            f"the fold scores of {all_of(len(phase.records), 'entry', 'entries')} are possible values, are as many as announced, and"
-            " are the same for equal files"
-        ),
+    for record in _scores(phase):
+        for task, cell in record.cells.items():
+            _check_folds(phase, record, task)
+            key = (record.content, record.protocol, task, cell.version)
+            other, folds = scored.setdefault(key, (record.submission, cell.folds))
+            must(
+                largest_difference(cell.folds, folds) <= TOLERANCE,
+                f"submissions {other} and {record.submission} have two different scores of one content in task {task}",
+            )
+    entries = all_of(len(phase.records), "entry", "entries")
+    return _of_scores(
+        phase,
+        f"the fold scores of {entries} are possible values, are as many as announced, and are the same for equal files",
     )
 
 
-def _fault(phase: RevealedPhase, record: ScoreEvent, task: str, folds: Sequence[float]) -> str | None:
-    """Return what is impossible about one task's fold scores."""
-    protocol, scores = phase.protocol_of(record), np.array(folds)
-    if len(folds) != protocol.folds:
-        return f"{len(folds)} fold scores instead of {protocol.folds}"
-    allowed = min(protocol.recipe.max_failed_folds, protocol.folds - 1)
-    if (failed := int(np.isnan(scores).sum())) > allowed:
-        return f"{failed} failed folds, where {allowed} are allowed,"
-    impossible = scores[(scores > BEST) | (scores < WORST[phase.types_of(record)[task]])]
-    return f"an impossible fold score of {impossible[0]:.6g}" if impossible.size else None
+def _of_scores(phase: RevealedPhase, sentence: str) -> Verdict:
+    return consistent(sentence if phase.records else "no score is open")
+
+
+def _check_folds(phase: RevealedPhase, record: ScoreEvent, task: str) -> None:
+    """Check the number of one task's fold scores, and that each is possible."""
+    protocol, cell = phase.protocols[record.protocol], record.cells[task]
+    scores, who = np.array(cell.folds), f"in task {task}, submission {record.submission} has"
+    must(len(scores) == protocol.folds, f"{who} {len(scores)} fold scores instead of {protocol.folds}")
+    allowed, failed = min(protocol.recipe.max_failed_folds, protocol.folds - 1), int(np.isnan(scores).sum())
+    must(failed <= allowed, f"{who} {failed} failed folds, where {allowed} are allowed")
+    impossible = scores[(scores > BEST) | (scores < WORST[phase.types[cell.version]])]
+    must(not impossible.size, f"{who} an impossible fold score ({', '.join(map(str, impossible[:1]))})")
 
 
 def largest_difference(computed: Sequence[float], published: Sequence[float]) -> float:
@@ -214,3 +192,20 @@ def largest_difference(computed: Sequence[float], published: Sequence[float]) ->
     if ours.shape != theirs.shape or not np.array_equal(np.isnan(ours), np.isnan(theirs)):
         return float("inf")
     return float(np.nanmax(np.abs(ours - theirs) / np.maximum(1.0, np.abs(theirs)), initial=0.0))
+
+
+def unscored(phase: RevealedPhase) -> Verdict | None:
+    """Report the submissions that would count in the end if they had scores on the final tasks; None if there are none."""
+    fold = phase.fold
+    rules = fold.decisions.events[-1].rules
+    without = [
+        str(history.events[-1].submission)
+        for entry, history in fold.submissions.items()
+        if membership.kept_off(history.events[-1], rules) is None and fold.score(entry, fold.end) is None
+    ]
+    if not without:
+        return None
+    return believed(
+        f"submission {', '.join(without)} has no score on the final tasks and is on no board; that it could not be scored is taken on"
+        " trust"
+    )

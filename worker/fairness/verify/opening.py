@@ -5,134 +5,135 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from scoring.printable import all_of, count_of
 from scoring.protocol import ids_hash
 from scoring.tasks import TaskType, task_version
-from worker.fairness import id_lists, manifests
+from worker.fairness import commitments, id_lists, manifests
 from worker.fairness.manifests import CommittedTask, Manifest
-from worker.fairness.receipts import made_at
-from worker.fairness.verify.ledger import A_DAY
-from worker.fairness.verify.promises import Promise
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import RevealedPhase
-from worker.fairness.verify.verdict import Verdict, consistent, contradicted
-from worker.participant.challenge import announced, list_path
+from worker.fairness.verify.timeline import A_DAY
+from worker.fairness.verify.verdict import Verdict, believed, consistent, must, not_revealed
+from worker.participant.challenge import list_path
 
 
-def sequence(entries: list[dict[str, Any]], now: datetime) -> Verdict:
+def sequence(repository: PublicRepository, now: datetime) -> Verdict:
     """Check that the commitments are in order, and report how often they were renewed."""
-    times = [made_at(entry) for entry in entries]
-    if [entry["sequence"] for entry in entries] != list(range(1, len(entries) + 1)) or times != sorted(times):
-        return contradicted("commitment", "The commitments are not in order, or one is missing.")
-    if times[-1] > now + A_DAY:
-        return contradicted("commitment", f"Commitment {len(entries)} is dated in the future.")
-    reasons = "; ".join(str(entry["reason"]) for entry in entries[1:])
-    changed = (
-        f" They renewed it {count_of(len(entries) - 1, 'time')}: {reasons}."
-        if reasons
-        else " It was never changed."
+    must(
+        commitments.PATH in repository.files,
+        "there is no commitment.json: the organizers committed to nothing",
     )
+    entries = commitments.read_commitments(repository.files[commitments.PATH])
+    times = [entry.made_at for entry in entries]
+    numbers = [entry.sequence for entry in entries]
+    must(
+        numbers == list(range(1, len(entries) + 1)) and times == sorted(times),
+        "the commitments are not in order, or one is missing",
+    )
+    must(times[-1] <= now + A_DAY, f"commitment {len(entries)} is dated in the future")
+    reasons = "; ".join(entry.reason for entry in entries[1:])
+    changed = f"They renewed it {count_of(len(entries) - 1, 'time')}: {reasons}"
     return consistent(
-        "commitment", f"The organizers made their commitment on {times[0].isoformat()}.{changed}"
+        f"the organizers made their commitment on {times[0].isoformat()}. {changed if reasons else 'It was never changed'}"
     )
 
 
 def commitment(phase: RevealedPhase) -> Verdict:
     """Check that the revealed manifests are those that were committed to, and that the protocol is the announced one."""
     later, opened = 0, [item.sequence for item in phase.document.commitments]
-    if opened != sorted(set(opened)):
-        return phase.contradicted("commitment", "the opened commitments are not in order, or one is repeated")
+    must(opened == sorted(set(opened)), "the opened commitments are not in order, or one is repeated")
     for promise in phase.promises:
-        number, opening, manifest = promise.sequence, promise.opening, promise.manifest
-        if opening is None and promise.made_at >= phase.revealed_at:
-            later = promise.sequence
+        entry, opening, manifest = promise.public, promise.opening, promise.manifest
+        number = entry.sequence
+        if opening is None and entry.made_at >= phase.revealed_at:
+            later = number
             continue
-        if opening is None or manifests.commitment_of(opening) != promise.public["commitment"]:
-            return phase.contradicted("commitment", f"what was revealed does not match commitment {number}")
-        promised, announced_ = opening.phases.get(phase.name), promise.public["phases"].get(phase.name)
-        if promised is None and manifest is None and announced_ is None:
+        must(
+            opening and manifests.commitment_of(opening) == entry.commitment,
+            f"what was revealed does not match commitment {number}",
+        )
+        promised, announced = opening and opening.phases.get(phase.name), entry.phases.get(phase.name)
+        if promised is None and manifest is None and announced is None:
             continue  # the phase was added later
-        if manifest is None or manifests.phase_commitment(manifest) != promised:
-            return phase.contradicted("commitment", f"the tasks are not those of commitment {number}")
-        if announced_ != manifest.protocol.announced.to_json() or phase.name != manifest.phase:
-            return phase.contradicted(
-                "commitment", f"the protocol announced with commitment {number} is not the one committed to"
+        must(
+            manifest and manifests.phase_commitment(manifest) == promised,
+            f"the tasks are not those of commitment {number}",
+        )
+        if manifest is not None:
+            protocol = manifest.protocol
+            must(
+                announced == protocol.announced and phase.name == manifest.phase,
+                f"the protocol announced with commitment {number} is not the one committed to",
             )
-        if manifest.protocol_hash != manifest.protocol.protocol.hash or phase.name != manifest.protocol.phase:
-            return phase.contradicted(
-                "commitment", f"the protocol of commitment {number} does not have the hash that it names"
+            must(
+                manifest.protocol_hash == protocol.protocol.hash and phase.name == protocol.phase,
+                f"the protocol of commitment {number} does not have the hash that it names",
             )
     if later:
-        return phase.not_revealed(
-            "commitment",
-            f"commitment {later} was made after the reveal, and can be checked after another reveal",
+        return not_revealed(
+            f"commitment {later} was made after the reveal, and can be checked after another reveal"
         )
     tasks = count_of(len(phase.manifest.tasks), "task is the one", "tasks are the ones")
-    return phase.consistent("commitment", f"its {tasks} committed to")
+    return consistent(f"its {tasks} committed to")
 
 
 def splits(phase: RevealedPhase) -> Verdict:
     """Check that the seeds were fixed from the start."""
-    if not phase.latest.is_opened_by(phase.key):
-        return phase.contradicted(
-            "splits", "the revealed key is not the one committed to: the splits may have been chosen"
+    others = [promise.public.sequence for promise, _ in phase.about if not promise.is_opened_by(phase.key)]
+    must(
+        phase.latest.is_opened_by(phase.key),
+        "the revealed key is not the one committed to: the splits may have been chosen",
+    )
+    if others:
+        return believed(
+            f"the key of its random splits was changed after commitment {others[0]}; that the earlier splits were not chosen is taken on"
+            " trust"
         )
-    for promise in phase.promises:
-        if promise.manifest is not None and not promise.is_opened_by(phase.key):
-            return phase.believed(
-                "splits",
-                f"the key of its random splits was changed after commitment {promise.sequence}; that the earlier splits"
-                " were not chosen is taken on trust",
-            )
-    return phase.consistent("splits", "the key of its random splits was fixed from the start")
+    return consistent("the key of its random splits was fixed from the start")
 
 
 def fixed(phase: RevealedPhase) -> Verdict:
     """Check that each change of tasks and protocol is a registered decision, and say what was changed, when and why."""
     decided = [(event.protocol, event.tasks) for event in phase.fold.decisions.events]
     committed = [(manifest.protocol_hash, manifest.versions) for manifest in phase.manifests]
-    for event in phase.fold.decisions.events:
-        if (event.protocol, event.tasks) not in committed:
-            return phase.contradicted(
-                "fixed",
-                f"the tasks or the protocol registered on {event.at.isoformat()[:16]} have no commitment",
-            )
+    for event, what in zip(phase.fold.decisions.events, decided, strict=True):
+        must(
+            what in committed,
+            f"the tasks or the protocol registered on {event.at.isoformat()[:16]} have no commitment",
+        )
+        must(
+            event.epsilon == phase.protocols[event.protocol].recipe.epsilon,
+            f"the epsilon registered on {event.at.isoformat()[:16]} is not the one of the protocol",
+        )
     scored = min((history.moments[0] for history in phase.fold.scores.values()), default=None)
-    for promise, what in zip(_about(phase), committed, strict=True):
-        is_last = promise is phase.latest
-        if what != decided[-1] if is_last else scored and promise.made_at > scored and what not in decided:
-            return phase.contradicted(
-                "fixed",
-                f"the tasks or the protocol of commitment {promise.sequence} were never registered as a decision",
-            )
-    changes = [change for earlier, later in pairwise(_about(phase)) for change in _changed(earlier, later)]
+    for (promise, _), what in zip(phase.about, committed, strict=True):
+        entry = promise.public
+        before_scores = scored is None or entry.made_at <= scored
+        must(
+            what == decided[-1] if promise is phase.latest else before_scores or what in decided,
+            f"the tasks or the protocol of commitment {entry.sequence} were never registered as a decision",
+        )
+    changes = list(_changes(phase))
     if not changes:
-        return phase.consistent("fixed", "its tasks and its protocol were fixed from the start")
-    return phase.consistent("fixed", f"changes of its tasks and its protocol: {'; '.join(changes)}")
+        return consistent("its tasks and its protocol were fixed from the start")
+    return consistent(f"changes of its tasks and its protocol: {'; '.join(changes)}")
 
 
-def _about(phase: RevealedPhase) -> list[Promise]:
-    return [promise for promise in phase.promises if promise.manifest is not None]
-
-
-def _changed(earlier: Promise, later: Promise) -> Iterator[str]:
-    """Yield what a commitment changed, from what to what, when and why."""
-    if earlier.manifest is None or later.manifest is None:
-        return
-    changes = [*_of_protocol(earlier.manifest, later.manifest), *_of_tasks(earlier.manifest, later.manifest)]
-    if changes:
-        when = f"commitment {later.sequence} on {later.made_at.isoformat()[:16]}"
-        yield f"{', '.join(changes)} ({when}: {later.reason})"
+def _changes(phase: RevealedPhase) -> Iterator[str]:
+    """Yield what each commitment changed, from what to what, when and why."""
+    for (_, earlier), (promise, later) in pairwise(phase.about):
+        changed = [*_of_protocol(earlier, later), *_of_tasks(earlier, later)]
+        if changed:
+            when = f"commitment {promise.public.sequence} on {promise.public.made_at.isoformat()[:16]}"
+            yield f"{', '.join(changed)} ({when}: {promise.public.reason})"
 
 
 def _of_protocol(earlier: Manifest, later: Manifest) -> Iterator[str]:
     before, after = (
-        {**announced_.to_json(), **announced_.recipe.to_json()}
-        for announced_ in (earlier.protocol.announced, later.protocol.announced)
+        {**dict(one.protocol.announced.recipe), **dict(one.protocol.announced)} for one in (earlier, later)
     )
     for name in before.keys() - {"recipe"}:
         if before[name] != after[name]:
@@ -153,32 +154,30 @@ def _of_tasks(earlier: Manifest, later: Manifest) -> Iterator[str]:
 def labels(phase: RevealedPhase) -> Verdict:
     """Check that the published labels and their versions are those that were committed to, task by task."""
     if not phase.with_labels:
-        return phase.believed(
-            "labels", "only hashes of the labels were released: the scores cannot be recomputed"
+        return believed("only hashes of the labels were released: the scores cannot be recomputed")
+    files = [task.file for task in phase.manifest.tasks]
+    must(
+        sorted(phase.labels) == sorted(files),
+        "there is not exactly one label file for each task committed to",
+    )
+    for task in phase.manifest.tasks:
+        must(
+            _are_committed(phase.labels[task.file], task),
+            f"the labels of task {task.identifier} are not the ones committed to",
         )
-    names = {task.file: task for task in phase.manifest.tasks}
-    if set(phase.labels) != set(names) or len(names) != len(phase.manifest.tasks):
-        return phase.contradicted("labels", "there is not exactly one label file for each task committed to")
-    for name, task in names.items():
-        if not same_labels(phase.labels[name], task):
-            return phase.contradicted(
-                "labels", f"the labels of task {task.identifier} are not the ones committed to"
-            )
-    for promise in _about(phase):
-        for task in promise.manifest.tasks if promise.manifest else ():
+    for promise, manifest in phase.about:
+        for task in manifest.tasks:
             rows = phase.labels.get(task.file, [])
-            if same_labels(rows, task) != (task.version == _version(rows, task)):
-                return phase.contradicted(
-                    "labels",
-                    f"the version of task {task.identifier} in commitment {promise.sequence} is not the hash of its labels",
-                )
-    return phase.consistent(
-        "labels",
-        f"the labels of {all_of(len(names), 'task')} are the ones committed to, with the versions that are their hashes",
+            must(
+                _are_committed(rows, task) == (task.version == _version(rows, task)),
+                f"the version of task {task.identifier} in commitment {promise.public.sequence} is not the hash of its labels",
+            )
+    return consistent(
+        f"the labels of {all_of(len(files), 'task')} are the ones committed to, with the versions that are their hashes"
     )
 
 
-def same_labels(rows: list[tuple[str, float]], task: CommittedTask) -> bool:
+def _are_committed(rows: list[tuple[str, float]], task: CommittedTask) -> bool:
     """Return whether published rows are those that were committed to."""
     return manifests.labels_hash(rows, bytes.fromhex(task.salt)) == task.labels
 
@@ -191,22 +190,16 @@ def _version(rows: list[tuple[str, float]], task: CommittedTask) -> str:
 
 def ids(phase: RevealedPhase) -> Verdict:
     """Check that the id list is the public one."""
-    if ids_hash(phase.ids) != phase.manifest.protocol.ids_hash:
-        return phase.contradicted("ids", "the id list is not the one committed to")
-    return phase.consistent("ids", "the id list is the one committed to")
+    must(ids_hash(phase.ids) == phase.protocol.ids_hash, "the id list is not the one committed to")
+    return consistent("the id list is the one committed to")
 
 
-def id_list(repository: PublicRepository, entries: list[dict[str, Any]], phase: str) -> Verdict | None:
+def id_list(repository: PublicRepository, phase: str) -> Verdict | None:
     """Check that the id list offered to participants is the one that was committed to; None if there is none."""
-    content, protocol = repository.files.get(list_path(phase)), announced(entries).get(phase)
-    if content is None:
+    path = list_path(phase)
+    announced = [entry.phases[phase].ids_hash for entry in repository.commitments if phase in entry.phases]
+    if path not in repository.files:
         return None
-    try:
-        is_it = protocol is not None and ids_hash(id_lists.read(content)) == protocol["ids_hash"]
-    except UnicodeDecodeError:
-        is_it = False
-    if not is_it:
-        return contradicted(
-            "ids", f"{list_path(phase)}: the id list is not the one committed to.", phase=phase
-        )
-    return consistent("ids", f"{list_path(phase)}: the id list is the one committed to.", phase=phase)
+    is_it = announced and ids_hash(id_lists.read(repository.files[path])) == announced[-1]
+    must(is_it, f"{path}: the id list is not the one committed to")
+    return consistent(f"{path}: the id list is the one committed to")

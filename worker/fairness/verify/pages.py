@@ -20,17 +20,10 @@ from worker.fairness.documents import read
 from worker.fairness.reveals import reveal_path
 from worker.fairness.verify.commits import HISTORY
 from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.revealed import UNREADABLE, RevealedPhase, phases
-from worker.fairness.verify.verdict import (
-    Verdict,
-    believed,
-    consistent,
-    contradicted,
-    not_revealed,
-)
+from worker.fairness.verify.revealed import RevealedPhase
+from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
 from worker.participant.challenge import list_path
 
-CHECK, WORDS = "page", "words"
 SHOWN_CHARACTERS = 500  # of the organizers' own text
 PAGE, README = "index.html", "README.md"
 _SECTION = re.compile(rb'<section class="phase" id="([\w-]+)".*?</section>', re.DOTALL)
@@ -63,58 +56,38 @@ class ShownPhase:
         return tuple(f"leaderboard/{self.stem}{suffix}" for suffix in suffixes)
 
 
-def page_verdicts(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) -> Iterator[Verdict]:
+def page(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) -> Iterator[Verdict]:
     """Render everything that is published again, and compare it.
 
     Args:
         repository: The public files.
         revealed: Codename to revealed phase.
     """
-    try:
-        stems = [stem.decode() for stem in _SECTION.findall(repository.files[PAGE])]
-        shown = [_shown(repository, stem, revealed) for stem in stems]
-        words = shown[0].document
-        rendered = _rendered(repository, words, shown)
-    except UNREADABLE as error:
-        yield contradicted(CHECK, f"The published files cannot be rendered again ({type(error).__name__}).")
-        return
+    stems = [stem.decode() for stem in _SECTION.findall(repository.files[PAGE])]
+    shown = [_shown(repository, stem, revealed) for stem in stems]
+    words = shown[0].document
+    rendered = _rendered(repository, words, shown)
     links = " and ".join(f"“{address}”" for address in (words.link, words.page) if address)
-    yield believed(
-        WORDS,
-        f"The title “{words.challenge}”, the link {links or 'to EvalAI'}, deadlines and limits are the organizers' own words.",
-    )
+    told = f"the title “{words.challenge}”, the link {links or 'to EvalAI'}, deadlines and limits are the organizers' own words"
+    yield replace(believed(told), check="words")
+    own = {path for phase in shown for path in phase.files}
     if all(phase.complete for phase in shown):
-        own = {path for phase in shown for path in phase.files}
         yield _compared(repository.files, {path: rendered[path] for path in rendered if path not in own})
     published, expected = (_by_phase(files, shown) for files in (repository.files, rendered))
     for phase in shown:
         name = phase.site.codename
         if phase.complete:
             yield _compared(published[phase.stem], expected[phase.stem], phase=name)
-        if phase.complete and name in revealed:
-            if (waits := _closed_otherwise(phase, revealed[name])) is not None:
-                yield not_revealed(CHECK, waits, phase=name)
-        elif name in revealed:
-            yield not_revealed(
-                CHECK,
-                "Its files show changes made after the reveal; they can be checked after another reveal.",
-                phase=name,
-            )
+        if name in revealed and (waits := _waits(phase, revealed[name])) is not None:
+            yield not_revealed(waits, phase=name)
     for name in revealed.keys() - {phase.site.codename for phase in shown}:
-        yield contradicted(CHECK, "The page does not show this phase.", phase=name)
+        yield contradicted("the page does not show this phase", phase=name)
     if around := _around(repository.files.get(README, b""), words.challenge):
         yield believed(
-            CHECK,
-            f"The text around the board in README.md is the organizers' own, and is not checked: “{around[:SHOWN_CHARACTERS]}”.",
+            f"the text around the board in README.md is the organizers' own, and is not checked: “{around[:SHOWN_CHARACTERS]}”"
         )
-    strangers = _strangers(
-        repository, {*rendered, *(path for phase in shown for path in phase.files)}, revealed
-    )
-    if strangers:
-        yield believed(
-            CHECK,
-            f"These files are not the worker's, and are not checked: {name_some(strangers)}.",
-        )
+    if strangers := _strangers(repository, {*rendered, *own}, revealed):
+        yield believed(f"these files are not the worker's, and are not checked: {name_some(strangers)}")
 
 
 def _shown(repository: PublicRepository, stem: str, revealed: Mapping[str, RevealedPhase]) -> ShownPhase:
@@ -184,30 +157,25 @@ def _rendered(
 def _compared(
     published: Mapping[str, bytes], expected: Mapping[str, bytes], *, phase: str | None = None
 ) -> Verdict:
-    names = [path.removeprefix("leaderboard/") for path in expected]
     wrong = [path for path, content in expected.items() if published.get(path) != content]
-    if not wrong:
-        return consistent(
-            CHECK,
-            f"Rendered again, these files are identical, byte for byte: {', '.join(names)}.",
-            phase=phase,
-        )
-    return contradicted(
-        CHECK,
-        f"{', '.join(wrong)}: the boards give something else. These files were changed by hand.",
-        phase=phase,
-    )
+    if wrong:
+        told = f"{', '.join(wrong)}: the boards give something else. These files were changed by hand"
+        return contradicted(told, phase=phase)
+    names = ", ".join(path.removeprefix("leaderboard/") for path in expected)
+    return consistent(f"rendered again, these files are identical, byte for byte: {names}", phase=phase)
 
 
-def _closed_otherwise(shown: ShownPhase, phase: RevealedPhase) -> str | None:
-    """Report that the page's time of closing contradicts the register before the reveal; None if it does not."""
+def _waits(shown: ShownPhase, phase: RevealedPhase) -> str | None:
+    """Return what on a phase's page may come from after its reveal, such as another close; None if nothing does."""
+    if not shown.complete:
+        return "its files show changes made after the reveal; they can be checked after another reveal"
     registered, stated = phase.fold.frozen_at, shown.site.frozen_at
-    if stated == (None if registered is None else registered.replace(microsecond=0)):
+    if stated == (registered and registered.replace(microsecond=0)):
         return None
     told, known = (moment.isoformat()[:16] if moment else "never" for moment in (stated, registered))
     return (
-        f"Closed, according to the page: {told}; according to the register until the reveal: {known}. This can be"
-        " checked after another reveal."
+        f"closed, according to the page: {told}; according to the register until the reveal: {known}. This can be"
+        " checked after another reveal"
     )
 
 
@@ -222,10 +190,10 @@ def _strangers(
     repository: PublicRepository, ours: set[str], revealed: Mapping[str, RevealedPhase]
 ) -> list[str]:
     known = {*ours, commitments.PATH, receipts.PATH}
-    known |= {list_path(name) for name in phases(repository)}
+    known |= {list_path(name) for name in repository.phases}
     for name, phase in revealed.items():
         folder = reveal_path(name).rpartition("/")[0]
         known |= {reveal_path(name), f"{folder}/ids.txt", f"{folder}/files.json"}
-        known |= {f"{folder}/labels/{file}" for file in phase.label_files}
+        known |= {f"{folder}/labels/{file}" for file in phase.labels}
         known |= {f"{folder}/{part.name}" for part in phase.document.parts}
     return sorted(repository.files.keys() - known)

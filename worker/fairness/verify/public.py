@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,11 +16,23 @@ from urllib.parse import urlsplit
 import git
 
 from scoring.errors import InfrastructureError, OrganizerError
-from worker.fairness import commitments
+from worker.fairness import commitments, receipts
 from worker.fairness.disclosure import BRANCH, PART_BYTES
-from worker.fairness.documents import check_format
-from worker.fairness.verify.commits import Blobs, Step, is_own, is_served, own_commits, reveals, walk
-from worker.fairness.verify.growth import Growth, growth
+from worker.fairness.documents import Malformed, check_format
+from worker.fairness.manifests import Commitment
+from worker.fairness.receipts import Line
+from worker.fairness.verify.commits import (
+    REVEAL,
+    Blobs,
+    Growth,
+    Step,
+    growth,
+    is_own,
+    is_served,
+    own_commits,
+    reveals,
+    walk,
+)
 
 _CONFIGURATION = {
     "protocol.ext.allow": "never",
@@ -175,14 +188,35 @@ class PublicRepository:
     contents: Contents = NO_CONTENTS
 
     def json(self, path: str) -> Any:
-        """Return a JSON file's value.
+        """Return a JSON file's value."""
+        return json.loads(self.files[path])
 
-        Raises:
-            KeyError: If there is no such file.
-            ValueError: If it is not JSON, or an object in it has a key twice.
-            RecursionError: If it is nested too deeply.
-        """
-        return json.loads(self.files[path], object_pairs_hook=_unique)
+    @cached_property
+    def commitments(self) -> list[Commitment]:
+        """The public list of commitments; an empty one if it is malformed."""
+        try:
+            return commitments.read_commitments(self.files.get(commitments.PATH, b""))
+        except Malformed:
+            return []
+
+    @cached_property
+    def log(self) -> list[Line]:
+        """The lines of the public log; none if one is malformed."""
+        try:
+            return receipts.read_log(self.files.get(receipts.PATH, b""))
+        except Malformed:
+            return []
+
+    @cached_property
+    def revealed(self) -> list[str]:
+        """The phases that were revealed."""
+        return sorted(path.split("/")[1] for path in self.files if REVEAL.fullmatch(path))
+
+    @cached_property
+    def phases(self) -> list[str]:
+        """Every phase that was ever committed to or revealed."""
+        committed = (name for entry in self.commitments for name in entry.phases)
+        return list(dict.fromkeys([*self.revealed, *committed]))
 
     def lines(self, path: str) -> Iterator[dict[str, Any]]:
         """Return the objects in a file of JSON lines; an empty object for a line that is none."""
@@ -192,14 +226,6 @@ class PublicRepository:
             except (ValueError, RecursionError):
                 document = {}
             yield document if isinstance(document, dict) else {}
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object whose keys are all different; JSON readers would otherwise use the last of equal keys."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key occurs twice")
-    return found
 
 
 def read_folder(folder: Path) -> PublicRepository:
@@ -223,31 +249,34 @@ def opened(place: str) -> Iterator[PublicRepository]:
         OrganizerError: If there is nothing to read, or in another format than this version's.
     """
     folder = Path(place).expanduser()
-    if folder.is_dir() and not (folder / ".git").exists() and not (folder / "HEAD").is_file():
-        public = read_folder(folder)
-        check_format(public.files.get(commitments.PATH))
-        yield public
-        return
     with ExitStack() as stack:
-        temporary = stack.enter_context(tempfile.TemporaryDirectory())
-        try:
-            source = str(folder.resolve()) if folder.exists() else place
-            repository = stack.enter_context(
-                closing(git.Repo.clone_from(source, temporary, no_checkout=True, env=QUIET))
-            )
-            is_clone = (folder / ".git").exists()
-            if is_clone:  # its remote-tracking branch, which a clone of it would lack
-                branches = f"+refs/remotes/*/{BRANCH}:refs/remotes/*/{BRANCH}"
-                repository.git.fetch("--quiet", "origin", branches, env=QUIET)
-            public = _read(repository, _address(place), complete=not is_clone)
-        except (git.GitCommandError, ValueError, OverflowError, OSError) as error:
-            raise OrganizerError(
-                f"{_address(place)} is not a repository that can be read.",
-                cure="Name a git URL, a clone or a folder.",
-                code="verify.repository",
-            ) from error
+        if folder.is_dir() and not (folder / ".git").exists() and not (folder / "HEAD").is_file():
+            public = read_folder(folder)
+        else:
+            public = _cloned(folder, place, stack)
         check_format(public.files.get(commitments.PATH))
         yield public
+
+
+def _cloned(folder: Path, place: str, stack: ExitStack) -> PublicRepository:
+    """Clone a repository, and read it; both end with the stack."""
+    temporary = stack.enter_context(tempfile.TemporaryDirectory())
+    try:
+        source = str(folder.resolve()) if folder.exists() else place
+        repository = stack.enter_context(
+            closing(git.Repo.clone_from(source, temporary, no_checkout=True, env=QUIET))
+        )
+        is_clone = (folder / ".git").exists()
+        if is_clone:  # its remote-tracking branch, which a clone of it would lack
+            branches = f"+refs/remotes/*/{BRANCH}:refs/remotes/*/{BRANCH}"
+            repository.git.fetch("--quiet", "origin", branches, env=QUIET)
+        return _read(repository, _address(place), complete=not is_clone)
+    except (git.GitCommandError, ValueError, OverflowError, OSError) as error:
+        raise OrganizerError(
+            f"{_address(place)} is not a repository that can be read.",
+            cure="Name a git URL, a clone or a folder.",
+            code="verify.repository",
+        ) from error
 
 
 def _read(repository: git.Repo, address: str, *, complete: bool) -> PublicRepository:

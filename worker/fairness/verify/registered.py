@@ -3,129 +3,141 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, TypeGuard
+from typing import Any
 
 from leaderboard import Board
 from leaderboard.ranking import board as boards
 from leaderboard.rendering import history_lines
 from scoring.printable import all_of, count_of
 from worker.fairness import events, receipts
-from worker.fairness.events import RENAMED
-from worker.fairness.receipts import Line
+from worker.fairness.events import RENAMED, ChallengeEvent
+from worker.fairness.receipts import CADENCES, Line
+from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import RevealedPhase
-from worker.fairness.verify.verdict import Verdict
+from worker.fairness.verify.timeline import SLACK
+from worker.fairness.verify.verdict import Fault, Verdict, believed, consistent, must, not_revealed
 
-SLACK = timedelta(minutes=15)  # of a push
 SECOND = timedelta(seconds=1)  # a batch's time has whole seconds
-CADENCES = 3  # intervals after which a batch is late or overdue
 
 
 def in_the_log(phase: RevealedPhase) -> Verdict:
     """Check that every event was published as a commitment, in the batch that was due after it."""
-    lines = {entry: line for line in phase.chain for entry in line.entries}
-    every = receipts.cadence(phase.public)
-    lost, late, longest = receipts.lost_lines(phase.chain), 0, timedelta()
+    log = phase.repository.log
+    lines = {entry: line for line in log for entry in line.entries}
+    every = receipts.cadence(phase.repository.commitments)
+    lost, waits = receipts.lost_lines(log), list[timedelta]()
     for commitment, event in phase.events:
-        line, moment = lines.get(commitment), event.at
-        told = f"the event {event.kind} of {moment.isoformat()}"
+        line, what = lines.get(commitment), f"the event {event.kind} of {event.at.isoformat()}"
         if line is None:
-            return phase.contradicted("register", f"{told} is not in the public log")
+            raise Fault(f"{what} is not in the public log")
         number = line.sequence
-        if moment > line.made_at + SECOND:
-            return phase.contradicted(
-                "register", f"{told} is in a batch that was made before the event happened"
-            )
-        before = phase.chain[number - 2] if number > 1 and number - 1 not in lost else None
-        if before is not None and moment < before.made_at:
-            return phase.contradicted("register", f"{told} was left out of the next batch")
-        if _is_restore(event) and number != (event.last or 0) + 1:
-            return phase.contradicted("register", f"{told} names other lines than those right before it")
-        waited = line.made_at - moment
-        if waited > CADENCES * every:
-            late, longest = late + 1, max(longest, waited)
-    if phase.chain and phase.revealed_at > phase.chain[-1].made_at + SLACK:
-        return phase.contradicted(
-            "register", "the reveal is dated later than the last line of the public log"
+        must(
+            event.at <= line.made_at + SECOND, f"{what} is in a batch that was made before the event happened"
         )
-    number = len(phase.events)
-    told = f"{all_of(number, 'event')} of its register {'is' if number == 1 else 'are'} in the public log, each in the next batch"
+        before = log[number - 2] if number > 1 and number - 1 not in lost else None
+        must(before is None or event.at >= before.made_at, f"{what} was left out of the next batch")
+        if isinstance(event, ChallengeEvent) and event.what == events.RESTORED:
+            must(number == (event.last or 0) + 1, f"{what} names other lines than those right before it")
+        waits.append(line.made_at - event.at)
+    must(
+        not log or phase.revealed_at <= log[-1].made_at + SLACK,
+        "the reveal is dated later than the last line of the public log",
+    )
+    late = [waited for waited in waits if waited > CADENCES * every]
+    are = "is" if len(waits) == 1 else "are"
+    sentence = (
+        f"{all_of(len(waits), 'event')} of its register {are} in the public log, each in the next batch"
+    )
     if late:
-        hours = longest.total_seconds() / 3600
-        return phase.believed(
-            "register",
-            f"{told}; but {late} of them {'was' if late == 1 else 'were'} published up to {hours:.0f} hours later than announced:"
-            " the times that they give are taken on trust",
+        hours = max(late).total_seconds() / 3600
+        return believed(
+            f"{sentence}; but {len(late)} of them {'was' if len(late) == 1 else 'were'} published up to {hours:.0f} hours later than"
+            " announced: the times that they give are taken on trust"
         )
-    return phase.consistent("register", told)
-
-
-def _is_restore(event: events.Event) -> TypeGuard[events.ChallengeEvent]:
-    return isinstance(event, events.ChallengeEvent) and event.what == events.RESTORED
+    return consistent(sentence)
 
 
 def private(phase: RevealedPhase) -> Verdict:
     """Report the number of entries that are shown only to exist."""
     number = len(phase.fold.private)
     if not number:
-        return phase.consistent("private", "every registered entry was opened")
-    return phase.believed(
-        "private",
+        return consistent("every registered entry was opened")
+    return believed(
         f"{count_of(number, 'entry was', 'entries were')} opened only in part (private, refused, or a trial by the organizers): whose they"
-        " are and what they scored is taken on trust. With a receipt, participants can check their own",
+        " are and what they scored is taken on trust. With a receipt, participants can check their own"
     )
 
 
-def unopened(chain: Sequence[Line], phases: Iterable[RevealedPhase]) -> dict[int, int]:
+def nothing_left_out(repository: PublicRepository, revealed: Collection[RevealedPhase]) -> Iterator[Verdict]:
+    """Check that the whole log was opened, once every phase is revealed."""
+    log = repository.log
+    if lost := sorted(receipts.lost_lines(log)):
+        yield believed(
+            f"{count_of(len(lost), 'line')} of the public log (from line {lost[0]} to line {lost[-1]}) cannot be opened: according to the"
+            " organizers, the keys were lost when the state was restored from a backup. The content is taken on trust"
+        )
+    left = _unopened([line for line in log if line.sequence not in lost], revealed)
+    if not left:
+        yield consistent(f"every {'other ' if lost else ''}entry of the public log was opened")
+        return
+    number = sum(left.values())
+    sentence = (
+        f"{count_of(number, 'entry', 'entries')} in {count_of(len(left), 'line')} of the public log"
+        f" {'has' if number == 1 else 'have'} not been opened"
+    )
+    ended = max(phase.revealed_at for phase in revealed)
+    waiting = sorted(phase.name for phase in revealed if phase.waits)
+    if all(line.made_at > ended for line in log if line.sequence in left):
+        yield not_revealed(f"{sentence}, because the last reveal was earlier")
+    elif waiting:
+        yield not_revealed(f"{sentence}: phase {', '.join(waiting)} was changed after its reveal")
+    elif len(revealed) < len(repository.phases):
+        yield not_revealed(f"{sentence}: not all phases have been revealed, and some entries may be padding")
+    else:
+        raise Fault(f"{sentence}, although every phase has been revealed")
+
+
+def _unopened(log: Sequence[Line], revealed: Collection[RevealedPhase]) -> dict[int, int]:
     """Count in each line of the log the entries that nothing opens: neither an event nor a filler entry."""
-    opened: set[str] = set()
-    fillers: dict[int, str] = {}
-    lost = receipts.lost_lines(chain)
-    for phase in phases:
-        opened |= {commitment for commitment, _ in phase.events}
-        fillers |= {int(line): key for line, key in (phase.document.fillers or {}).items()}
+    opened = {commitment for phase in revealed for commitment, _ in phase.events}
+    keys = {line: key for phase in revealed for line, key in (phase.document.fillers or {}).items()}
     left = {}
-    for line in chain:
-        number, entries = line.sequence, line.entries
-        if number in lost:
-            continue
-        key = bytes.fromhex(fillers[number]) if number in fillers else None
-        filling = set() if key is None else {receipts.filler(key, place) for place in range(len(entries))}
-        if count := sum(entry not in opened and entry not in filling for entry in entries):
-            left[number] = count
+    for line in log:
+        key, places = keys.get(str(line.sequence)), range(len(line.entries))
+        filling = {receipts.filler(bytes.fromhex(key), place) for place in places} if key else set()
+        if count := len(set(line.entries) - opened - filling):
+            left[line.sequence] = count
     return left
-
-
-CHECK = "boards"
 
 
 def boards_follow(phase: RevealedPhase) -> Verdict:
     """Compare the published history with the boards of the fold, and check that no later board is missing."""
     fold, moments = phase.fold, phase.document.boards
     if (needed := fold.unknown_phase) is not None:
-        return phase.not_revealed(
-            CHECK, f"its rules ask for a score in phase {needed}, which has not been revealed"
-        )
-    if moments != sorted(set(moments)):
-        return phase.contradicted(CHECK, "the times of its boards are not in order")
-    shown = phase.published
+        return not_revealed(f"its rules ask for a score in phase {needed}, which has not been revealed")
+    must(moments == sorted(set(moments)), "the times of its boards are not in order")
     renamed_at = max((note.at for note in fold.notes if note.what == RENAMED), default=None)
     rows: tuple[dict[int, Any], dict[int, Any]] = {}, {}
-    for number, (board, follows) in enumerate(history_lines(phase.site(phase.boards), phase.stem), 1):
-        if number > len(shown):
-            return phase.contradicted(CHECK, f"board {number} is not in the published history")
-        line, text = shown[number - 1]
+    lines = history_lines(phase.site(phase.boards), phase.stem)
+    must(
+        len(phase.published) >= len(phase.boards),
+        f"board {len(phase.published) + 1} is not in the published history",
+    )
+    for number, ((board, follows), (line, text)) in enumerate(zip(lines, phase.published, strict=False), 1):
         published, expected = json.loads(text), json.loads(follows)
         if renamed_at is not None and line.made_at < renamed_at:
             published, expected = _replayed(rows[0], published, board), _replayed(rows[1], expected, board)
         elif text == follows:
             continue
-        if (difference := next(differences(published, expected), None)) is not None:
-            return phase.contradicted(CHECK, f"board {number}, {difference}")
-    if any(line.made_at < phase.revealed_at for line in phase.later):
-        return phase.contradicted(CHECK, f"board {len(phase.boards) + 1} is not among those of the reveal")
-    return _complete(phase, lost=len(phase.history) - len(shown))
+        difference = next(differences(published, expected), None)
+        must(difference is None, f"board {number}, {difference}")
+    must(
+        all(line.made_at >= phase.revealed_at for line in phase.later),
+        f"board {len(phase.boards) + 1} is not among those of the reveal",
+    )
+    return _complete(phase)
 
 
 def _replayed(rows: dict[int, Any], line: Mapping[str, Any], board: Board) -> dict[str, Any]:
@@ -163,33 +175,28 @@ def differences(published: Any, follows: Any, where: str = "") -> Iterator[str]:
         yield f"{where} is {json.dumps(published)}, follows {json.dumps(follows)}"
 
 
-def _complete(phase: RevealedPhase, *, lost: int) -> Verdict:
+def _complete(phase: RevealedPhase) -> Verdict:
     """Return the verdict on a history whose boards all follow: whether one is missing, and what cannot be checked."""
     if phase.later:
-        return phase.not_revealed(
-            CHECK,
-            f"the board changed {count_of(len(phase.later), 'time')} after the reveal; this can be checked after another reveal",
+        return not_revealed(
+            f"the board changed {count_of(len(phase.later), 'time')} after the reveal; this can be checked after another reveal"
         )
-    fold, last = phase.fold, phase.boards[-1:]
+    fold, lost = phase.fold, len(phase.history) - len(phase.published)
     snapshot = fold.snapshot(fold.closed_at)
     if snapshot is not None and boards.next_board(
-        snapshot, last, at=fold.closed_at, replicates=snapshot.rules.replicates
+        snapshot, phase.boards[-1:], at=fold.closed_at, replicates=snapshot.rules.replicates
     ):
-        if fold.frozen_at is not None:
-            return phase.contradicted(CHECK, "the last board is not the one that follows from the register")
-        return phase.not_revealed(
-            CHECK,
-            f"another board follows from what was registered until {fold.closed_at.isoformat()[:16]}; it was not published before"
-            " the reveal, and can be checked after another reveal",
+        must(fold.frozen_at is None, "the last board is not the one that follows from the register")
+        return not_revealed(
+            f"another board follows from what was registered until {fold.closed_at.isoformat()[:16]}; it was not published before the"
+            " reveal, and can be checked after another reveal"
         )
     if lost:
-        return phase.believed(
-            CHECK,
+        return believed(
             f"{count_of(lost, 'board of its history is', 'boards of its history are')} taken on trust, because the state was restored"
-            " from an older backup; the others follow from the register",
+            " from an older backup; the others follow from the register"
         )
     number = len(phase.boards)
-    return phase.consistent(
-        CHECK,
-        f"{all_of(number, 'published board')} {'follows' if number == 1 else 'follow'} from the register, and no later board is missing",
+    return consistent(
+        f"{all_of(number, 'published board')} {'follows' if number == 1 else 'follow'} from the register, and no later board is missing"
     )

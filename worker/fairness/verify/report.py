@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from scoring.printable import all_of
 from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.revealed import phases, public_log, read_reveals, revealed_phases
-from worker.fairness.verify.verdict import Verdict, Worth, believed
+from worker.fairness.verify.revealed import read_reveals
+from worker.fairness.verify.verdict import Verdict, Worth, believed, judged
 
 YOURS = "your "
 """Prefix of the checks of what a participant brought along."""
@@ -22,6 +21,8 @@ MARKS = {
     Worth.CONSISTENT: "✓",
 }
 """The mark of each worth, the worst first."""
+AGAINST = (Worth.CONTRADICTED, Worth.CHANGED, Worth.NOT_REVEALED)
+"""What an answer consists of if there is any, the worst first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,18 +176,10 @@ class Report:
         entries, recomputed = (
             sum(sums[name] for sums in self.phases.values()) for name in ("entries", "recomputed")
         )
-        rest = entries - recomputed
         if not entries:
             return "No public submission was scored."
-        if not rest:
-            return f"The scores of {all_of(entries, 'submission')} were recomputed from {_files(entries)}."
-        if not recomputed:
-            return f"No scores were recomputed: those of {all_of(entries, 'submission')} have to be taken on trust."
-        others = "those of the other one have" if rest == 1 else f"the other {rest} have"
-        return (
-            f"The scores of {recomputed} of {entries} submissions were recomputed from their files; {others} to be"
-            " taken on trust."
-        )
+        rest = f"; the other {entries - recomputed} have to be taken on trust" if recomputed < entries else ""
+        return f"The scores of {recomputed} of {entries} submissions were recomputed from their files{rest}."
 
     def heading(self) -> list[str]:
         """Return lines that say what was checked."""
@@ -250,22 +243,18 @@ def spoken(verdict: Verdict) -> str:
 
 
 def _answer(question: Question, verdicts: list[Verdict]) -> Answer:
-    against = [one for one in verdicts if one.worth in (Worth.CONTRADICTED, Worth.CHANGED)]
-    waiting = [one for one in verdicts if one.worth is Worth.NOT_REVEALED]
-    passed = [one for one in verdicts if one.worth in (Worth.CONSISTENT, Worth.RECOMPUTED)]
+    against = [verdict for verdict in verdicts if verdict.worth in AGAINST]
+    passed = [verdict for verdict in verdicts if verdict.worth in (Worth.CONSISTENT, Worth.RECOMPUTED)]
     listed = [one for one in passed if one.check in ("decisions", "fixed") or one.worth is Worth.RECOMPUTED]
+    worths = {verdict.worth for verdict in against}
     worst = next(
-        worth
-        for worth in MARKS
-        if worth in {one.worth for one in against + waiting + passed[:1]} | {Worth.BELIEVED}
+        (worth for worth in AGAINST if worth in worths), Worth.CONSISTENT if passed else Worth.BELIEVED
     )
-    if against or waiting:
-        answer = [spoken(one) for one in against + waiting]
-    else:
-        answer = [question.yes if passed else "This cannot be checked with what is published here."]
+    yes = question.yes if passed else "This cannot be checked with what is published here."
+    answer = [spoken(one) for one in sorted(against, key=lambda one: AGAINST.index(one.worth))] or [yes]
     return Answer(
         question=question,
-        worth=Worth.CONSISTENT if worst is Worth.BELIEVED and passed else worst,
+        worth=worst,
         sentences=(*answer, *map(spoken, listed)),
         verdicts=tuple(verdicts),
     )
@@ -273,40 +262,24 @@ def _answer(question: Question, verdicts: list[Verdict]) -> Answer:
 
 def make_report(repository: PublicRepository, found: Iterable[Verdict]) -> Report:
     """Summarize verdicts on a repository, and name the scores that were not recomputed."""
-    verdicts = list(found)
-    revealed, readable = revealed_phases(repository), read_reveals(repository).phases
+    verdicts, readable = list(found), read_reveals(repository).phases
     sums = {}
-    for name in dict.fromkeys([*phases(repository), *(one.phase for one in verdicts if one.phase)]):
+    for name in dict.fromkeys([*repository.phases, *(one.phase for one in verdicts if one.phase)]):
         entries = len(readable[name].records) if name in readable else 0
         recomputed = len({pk for one in verdicts if one.phase == name for pk in one.submissions})
         if recomputed < entries:
-            verdicts.append(
-                believed(
-                    "recomputed",
-                    f"The scores of {_some(entries - recomputed, entries)} were not recomputed from {_files(entries)}: they"
-                    " are taken on trust.",
-                    phase=name,
-                )
+            told = (
+                f"the scores of {entries - recomputed} of {entries} submissions were not recomputed from their files: they are taken on"
+                " trust"
             )
-        sums[name] = {"revealed": name in revealed, "entries": entries, "recomputed": recomputed}
-    return Report(repository=_checked(repository), phases=sums, verdicts=tuple(verdicts))
-
-
-def _some(number: int, entries: int) -> str:
-    return f"{number} of {entries} submissions" if entries > 1 else all_of(entries, "submission")
-
-
-def _files(entries: int) -> str:
-    return "its file" if entries == 1 else "their files"
-
-
-def _checked(repository: PublicRepository) -> dict[str, Any]:
-    commit = repository.commit
-    lines = public_log(repository)
-    return {
+            verdicts += judged("recomputed", believed, told, phase=name)
+        sums[name] = {"revealed": name in repository.revealed, "entries": entries, "recomputed": recomputed}
+    commit, log = repository.commit, repository.log
+    checked = {
         "address": repository.address,
         "branch": repository.branch,
-        "commit": None if commit is None else commit.hash,
-        "committed_at": None if commit is None else commit.at.isoformat(),
-        "log_at": lines[-1].made_at.isoformat() if lines else None,
+        "commit": commit and commit.hash,
+        "committed_at": commit and commit.at.isoformat(),
+        "log_at": log[-1].made_at.isoformat() if log else None,
     }
+    return Report(repository=checked, phases=sums, verdicts=tuple(verdicts))

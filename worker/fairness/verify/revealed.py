@@ -20,21 +20,61 @@ from leaderboard.rendering import HistoryLine, Row, file_stems, public_rows
 from scoring.errors import OrganizerError
 from scoring.printable import printable
 from scoring.protocol import Protocol
+from scoring.randomness import secret_commitment
 from scoring.tasks import TaskType
-from worker.fairness import commitments, events, id_lists, membership, receipts
+from worker.challenge.secrets import mixed_key
+from worker.fairness import events, id_lists, membership
 from worker.fairness.documents import Malformed, parsed, read
-from worker.fairness.events import RENAMED, ChallengeEvent, Event, PhaseEvent, ScoreEvent
+from worker.fairness.events import RENAMED, ChallengeEvent, Event, ScoreEvent
 from worker.fairness.fold import PhaseFold
-from worker.fairness.manifests import Manifest
-from worker.fairness.receipts import Line
-from worker.fairness.reveals import Reveal, lines_of, path_of, reveal_path
+from worker.fairness.manifests import Commitment, Manifest, Opening
+from worker.fairness.reveals import OpenedCommitment, Reveal, lines_of, path_of, reveal_path
 from worker.fairness.verify.commits import HISTORY
-from worker.fairness.verify.promises import Promise, read_promises
 from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.verdict import Verdict, believed, consistent, contradicted, not_revealed
+from worker.fairness.verify.verdict import UNREADABLE
 
-UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError, csv.Error)
-"""Exceptions that reading a document of unexpected form may raise."""
+
+@dataclass(frozen=True, kw_only=True)
+class Promise:
+    """One public commitment and what the reveal opens of it for a phase.
+
+    Attributes:
+        public: The entry of ``commitment.json``.
+        opening: What opens its hash; None if nothing was revealed for it.
+        manifest: The phase's tasks and protocol as committed to; None if the phase had not begun.
+        beacon: The public value that was mixed into the splits by then, if any.
+    """
+
+    public: Commitment
+    opening: Opening | None
+    manifest: Manifest | None
+    beacon: str | None
+
+    def splits_key(self, key: bytes) -> bytes:
+        """Return the key of the seeds under this commitment: the revealed one, mixed with the beacon if there was one."""
+        return mixed_key(key, self.beacon)
+
+    def is_opened_by(self, key: bytes) -> bool:
+        """Return whether a revealed key is the one that was committed to."""
+        promised = None if self.manifest is None else self.manifest.protocol.secret_commitment
+        return secret_commitment(self.splits_key(key)) == promised
+
+
+def _promises(
+    entries: Sequence[Commitment], opened: Sequence[OpenedCommitment], phase: str
+) -> Iterator[Promise]:
+    """Yield all commitments, oldest first, with what a phase's reveal contains about them."""
+    revealed = {item.sequence: item for item in opened}
+    beacon = None
+    for entry in entries:
+        item = revealed.get(entry.sequence)
+        beacon = entry.drawn[phase].value if phase in entry.drawn else beacon
+        yield Promise(
+            public=entry,
+            opening=None if item is None else item.opening,
+            manifest=None if item is None else item.manifest,
+            beacon=beacon,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +84,6 @@ class RevealedPhase:
     Attributes:
         repository: The public files.
         name: Codename.
-        public: The public commitments.
-        chain: The lines of the public log.
         document: The content of ``reveal.json``.
         promises: All commitments, oldest first, with what was revealed of them.
         ids: The public ids.
@@ -56,8 +94,6 @@ class RevealedPhase:
 
     repository: PublicRepository
     name: str
-    public: list[dict[str, Any]]
-    chain: list[Line]
     document: Reveal
     promises: list[Promise]
     ids: tuple[str, ...]
@@ -74,18 +110,24 @@ class RevealedPhase:
     def waits(self) -> bool:
         """Whether a commitment followed its reveal, so that it waits for another reveal."""
         return any(
-            promise.opening is None and promise.made_at >= self.revealed_at for promise in self.promises
+            promise.opening is None and promise.public.made_at >= self.revealed_at
+            for promise in self.promises
         )
+
+    @cached_property
+    def about(self) -> list[tuple[Promise, Manifest]]:
+        """The commitments about this phase, with its tasks and protocol, oldest first."""
+        return [(promise, promise.manifest) for promise in self.promises if promise.manifest is not None]
 
     @property
     def latest(self) -> Promise:
         """The last commitment about this phase, which has its present tasks."""
-        return [promise for promise in self.promises if promise.manifest][-1]
+        return self.about[-1][0]
 
     @property
     def manifests(self) -> list[Manifest]:
         """Its manifests, oldest first."""
-        return [promise.manifest for promise in self.promises if promise.manifest is not None]
+        return [manifest for _, manifest in self.about]
 
     @property
     def manifest(self) -> Manifest:
@@ -98,26 +140,14 @@ class RevealedPhase:
         return self.manifest.protocol.protocol
 
     @cached_property
-    def _manifests(self) -> Mapping[str, Manifest]:
-        """Hash of a protocol to the latest manifest that commits to it."""
-        return {manifest.protocol_hash: manifest for manifest in self.manifests}
+    def protocols(self) -> Mapping[str, Protocol]:
+        """The protocols that were committed to, by their hash."""
+        return {manifest.protocol_hash: manifest.protocol.protocol for manifest in self.manifests}
 
-    def protocol_of(self, record: ScoreEvent | PhaseEvent) -> Protocol:
-        """Return the protocol of a record's scores.
-
-        Raises:
-            LookupError: If no commitment has it.
-        """
-        return self._manifests[record.protocol].protocol.protocol
-
-    def types_of(self, record: ScoreEvent) -> Mapping[str, TaskType]:
-        """Return the types of the tasks that were committed to with a record's protocol; of equal names, the latest counts."""
-        return {
-            task.identifier: TaskType(task.type)
-            for manifest in self.manifests
-            if manifest.protocol_hash == record.protocol
-            for task in manifest.tasks
-        }
+    @cached_property
+    def types(self) -> Mapping[str, TaskType]:
+        """The types of the tasks that were committed to, by their version."""
+        return {task.version: TaskType(task.type) for manifest in self.manifests for task in manifest.tasks}
 
     @property
     def key(self) -> bytes:
@@ -128,11 +158,6 @@ class RevealedPhase:
     def with_labels(self) -> bool:
         """Whether label rows were published, and not only their hashes."""
         return self.document.labels == "published"
-
-    @property
-    def label_files(self) -> dict[str, bytes]:
-        """The published label files: name to content."""
-        return label_files(self.repository, self.name)
 
     def each_opening(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield place and opening of each event of its register, in their order."""
@@ -237,22 +262,6 @@ class RevealedPhase:
         """Return the records of all submissions with a content."""
         return [record for same in self.records.values() for record in same if record.content == content_hash]
 
-    def consistent(self, check: str, sentence: str) -> Verdict:
-        """Return the verdict that something of this phase follows from what was published."""
-        return consistent(check, f"{sentence[:1].upper()}{sentence[1:]}.", phase=self.name)
-
-    def contradicted(self, check: str, sentence: str) -> Verdict:
-        """Return the verdict that something of this phase contradicts what was published."""
-        return contradicted(check, f"{sentence[:1].upper()}{sentence[1:]}.", phase=self.name)
-
-    def believed(self, check: str, sentence: str) -> Verdict:
-        """Return the verdict that something of this phase must be trusted."""
-        return believed(check, f"{sentence[:1].upper()}{sentence[1:]}.", phase=self.name)
-
-    def not_revealed(self, check: str, sentence: str) -> Verdict:
-        """Return the verdict that something of this phase cannot be checked yet."""
-        return not_revealed(check, f"{sentence[:1].upper()}{sentence[1:]}.", phase=self.name)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Reveals:
@@ -279,7 +288,7 @@ def _reveals(repository: PublicRepository) -> Reveals:
     read_phases: dict[str, RevealedPhase] = {}
     malformed: dict[str, str] = {}
     folds: dict[str, PhaseFold] = {}
-    for name in revealed_phases(repository):
+    for name in repository.revealed:
         try:
             read_phases[name] = _read_phase(repository, name, folds)
         except UNREADABLE as error:
@@ -295,11 +304,11 @@ def _reveals(repository: PublicRepository) -> Reveals:
 
 def _read_phase(repository: PublicRepository, name: str, folds: dict[str, PhaseFold]) -> RevealedPhase:
     """Read a phase, and add its fold to those to which the rules of another one may refer."""
-    path, entries = reveal_path(name), public_commitments(repository)
+    path, folder = reveal_path(name), f"reveal/{name}/labels/"
     document = read(Reveal, repository.files[path], path)
     if document.phase != name:
         raise Malformed(f"{path}: phase: is {document.phase}")
-    promises = list(read_promises(entries, document.commitments, name))
+    promises = list(_promises(repository.commitments, document.commitments, name))
     if not any(promise.manifest for promise in promises):
         raise Malformed(f"{path}: commitments: there is no commitment to its tasks")
     opened = _events(repository, document)
@@ -310,14 +319,13 @@ def _read_phase(repository: PublicRepository, name: str, folds: dict[str, PhaseF
     return RevealedPhase(
         repository=repository,
         name=name,
-        public=entries,
-        chain=public_log(repository),
         document=document,
         promises=promises,
         ids=id_lists.read(repository.files[f"reveal/{name}/ids.txt"]),
         labels={
-            file: _label_rows(content, f"reveal/{name}/labels/{file}")
-            for file, content in label_files(repository, name).items()
+            file.removeprefix(folder): _label_rows(repository.files[file], file)
+            for file in repository.files
+            if file.startswith(folder)
         },
         events=opened,
         fold=fold,
@@ -336,32 +344,21 @@ def each_opening(repository: PublicRepository, document: Reveal) -> Iterator[tup
 def _events(repository: PublicRepository, document: Reveal) -> list[tuple[str, Event]]:
     """Return the events of a register with their commitments; those with a hidden name have the pseudonym that a later note gives."""
     register: list[tuple[str, Event]] = []
-    hidden: list[tuple[int, str, events.Fields, tuple[str, ...]]] = []
-    removed: dict[int, str] = {}
+    nameless: list[tuple[int, str, int]] = []
+    removed: dict[int | None, str | None] = {}
     for place, opening in each_opening(repository, document):
         with _where(place):
             commitment, fields = events.read_opening(opening)
             if names := membership.hidden(opening, fields):
-                hidden.append((len(register), place, fields, names))
-                fields = membership.filled(fields, names, {fields["team_key"]: ""})
-            register.append((commitment, event := events.parse(fields)))
+                nameless.append((len(register), place, fields["team_key"]))
+            register.append((commitment, event := events.parse({**fields, **dict.fromkeys(names)})))
             if isinstance(event, ChallengeEvent) and event.what == RENAMED:
-                removed[event.team_key or 0] = event.pseudonym or ""
-    for number, place, without_name, names in hidden:
+                removed[event.team_key] = event.pseudonym
+    for number, place, team in nameless:
         with _where(place):
-            renamed = events.parse(membership.filled(without_name, names, removed))
-        register[number] = register[number][0], renamed
+            commitment, event = register[number]
+            register[number] = commitment, event.model_copy(update={"team": removed[team]})
     return register
-
-
-def label_files(repository: PublicRepository, phase: str) -> dict[str, bytes]:
-    """Return the published label files of a phase: name to content."""
-    folder = f"reveal/{phase}/labels/"
-    return {
-        path.removeprefix(folder): repository.files[path]
-        for path in repository.files
-        if path.startswith(folder)
-    }
 
 
 def _label_rows(content: bytes, path: str) -> list[tuple[str, float]]:
@@ -380,36 +377,3 @@ def _where(place: str) -> Iterator[None]:
         raise
     except UNREADABLE as error:
         raise Malformed(f"{place}: {printable(str(error).splitlines()[0])}") from None
-
-
-def revealed_phases(repository: PublicRepository) -> list[str]:
-    """Return the phases that were revealed."""
-    return sorted(
-        path.split("/")[1]
-        for path in repository.files
-        if path.startswith("reveal/") and path.endswith("/reveal.json") and path.count("/") == 2
-    )
-
-
-def public_commitments(repository: PublicRepository) -> list[dict[str, Any]]:
-    """Return the public list of commitments; an empty one if it is malformed."""
-    try:
-        return commitments.read_commitments(repository.files.get(commitments.PATH, b""))
-    except Malformed:
-        return []
-
-
-def public_log(repository: PublicRepository) -> list[Line]:
-    """Return the lines of the public log; none if one is malformed."""
-    try:
-        return receipts.read_log(repository.files.get(receipts.PATH, b""))
-    except Malformed:
-        return []
-
-
-def phases(repository: PublicRepository) -> list[str]:
-    """Return every phase that was ever committed to or revealed."""
-    names = dict.fromkeys(revealed_phases(repository))
-    for entry in public_commitments(repository):
-        names |= dict.fromkeys(entry["phases"])
-    return list(names)

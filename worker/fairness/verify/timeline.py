@@ -1,4 +1,4 @@
-"""The repository over time: the order of its commits against the stated times, an older clone of it, and the tip that visitors see.
+"""The repository over time: signed commits and the tip that visitors see, files that only grow, the log, and an older clone.
 
 Each push of the worker publishes everything that it has. So what a commit adds is younger than everything in the commits before it, and
 anything else was backdated.
@@ -7,22 +7,171 @@ anything else was backdated.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
 
 from scoring.printable import name_some
 from worker.fairness import commitments, receipts, signing
-from worker.fairness.signing import openssh
-from worker.fairness.verify.commits import is_served
-from worker.fairness.verify.growth import GROWING, Added, grew, signed_in
+from worker.fairness.receipts import CADENCES
+from worker.fairness.signing import is_signed, openssh
+from worker.fairness.verify.commits import GROWING, Added, grew, is_served, signed_in
 from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.registered import CADENCES
 from worker.fairness.verify.revealed import RevealedPhase
-from worker.fairness.verify.verdict import Verdict, believed, changed, consistent, contradicted
+from worker.fairness.verify.verdict import (
+    Fault,
+    Verdict,
+    Worth,
+    believed,
+    consistent,
+    contradicted,
+    judged,
+    must,
+    not_revealed,
+)
 
-TIMES = "times"
+CLOCK_SLACK = timedelta(minutes=5)  # a clock may be set back between a commitment and the first score
+A_DAY = timedelta(days=1)  # by which the clock of whoever verifies may be behind
 SLACK = timedelta(minutes=15)  # a board carries the time at which its making began, which may take this long
+
+
+def signature(repository: PublicRepository) -> Verdict:
+    """Check that the files are in a commit of the challenge."""
+    seen, commit = repository.history, repository.commit
+    if seen is None or commit is None:
+        return believed(
+            "this is a plain folder, so it cannot be checked whether the challenge has signed its files"
+        )
+    if seen.key is None:
+        raise Fault(
+            "no commit is signed with a key that commitment.json names. Nothing shows that the challenge published this; the newest"
+            f" commit, {commit.hash[:10]}, is by {commit.author}",
+            Worth.CHANGED,
+        )
+    return consistent(
+        f"commit {commit.hash[:10]}, and so every file and commit below it, is signed with the challenge's key: {openssh(seen.key)}"
+    )
+
+
+def tip(repository: PublicRepository) -> Iterator[Verdict]:
+    """Say who else has changed what visitors see, and which files are not the challenge's."""
+    foreign, seen = set(repository.strangers), repository.history
+    if seen is not None:
+        foreign.update(path for path in seen.changed if not is_served(path))
+        if seen.changed_by:
+            commits = [f"commit {step.commit[:10]} by {step.author}" for step in reversed(seen.changed_by)]
+            told = (
+                f"{name_some(list(filter(is_served, seen.changed)))}: changed by {name_some(commits)}. The challenge has not signed"
+                " that, so what visitors see is not what it published. The newest commit that it has signed is checked instead"
+            )
+            yield Verdict(worth=Worth.CHANGED, sentence=told)
+    if served := sorted(filter(is_served, foreign)):
+        yield believed(
+            f"these files are not the worker's, but may change what visitors see: {name_some(served)}"
+        )
+    if others := sorted(foreign.difference(served)):
+        yield believed(f"these files are not the worker's, and are not checked: {name_some(others)}")
+
+
+def clocks(repository: PublicRepository) -> Verdict | None:
+    """Say what a history cannot prove."""
+    if repository.history is None:
+        return None
+    return believed(
+        "it is taken on trust that this history was published during the challenge, and that the organizers' clocks were right. A"
+        " receipt or a clone from that time can contradict it (--receipt, --against)"
+    )
+
+
+def history(repository: PublicRepository) -> Iterator[Verdict]:
+    """Check that the files that may only grow have only grown."""
+    seen = repository.history
+    if seen is None:
+        yield believed(
+            "this is a plain folder without history, so it is taken on trust that its files were not changed later. Check a clone"
+            " of the repository instead"
+        )
+        return
+    if not seen.whole:
+        yield believed("this clone is shallow: commits from before it begins cannot be checked")
+    # In a repository without a signed commit, nothing shows who has removed something.
+    lost = {
+        path: (step, "something that the challenge's key has signed")
+        for (path, _), step in seen.growth.signed
+        if seen.key and step.commit in seen.commits
+    }
+    lost |= {path: (step, "something") for path, step in seen.growth.dropped.items()}
+    for path, (step, what) in lost.items():
+        yield contradicted(
+            f"{path} was changed after it was published: {what} that commit {step.commit[:10]} by {step.author} published is no longer in"
+            " it, or was changed"
+        )
+    if not lost:
+        yield consistent(f"nothing in {', '.join(GROWING)} was removed or changed after it was published")
+
+
+def order(repository: PublicRepository) -> Verdict | None:
+    """Check that no board was pushed before the first commitment; None if there is no history to check."""
+    seen = repository.history
+    if seen is None or not seen.whole:
+        return None
+    must(not seen.growth.boards_first, "boards were pushed before the first commitment")
+    return consistent("the first commitment was pushed before any board, or with the first one")
+
+
+def log(repository: PublicRepository, now: datetime) -> Verdict:
+    """Check that the log of receipts is unbroken, and that its times never go back or lie in the future."""
+    lines = receipts.read_log(repository.files.get(receipts.PATH, b""))
+    previous, last = receipts.GENESIS, datetime.min.replace(tzinfo=UTC)
+    for number, line in enumerate(lines, start=1):
+        must(
+            line.sequence == number and line.previous == previous and line.is_chained,
+            f"the public log is broken at line {number}: something was changed, dropped or reordered",
+        )
+        must(
+            line.restored is None or line.restored.last == number - 1,
+            f"line {number} of the public log reports lines as lost that are not those right before it",
+        )
+        must(
+            number == 1 or line.made_at >= last - CLOCK_SLACK,
+            f"line {number} of the public log is dated earlier than the line before it",
+        )
+        previous, last = line.head, line.made_at
+    if not lines:
+        return not_revealed("no receipts have been published yet")
+    must(last <= now + A_DAY, f"line {len(lines)} of the public log is dated in the future")
+    restored = "".join(
+        f". According to line {line.sequence}, the state was restored from a backup: what was registered after that backup is lost"
+        for line in lines
+        if line.restored is not None
+    )
+    return consistent(f"the public log is unbroken (batches: {len(lines)}){restored}")
+
+
+def signatures(repository: PublicRepository) -> Verdict:
+    """Check that commitments and batches are signed, each with the challenge's key of its time; report when the key was replaced."""
+    keys: list[str] = []
+    changes = []
+    for entry in repository.commitments:
+        key = signing.key_of(entry.to_json(), keys)
+        if key is None:
+            raise Fault(
+                f"commitment {entry.sequence} is signed neither with the key that the challenge had then nor with one signed by that key"
+            )
+        if key not in keys:
+            keys.append(key)
+            changes.append(f"on {entry.made_at.isoformat()[:16]} ({entry.reason})")
+    left = list(keys)
+    for line in repository.log:  # a replaced key must not sign a line after its successor has signed one
+        while left and not is_signed(left[0], receipts.BATCH, line.head, line.signature):
+            left.pop(0)
+        must(
+            left,
+            f"line {line.sequence} of the public log is not signed with the key that the challenge had then",
+        )
+    replaced = "; ".join(changes[1:])
+    told = f". The key was replaced {replaced}; each key has signed the next one" if replaced else ""
+    return consistent(f"commitments and log are signed with the challenge's key{told}")
 
 
 def times(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) -> Verdict | None:
@@ -31,43 +180,39 @@ def times(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) -
     if seen is None or not seen.growth.added:
         return None
     added = sorted(seen.growth.added, key=attrgetter("place"))
-    if (fault := _dated_back(added)) is not None:
-        return contradicted(TIMES, fault)
+    _check_order(added)
     for name, phase in revealed.items():
-        before = [max(one.times) for one in added if one.place < seen.revealed.get(name, 0)]
-        if before and max(before) - SLACK > phase.revealed_at:
-            return contradicted(
-                TIMES,
-                f"Phase {name} claims to have been revealed on {phase.revealed_at.isoformat()[:16]}, but what was published"
-                f" before the reveal is dated up to {max(before).isoformat()[:16]}: the reveal was backdated.",
-            )
-    most = max((len(one.times) for one in added if one.path == receipts.PATH), default=0)
+        before = [max(addition.times) for addition in added if addition.place < seen.revealed.get(name, 0)]
+        newest = max(before, default=phase.revealed_at)
+        must(
+            newest - SLACK <= phase.revealed_at,
+            f"phase {name} claims to have been revealed on {phase.revealed_at.isoformat()[:16]}, but what was published before the reveal"
+            f" is dated up to {newest.isoformat()[:16]}: the reveal was backdated",
+        )
+    sentence = "what each commit added is newer than what was published before it"
+    most = max((len(addition.times) for addition in added if addition.path == receipts.PATH), default=0)
     if most > CADENCES:
         return believed(
-            TIMES,
-            f"What each commit added is newer than what was published before it; but up to {most} lines of the public"
-            " log came in one commit, and that they were made one after the other is taken on trust.",
+            f"{sentence}; but up to {most} lines of the public log came in one commit, and that they were made one after the other is"
+            " taken on trust"
         )
-    return consistent(TIMES, "What each commit added is newer than what was published before it.")
+    return consistent(sentence)
 
 
-def _dated_back(added: Iterable[Added]) -> str | None:
-    """Report what was published after something younger."""
-    newest: datetime | None = None
+def _check_order(added: Iterable[Added]) -> None:
+    """Check that nothing was published after something younger."""
+    newest = datetime.min.replace(tzinfo=UTC) + SLACK
     for _, together in groupby(added, key=attrgetter("place")):
-        found = list(together)
-        for one in found:
-            if newest is not None and min(one.times) < newest - SLACK:
-                return (
-                    f"Commit {one.step.commit[:10]} by {one.step.author} added something to {one.path} that is dated"
-                    f" {min(one.times).isoformat()[:16]},"
-                    f" but {newest.isoformat()[:16]} had already been published: it was backdated."
-                )
-        newest = max([max(one.times) for one in found] + ([] if newest is None else [newest]))
-    return None
-
-
-OLDER = "older clone"
+        reached = newest
+        for addition in together:
+            oldest = min(addition.times)
+            must(
+                oldest >= newest - SLACK,
+                f"commit {addition.step.commit[:10]} by {addition.step.author} added something to {addition.path} that is dated"
+                f" {oldest.isoformat()[:16]}, but {newest.isoformat()[:16]} had already been published: it was backdated",
+            )
+            reached = max(reached, *addition.times)
+        newest = reached
 
 
 def older_verdicts(newer: PublicRepository, older: PublicRepository) -> Iterator[Verdict]:
@@ -75,14 +220,18 @@ def older_verdicts(newer: PublicRepository, older: PublicRepository) -> Iterator
 
     Every commit of the older one must be in the newer one, and every file that may only grow must begin with its older content.
     """
+    return judged("older clone", _compared, newer, older)
+
+
+def _compared(newer: PublicRepository, older: PublicRepository) -> Iterator[Verdict]:
     grown = {path: _goes_on(path, older, newer) for path in GROWING}
     yield _of_commits(newer, older, whole=all(grown.values()))
     for path, goes_on in grown.items():
         if goes_on:
-            yield consistent(OLDER, f"{path} still begins with what the older clone has of it.")
+            yield consistent(f"{path} still begins with what the older clone has of it")
         else:
             yield contradicted(
-                OLDER, f"History was rewritten: {path} does not begin with what the older clone has of it."
+                f"history was rewritten: {path} does not begin with what the older clone has of it"
             )
 
 
@@ -91,7 +240,7 @@ def _goes_on(path: str, older: PublicRepository, newer: PublicRepository) -> boo
     later = newer.files.get(path, b"")
     signed = [] if older.history is None else older.history.growth.signed
     keys = signing.keys_of(newer.files.get(commitments.PATH))
-    unsigned = {one for one, _ in signed if one[0] == path}
+    unsigned = {part for part, _ in signed if part[0] == path}
     return grew(path, older.files.get(path, b""), later) and unsigned <= signed_in(path, later, keys)
 
 
@@ -100,61 +249,15 @@ def _of_commits(newer: PublicRepository, older: PublicRepository, *, whole: bool
     commit = older.commit
     if commit is None or newer.history is None:
         return believed(
-            OLDER,
-            "One of the two is a plain folder, so only their files can be compared, not their histories.",
+            "one of the two is a plain folder, so only their files can be compared, not their histories"
         )
     named = f"commit {commit.hash[:10]} of the older clone ({commit.at.isoformat()})"
     if commit.hash in newer.history.commits:
-        return consistent(OLDER, f"C{named[1:]} and all commits before it are in this history.")
+        return consistent(f"{named} and all commits before it are in this history")
     if whole:
         # Anyone who may push may force a push, after which the challenge publishes everything again.
         return believed(
-            OLDER,
-            f"History was rewritten: {named} is not in this history. Its commitments, log and boards are all still here."
-            " Who forced the push is not known; a worker that notices a forced push records it in its register.",
+            f"history was rewritten: {named} is not in this history. Its commitments, log and boards are all still here. Who forced"
+            " the push is not known; a worker that notices a forced push records it in its register"
         )
-    return contradicted(OLDER, f"History was rewritten: {named} is not in this history.")
-
-
-SIGNED, TIP = "signed", "tip"
-
-
-def signature(repository: PublicRepository) -> Verdict:
-    """Check that the files are in a commit of the challenge."""
-    seen, commit = repository.history, repository.commit
-    if seen is None or commit is None:
-        return believed(
-            SIGNED,
-            "This is a plain folder, so it cannot be checked whether the challenge has signed its files.",
-        )
-    if seen.key is None:
-        return changed(
-            SIGNED,
-            "No commit is signed with a key that commitment.json names. Nothing shows that the challenge published"
-            f" this; the newest commit, {commit.hash[:10]}, is by {commit.author}.",
-        )
-    return consistent(
-        SIGNED,
-        f"Commit {commit.hash[:10]}, and so every file and commit below it, is signed with the challenge's key:"
-        f" {openssh(seen.key)}",
-    )
-
-
-def tip(repository: PublicRepository) -> Iterator[Verdict]:
-    """Say who else has changed what visitors see, and which files are not the challenge's."""
-    foreign = set(repository.strangers)
-    if (seen := repository.history) is not None and seen.changed:
-        if seen.changed_by:
-            commits = [f"commit {step.commit[:10]} by {step.author}" for step in reversed(seen.changed_by)]
-            yield changed(
-                TIP,
-                f"{name_some(list(filter(is_served, seen.changed)))}: changed by {name_some(commits)}. The challenge has not signed"
-                " that, so what visitors see is not what it published. The newest commit that it has signed is checked instead.",
-            )
-        foreign.update(path for path in seen.changed if not is_served(path))
-    if served := sorted(filter(is_served, foreign)):
-        yield believed(
-            TIP, f"These files are not the worker's, but may change what visitors see: {name_some(served)}."
-        )
-    if others := sorted(foreign.difference(served)):
-        yield believed(TIP, f"These files are not the worker's, and are not checked: {name_some(others)}.")
+    return contradicted(f"history was rewritten: {named} is not in this history")

@@ -6,8 +6,15 @@ trusted, or was not revealed, never counts as checked.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import csv
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from worker.fairness.documents import Malformed
+
+UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError, csv.Error)
+"""Exceptions that reading a document of unexpected form may raise."""
 
 
 class Worth(StrEnum):
@@ -26,40 +33,90 @@ class Verdict:
     """The result of one check.
 
     Attributes:
-        phase: Codename of the phase that it is about; None for the whole challenge.
-        check: Name of the check.
-        worth: The worth of its result.
+        worth: The worth of the result.
         sentence: The result in words. It may quote untrusted text: the caller that prints it must make it printable.
         submissions: The submissions whose scores were recomputed.
+        check: Name of the check.
+        phase: Codename of the phase that it is about; None for the whole challenge.
     """
 
-    phase: str | None = None
-    check: str
     worth: Worth
     sentence: str
     submissions: tuple[int, ...] = ()
+    check: str = ""
+    phase: str | None = None
 
 
-def consistent(check: str, sentence: str, *, phase: str | None = None) -> Verdict:
+def consistent(sentence: str, *, phase: str | None = None) -> Verdict:
     """Return the verdict that something follows from what was published."""
-    return Verdict(phase=phase, check=check, worth=Worth.CONSISTENT, sentence=sentence)
+    return Verdict(worth=Worth.CONSISTENT, sentence=sentence, phase=phase)
 
 
-def contradicted(check: str, sentence: str, *, phase: str | None = None) -> Verdict:
-    """Return the verdict that what was published contradicts itself, or a witness."""
-    return Verdict(phase=phase, check=check, worth=Worth.CONTRADICTED, sentence=sentence)
-
-
-def changed(check: str, sentence: str) -> Verdict:
-    """Return the verdict that somebody else has changed what visitors see."""
-    return Verdict(check=check, worth=Worth.CHANGED, sentence=sentence)
-
-
-def believed(check: str, sentence: str, *, phase: str | None = None) -> Verdict:
+def believed(sentence: str, *, phase: str | None = None) -> Verdict:
     """Return the verdict that something must be trusted."""
-    return Verdict(phase=phase, check=check, worth=Worth.BELIEVED, sentence=sentence)
+    return Verdict(worth=Worth.BELIEVED, sentence=sentence, phase=phase)
 
 
-def not_revealed(check: str, sentence: str, *, phase: str | None = None) -> Verdict:
+def not_revealed(sentence: str, *, phase: str | None = None) -> Verdict:
     """Return the verdict that something cannot be checked before more is published."""
-    return Verdict(phase=phase, check=check, worth=Worth.NOT_REVEALED, sentence=sentence)
+    return Verdict(worth=Worth.NOT_REVEALED, sentence=sentence, phase=phase)
+
+
+def contradicted(sentence: str, *, phase: str | None = None) -> Verdict:
+    """Return the verdict that what was published contradicts itself, or a witness."""
+    return Verdict(worth=Worth.CONTRADICTED, sentence=sentence, phase=phase)
+
+
+class Fault(Exception):
+    """Ends a check with a verdict, by default with a contradiction."""
+
+    def __init__(self, sentence: str, worth: Worth = Worth.CONTRADICTED) -> None:
+        super().__init__(sentence)
+        self.verdict = Verdict(worth=worth, sentence=sentence)
+
+
+def must(holds: object, sentence: str) -> None:
+    """End the check with a contradiction if something does not hold that must.
+
+    Raises:
+        Fault: With the sentence.
+    """
+    if not holds:
+        raise Fault(sentence)
+
+
+def judged(
+    check: str,
+    look: Callable[..., Verdict | Iterable[Verdict] | None],
+    *arguments: object,
+    phase: str | None = None,
+) -> Iterator[Verdict]:
+    """Yield what a check says as whole sentences, under its name and about its phase unless a verdict has its own.
+
+    A document that cannot be read counts as a contradiction, because its publisher has the software that writes it correctly.
+
+    Args:
+        check: Name of the check.
+        look: Returns or yields its verdicts; a fault is the last one.
+        arguments: What it looks at.
+        phase: Codename of the phase that it is about.
+    """
+    for verdict in _verdicts(look, arguments):
+        sentence = f"{verdict.sentence.removesuffix('.')}."
+        if sentence.partition(" ")[0].isalpha():  # and not the name of a file
+            sentence = f"{sentence[:1].upper()}{sentence[1:]}"
+        yield replace(verdict, check=verdict.check or check, phase=verdict.phase or phase, sentence=sentence)
+
+
+def _verdicts(
+    look: Callable[..., Verdict | Iterable[Verdict] | None], arguments: tuple[object, ...]
+) -> Iterator[Verdict]:
+    try:
+        result = look(*arguments)
+        yield from [result] if isinstance(result, Verdict) else result or ()
+    except Fault as fault:
+        yield fault.verdict
+    except Malformed as fault:
+        yield contradicted(str(fault))
+    except UNREADABLE as error:
+        yield contradicted(f"the published documents cannot be read ({type(error).__name__})")

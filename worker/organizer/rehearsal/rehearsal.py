@@ -22,7 +22,7 @@ from worker.challenge.sections import Phase
 from worker.fairness.draws import NONE
 from worker.fairness.verify import Worth, make_report, verdicts
 from worker.fairness.verify.public import opened
-from worker.fairness.verify.published import published_verdicts
+from worker.fairness.verify.recompute import published_verdicts
 from worker.organizer.board_by_hand import freeze, publish_now
 from worker.organizer.disclosure import disclose
 from worker.organizer.rehearsal.entries import Entries, Entry

@@ -15,7 +15,7 @@ from scoring.printable import count_of
 from worker.challenge.configuration import EXAMPLE_REPOSITORY
 from worker.challenge.files import differences
 from worker.challenge.setups import open_phase
-from worker.fairness import disclosure
+from worker.fairness import commitments, disclosure
 from worker.organizer.bundle import page_address
 from worker.organizer.bundle_check import bundle_faults, links_to
 from worker.organizer.doctor.check import Finding, fail, warn
@@ -152,7 +152,7 @@ def recorded(challenge: Challenge) -> Iterator[Finding]:
         for codename in challenge.configuration.phases:
             if tx is None or tx.phase_record(codename) is None:
                 continue  # the first start records it
-            rule = disclosure.rule_of(tx.public_commitments(), codename)
+            rule = disclosure.rule_of(commitments.public(tx), codename)
             if rule not in (None, configured):
                 yield warn(
                     f"The commitment to phase {codename} promised fairness.publish_files: {rule},"

@@ -1,10 +1,8 @@
 """The figures of a board that only the organizer may see.
 
 Some of them reveal the number of tasks, so they are published only with the reveal, except for what the organizer releases early:
-``intervals`` (q_interval, rank_interval, p_first, p_top3 and swap_with_next) and ``stable_views`` (mean_rank, borda and iqm with their
-ranks, tau and leave_one_out). A mean rank such as 3.25 reveals the number of tasks; ``doctor`` warns of that.
-
-Their JSON is stored with every board and published by the reveal, so its keys, which are the fields' names, must not change.
+``intervals`` (q_interval, rank_interval, p_first, p_top3 and swap_with_next) and ``stable_views`` (views with their ranks, tau and
+leave_one_out). A mean rank such as 3.25 reveals the number of tasks; ``doctor`` warns of that.
 """
 
 from __future__ import annotations
@@ -19,16 +17,17 @@ class RowFigures:
 
     Attributes:
         q: Task to quality score.
+        score: Task to the mean of its finite fold scores.
         task_ranks: Task to rank.
         q_interval: Ends of the 95 % interval of mean Q; None if there are too few folds.
         swap_with_next: Share of replicates in which the row below is ahead; None for the last row.
+        views: Stable view to score.
         rank_by: Stable view to rank.
     """
 
     submission: int
-    team_key: int
-    method: str
     q: Mapping[str, float]
+    score: Mapping[str, float]
     weighted_rank: float
     task_ranks: Mapping[str, int]
     q_interval: tuple[float, float] | None
@@ -36,23 +35,8 @@ class RowFigures:
     p_first: float
     p_top3: float
     swap_with_next: float | None
-    mean_rank: float
-    borda: float
-    iqm: float
+    views: Mapping[str, float]
     rank_by: Mapping[str, int]
-
-    @property
-    def key(self) -> tuple[int, str]:
-        """The row's identity throughout the history."""
-        return (self.team_key, self.method)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Flips:
-    """The pairs (ahead, behind) of submissions whose order reverses when one submission is left out of weights and task ranks."""
-
-    submission: int
-    flips: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,29 +44,27 @@ class Figures:
     """The figures of a board.
 
     Attributes:
-        tasks: Sorted identifiers.
-        weights: Task to weight.
+        weights: Task to weight, sorted by task.
         replicates: Number of bootstrap replicates.
         rows: In board order.
         tau: Stable view to its Kendall's tau with the official order.
-        leave_one_out: Only for submissions that reverse a pair.
+        leave_one_out: Submission to the pairs (ahead, behind) of submissions whose order reverses when it is left out of weights and task
+            ranks, if there are any.
     """
 
-    tasks: tuple[str, ...]
     weights: Mapping[str, float]
     replicates: int
     rows: tuple[RowFigures, ...]
     tau: Mapping[str, float | None]
-    leave_one_out: tuple[Flips, ...]
+    leave_one_out: Mapping[int, tuple[tuple[int, int], ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeptRules:
-    """The rules that a board was made by, kept because they may change while a challenge runs."""
+    """The rules that the page needs of earlier boards, kept because they may change while a challenge runs."""
 
     baselines_weigh: bool
     decimals: int
-    ghost_task: float
     ladder_step: float | None = None
 
 
@@ -99,13 +81,3 @@ class Private:
     fingerprint: str | None = None
     rules: KeptRules | None = None
     figures: Figures | None = None
-
-    @property
-    def weights(self) -> Mapping[str, float]:
-        """Task to weight; empty without figures."""
-        return self.figures.weights if self.figures else {}
-
-    @property
-    def quality(self) -> dict[tuple[int, str], Mapping[str, float]]:
-        """Each row's quality scores by task; empty without figures."""
-        return {row.key: row.q for row in self.figures.rows} if self.figures else {}

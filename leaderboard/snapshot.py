@@ -6,7 +6,6 @@ boards so far. ``render`` makes files from a :class:`Site`. Both are pure: equal
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -35,7 +34,7 @@ class MoveKind(StrEnum):
     """Why an entry's rank differs from the previous board."""
 
     NEW = "new"  # it was not on the previous board
-    OWN = "own"  # another submission of its own counts, with other scores
+    OWN = "own"  # another submission of its own counts, with another mean Q
     PASSIVE = "passive"  # something else changed, such as others' submissions, a rule, or the tasks
     NONE = "none"  # the rank is the same
 
@@ -113,11 +112,6 @@ class Entry:
     eligible: bool = True
     climbed: bool = True
     content_hash: str = ""
-
-    @cached_property
-    def scored_tasks(self) -> frozenset[str]:
-        """The tasks with a score on at least one fold."""
-        return frozenset(task for task, folds in self.scores.items() if any(map(math.isfinite, folds)))
 
     @cached_property
     def qualities(self) -> dict[tuple[str, float], float]:

@@ -1,7 +1,7 @@
 """Rank a phase: select the submissions that count, compute the dynamic rank and its uncertainty, and make the board."""
 
 from leaderboard.ranking import board
-from leaderboard.ranking.assessment import Assessment, Order, assess, figures, fold_table, order
+from leaderboard.ranking.assessment import Assessment, Order, assess, fold_table, order
 from leaderboard.ranking.board import (
     append_board,
     fingerprint,
@@ -32,7 +32,6 @@ __all__ = [
     "complete",
     "counted",
     "counts",
-    "figures",
     "fingerprint",
     "fold_table",
     "following_board",

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from leaderboard.figures import Figures, Flips, RowFigures
-from leaderboard.ranking.dynamic_rank import LeftOut, Ranking, View, leave_one_out, rank, views
+from leaderboard.figures import Figures, RowFigures
+from leaderboard.ranking.dynamic_rank import Ranking, View, leave_one_out, rank, views
 from leaderboard.ranking.selection import Contender, counted, quality_scores
 from leaderboard.ranking.uncertainty import REPLICATES, FoldTable, Uncertainty, bootstrap, tie_groups
-from leaderboard.snapshot import PhaseSnapshot, RowKey
+from leaderboard.snapshot import PhaseSnapshot
 from scoring.errors import OrganizerError
+from scoring.metrics import quality
 
 DIGITS = 6  # of bootstrap figures; further digits would be noise
 
@@ -34,28 +35,18 @@ class Order:
     quality: NDArray[np.float64]
     ranking: Ranking
 
-    @property
-    def row_quality(self) -> dict[RowKey, dict[str, float]]:
-        """Each row's quality scores by task."""
-        rows = zip(self.contenders, self.quality.tolist(), strict=True)
-        return {contender.key: dict(zip(self.tasks, row, strict=True)) for contender, row in rows}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Assessment(Order):
     """One phase's contenders in board order, with all their figures.
 
     Attributes:
-        uncertainty: Bootstrap figures of the same contenders.
         groups: Tie group of each of the P contenders.
-        views: Stable views.
-        left_out: What changes when single contenders are left out.
+        figures: The figures that a board keeps for its organizer.
     """
 
-    uncertainty: Uncertainty
     groups: tuple[int, ...]
-    views: tuple[View, ...]
-    left_out: tuple[LeftOut, ...]
+    figures: Figures
 
 
 def order(phase: PhaseSnapshot) -> Order | None:
@@ -67,8 +58,8 @@ def order(phase: PhaseSnapshot) -> Order | None:
     _, ranking = _ranked(phase, tasks, contenders)
     # Ranked again in board order, which is cheap, so that all arrays have the same order of rows.
     contenders = tuple(contenders[index] for index in ranking.order)
-    quality, ranking = _ranked(phase, tasks, contenders)
-    return Order(tasks=tasks, contenders=contenders, quality=quality, ranking=ranking)
+    table, ranking = _ranked(phase, tasks, contenders)
+    return Order(tasks=tasks, contenders=contenders, quality=table, ranking=ranking)
 
 
 def assess(phase: PhaseSnapshot, *, replicates: int = REPLICATES) -> Assessment | None:
@@ -80,68 +71,41 @@ def assess(phase: PhaseSnapshot, *, replicates: int = REPLICATES) -> Assessment 
     ordered = order(phase)
     if ordered is None:
         return None
-    tasks, contenders, quality, ranking = (
-        ordered.tasks,
-        ordered.contenders,
-        ordered.quality,
-        ordered.ranking,
-    )
-    weighs = np.array([contender.weighs(phase.rules) for contender in contenders])
+    contenders, ranking, rules = ordered.contenders, ordered.ranking, phase.rules
+    weighs = np.array([contender.weighs(rules) for contender in contenders])
     numbered = np.array([contender.numbered for contender in contenders])
-    ghost_task = phase.rules.ghost_task
-    uncertainty = bootstrap(
-        fold_table(phase, tasks, contenders),
-        epsilon=phase.rules.epsilon,
+    luck = bootstrap(
+        fold_table(phase, ordered.tasks, contenders),
+        epsilon=rules.epsilon,
         weighs=weighs,
         numbered=numbered,
-        ghost_task=ghost_task,
+        ghost_task=rules.ghost_task,
         replicates=replicates,
     )
-    groups = tie_groups(range(len(contenders)), numbered.tolist(), uncertainty.beats)
-    return Assessment(
-        tasks=tasks,
-        contenders=contenders,
-        quality=quality,
-        ranking=ranking,
-        uncertainty=uncertainty,
-        groups=tuple(groups[index] for index in range(len(contenders))),
-        views=views(quality, weighs=weighs, numbered=numbered, official=ranking.ranks),
-        left_out=leave_one_out(quality, weighs=weighs, numbered=numbered, ghost_task=ghost_task),
+    stable = views(ordered.quality, weighs=weighs, numbered=numbered, official=ranking.ranks)
+    reversals = leave_one_out(ordered.quality, weighs=weighs, numbered=numbered, ghost_task=rules.ghost_task)
+    pks = [contender.entry.submission for contender in contenders]
+    figures = Figures(
+        weights=dict(zip(ordered.tasks, ranking.weights, strict=True)),
+        replicates=replicates,
+        rows=tuple(_row(ordered, luck, stable, index) for index in range(len(contenders))),
+        tau={view.name: view.tau for view in stable},
+        leave_one_out={
+            pks[left]: tuple((pks[ahead], pks[behind]) for ahead, behind in pairs)
+            for left, pairs in reversals.items()
+        },
     )
+    return Assessment(**vars(ordered), groups=tie_groups(numbered.tolist(), luck.beats), figures=figures)
 
 
-def figures(assessment: Assessment) -> Figures:
-    """Return the figures that a board keeps for its organizer."""
-    pks = [contender.entry.submission for contender in assessment.contenders]
-    return Figures(
-        tasks=assessment.tasks,
-        weights=dict(zip(assessment.tasks, assessment.ranking.weights, strict=True)),
-        replicates=assessment.uncertainty.replicates,
-        rows=tuple(_row(assessment, index) for index in range(len(pks))),
-        tau={view.name: view.tau for view in assessment.views},
-        leave_one_out=tuple(
-            Flips(
-                submission=pks[left.entry],
-                flips=tuple((pks[ahead], pks[behind]) for ahead, behind in left.flips),
-            )
-            for left in assessment.left_out
-            if left.flips
-        ),
-    )
-
-
-def _row(assessment: Assessment, index: int) -> RowFigures:
-    tasks, ranking, luck = assessment.tasks, assessment.ranking, assessment.uncertainty
-    contender = assessment.contenders[index]
-    team_key, method = contender.key
+def _row(order: Order, luck: Uncertainty, stable: Sequence[View], index: int) -> RowFigures:
+    tasks, ranking, entry = order.tasks, order.ranking, order.contenders[index].entry
     interval = luck.q_intervals[index]
-    last = index + 1 == len(assessment.contenders)
-    scores = {view.name: view.scores[index] for view in assessment.views}
+    last = index + 1 == len(order.contenders)
     return RowFigures(
-        submission=contender.entry.submission,
-        team_key=team_key,
-        method=method,
-        q=dict(zip(tasks, assessment.quality[index].tolist(), strict=True)),
+        submission=entry.submission,
+        q=dict(zip(tasks, order.quality[index].tolist(), strict=True)),
+        score={task: quality(entry.scores[task]).mean for task in tasks},
         weighted_rank=ranking.weighted_ranks[index],
         task_ranks=dict(zip(tasks, ranking.task_ranks[index], strict=True)),
         q_interval=None if interval is None else (round(interval[0], DIGITS), round(interval[1], DIGITS)),
@@ -149,10 +113,8 @@ def _row(assessment: Assessment, index: int) -> RowFigures:
         p_first=luck.p_first[index],
         p_top3=luck.p_top3[index],
         swap_with_next=None if last else float(luck.beats[index + 1, index]),
-        mean_rank=scores["mean_rank"],
-        borda=scores["borda"],
-        iqm=scores["iqm"],
-        rank_by={view.name: view.ranks[index] for view in assessment.views},
+        views={view.name: view.scores[index] for view in stable},
+        rank_by={view.name: view.ranks[index] for view in stable},
     )
 
 
@@ -183,14 +145,13 @@ def _ranked(
     phase: PhaseSnapshot, tasks: Sequence[str], contenders: Sequence[Contender]
 ) -> tuple[NDArray[np.float64], Ranking]:
     epsilon = phase.rules.epsilon
-    quality = np.array(
-        [quality_scores(contender.entry, tasks, epsilon) for contender in contenders], np.float64
-    )
+    scores = [quality_scores(contender.entry, tasks, epsilon) for contender in contenders]
+    table = np.array(scores, np.float64)
     ranking = rank(
-        quality,
+        table,
         weighs=np.array([contender.weighs(phase.rules) for contender in contenders]),
         numbered=np.array([contender.numbered for contender in contenders]),
         ghost_task=phase.rules.ghost_task,
         tie_breaks=[(contender.entry.submitted_at, contender.entry.submission) for contender in contenders],
     )
-    return quality, ranking
+    return table, ranking

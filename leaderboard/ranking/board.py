@@ -8,19 +8,20 @@ the previous board and does not count as a change; if it did, every new board wo
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
-import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+import numpy as np
 from pydantic import TypeAdapter
 
 from leaderboard.figures import KeptRules, Private
-from leaderboard.ranking.assessment import Assessment, Order, assess, figures
+from leaderboard.ranking.assessment import Assessment, Order, assess
 from leaderboard.ranking.selection import Contender, counted
 from leaderboard.ranking.uncertainty import REPLICATES
-from leaderboard.snapshot import Board, MoveKind, PhaseSnapshot, RowKey, Rules, Standing
+from leaderboard.snapshot import Board, MoveKind, PhaseSnapshot, Rules, Standing
 
 _BOARD = TypeAdapter(Board)
 
@@ -40,18 +41,14 @@ def next_board(
 
     Raises:
         OrganizerError: If the entries cannot be compared, see :func:`leaderboard.ranking.assessment.assess`.
-        ValueError: If ``at`` has no time zone.
     """
-    if at.tzinfo is None:
-        raise ValueError("a board is made at an aware time")
     before = history[-1] if history else None
     contenders = counted(phase)
     content = fingerprint(phase, contenders, replicates)
     if before is not None and before.private.fingerprint == content and _has_names(before, contenders):
         return None
-    quality = {} if before is None else before.private.quality
     order = assess(phase, replicates=replicates)
-    board = following_board(phase, order, before, quality, at=at, replicates=replicates)
+    board = following_board(phase, order, before, at=at, replicates=replicates)
     unchanged = () if before is None else _content(before.standings, phase.rules)
     return None if _content(board.standings, phase.rules) == unchanged else board
 
@@ -60,7 +57,6 @@ def following_board(
     phase: PhaseSnapshot,
     order: Order | None,
     before: Board | None,
-    quality: Mapping[RowKey, Mapping[str, float]],
     *,
     at: datetime,
     replicates: int,
@@ -71,11 +67,10 @@ def following_board(
         phase: Everything that decides the board.
         order: Its assessment, or only its order; the board then has neither groups nor figures.
         before: The board before it.
-        quality: The quality scores of that board's rows by task.
         at: Its time.
         replicates: Number of bootstrap replicates.
     """
-    standings = () if order is None else _standings(order, before, quality)
+    standings = () if order is None else _standings(order, before)
     earlier = set() if before is None else {standing.submission for standing in before.standings}
     return Board(
         phase=phase.codename,
@@ -88,32 +83,22 @@ def following_board(
             rules=KeptRules(
                 baselines_weigh=phase.rules.baselines_weigh,
                 decimals=phase.rules.decimals,
-                ghost_task=phase.rules.ghost_task,
                 ladder_step=phase.rules.ladder_step,
             ),
-            figures=figures(order) if isinstance(order, Assessment) else None,
+            figures=order.figures if isinstance(order, Assessment) else None,
         ),
     )
 
 
-def _standings(
-    assessment: Order, before: Board | None, old_quality: Mapping[RowKey, Mapping[str, float]]
-) -> tuple[Standing, ...]:
+def _standings(order: Order, before: Board | None) -> tuple[Standing, ...]:
     old = {} if before is None else {standing.key: standing for standing in before.standings}
-    row_quality = assessment.row_quality
-    groups = assessment.groups if isinstance(assessment, Assessment) else (0,) * len(assessment.contenders)
+    groups = order.groups if isinstance(order, Assessment) else (0,) * len(order.contenders)
     standings = []
-    for index, contender in enumerate(assessment.contenders):
-        entry, ranking = contender.entry, assessment.ranking
+    for index, contender in enumerate(order.contenders):
+        entry, ranking = contender.entry, order.ranking
         team_key, method = contender.key
-        rank = ranking.ranks[index]
-        move, kind = movement(
-            rank,
-            entry.submission,
-            row_quality[contender.key],
-            old.get(contender.key),
-            old_quality.get(contender.key),
-        )
+        rank, q_mean = ranking.ranks[index], ranking.means[index]
+        move, kind = movement(rank, entry.submission, q_mean, old.get(contender.key))
         standings.append(
             Standing(
                 rank=rank,
@@ -121,7 +106,7 @@ def _standings(
                 team_key=team_key,
                 team=contender.name,
                 submission=entry.submission,
-                q_mean=ranking.means[index],
+                q_mean=q_mean,
                 baseline=entry.baseline,
                 eligible=entry.eligible,
                 group=groups[index],
@@ -135,14 +120,8 @@ def _standings(
     return tuple(standings)
 
 
-def movement(
-    rank: int,
-    submission: int,
-    quality: Mapping[str, float],
-    before: Standing | None,
-    quality_before: Mapping[str, float] | None,
-) -> tuple[int, MoveKind]:
-    """Return how far a row moved and why: own if another submission counts, with another score on a task that both boards have.
+def movement(rank: int, submission: int, q_mean: float, before: Standing | None) -> tuple[int, MoveKind]:
+    """Return how far a row moved and why: own if another submission counts, with another mean Q.
 
     Sending the same embeddings again does not make a move the team's own, and neither does a rescore.
     """
@@ -150,10 +129,7 @@ def movement(
         return 0, MoveKind.NEW
     if before.rank == rank:
         return 0, MoveKind.NONE
-    other_scores = quality_before is None or any(
-        quality_before.get(task, score) != score for task, score in quality.items()
-    )
-    own = before.submission != submission and other_scores
+    own = before.submission != submission and before.q_mean != q_mean
     return before.rank - rank, MoveKind.OWN if own else MoveKind.PASSIVE
 
 
@@ -184,22 +160,26 @@ def _has_names(board: Board, contenders: tuple[Contender, ...]) -> bool:
 
 def fingerprint(phase: PhaseSnapshot, contenders: tuple[Contender, ...], replicates: int) -> str:
     """Hash everything that decides a board, except for names, which may be removed from it later."""
-    digest = hashlib.sha256()
-
-    def add(*values: object) -> None:
-        text = repr(values).encode("utf-8", "backslashreplace")
-        digest.update(len(text).to_bytes(8, "big") + text)
-
-    rules = phase.rules
-    add(phase.codename, replicates, rules.epsilon, rules.baselines_weigh, rules.ghost_task)
-    add(rules.decimals, rules.ladder_step, sorted(phase.row_sets.items()))
-    for contender in contenders:
-        entry = contender.entry
-        add(contender.key, entry.submission, entry.baseline, entry.eligible)
-        add(contender.submissions, contender.last_submitted_at.timestamp(), entry.submitted_at.timestamp())
-        for task in sorted(phase.row_sets):
-            folds = entry.scores[task]
-            digest.update(struct.pack(f"<q{len(folds)}d", len(folds), *folds))
+    rules, row_sets = phase.rules, sorted(phase.row_sets.items())
+    decided = (phase.codename, replicates, rules.epsilon, rules.baselines_weigh, rules.ghost_task)
+    shown = (rules.decimals, rules.ladder_step)
+    rows = [
+        (
+            row.key,
+            (
+                row.entry.submission,
+                row.entry.baseline,
+                row.entry.eligible,
+                row.entry.submitted_at.timestamp(),
+            ),
+            (row.submissions, row.last_submitted_at.timestamp()),
+            [len(row.entry.scores[task]) for task, _ in row_sets],
+        )
+        for row in contenders
+    ]
+    digest = hashlib.sha256(repr((decided, shown, row_sets, rows)).encode("utf-8", "backslashreplace"))
+    for row, (task, _) in itertools.product(contenders, row_sets):
+        digest.update(np.asarray(row.entry.scores[task], "<f8").tobytes())
     return digest.hexdigest()
 
 

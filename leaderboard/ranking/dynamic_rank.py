@@ -178,19 +178,6 @@ class View:
     tau: float | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class LeftOut:
-    """The effect of leaving one entry out of the weights and the per-task ranks.
-
-    Attributes:
-        entry: Index of the entry left out.
-        flips: Pairs (ahead, behind) of numbered entries in the official order that reverse without it.
-    """
-
-    entry: int
-    flips: tuple[tuple[int, int], ...]
-
-
 def views(quality: Floats, *, weighs: Flags, numbered: Flags, official: Sequence[int]) -> tuple[View, ...]:
     """Return the stable views of P x T quality scores, and how well each agrees with the official ranks."""
     figures = (
@@ -251,22 +238,24 @@ def kendall_tau(first: Sequence[float], second: Sequence[float]) -> float | None
 
 def leave_one_out(
     quality: Floats, *, weighs: Flags, numbered: Flags, ghost_task: float = 0.0
-) -> tuple[LeftOut, ...]:
-    """Recompute the ranking without each weighing entry, and list the pairs of numbered entries that reverse."""
+) -> dict[int, list[tuple[int, int]]]:
+    """Recompute the ranking without each weighing entry.
+
+    Returns:
+        Index of an entry to the pairs (ahead, behind) of numbered entries whose order reverses without it, if there are any.
+    """
     ranks = task_ranks(quality, weighs)
     base = weighted_ranks(ranks, task_weights(quality, weighs, ghost_task))
     ahead = _ahead(base) & numbered[:, None] & numbered[None, :]
-    result = []
+    reversals = {}
     for index in np.flatnonzero(weighs):
-        without = weighs.copy()
-        without[index] = False
-        other = numbered.copy()
-        other[index] = False
-        left = weighted_ranks(ranks - (quality[index] > quality), task_weights(quality, without, ghost_task))
-        flipped = ahead & _ahead(left).T & other[:, None] & other[None, :]
-        pairs = tuple((int(a), int(b)) for a, b in np.argwhere(flipped))
-        result.append(LeftOut(entry=int(index), flips=pairs))
-    return tuple(result)
+        others = np.arange(len(quality)) != index
+        weights = task_weights(quality, weighs & others, ghost_task)
+        left = weighted_ranks(ranks - (quality[index] > quality), weights)
+        flipped = ahead & _ahead(left).T & others[:, None] & others[None, :]
+        if flipped.any():
+            reversals[int(index)] = [(int(a), int(b)) for a, b in np.argwhere(flipped)]
+    return reversals
 
 
 def _ahead(weighted: Floats) -> Flags:

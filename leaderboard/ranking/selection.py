@@ -6,6 +6,7 @@ teams and incomplete rows of the score matrix never count; a missing score is no
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -58,7 +59,8 @@ def counts(entry: Entry, phase: PhaseSnapshot) -> bool:
 
 def complete(entry: Entry, phase: PhaseSnapshot) -> bool:
     """Return whether an entry has a finite score on every task of the phase."""
-    return bool(phase.row_sets) and entry.scored_tasks.issuperset(phase.row_sets)
+    scores = (entry.scores.get(task, ()) for task in phase.row_sets)
+    return bool(phase.row_sets) and all(any(map(math.isfinite, folds)) for folds in scores)
 
 
 def quality_scores(entry: Entry, tasks: Sequence[str], epsilon: float) -> list[float]:

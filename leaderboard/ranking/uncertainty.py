@@ -17,7 +17,6 @@ corrects this.
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -34,7 +33,6 @@ CHUNK = 100  # most replicates at a time; 100 teams x 20 tasks x 200 folds then 
 # OpenBLAS uses several threads for products of at least this size. Boards are made while scoring keeps every core busy, and waiting for a
 # thread without a core cost ten times what it saved, so products are cut to stay below.
 SERIAL_PRODUCT = 2**18  # multiply-adds
-BLOCK = 8  # columns of a product
 GROUP = 10  # entries whose influences are computed at a time; 50 replicates of 200 folds then fit into a core's cache
 CONFIDENCE = 0.95
 DIGITS = 6  # of Q in a replicate; smaller differences are rounding errors, and must not decide ranks where folds have few different scores
@@ -63,7 +61,6 @@ class Uncertainty:
     """The results of the bootstrap, with entries in the order of the table.
 
     Attributes:
-        replicates: Number of replicates.
         q_intervals: 95 % interval of mean Q; None if there are too few folds.
         rank_intervals: Smallest and largest rank after cutting 2.5 % of the replicates, rounded down, off each end.
         p_first: Share of replicates in which the entry has rank 1 (ties count for each).
@@ -71,7 +68,6 @@ class Uncertainty:
         beats: P x P shares of replicates in which the row's entry has a strictly better weighted rank than the column's.
     """
 
-    replicates: int
     q_intervals: tuple[tuple[float, float] | None, ...]
     rank_intervals: tuple[tuple[int, int], ...]
     p_first: tuple[float, ...]
@@ -88,11 +84,7 @@ def bootstrap(
     ghost_task: float = 0.0,
     replicates: int = REPLICATES,
 ) -> Uncertainty:
-    """Resample folds and rank every replicate.
-
-    Raises:
-        ValueError: If there is no task, tasks on one row set have different numbers of folds, or a cell has no finite score.
-    """
+    """Resample folds and rank every replicate; every cell needs a finite score."""
     row_sets = _row_sets(table)
     entries, tasks = len(weighs), len(table.folds)
     observed = _evaluate(row_sets, None, epsilon, tasks)
@@ -111,7 +103,6 @@ def bootstrap(
     cut = int(replicates * (1 - CONFIDENCE) / 2)
     ordered = np.sort(ranks, axis=0)
     return Uncertainty(
-        replicates=replicates,
         q_intervals=tuple(
             studentized(
                 float(observed[0][0, index].mean()),
@@ -167,29 +158,27 @@ def standard_errors(table: FoldTable, epsilon: float) -> Floats:
     return np.stack(columns, axis=1)
 
 
-def tie_groups(order: Sequence[int], numbered: Sequence[bool], beats: Floats) -> dict[int, int]:
+def tie_groups(numbered: Sequence[bool], beats: Floats) -> tuple[int, ...]:
     """Put adjacent entries that cannot be told apart into groups.
 
     From the top of the board down, an entry joins the group above it unless that group's first entry beats it in at least 95 % of the
     replicates. An entry without a number never begins a group: if it does not join the group above, it belongs to the next one below.
 
     Args:
-        order: Entry indices from the top of the board.
-        numbered: Per entry index, whether it competes.
-        beats: From :class:`Uncertainty`.
+        numbered: Whether each entry competes, in board order.
+        beats: From :class:`Uncertainty`, in board order.
 
     Returns:
-        Entry index to 1-based group.
+        Each entry's 1-based group.
     """
-    groups: dict[int, int] = {}
+    groups: list[int] = []
     group, first = 0, -1
-    for index in order:
+    for index, competes in enumerate(numbered):
         apart = first < 0 or beats[first, index] >= CONFIDENCE
-        if apart and numbered[index]:
+        if apart and competes:
             group, first = group + 1, index
-            apart = False
-        groups[index] = group + 1 if apart else group
-    return groups
+        groups.append(group if competes or not apart else group + 1)
+    return tuple(groups)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,22 +192,17 @@ class _RowSet:
     name: str
     columns: tuple[int, ...]
     center: Floats  # P x T
-    scores: Floats  # P x T x K, 0 for failed folds
-    finite: Floats  # P x T x K, 1 or 0
+    powers: Floats  # P x 3T x K: squared scores, scores, and 1 for finite folds; 0 for failed ones
     least_variance: Floats  # P x T; a variance up to this is a rounding error
-    first: Floats  # blocks of the scores
-    second: Floats  # blocks of their squares
-    present: Floats  # blocks of finite
-    powers: Floats  # P x 3T x K: squared scores, scores, finite
 
     @property
     def folds(self) -> int:
-        return int(self.scores.shape[-1])
+        return int(self.powers.shape[-1])
 
     @property
     def fewest(self) -> Floats:
         """The smallest number of finite folds of each entry's cells, P."""
-        return np.asarray(self.finite.sum(axis=-1).min(axis=-1))
+        return np.asarray(self.powers[:, 2 * len(self.columns) :].sum(axis=-1).min(axis=-1))
 
     def draw(self, seed: str, replicates: int) -> NDArray[np.uint16]:
         """Return how often each fold is drawn in each replicate: R x K counts."""
@@ -232,8 +216,6 @@ class _RowSet:
 
 
 def _row_sets(table: FoldTable) -> list[_RowSet]:
-    if not table.folds:
-        raise ValueError("a bootstrap needs at least one task")
     columns: dict[str, list[int]] = {}
     for column, name in enumerate(table.row_sets):
         columns.setdefault(name, []).append(column)
@@ -243,27 +225,19 @@ def _row_sets(table: FoldTable) -> list[_RowSet]:
 
 
 def _row_set(name: str, columns: Sequence[int], folds: Sequence[Floats]) -> _RowSet:
-    if len({scores.shape for scores in folds}) != 1:
-        raise ValueError("tasks on one row set have the same number of folds")
     scores = np.stack(folds, axis=1)  # P x T x K
     finite = np.isfinite(scores)
     number = finite.sum(axis=-1)
-    if not number.all():
-        raise ValueError("a cell has no finite fold score")
     center = np.where(finite, scores, 0.0).sum(axis=-1) / number
     centered = np.where(finite, scores - center[..., None], 0.0)
     first = _on_grid(centered)
+    second = _on_grid(first**2)
     return _RowSet(
         name=name,
         columns=tuple(columns),
         center=center,
-        scores=first,
-        finite=finite.astype(np.float64),
-        least_variance=LEAST_VARIANCE * (first**2).max(axis=-1),
-        first=_blocks(first),
-        second=_blocks(_on_grid(first**2)),
-        present=_blocks(finite.astype(np.float64)),
-        powers=np.concatenate([first**2, first, finite], axis=1),
+        powers=np.concatenate([second, first, finite], axis=1),
+        least_variance=LEAST_VARIANCE * second.max(axis=-1),
     )
 
 
@@ -272,19 +246,6 @@ def _on_grid(values: Floats) -> Floats:
     largest = np.abs(values).max(axis=-1, keepdims=True) * values.shape[-1]
     _, exponent = np.frexp(largest)
     return np.asarray(np.ldexp(np.rint(np.ldexp(values, 52 - exponent)), exponent - 52))
-
-
-def _blocks(values: Floats) -> Floats:
-    """Rearrange P x T x K values into B blocks of K x BLOCK; the last one is padded with zeros."""
-    rows = values.reshape(-1, values.shape[-1])
-    filled = np.pad(rows, ((0, -len(rows) % BLOCK), (0, 0)))
-    return np.ascontiguousarray(filled.reshape(-1, BLOCK, rows.shape[1]).transpose(0, 2, 1))
-
-
-def _totals(counts: Floats, blocks: Floats, shape: tuple[int, ...]) -> Floats:
-    """Sum values over folds, times how often each was drawn. Maps R x K counts and the blocks to R x P x T."""
-    products = np.matmul(counts, blocks).transpose(1, 0, 2).reshape(len(counts), -1)
-    return np.asarray(products[:, : math.prod(shape)].reshape(len(counts), *shape))
 
 
 def _evaluate(
@@ -314,16 +275,16 @@ class _Moments:
 
 def _moments(row_set: _RowSet, counts: Floats) -> _Moments:
     """Return the moments over drawn folds; if all drawn folds of a cell have failed, it keeps its observed moments in that replicate."""
-    shape = row_set.center.shape
-    number = _totals(counts, row_set.present, shape)
+    totals = np.matmul(counts, row_set.powers.transpose(0, 2, 1)).transpose(1, 0, 2)  # R x P x 3T
+    second, first, number = np.split(totals, 3, axis=-1)
     lost = number == 0
     number[lost] = 1
-    shift = _totals(counts, row_set.first, shape) / number
-    variance = _totals(counts, row_set.second, shape) / number - shift**2
+    shift = first / number
+    variance = second / number - shift**2
     variance[variance <= row_set.least_variance] = 0.0
     if lost.any():
-        observed = (row_set.scores**2).sum(axis=-1) / row_set.finite.sum(axis=-1)
-        variance = np.where(lost, observed, variance)
+        squares, _, finite = np.split(row_set.powers.sum(axis=-1), 3, axis=-1)
+        variance = np.where(lost, squares / finite, variance)
     return _Moments(number=number, shift=shift, variance=variance)
 
 
@@ -355,7 +316,7 @@ def _squared_error(row_set: _RowSet, counts: Floats, moments: _Moments, epsilon:
 
 
 def _chunks(replicates: int, row_sets: Sequence[_RowSet]) -> Iterator[slice]:
-    widest = max(row_set.folds * max(BLOCK, 3 * len(row_set.columns)) for row_set in row_sets)
+    widest = max(row_set.folds * 3 * len(row_set.columns) for row_set in row_sets)
     size = min(CHUNK, max(10, SERIAL_PRODUCT // widest))
     for start in range(0, replicates, size):
         yield slice(start, min(start + size, replicates))

@@ -6,7 +6,6 @@ from leaderboard.rendering.files import BEGIN, END, render
 from leaderboard.rendering.history import history_lines, unrecorded, update_history
 from leaderboard.rendering.names import csv_cell, csv_text, display_name, markdown
 from leaderboard.rendering.rows import public_rows, rank_changes
-from leaderboard.rendering.shown import file_stems
 
 __all__ = [
     "BEGIN",
@@ -17,7 +16,6 @@ __all__ = [
     "csv_cell",
     "csv_text",
     "display_name",
-    "file_stems",
     "history_lines",
     "markdown",
     "printed",

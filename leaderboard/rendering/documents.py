@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer
 
-from leaderboard.snapshot import Decision, MoveKind, RowKey, Selection, Terms
+from leaderboard.snapshot import Decision, MoveKind, Selection, Terms
 
 
 def stamp(moment: datetime) -> str:
@@ -106,9 +106,8 @@ class Entry(HistoryRow):
 
 
 class Row(Entry):
-    """A row with what identifies it on all boards, and mean Q as it is printed, neither of which is in the JSON."""
+    """A row with mean Q as it is printed, which is not in the JSON."""
 
-    key: RowKey
     q_text: str
 
 
@@ -181,11 +180,13 @@ class StableViews(Document):
 
 
 class RevealedTask(Document):
-    """A hidden task: its weight, and the quality score of every entry, in the order of entries."""
+    """A hidden task: its weight, and the quality score Q of every entry, in the order of entries."""
 
     name: str
     weight: float
     quality: tuple[float, ...]
+    score: tuple[float, ...]
+    """The mean over the splits that Q is computed from: R² of a regression, F1 of a classification."""
 
 
 class PhaseDocument(Document):
@@ -202,7 +203,8 @@ class PhaseDocument(Document):
     """Web page of the repository that this file is published in; empty if it is unknown."""
     page: WebAddress
     """Where the page is served; empty if it is unknown."""
-    phase: Annotated[str, Field(pattern="^[0-9A-Za-z_-]+$")]
+    phase: Annotated[str, Field(pattern=r"^[0-9A-Za-z][0-9A-Za-z_.-]*$")]
+    """The phase's codename, by which its files are named."""
     title: str
     frozen_at: Second | None
     """When the phase was closed; null while it is open."""

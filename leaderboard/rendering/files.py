@@ -6,7 +6,6 @@ Only the text between the two markers changes; every other byte of the file stay
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 
@@ -14,11 +13,10 @@ from leaderboard.rendering.assets import schemas, templates
 from leaderboard.rendering.charts import evolution_figures
 from leaderboard.rendering.documents import Entry, PhaseDocument, rounded
 from leaderboard.rendering.history import update_history
-from leaderboard.rendering.names import csv_cell, csv_text, display_name, markdown
+from leaderboard.rendering.names import csv_cell, csv_text, markdown
 from leaderboard.rendering.page import render_page
 from leaderboard.rendering.shown import ShownPhase, shown_phases
 from leaderboard.snapshot import Site
-from scoring.printable import count_of
 
 BEGIN = "<!-- neuco-worker:begin -->"
 END = "<!-- neuco-worker:end -->"
@@ -74,16 +72,15 @@ def render(site: Site, *, readme: bytes | None, history: bytes | None = None) ->
         "README.md": update_readme(readme, site.title, phases),
         "index.html": render_page(site, phases),
         "leaderboard/history.jsonl": update_history(history, site),
-        "leaderboard/badge.json": _badge(phases),
         **{f"leaderboard/schema/{name}": content for name, content in schemas().items()},
     }
     for phase in phases:
-        files[f"leaderboard/{phase.stem}.json"] = phase.document.to_bytes()
-        files[f"leaderboard/{phase.stem}.csv"] = _csv(phase.document)
+        files[f"leaderboard/{phase.document.phase}.json"] = phase.document.to_bytes()
+        files[f"leaderboard/{phase.document.phase}.csv"] = _csv(phase.document)
         if phase.evolution:
             light, dark = evolution_figures(phase.document.title, phase.evolution)
-            files[f"leaderboard/{phase.stem}-evolution-light.svg"] = light
-            files[f"leaderboard/{phase.stem}-evolution-dark.svg"] = dark
+            files[f"leaderboard/{phase.document.phase}-evolution-light.svg"] = light
+            files[f"leaderboard/{phase.document.phase}-evolution-dark.svg"] = dark
     return dict(sorted(files.items()))
 
 
@@ -104,20 +101,3 @@ def _cell(name: str, value: object) -> object:
     if isinstance(value, bool):
         return str(value).lower()
     return csv_cell(value) if isinstance(value, str) and name != "q_mean" else value
-
-
-def _badge(phases: Sequence[ShownPhase]) -> bytes:
-    """Return the JSON of shields.io's endpoint badge, which names the leader of the last phase that has begun."""
-    message, color = "no entries yet", "lightgrey"
-    for document in (phase.document for phase in phases):
-        if not document.entries and not document.waiting:
-            continue
-        facts = count_of(len(document.entries or document.waiting or ()), "entry", "entries")
-        if leader := next((row for row in document.entries if row.rank is not None), None):
-            facts = f"{leader.team[:32]} {document.text(leader.q_mean)}"
-        message, color = (
-            f"{display_name(document.title)}: {facts}",
-            "inactive" if document.frozen_at else "blue",
-        )
-    badge = {"schemaVersion": 1, "label": "leaderboard", "message": message, "color": color}
-    return (json.dumps(badge, ensure_ascii=False, indent=1) + "\n").encode()

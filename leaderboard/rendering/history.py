@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from leaderboard.rendering.documents import HistoryLine, HistoryRow, Row, printed, stamp
 from leaderboard.rendering.names import distinct_names
 from leaderboard.rendering.rows import causes, minute, public_rows
-from leaderboard.rendering.shown import file_stems
-from leaderboard.snapshot import Board, Decision, MoveKind, PhaseSite, RowKey, Site
+from leaderboard.snapshot import Board, Decision, MoveKind, PhaseSite, RowKey, Site, Standing
 
 _OURS = re.compile(
-    rb'^\{"version":1,"phase":"([\w-]+)","sequence":(\d+),"made_at":"([\w:-]+)",', re.MULTILINE | re.ASCII
+    rb'^\{"version":1,"phase":"([\w.-]+)","sequence":(\d+),"made_at":"([\w:-]+)",', re.MULTILINE | re.ASCII
 )
 
 
@@ -35,23 +34,22 @@ def update_history(existing: bytes | None, site: Site) -> bytes:
     if kept and not kept.endswith(b"\n"):
         kept += b"\n"
     known = _known(kept)
-    stems = file_stems(site)
     fresh = sorted(
         (stamp(board.made_at), place, board.sequence, line)
         for place, phase in enumerate(site.phases)
-        for board, line in history_lines(phase, stems[phase.codename], known)
+        for board, line in history_lines(phase, known)
     )
     return kept + b"".join(line + b"\n" for *_, line in fresh)
 
 
 def unrecorded(existing: bytes | None, site: Site) -> tuple[Board, ...]:
     """Return the boards of a site that are not in a history yet, and which the next push publishes."""
-    known, stems = _known(existing or b""), file_stems(site)
+    known = _known(existing or b"")
     return tuple(
         board
         for phase in site.phases
         for board in phase.history
-        if (stems[phase.codename], board.sequence, stamp(board.made_at)) not in known
+        if (phase.codename, board.sequence, stamp(board.made_at)) not in known
     )
 
 
@@ -63,11 +61,11 @@ def _known(history: bytes) -> set[tuple[str, int, str]]:
 
 
 def history_lines(
-    phase: PhaseSite, stem: str, known: Collection[tuple[str, int, str]] = ()
+    phase: PhaseSite, known: Collection[tuple[str, int, str]] = ()
 ) -> Iterator[tuple[Board, bytes]]:
-    """Yield the boards of a phase with their lines, except known ones: stem, sequence and time."""
+    """Yield the boards of a phase with their lines, except known ones: codename, sequence and time."""
     for place, board in enumerate(phase.history):
-        if (stem, board.sequence, stamp(board.made_at)) in known:
+        if (phase.codename, board.sequence, stamp(board.made_at)) in known:
             continue
         rules = board.rules_then(phase.rules)
         before = _facts(public_rows(phase.history[place - 1], rules) if place else ())
@@ -75,7 +73,7 @@ def history_lines(
         now = _facts(rows)
         line = HistoryLine(
             version=1,
-            phase=stem,
+            phase=phase.codename,
             sequence=board.sequence,
             made_at=board.made_at,
             triggers=board.triggers,
@@ -94,28 +92,19 @@ MOVES = 12  # how many moves each update names
 
 
 @dataclass(frozen=True, kw_only=True)
-class Move:
-    """One row's movement: places gained, and why."""
-
-    team: str
-    places: int
-    kind: MoveKind
-
-
-@dataclass(frozen=True, kw_only=True)
 class Update:
     """One update of the board.
 
     Attributes:
         at: Its time, for people.
         causes: What made the board differ from the one before, as a sentence.
-        moves: The first ``MOVES`` rows that moved or are new, in board order.
+        moves: The first ``MOVES`` rows that moved or are new, in board order, each with its name.
         more: Number of further rows that did.
     """
 
     at: str
     causes: str
-    moves: tuple[Move, ...]
+    moves: tuple[tuple[str, Standing], ...]
     more: int
 
 
@@ -132,9 +121,7 @@ def updates(history: Sequence[Board], decisions: Sequence[Decision]) -> tuple[Up
             Update(
                 at=minute(board.made_at),
                 causes=causes(board, names, decisions),
-                moves=tuple(
-                    Move(team=names[row.key], places=row.move, kind=row.move_kind) for row in moved[:MOVES]
-                ),
+                moves=tuple((names[row.key], row) for row in moved[:MOVES]),
                 more=len(moved[MOVES:]),
             )
         )

@@ -43,7 +43,7 @@ class Section:
 def render_page(site: Site, phases: Sequence[ShownPhase]) -> bytes:
     """Return the page; equal sites give equal bytes."""
     sections = [_section(phase) for phase in phases]
-    begun = [phase.stem for phase in phases if phase.document.entries or phase.document.waiting]
+    begun = [phase.document.phase for phase in phases if phase.document.entries or phase.document.waiting]
     script = asset("page.js")
     page = templates().get_template("page.html.j2")
     return page.render(
@@ -55,7 +55,7 @@ def render_page(site: Site, phases: Sequence[ShownPhase]) -> bytes:
         ],
         repository=site.repository,
         sections=sections,
-        first=(begun or [phase.stem for phase in phases[:1]] or [""])[-1],
+        first=(begun or [phase.document.phase for phase in phases[:1]] or [""])[-1],
         style=asset("page.css"),
         dark=asset("dark.css"),
         script=script,

@@ -141,7 +141,6 @@ def public_rows(
                 rank=standing.rank if standing.numbered else None,
                 rank_by_mean=standing.rank_by_mean if standing.numbered else None,
                 team=name,
-                key=standing.key,
                 q_mean=value,
                 q_text=printed(value, rules.decimals, rules.ladder_step),
                 reliable=value >= 0,
@@ -167,7 +166,7 @@ def minute(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def movement(row: Entry) -> str:
+def movement(row: Entry | Standing) -> str:
     """Return a row's movement as a short text and as one word."""
     if row.move_kind is MoveKind.NEW:
         return "new"

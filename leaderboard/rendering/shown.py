@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -62,10 +61,6 @@ def _limits(terms: Terms) -> str:
     return f"Submissions of a team: at most {', '.join(stated)}." if stated else ""
 
 
-# File names in the folder that no phase may have.
-RESERVED_STEMS = frozenset({"badge", "history", "schema", "index"})
-
-
 @dataclass(frozen=True, kw_only=True)
 class ShownPhase:
     """The content of one phase.
@@ -101,24 +96,19 @@ class ShownPhase:
             " organizers close this phase; until then, teams are listed by name."
         )
 
-    @property
-    def stem(self) -> str:
-        """Stem of its files' names."""
-        return self.document.phase
-
 
 def shown_phases(site: Site) -> tuple[ShownPhase, ...]:
     """Return the content of a site's phases."""
-    stems, shown = file_stems(site), []
+    shown = []
     for phase in site.phases:
-        document = _document(site, phase, stems[phase.codename])
+        document = _document(site, phase)
         board = phase.history[-1] if phase.history and phase.history[-1].standings else None
         chart = evolution(phase.history, document.entries) if board else None
         shown.append(ShownPhase(site=phase, document=document, rules=rule_lines(document), evolution=chart))
     return tuple(shown)
 
 
-def _document(site: Site, phase: PhaseSite, stem: str) -> PhaseDocument:
+def _document(site: Site, phase: PhaseSite) -> PhaseDocument:
     """Return what is published of a phase."""
     board = phase.history[-1] if phase.history and phase.history[-1].standings else None
     decisions = published_decisions(phase)
@@ -130,7 +120,7 @@ def _document(site: Site, phase: PhaseSite, stem: str) -> PhaseDocument:
         link=site.link,
         repository=site.repository,
         page=site.page,
-        phase=stem,
+        phase=phase.codename,
         title=phase.title,
         frozen_at=phase.frozen_at,
         made_at=board.made_at if board else None,
@@ -153,21 +143,6 @@ def _waiting(teams: tuple[WaitingTeam, ...]) -> tuple[WaitingEntry, ...]:
         )
         for team in teams
     )
-
-
-def file_stems(site: Site) -> dict[str, str]:
-    """Return phase codename → stem of its file names, which differ even if upper and lower case are the same."""
-    stems: dict[str, str] = {}
-    taken: set[str] = set()
-    for phase in site.phases:
-        stem = re.sub(r"[^0-9A-Za-z_-]+", "-", phase.codename).strip("-") or "phase"
-        candidate, number = stem, 1
-        while candidate.lower() in taken | RESERVED_STEMS:
-            number += 1
-            candidate = f"{stem}-{number}"
-        taken.add(candidate.lower())
-        stems[phase.codename] = candidate
-    return stems
 
 
 def rule_lines(document: PhaseDocument) -> tuple[str, ...]:

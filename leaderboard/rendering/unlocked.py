@@ -34,18 +34,16 @@ def unlocked(
     figures = None if board is None else board.private.figures
     if figures is None:
         return dict(LOCKED)
-    by_key = {row.key: row for row in figures.rows}
-    ordered = [by_key[row.key] for row in rows] if phase.revealed or publish else []
     fields: dict[str, Any] = dict(LOCKED)
     if phase.revealed or INTERVALS in publish:
-        entries = tuple(_interval(row, phase.rules) for row in ordered)
+        entries = tuple(_interval(row, phase.rules) for row in figures.rows)
         fields[INTERVALS] = Intervals(level=0.95, replicates=figures.replicates, entries=entries)
     if phase.revealed or STABLE_VIEWS in publish:
-        views = tuple(_view(name, figures, rows, ordered, revealed=phase.revealed) for name in VIEW_TITLES)
+        views = tuple(_view(name, figures, rows, revealed=phase.revealed) for name in VIEW_TITLES)
         fields[STABLE_VIEWS] = StableViews(views=views, leave_one_out=_flips(figures, rows))
     if phase.revealed:
-        fields["tasks"] = _tasks(figures, ordered)
-        fields["weighted_ranks"] = tuple(row.weighted_rank for row in ordered)
+        fields["tasks"] = _tasks(figures)
+        fields["weighted_ranks"] = tuple(row.weighted_rank for row in figures.rows)
     return fields
 
 
@@ -61,27 +59,30 @@ def _interval(row: RowFigures, rules: Rules) -> Interval:
     )
 
 
-def _view(
-    name: Any, figures: Figures, rows: Sequence[Row], ordered: Sequence[RowFigures], *, revealed: bool
-) -> View:
-    ranks = (None if row.rank is None else own.rank_by[name] for row, own in zip(rows, ordered, strict=True))
-    scores = tuple(float(getattr(row, name)) for row in ordered) if revealed else None
-    return View(name=name, tau=figures.tau.get(name), ranks=tuple(ranks), scores=scores)
+def _view(name: Any, figures: Figures, rows: Sequence[Row], *, revealed: bool) -> View:
+    pairs = zip(rows, figures.rows, strict=True)
+    ranks = tuple(None if row.rank is None else own.rank_by[name] for row, own in pairs)
+    scores = tuple(row.views[name] for row in figures.rows) if revealed else None
+    return View(name=name, tau=figures.tau.get(name), ranks=ranks, scores=scores)
 
 
 def _flips(figures: Figures, rows: Sequence[Row]) -> tuple[Flip, ...]:
     names = {row.submission: row.team for row in rows}
     return tuple(
-        Flip(left_out=names[left.submission], ahead=names[ahead], behind=names[behind])
-        for left in figures.leave_one_out
-        for ahead, behind in left.flips
-        if {left.submission, ahead, behind} <= names.keys()
+        Flip(left_out=names[left], ahead=names[ahead], behind=names[behind])
+        for left, pairs in figures.leave_one_out.items()
+        for ahead, behind in pairs
     )
 
 
-def _tasks(figures: Figures, ordered: Sequence[RowFigures]) -> tuple[RevealedTask, ...]:
+def _tasks(figures: Figures) -> tuple[RevealedTask, ...]:
     tasks = (
-        RevealedTask(name=name, weight=figures.weights[name], quality=tuple(row.q[name] for row in ordered))
-        for name in figures.tasks
+        RevealedTask(
+            name=name,
+            weight=weight,
+            quality=tuple(row.q[name] for row in figures.rows),
+            score=tuple(row.score[name] for row in figures.rows),
+        )
+        for name, weight in figures.weights.items()
     )
     return tuple(sorted(tasks, key=lambda task: (-task.weight, task.name)))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leaderboard.ranking import REPLICATES, Assessment, assess, figures
+from leaderboard.ranking import REPLICATES, Assessment, assess
 from leaderboard.rendering import Row, public_rows, templates
 from leaderboard.report.diagnostics import activity, diagnose_tasks, duplicates
 from leaderboard.report.likeness import names_alike, near_copies
@@ -113,13 +113,10 @@ def report_page(report: Document) -> str:
 
 
 def _figures(phase: PhaseSnapshot, assessment: Assessment, packages: Sequence[TaskPackage]) -> Document:
-    board_figures, ranking = figures(assessment), assessment.ranking
+    figures, ranking = assessment.figures, assessment.ranking
     here = [package for package in packages if package.identifier in phase.row_sets]
     ceilings = {package.identifier: package.ceiling for package in here if package.ceiling is not None}
-    means = [
-        {task: float(np.nanmean(contender.entry.scores[task])) for task in assessment.tasks}
-        for contender in assessment.contenders
-    ]
+    means = [row.score for row in figures.rows]
     return {
         "standings": [
             vars(row)
@@ -133,14 +130,12 @@ def _figures(phase: PhaseSnapshot, assessment: Assessment, packages: Sequence[Ta
                 "group": assessment.groups[index],
                 "submissions": contender.submissions,
             }
-            for index, (contender, row) in enumerate(
-                zip(assessment.contenders, board_figures.rows, strict=True)
-            )
+            for index, (contender, row) in enumerate(zip(assessment.contenders, figures.rows, strict=True))
         ],
-        "weights": board_figures.weights,
-        "replicates": board_figures.replicates,
-        "tau": board_figures.tau,
-        "leave_one_out": [vars(left) for left in board_figures.leave_one_out],
+        "weights": figures.weights,
+        "replicates": figures.replicates,
+        "tau": figures.tau,
+        "leave_one_out": figures.leave_one_out,
         "tasks": [asdict(task) for task in diagnose_tasks(phase, assessment)],
         # The Q of a perfect model with equal scores on all folds.
         "ceilings": {task: 100.0 * best for task, best in sorted(ceilings.items())},

@@ -299,6 +299,8 @@ def check_board(snapshot: PhaseSnapshot, board: Board, replicates: int, before: 
     figures = board.private.figures
     assert figures is not None
     assert [list(row.q.values()) for row in figures.rows] == table.tolist()
+    scores = [[np.nanmean(one.scores[task]) for task in tasks] for one in entries]
+    assert [list(row.score.values()) for row in figures.rows] == pytest.approx(np.array(scores))
     assert [list(row.task_ranks.values()) for row in figures.rows] == ranks.tolist()
     assert list(figures.weights.values()) == pytest.approx(weights, abs=1e-12)
     assert [row.weighted_rank for row in figures.rows] == pytest.approx(weighted, abs=1e-9)
@@ -313,8 +315,8 @@ def check_board(snapshot: PhaseSnapshot, board: Board, replicates: int, before: 
             for a, b in permutations(np.flatnonzero(numbered & rest), 2)
             if weighted[a] < weighted[b] and other[a] > other[b]
         }
-    found = {left.submission: set(left.flips) for left in figures.leave_one_out}
-    assert found == {pk: pairs for pk, pairs in flips.items() if pairs}
+    reversals = {left: set(pairs) for left, pairs in figures.leave_one_out.items()}
+    assert reversals == {pk: pairs for pk, pairs in flips.items() if pairs}
     folds = [np.array([one.scores[task] for one in entries], float) for task in tasks]
     drawn = resampled(
         folds,
@@ -341,9 +343,9 @@ def check_views(
     ]
     middle = np.sort(table, axis=1)[:, tasks // 4 : tasks - tasks // 4].mean(axis=1)
     mean_ranks = (1 + (table[weigh][None] > table[:, None]).sum(axis=1)).mean(axis=1).round(9)
-    assert [row.borda for row in figures.rows] == wins
-    assert [row.iqm for row in figures.rows] == pytest.approx(middle)
-    assert [row.mean_rank for row in figures.rows] == mean_ranks.tolist()
+    assert [row.views["borda"] for row in figures.rows] == wins
+    assert [row.views["iqm"] for row in figures.rows] == pytest.approx(middle)
+    assert [row.views["mean_rank"] for row in figures.rows] == mean_ranks.tolist()
     for name, scores in (("borda", np.array(wins)), ("iqm", middle), ("mean_rank", -mean_ranks)):
         by_view = places(scores, numbered)
         assert [row.rank_by[name] for row in figures.rows] == by_view

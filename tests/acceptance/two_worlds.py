@@ -310,7 +310,7 @@ def _commits(repository: Path, objects: Mapping[str, bytes]) -> Iterator[dict[st
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z| UTC|\+00:00)?")
 # These files are made of the public rows, which the JSON contains; test_files.py in leaderboard/ checks that.
-_DERIVED = ("README.md", "index.html", "badge.json", ".svg", ".csv")
+_DERIVED = ("README.md", "index.html", ".svg", ".csv")
 
 
 def _masked_files(files: Mapping[str, str]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import re
 
 from leaderboard import Site
 from leaderboard.git import Files
-from leaderboard.rendering import file_stems, unrecorded
+from leaderboard.rendering import unrecorded
 from scoring.printable import count_of
 from worker.fairness import commitments, receipts
 from worker.fairness.reveals import reveal_path
@@ -27,14 +27,14 @@ def message(site: Site, before: Files, after: Files) -> str:
         before: The files as they are in the branch.
         after: The files as they will be.
     """
-    decisions, counts, stems = [], [], file_stems(site)
+    decisions, counts = [], []
     new_boards = unrecorded(before.get(HISTORY), site)
     for phase in site.phases:
         # in a form that cannot be mistaken for another part of the message
         name = re.sub(r"[^\w.-]+", "-", phase.codename)
         if before.get(reveal_path(phase.codename)) != after.get(reveal_path(phase.codename)):
             decisions.append(f"Reveal phase {name}")
-        page = f"leaderboard/{stems[phase.codename]}.json"
+        page = f"leaderboard/{phase.codename}.json"
         closed = _is_frozen(after.get(page))
         if closed != _is_frozen(before.get(page)):
             decisions.append(f"{'Close' if closed else 'Open'} the board of phase {name}")

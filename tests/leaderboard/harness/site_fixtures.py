@@ -14,9 +14,7 @@ from leaderboard.snapshot import Board, Method, MoveKind, PhaseSite, Rules, Site
 
 DATA = Path(__file__).parents[1] / "data"
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
-SECRET = Figures(
-    tasks=("secret_task",), weights={"secret_task": 0.25}, replicates=7, rows=(), tau={}, leave_one_out=()
-)
+SECRET = Figures(weights={"secret_task": 0.25}, replicates=7, rows=(), tau={}, leave_one_out={})
 
 
 def standing(rank: int, team: str | None = None, **facts: object) -> Standing:

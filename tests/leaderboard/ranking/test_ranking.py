@@ -18,44 +18,14 @@ tables = npst.arrays(
 )
 
 
-@given(tables, st.randoms(use_true_random=False))
-def test_team_order_does_not_matter(table: np.ndarray, random: object) -> None:
-    """Shuffling the entries shuffles the standings and changes nothing else, to the last bit."""
-    order = list(range(len(table)))
-    random.shuffle(order)  # type: ignore[attr-defined]
-    plain, shuffled = rank(table), rank(table[order])
-    assert plain.weights == shuffled.weights
-    assert [plain.ranks[i] for i in order] == list(shuffled.ranks)
-    assert [plain.weighted_ranks[i] for i in order] == list(shuffled.weighted_ranks)
-    assert [plain.means[i] for i in order] == list(shuffled.means)
-
-
-@given(tables, st.randoms(use_true_random=False))
-def test_task_order_does_not_matter(table: np.ndarray, random: object) -> None:
-    """Shuffling the tasks changes no weighted rank, mean or rank."""
-    order = list(range(table.shape[1]))
-    random.shuffle(order)  # type: ignore[attr-defined]
-    plain, shuffled = rank(table), rank(table[:, order])
-    assert plain.ranks == shuffled.ranks
-    assert plain.weighted_ranks == shuffled.weighted_ranks
-    assert plain.means == shuffled.means
-
-
 @given(tables, st.data())
-def test_entries_outside_the_weights_change_nothing(table: np.ndarray, data: st.DataObject) -> None:
-    """Entries outside the weights leave weights, weighted ranks and ranks of the others as they are."""
-    outsiders = data.draw(
-        npst.arrays(np.float64, (3, table.shape[1]), elements=st.integers(-40, 400).map(float))
-    )
-    both = np.vstack([table, outsiders])
-    inside = np.arange(len(both)) < len(table)
-    plain, joined = rank(table), rank(both, weighs=inside, numbered=inside)
-    count = len(table)
-    assert plain.weights == joined.weights
-    assert plain.ranks == joined.ranks[:count]
-    assert plain.ranks_by_mean == joined.ranks_by_mean[:count]
-    assert plain.weighted_ranks == joined.weighted_ranks[:count]
-    assert list(plain.order) == [index for index in joined.order if index < count]
+def test_the_order_of_entries_and_tasks_does_not_matter(table: np.ndarray, data: st.DataObject) -> None:
+    """Shuffling the table shuffles the standings and changes nothing else, to the last bit."""
+    entries, tasks = (list(data.draw(st.permutations(range(length)))) for length in table.shape)
+    plain, shuffled = rank(table), rank(table[entries][:, tasks])
+    assert [plain.weights[task] for task in tasks] == list(shuffled.weights)
+    for name in ("ranks", "weighted_ranks", "means"):
+        assert [getattr(plain, name)[entry] for entry in entries] == list(getattr(shuffled, name)), name
 
 
 def test_the_order_of_entries_with_equal_ranks() -> None:

@@ -3,45 +3,40 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from leaderboard.ranking.selection import counted, waiting_teams
-from leaderboard.snapshot import Selection
+from leaderboard.snapshot import Entry, Selection
 from tests.leaderboard.harness.phases import START, phase, steady
 
-
-def chosen_pks(snapshot: object) -> list[int]:
-    """Return the counted submissions."""
-    return [contender.entry.submission for contender in counted(snapshot)]  # type: ignore[arg-type]
-
-
-def test_last_is_the_latest_submission_time_not_the_highest_pk() -> None:
-    """``last`` takes the greatest (submitted_at, pk)."""
-    early = steady(9, 1, 10, submitted_at=START)
-    late = steady(3, 1, 5, submitted_at=START + timedelta(hours=1))
-    assert chosen_pks(phase(early, late)) == [3]
-    assert chosen_pks(phase(early, replace(late, submitted_at=START))) == [9]
+EARLY = steady(9, 1, 10, submitted_at=START)
+LATE = steady(3, 1, 5, submitted_at=START + timedelta(hours=1))
+FOUR = (steady(1, 1, 10), steady(2, 1, 20), steady(3, 2, 5), steady(4, 2, 6))
+BEST, CHOSEN = {"selection": Selection.BEST}, {"selection": Selection.CHOSEN, "chosen": {1: 1}}
 
 
-def test_best_is_the_highest_unrounded_mean_the_earlier_on_a_tie() -> None:
-    """``best`` compares more digits than are printed."""
-    entries = steady(1, 1, 10, 10), steady(2, 1, 10, 10.00001), steady(3, 1, 10.00001, 10)
-    assert chosen_pks(phase(*entries, selection=Selection.BEST)) == [2]
-
-
-def test_chosen_takes_the_named_submission_or_else_the_last() -> None:
-    """The last submission counts for teams that the organizer named none for."""
-    entries = steady(1, 1, 10), steady(2, 1, 20), steady(3, 2, 5), steady(4, 2, 6)
-    assert chosen_pks(phase(*entries, selection=Selection.CHOSEN, chosen={1: 1})) == [1, 4]
-
-
-def test_a_chosen_private_submission_does_not_appear() -> None:
-    """Choosing a private submission does not publish it."""
-    entries = steady(1, 1, 10, public=False), steady(2, 1, 20)
-    assert chosen_pks(phase(*entries, selection=Selection.CHOSEN, chosen={1: 1})) == [2]
+@pytest.mark.parametrize(
+    ("entries", "rules", "expected"),
+    [
+        ((EARLY, LATE), {}, [3]),
+        ((EARLY, replace(LATE, submitted_at=START)), {}, [9]),
+        ((steady(1, 1, 10, 10), steady(2, 1, 10, 10.00001), steady(3, 1, 10.00001, 10)), BEST, [2]),
+        (FOUR, CHOSEN, [1, 4]),
+        ((replace(FOUR[0], public=False), *FOUR[1:]), CHOSEN, [2, 4]),
+        ((replace(FOUR[0], scores={"a": (0.1, math.nan)}),), {}, [1]),
+        ((steady(1, 1, 5, baseline=True, method=""), steady(2, 1, 9)), {}, [1, 2]),
+        ((), {}, []),
+    ],
+)
+def test_which_submission_counts(
+    entries: Sequence[Entry], rules: dict[str, object], expected: list[int]
+) -> None:
+    """The last by time, then number; the best by its unrounded mean Q, the earlier on a tie; or the chosen one, if it is public."""
+    assert [row.entry.submission for row in counted(phase(*entries, **rules))] == expected
 
 
 def test_private_hidden_and_incomplete_submissions_do_not_count() -> None:
@@ -51,10 +46,14 @@ def test_private_hidden_and_incomplete_submissions_do_not_count() -> None:
     missing = steady(7, 1, 99)
     failed = steady(8, 1, 99, 99)
     failed = replace(failed, scores={**failed.scores, "b": (math.nan, math.nan)})
+    older = steady(0, 1, 5, 5)
     rows = counted(
-        phase(steady(1, 1, 10, 10), private, hidden, missing, failed, hidden_teams=frozenset({"Hosts"}))
+        phase(
+            steady(1, 1, 10, 10), older, private, hidden, missing, failed, hidden_teams=frozenset({"Hosts"})
+        )
     )
-    assert [(row.entry.submission, row.submissions) for row in rows] == [(1, 1)]
+    assert [(row.entry.submission, row.submissions) for row in rows] == [(1, 2)]
+    assert rows[0].last_submitted_at == START + timedelta(hours=1)
 
 
 def test_a_baseline_is_no_team_that_waits() -> None:
@@ -62,20 +61,6 @@ def test_a_baseline_is_no_team_that_waits() -> None:
     ours = steady(1, 1, 10, team="Hosts", baseline=True)
     waiting = waiting_teams(phase(ours, steady(2, 2, 20, team="B"), steady(3, 3, 5, team="A")))
     assert [row.team for row in waiting] == ["A", "B"]
-
-
-def test_a_row_with_one_failed_fold_still_counts() -> None:
-    """A cell with at least one finite fold has a score."""
-    entry = steady(1, 1, 10)
-    assert chosen_pks(phase(replace(entry, scores={"a": (0.1, math.nan)}))) == [1]
-
-
-def test_counts_and_dates_are_of_all_public_submissions() -> None:
-    """A row has the number of all public submissions and the date of the last one, even if an earlier one counts."""
-    entries = steady(1, 1, 30), steady(2, 1, 20), steady(3, 1, 10), steady(4, 1, 10, public=False)
-    (row,) = counted(phase(*entries, selection=Selection.BEST))
-    assert (row.entry.submission, row.submissions) == (1, 3)
-    assert row.last_submitted_at == START + timedelta(hours=3)
 
 
 def test_a_host_team_shows_each_of_its_baselines() -> None:
@@ -95,17 +80,6 @@ def test_a_host_team_shows_each_of_its_baselines() -> None:
         (5, "pooled"),
     ]
     assert len({row.key for row in rows}) == 4
-
-
-def test_a_baseline_without_a_method_is_still_a_row_of_its_own() -> None:
-    """EvalAI does not ask for a method name; the team's ordinary submission must not be taken for the baseline's."""
-    assert chosen_pks(phase(steady(1, 1, 5, baseline=True, method=""), steady(2, 1, 9))) == [1, 2]
-
-
-def test_an_empty_phase_has_no_rows() -> None:
-    """A phase without entries or tasks has no contenders."""
-    assert counted(phase()) == ()
-    assert counted(replace(phase(steady(1, 1, 10)), row_sets={})) == ()
 
 
 @pytest.mark.parametrize("weigh", [True, False])

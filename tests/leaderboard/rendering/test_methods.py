@@ -30,23 +30,24 @@ NO_LINKS = (
 )  # fmt: skip
 
 
-def with_methods(*methods: Method, **facts: object) -> Site:
-    """Return a site whose rows have these methods."""
-    site = simple_site([f"Team {number}" for number, _ in enumerate(methods, 1)], **facts)
-    told = {1000 + number: method for number, method in enumerate(methods, 1)}
-    return replace(site, phases=(replace(site.phases[0], methods=told),))
+def with_methods(*methods: Method) -> Site:
+    """Return a site whose rows have these methods; the last row is a baseline."""
+    rows = [standing(number, f"Team {number}") for number, _ in enumerate(methods, 1)]
+    rows[-1] = replace(rows[-1], baseline=True)
+    methods_of = {row.submission: method for row, method in zip(rows, methods, strict=True)}
+    return Site(title="T", phases=(phase_site(board(rows), methods=methods_of),))
 
 
-@pytest.mark.parametrize("address", [PAPER, CODE, "HTTPS://A.Example", "https://a.example/%20%22;x'y"])
-def test_web_pages_are_links(address: str) -> None:
-    """A web address is accepted unchanged, without blanks around it."""
-    assert web_address(f" {address}\n") == address
-
-
-@pytest.mark.parametrize("text", NO_LINKS)
-def test_other_texts_are_no_links(text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        *((link, link) for link in (PAPER, CODE, "HTTPS://A.Example", "https://a.example/%20%22;x'y")),
+        *((text, "") for text in NO_LINKS),
+    ],
+)
+def test_only_web_pages_are_links(text: str, address: str) -> None:
     """Other schemes, users, and characters that end an attribute or disguise the address are refused."""
-    assert web_address(text) == ""
+    assert web_address(f" {text}\n") == address
 
 
 @given(names, st.one_of(st.sampled_from(NO_LINKS), st.text(max_size=60)))
@@ -57,33 +58,23 @@ def test_rendering_a_method_twice_changes_nothing(name: str, address: str) -> No
 
 
 def test_given_methods_are_in_json_and_csv_only() -> None:
-    """JSON has the given values and CSV has the columns for all rows; README.md and the history do not mention them."""
+    """JSON and CSV have the given values, and a baseline is not named twice; README.md and the history do not mention them."""
     site = with_methods(
-        Method(name="pooled means", publication_url=PAPER), Method(project_url=CODE), Method()
+        Method(name="pooled means", publication_url=PAPER), Method(project_url=CODE), Method(name="Team 3")
     )
     files = render(site, readme=None)
     entries = json.loads(files["leaderboard/dev.json"])["entries"]
-    assert [[entry[key] for key in METHOD_COLUMNS] for entry in entries] == [
-        ["pooled means", "", PAPER],
-        ["", CODE, ""],
-        ["", "", ""],
-    ]
-    lines = list(csv.DictReader(io.StringIO(files["leaderboard/dev.csv"].decode(), newline="")))
-    assert [[line[key] for key in METHOD_COLUMNS] for line in lines] == [
-        ["pooled means", "", PAPER],
-        ["", CODE, ""],
-        ["", "", ""],
-    ]
+    lines = csv.DictReader(io.StringIO(files["leaderboard/dev.csv"].decode(), newline=""))
+    expected = [["pooled means", "", PAPER], ["", CODE, ""], ["", "", ""]]
+    for rows in (entries, lines):
+        assert [[row[key] for key in METHOD_COLUMNS] for row in rows] == expected
+    plain = render(
+        with_methods(Method(name=" \u3164"), Method(project_url="a.example"), Method()), readme=None
+    )
     for name in ("README.md", "leaderboard/history.jsonl"):
-        assert files[name] == render(simple_site(["Team 1", "Team 2", "Team 3"]), readme=None)[name]
-
-
-def test_without_methods_there_is_no_column() -> None:
-    """If no participant describes a method, no file mentions methods."""
-    files = render(with_methods(Method(name=" \u3164"), Method(project_url="a.example")), readme=None)
-    assert files["leaderboard/dev.csv"].decode().splitlines()[0] == ",".join(CSV_COLUMNS)
-    assert not any(json.loads(files["leaderboard/dev.json"])["entries"][0][key] for key in METHOD_COLUMNS)
-    assert 'data-sort="method"' not in files["index.html"].decode()
+        assert files[name] == plain[name]
+    assert plain["leaderboard/dev.csv"].decode().splitlines()[0] == ",".join(CSV_COLUMNS)
+    assert 'data-sort="method"' not in plain["index.html"].decode()
 
 
 def test_hostile_methods_are_shown_as_text() -> None:
@@ -102,31 +93,17 @@ def test_hostile_methods_are_shown_as_text() -> None:
         assert not line["method"].startswith(("=", "+", "-", "@", "\t", "\r"))
 
 
-def test_a_baseline_is_not_named_twice() -> None:
-    """A baseline's row is named by its method, so only its links are added."""
-    rows = [standing(1, "Baseline mean", baseline=True, method="Baseline mean")]
-    method = Method(name="Baseline mean", project_url=CODE)
-    site = Site(title="T", phases=(phase_site(board(rows), methods={1001: method}),))
-    (entry,) = json.loads(render(site, readme=None)["leaderboard/dev.json"])["entries"]
-    assert entry["method"] == ""
-    assert entry["project_url"] == CODE
-
-
 def test_the_page_links_to_the_repository_that_verifies_it() -> None:
-    """Adjacent links are distinct; without a commitment or a page of the repository there is no link."""
+    """Without a commitment or a page of the repository there is no link."""
     site = simple_site(link="https://eval.ai/x", repository="https://github.com/o/board", committed=True)
     page = render(site, readme=None)["index.html"].decode()
     lead = re.search(r'<p class="lead">(.*?)</p>', page, re.DOTALL)
     assert lead is not None
-    assert (
-        "".join(read_html(lead[1]).text).strip()
-        == "Challenge page · Repository · Commitment · How to check this"
-    )
+    assert "".join(read_html(lead[1]).text) == "Challenge page · Repository · Commitment · How to check this"
     assert "neuco-worker verify https://github.com/o/board<" in page
-    assert 'id="check"' in page
-    assert json.loads(render(site, readme=None)["leaderboard/dev.json"])["repository"] == site.repository
-    alone = render(simple_site(repository="https://github.com/o/board"), readme=None)["index.html"].decode()
-    assert "#check" not in alone
-    local = render(simple_site(committed=True), readme=None)["index.html"].decode()
-    assert "neuco-worker verify REPOSITORY<" in local
-    assert ">Repository<" not in local
+    for name, other in (
+        ("#check", replace(site, committed=False)),
+        (">Repository<", replace(site, repository="")),
+    ):
+        assert name in page
+        assert name not in render(other, readme=None)["index.html"].decode()

@@ -90,7 +90,7 @@ def test_the_page_is_safe_and_self_contained() -> None:
     """Names are text on the page, also of a team that decides the order of others; nothing is loaded and nothing runs."""
     three = (steady(1, 1, 30, 10, team=HOSTILE), steady(2, 2, 12, 25), steady(3, 3, 11, 60))
     made = report(phase(*three), None, made_at=START.replace(microsecond=1), replicates=20)
-    assert made["leave_one_out"] == [{"submission": 3, "flips": ((2, 1),)}]
+    assert made["leave_one_out"] == {3: ((2, 1),)}
     page = report_page(made)
     assert "Without Team 3: &lt;/td&gt;" in page
     assert "made 2026-03-02 09:00 UTC." in page
@@ -117,12 +117,13 @@ def test_the_document_has_all_figures() -> None:
     snapshot = world()
     board = next_board(snapshot, (), at=START, replicates=50)
     assert board is not None
+    assert board.private.figures is not None
     made = report(snapshot, board, made_at=START, replicates=50)
     document = json.loads(json.dumps(made, allow_nan=False))
     assert document["awards"].startswith("Award for the dynamic rank: ")
     assert [row["numbered"] for row in document["standings"]] == [True, True, True, False]
     assert [row["q_mean"] for row in document["standings"]] == [row.q_mean for row in board.standings]
-    assert document["weights"] == board.private.weights
+    assert document["weights"] == board.private.figures.weights
     again = report(snapshot, board, made_at=START, replicates=50)
     assert (again, report_page(again)) == (made, report_page(made))
 

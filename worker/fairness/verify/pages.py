@@ -26,7 +26,7 @@ from worker.participant.challenge import list_path
 
 SHOWN_CHARACTERS = 500  # of the organizers' own text
 PAGE, README = "index.html", "README.md"
-_SECTION = re.compile(rb'<section class="phase" id="([\w-]+)".*?</section>', re.DOTALL)
+_SECTION = re.compile(rb'<section class="phase" id="([\w.-]+)".*?</section>', re.DOTALL)
 _TABLE = re.compile(rb"^## .*?(?=^## |^\*\*How )", re.DOTALL | re.MULTILINE)  # of README.md
 
 

@@ -120,7 +120,7 @@ def boards_follow(phase: RevealedPhase) -> Verdict:
     must(moments == sorted(set(moments)), "the times of its boards are not in order")
     renamed_at = max((note.at for note in fold.notes if note.what == RENAMED), default=None)
     rows: tuple[dict[int, Any], dict[int, Any]] = {}, {}
-    lines = history_lines(phase.site(phase.boards), phase.stem)
+    lines = history_lines(phase.site(phase.boards))
     must(
         len(phase.published) >= len(phase.boards),
         f"board {len(phase.published) + 1} is not in the published history",

@@ -14,9 +14,9 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from leaderboard import Board, PhaseSite, Rules, Site
+from leaderboard import Board, PhaseSite, Rules
 from leaderboard.ranking import append_board, assess, following_board, order
-from leaderboard.rendering import HistoryLine, Row, file_stems, public_rows
+from leaderboard.rendering import HistoryLine, Row, public_rows
 from scoring.errors import OrganizerError
 from scoring.printable import printable
 from scoring.protocol import Protocol
@@ -184,7 +184,6 @@ class RevealedPhase:
             ValueError: If entries cannot be compared.
         """
         boards: list[Board] = []
-        quality: Mapping[tuple[int, str], Mapping[str, float]] = {}
         moments = self.document.boards
         for number, moment in enumerate(moments, 1):
             snapshot = self.fold.snapshot(moment)
@@ -198,10 +197,7 @@ class RevealedPhase:
             except OrganizerError as error:
                 raise ValueError(str(error)) from None
             before = boards[-1] if boards else None
-            append_board(
-                boards, following_board(snapshot, ranked, before, quality, at=moment, replicates=replicates)
-            )
-            quality = {} if ranked is None else ranked.row_quality
+            append_board(boards, following_board(snapshot, ranked, before, at=moment, replicates=replicates))
         return tuple(boards)
 
     @cached_property
@@ -210,7 +206,7 @@ class RevealedPhase:
         snapshot = self.fold.snapshot(self.fold.closed_at)
         if snapshot is None:
             return ()
-        board = following_board(snapshot, order(snapshot), None, {}, at=self.fold.closed_at, replicates=0)
+        board = following_board(snapshot, order(snapshot), None, at=self.fold.closed_at, replicates=0)
         return public_rows(board, self.rules)
 
     @cached_property
@@ -222,8 +218,9 @@ class RevealedPhase:
         """
         texts = enumerate(self.repository.files.get(HISTORY, b"").splitlines(), 1)
         lines = ((read(HistoryLine, text, f"{HISTORY}, line {number}"), text) for number, text in texts)
-        stem = self.stem
-        return [(line.model_copy(update={"changed": ()}), text) for line, text in lines if line.phase == stem]
+        return [
+            (line.model_copy(update={"changed": ()}), text) for line, text in lines if line.phase == self.name
+        ]
 
     @cached_property
     def published(self) -> list[tuple[HistoryLine, bytes]]:
@@ -243,11 +240,6 @@ class RevealedPhase:
     def later(self) -> list[HistoryLine]:
         """The lines of boards that were made after the reveal."""
         return [line for line, _ in self.published[len(self.document.boards) :]]
-
-    @property
-    def stem(self) -> str:
-        """The stem of its files' names."""
-        return file_stems(Site(title="", phases=(self.site(()),)))[self.name]
 
     def site(self, history: Sequence[Board]) -> PhaseSite:
         """Return it as a part of the page, with some of its boards."""

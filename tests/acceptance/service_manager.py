@@ -52,9 +52,11 @@ class ServiceManager:
         elif verb in ("start", "enable"):
             self._start(unit, file)
         elif verb in ("stop", "disable"):
-            self._running[unit].terminate()
-            ended = self._running.pop(unit).wait(timeout=READY_WITHIN_S)
-            assert ended == 0, f"{unit} did not end well:\n{self.log(unit)}"
+            if process := self._running.pop(unit, None):
+                process.terminate()
+                assert process.wait(timeout=READY_WITHIN_S) == 0, (
+                    f"{unit} did not end well:\n{self.log(unit)}"
+                )
         elif verb == "reload":
             self._running[unit].send_signal(signal.SIGHUP)
         else:

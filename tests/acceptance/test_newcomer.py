@@ -110,7 +110,7 @@ def test_what_an_extra_brings_is_named(
     ("options", "user"),
     [
         ("labels", "A probe that is stored, or has several outputs, needs torch"),
-        ("labels/ink__regr.csv --dims 4,8", "A plot needs vl_convert"),
+        ("labels/ink__regr.csv --config plots.yaml", "A plot needs vl_convert"),
         ("labels --config neuco-bench-svm.yaml", "The probe svm needs sklearn"),
     ],
 )
@@ -119,6 +119,8 @@ def test_what_a_run_needs_is_named_before_it_trains(
 ) -> None:
     """A run that needs libraries of the extra ``research`` says so and leaves nothing behind."""
     folder = shutil.copytree(ROOT / "config" / "kin", tmp_path / "kin")
+    settings = (folder / "neuco-bench-flat.yaml").read_text()
+    (folder / "plots.yaml").write_text(settings.replace("enable_plots: false", "enable_plots: true"))
     words = ("score", "embeddings.csv", *options.split())
     output = installation.run("neuco-worker", *words, cwd=folder, expect=2)
     assert f"{user}, which is not installed. Install it: pip install" in " ".join(output.split())

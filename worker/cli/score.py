@@ -118,7 +118,7 @@ def score(
     for file in files:
         material = read_material(file, tasks, settings, excluded=excluded)
         _warn(console, material.warnings)
-        _check_libraries(material, settings, has_plots=settings.enable_plots)
+        _check_libraries(material, settings)
         method = method_name or file.stem
         folder = make_run_folder(output_dir, phase=phase, method=method, now=datetime.now().astimezone())
         report, document = _run(
@@ -170,11 +170,11 @@ def _settings(config: Path | None, folds: int | None, console: Console) -> Stand
     return settings
 
 
-def _check_libraries(material: Material, settings: StandaloneSettings, *, has_plots: bool) -> None:
+def _check_libraries(material: Material, settings: StandaloneSettings) -> None:
     """Import the optional libraries that a run uses, some of them only after hours of training."""
     has_columns = any(task.kind.has_columns for task in material.tasks)
     with needs_extra("research", "A plot"):
-        if has_plots:
+        if settings.enable_plots:
             import_module("vl_convert")
     with needs_extra("research", "A probe that is stored, or has several outputs,"):
         if settings.store_probes or (has_columns and settings.probe_type == "linear"):

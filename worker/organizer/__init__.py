@@ -9,7 +9,6 @@ __all__ = [
     "board_by_hand",
     "bundle",
     "bundle_check",
-    "comparing",
     "configuration_text",
     "decisions",
     "demo",

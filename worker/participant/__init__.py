@@ -4,4 +4,4 @@ Nothing else of the worker is imported here, and of scoring only what reads tabl
 alone.
 """
 
-__all__ = ["application", "challenge", "layout", "template", "validate"]
+__all__ = ["application", "challenge", "commands"]

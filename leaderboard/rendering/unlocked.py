@@ -70,8 +70,8 @@ def _flips(figures: Figures, rows: Sequence[Row]) -> tuple[Flip, ...]:
     names = {row.submission: row.team for row in rows}
     return tuple(
         Flip(left_out=names[left], ahead=names[ahead], behind=names[behind])
-        for left, pairs in figures.leave_one_out.items()
-        for ahead, behind in pairs
+        for left in names  # in board order; stored figures have another
+        for ahead, behind in figures.leave_one_out.get(left, ())
     )
 
 

@@ -323,7 +323,7 @@ def honest(fair: Fair, begun: datetime = BEGUN) -> Story:
         entries = [_begun(entry, fair.signer, begun) for entry in public.json(commitments.PATH)]
         readme = public.files["README.md"]
     with closing(fair.harness.store()) as store, store.read() as tx:
-        happened = tx.events()
+        happened = list(tx.events())
     moments = sorted({event.fields["at"] for event in happened})
     told = [Told(fields=_dated(event.fields, moments, begun), nonce=event.nonce) for event in happened]
     public_ = {one.fields["entry"] for one in told if one.fields.get("public_at_first") is True}

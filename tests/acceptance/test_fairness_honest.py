@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+import pickle
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -284,8 +284,10 @@ def test_an_honest_challenge_is_never_contradicted(
         "leaderboard": {"baselines": [BASELINE]},
         "fairness": {"publish_files": "top:1"},
     }
-    clock, known = ManualClock(datetime.now(UTC)), tmp_path / "cells.json"
-    known.write_text(json.dumps([row for row in json.loads(cells.read_text()) if "eval" not in row]))
+    clock, known = ManualClock(datetime.now(UTC)), tmp_path / "cells.pickle"
+    known.write_bytes(
+        pickle.dumps([row for row in pickle.loads(cells.read_bytes()) if row["phase"] != "eval"])
+    )
     with Harness(tmp_path, clock=clock, changes=changes, cells=known, fork_server=fork_server) as harness:
         challenge = Challenge(harness)
         for stage in STAGES:

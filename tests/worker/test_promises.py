@@ -191,10 +191,10 @@ def test_only_closed_phases_are_revealed_and_only_once(harness: Harness, worker:
     assert "Already revealed and unchanged since: dev." in message
     assert (commits, times) == ([], first)
     _, commits, times = reveal_them("--open", "--no-labels")
-    assert not [subject for subject in commits if "Extend" in subject]
+    assert not [subject for subject in commits if "Reveal phase dev" in subject]
     assert (set(times), times["dev"]) == ({"dev", "eval"}, first["dev"])
     _, commits, later = reveal_them("--phase", "dev", "--labels")
-    assert any("Extend the reveal of phase dev" in subject for subject in commits)
+    assert any("Reveal phase dev" in subject for subject in commits)
     assert later["dev"] > first["dev"]
     assert later["eval"] == times["eval"]
     assert lies(harness) == []

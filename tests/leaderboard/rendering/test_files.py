@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from datetime import timedelta
 
 import jsonschema
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from leaderboard.ranking.board import from_json, to_json
 from leaderboard.rendering.assets import schemas
 from leaderboard.rendering.documents import MODELS, PhaseDocument, schema
 from leaderboard.rendering.files import BEGIN, CSV_COLUMNS, END, render
@@ -21,6 +23,7 @@ from leaderboard.rendering.names import display_name
 from leaderboard.snapshot import Decision, DecisionKind, MoveKind, Rules, Selection, Site
 from tests.leaderboard.harness.phases import entry
 from tests.leaderboard.harness.played import PlayedPhase
+from tests.leaderboard.harness.revealed import revealed_site
 from tests.leaderboard.harness.site_fixtures import (
     START,
     board,
@@ -369,3 +372,22 @@ def test_reveal_opens_everything() -> None:
     page = files["index.html"].decode()
     assert "secret_<wbr>task_<wbr>4" in page
     assert f"<small>{tasks[0]['score'][0]:.2f}</small>" in page
+
+
+def test_a_stored_board_gives_the_same_files() -> None:
+    """Storing sorts the keys of figures: a board that was made now and one that was read have the same page, in the same order."""
+    site = revealed_site()
+    (phase,) = site.phases
+    last = phase.history[-1]
+    figures = last.private.figures
+    assert figures is not None
+    first, second, third = (row.submission for row in figures.rows[:3])
+    reversals = dict.fromkeys(sorted((first, second, third), reverse=True), ((first, second),))
+    private = replace(last.private, figures=replace(figures, leave_one_out=reversals))
+    made = (*phase.history[:-1], replace(last, private=private))
+    stored = tuple(from_json(to_json(board)) for board in made)
+    files, again = (
+        render(replace(site, phases=(replace(phase, history=history),)), readme=None)
+        for history in (made, stored)
+    )
+    assert files == again

@@ -87,7 +87,7 @@ def test_a_decision_needs_a_yes_and_a_reason(
     worker.drive()
     harness.configure({"leaderboard": {"decimals": 2}})
     with worker.store.read() as tx:
-        before = len(tx.events()), len(tx.trail()), len(tx.commitments())
+        before = len(list(tx.events())), len(tx.trail()), len(tx.commitments())
     for words, consequence in (
         (("challenge", "apply"), "the next board uses the new decimals"),
         (("challenge", "apply", "--new-key"), "A new key signs"),
@@ -102,7 +102,7 @@ def test_a_decision_needs_a_yes_and_a_reason(
         assert "Nothing has been done yet" in told
         assert "This needs a reason" in said(harness, capsys, *words, "--yes", status=2)
     with worker.store.read() as tx:
-        assert (len(tx.events()), len(tx.trail()), len(tx.commitments())) == before
+        assert (len(list(tx.events())), len(tx.trail()), len(tx.commitments())) == before
 
 
 def test_only_an_answered_submission_can_be_chosen(

@@ -61,7 +61,7 @@ def test_only_changes_are_registered_and_pushed(harness: Harness, worker: StepWo
     (key,) = {entry["key"] for entry in json.loads(harness.published("commitment.json"))}
     assert signing_key(*without_signature(commit.encode())) == key
     with worker.store.read() as tx:
-        before = tx.events()
+        before = list(tx.events())
     harness.evalai.send_again(pk)
     worker.drive()
     worker.restart()
@@ -69,7 +69,7 @@ def test_only_changes_are_registered_and_pushed(harness: Harness, worker: StepWo
         tx.request_publish()
     worker.drive()
     with worker.store.read() as tx:
-        assert tx.events() == before
+        assert list(tx.events()) == before
     harness.submit("B", b"id,0\nx,1\n")
     worker.drive()
     assert git(harness.board, "cat-file", "commit", "main") == commit

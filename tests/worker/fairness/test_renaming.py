@@ -172,12 +172,12 @@ def test_invalid_renames_are_refused(
 
     def refused(cure: str, team: str = NAME, pseudonym: str = "Team Thirteen", reason: str = REASON) -> None:
         with worker.store.read() as tx:
-            before = tx.events(), tx.boards("dev"), pseudonyms(tx)
+            before = list(tx.events()), tx.boards("dev"), pseudonyms(tx)
         options = ("--team", team, "--as", pseudonym, "--reason", reason, "--config", str(harness.path))
         assert guarded([*RENAME, *options]) == 2
         assert cure in capsys.readouterr().err
         with worker.store.read() as tx:
-            assert (tx.events(), tx.boards("dev"), pseudonyms(tx)) == before
+            assert (list(tx.events()), tx.boards("dev"), pseudonyms(tx)) == before
 
     play(harness, worker)
     harness.submit("host", embeddings(3))

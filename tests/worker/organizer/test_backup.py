@@ -70,7 +70,7 @@ def test_a_backup_is_private_and_restores_everything_but_tokens(
     assert place.stat().st_mode & 0o777 == 0o700
     first, _, token, git_token, hosts, following = capsys.readouterr().out.splitlines()
     assert first == f"Restored into {place}."
-    assert f"evalai.token points to {place}/token, which cannot be read." in token
+    assert f"evalai.token points to {place}/token, which is empty or cannot be read." in token
     assert "leaderboard.token points to the environment variable GITHUB_TOKEN, which is not set." in git_token
     assert "leaderboard.known_hosts" in hosts
     assert following == f"Next: neuco-worker doctor --config {place}/challenge.yaml"

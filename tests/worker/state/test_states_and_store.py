@@ -224,22 +224,6 @@ def test_a_damaged_database_is_named_with_what_to_do(
     assert (finding.level, finding.sentence) == (Level.FAIL, sentence.removeprefix("neuco-worker: "))
 
 
-def test_damage_that_only_a_full_look_finds_is_found_by_doctor(harness: Harness) -> None:
-    """The schema can be read but a table cannot: the doctor reads all pages."""
-    with contextlib.closing(harness.store()) as store:
-        for _ in range(40):
-            with store.write() as tx:
-                tx.log("filling", actor="test", now=NOW, text="x" * 3000)
-    place = harness.state / "worker.db"
-    with place.open("r+b") as file:
-        file.seek(-8192, os.SEEK_END)
-        file.write(b"\x0d\xff" * 4096)
-    examined = examine(harness.path, clock=lambda: NOW, only=["machine.state"])
-    (finding,) = examined.outcomes[-1].findings
-    assert finding.level is Level.FAIL
-    assert f"{place} is damaged" in finding.sentence
-
-
 @given(st.lists(st.floats(0, 30), min_size=1, max_size=200), st.integers(6, 60))
 def test_no_minute_holds_more_calls_than_the_budget(pauses: list[float], per_minute: int) -> None:
     """No 60 seconds contain more calls than allowed, at any pace."""

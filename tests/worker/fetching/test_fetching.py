@@ -10,11 +10,13 @@ from importlib.metadata import version
 
 import pytest
 
+from scoring.errors import OrganizerError
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.evalai import Message
 from worker.fetching import uploads
+from worker.fetching.act import FetchFile
 from worker.fetching.stage import Fetching
-from worker.intake.facts import take_message
+from worker.intake.facts import hold, take_message
 from worker.runtime.acts import LOOK_S
 from worker.sandbox import Fault, FaultPlan
 from worker.state import OutboxKind, State
@@ -45,6 +47,25 @@ def test_an_expired_link_is_read_again(harness: Harness, worker: StepWorker) -> 
     worker.drive(lambda: worker.state(pk) is State.PUBLISHED)
     assert worker.outcomes(pk, "fetch") == ["infrastructure", "done"]
     assert worker.row(pk).hold is None
+
+
+def test_a_dispute_that_is_noticed_during_a_download_goes_on(harness: Harness) -> None:
+    """The file is stored, but not scored before a person has acted."""
+    harness.configure({"submission": {"disk_reserve_gigabytes": 10**9}})  # it waits where the test takes over
+    with harness.worker() as worker:
+        pk = harness.submit("A", embeddings(1))
+        worker.drive(lambda: worker.states().get(pk) == "acknowledged")
+        fetching = FetchFile(worker.daemon.context, worker.daemon.files, worker.row(pk), deadline_s=9)
+        now = worker.clock.now()
+        with worker.store.write() as tx:
+            fetching.intent(tx, now)
+            dispute = OrganizerError(
+                "Its author is not in its team.", cure="Ask.", code="facts.author_not_in_team"
+            )
+            hold(tx, worker.row(pk), dispute, now=now)
+            fetching.outcome(tx, {"sha256": "a" * 64}, now)
+        row = worker.row(pk)
+        assert (row.state, row.disputed) == (State.FETCHED, True)
 
 
 def test_the_token_never_reaches_the_file_store(harness: Harness, worker: StepWorker) -> None:

@@ -16,17 +16,26 @@ class PlayedPhase:
     Args:
         tasks: Its tasks, all on the same samples.
         replicates: Number of the bootstrap's replicates for each board.
+        codename: Its codename.
+        title: Its title.
 
     Attributes:
         snapshot: Its state.
         history: Its boards so far.
     """
 
-    def __init__(self, tasks: Iterable[str], *, replicates: int) -> None:
+    def __init__(
+        self,
+        tasks: Iterable[str],
+        *,
+        replicates: int,
+        codename: str = "eval",
+        title: str = "Evaluation phase",
+    ) -> None:
         self._replicates = replicates
         self.snapshot = PhaseSnapshot(
-            codename="eval",
-            title="Evaluation phase",
+            codename=codename,
+            title=title,
             rules=Rules(),
             row_sets=dict.fromkeys(tasks, "rows"),
             entries=(),
@@ -45,8 +54,9 @@ class PlayedPhase:
 
     def site(self, title: str, **facts: object) -> Site:
         """Return the site of a challenge with this phase alone."""
+        now = self.snapshot
         phase = PhaseSite(
-            codename="eval", title="Evaluation phase", rules=Rules(), history=tuple(self.history)
+            codename=now.codename, title=now.title, rules=now.rules, history=tuple(self.history)
         )
         return Site(title=title, phases=(phase,), **facts)  # type: ignore[arg-type]
 

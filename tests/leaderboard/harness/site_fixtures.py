@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,9 +10,10 @@ from pathlib import Path
 
 from leaderboard.figures import Figures, Private
 from leaderboard.snapshot import Board, Method, MoveKind, PhaseSite, Rules, Site, Standing
+from tests.leaderboard.harness.phases import START, steady
+from tests.leaderboard.harness.played import PlayedPhase
 
 DATA = Path(__file__).parents[1] / "data"
-START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 SECRET = Figures(weights={"secret_task": 0.25}, replicates=7, rows=(), tau={}, leave_one_out={})
 
 
@@ -68,56 +68,16 @@ def simple_site(names: Sequence[str] = ("Alpha", "Beta", "Gamma", "Delta"), **fa
     return Site(title="Test challenge", phases=(phase_site(board(rows)),), **facts)  # type: ignore[arg-type]
 
 
-def moving_site(updates: int = 12, teams: int = 6) -> Site:
+def moving_site(updates: int = 12) -> Site:
     """Return a site whose teams overtake each other, with own and passive moves, a baseline and a negative score."""
-    names = ["Bit Pressers", "Team_Crumels", "GeoEmbedders", "Onepack", "7ry5ot21", "Degas"] + [
-        f"Late {n}" for n in range(teams)
-    ]
-    quality = {key: 14.0 - 2.9 * key for key in range(teams)}
-    counts: Counter[int] = Counter()
-    boards: list[Board] = []
-    ranks: dict[int, int] = {}
-    last_sent: dict[int, int] = {}
+    phase = PlayedPhase("ab", replicates=2, codename="dev", title="Development phase")
     for update in range(updates):
-        mover = (update * 5) % teams
-        quality[mover] += 1.7 + (update % 3)
-        counts[mover] += 1
-        last_sent[mover] = update
-        present = [key for key in range(teams) if key <= update or counts[key]]
-        order = sorted(present, key=lambda key: -quality[key] - (0.9 if (key + update) % 4 == 0 else 0))
-        by_mean = sorted(present, key=lambda key: -quality[key])
-        base = teams - 2
-        rows = []
-        for key in order:
-            rank = 1 + sum(other != base for other in order[: order.index(key)])
-            before = ranks.get(key + 1)
-            kind = MoveKind.NEW if before is None else MoveKind.NONE
-            if before is not None and before != rank:
-                kind = MoveKind.OWN if key == mover else MoveKind.PASSIVE
-            rows.append(
-                standing(
-                    rank,
-                    names[key],
-                    rank_by_mean=1 + sum(other != base for other in by_mean[: by_mean.index(key)]),
-                    team_key=key + 1,
-                    submission=2000 + 50 * key + counts[key],
-                    q_mean=quality[key],
-                    baseline=key == base,
-                    group=(rank + 1) // 2,
-                    submissions=max(counts[key], 1),
-                    last_submitted_at=START + timedelta(hours=7 * last_sent.get(key, 0)),
-                    move=(before or rank) - rank,
-                    move_kind=kind,
-                )
-            )
-        ranks = {row.team_key: row.rank for row in rows}
-        made = board(rows, sequence=update + 1, triggers=(2000 + 50 * mover + counts[mover],))
-        boards.append(replace(made, made_at=START + timedelta(hours=7 * update, minutes=11)))
-    return Site(
-        title="Test challenge",
-        phases=(phase_site(*boards), phase_site(codename="eval", title="Evaluation phase")),
-        link="https://eval.ai/web/challenges/challenge-page/2465/overview",
-    )
+        team, at = update * 5 % 6, START + timedelta(hours=7 * update)
+        facts = {"team": f"Team_{team}", "method": "", "submitted_at": at, "baseline": team == 4}
+        phase.receive(steady(2000 + update, team + 1, update * 7 % 40 - 3, update * 11 % 30, **facts))
+        phase.make_board(at + timedelta(minutes=11))
+    site = phase.site("Test challenge", link="https://eval.ai/web/challenges/challenge-page/2465/overview")
+    return replace(site, phases=(*site.phases, phase_site(codename="eval", title="Evaluation phase")))
 
 
 def embed2scale_site() -> Site:

@@ -119,7 +119,7 @@ class Organizers:
             )
             setups = [self._setup(name, public_value([*before, {"drawn": values}], name)) for name in PHASES]
             for setup in setups:
-                put_on_record(tx, setup.record, files=None, now=at)
+                put_on_record(tx, setup.record, now=at)
             commitments.commit(
                 tx,
                 self.secret,

@@ -212,14 +212,11 @@ def take_over(tx: Transaction, files: FileStore, now: datetime) -> None:
         tx.move(row.pk, State.SCORING, State.FETCHED)
     for row in tx.submissions([State.FETCHED]):
         if row.file_hash is None or files.find(row.file_hash) is None:
-            held = {"hold": row.hold, "hold_reason": row.hold_reason}
-            tx.move(row.pk, State.FETCHED, State.ACKNOWLEDGED, file_hash=None, **held)
+            tx.move(row.pk, State.FETCHED, State.ACKNOWLEDGED, file_hash=None)
     for owed in tx.owed(OutboxKind.POST):
         if owed.sent_at is not None:  # EvalAI may have the answer
             tx.note(owed.submission, read_at=None)
-    failed = [row.pk for row in tx.submissions() if row.tries > 0]
-    failed += [owed.submission for owed in tx.owed() if owed.tries > 0]
-    tx.release(failed)  # a restart tries again at once
+    tx.release()  # a restart tries again at once
     tx.request_publish()
 
 

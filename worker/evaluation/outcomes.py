@@ -98,12 +98,7 @@ def requeue(
     returned = tx.move(row.pk, State.SCORING, State.FETCHED)
     if not returned or outcome in (Outcome.SHUTDOWN, Outcome.CANCELLED, Outcome.DEAD):
         return False
-    held = isinstance(error, OrganizerError)
-    tx.note(
-        row.pk,
-        not_before=retry_at,
-        tries=row.tries + 1,
-        hold=error.code if held else None,
-        hold_reason=error.sentence if held else None,
-    )
+    tx.note(row.pk, not_before=retry_at, tries=row.tries + 1)
+    if isinstance(error, OrganizerError) and not row.disputed:
+        tx.note(row.pk, hold=error.code, hold_reason=error.sentence)
     return True

@@ -112,9 +112,7 @@ class FetchFile(ChildAct[Result]):
         if result["sha256"] == uploads.PLACEHOLDER:
             self._placeholder(tx, current, now)
             return
-        # A dispute that was noticed during the download goes on: the file must not be scored before a person has acted.
-        held = {"hold": current.hold, "hold_reason": current.hold_reason} if current.disputed else {}
-        tx.move(self.pk, State.ACKNOWLEDGED, State.FETCHED, file_hash=result["sha256"], **held)
+        tx.move(self.pk, State.ACKNOWLEDGED, State.FETCHED, file_hash=result["sha256"])
         tx.close_attempt(self._attempt, Outcome.DONE, now=now)
 
     def _placeholder(self, tx: Transaction, current: SubmissionRow, now: datetime) -> None:

@@ -119,7 +119,7 @@ def retry(session: OrganizerSession, pk: int) -> SubmissionRow:
                 cure="To score it again, re-run it at EvalAI as a host. To score changed tasks, run `neuco-worker challenge apply`.",
                 code="submission.nothing_owed",
             )
-        tx.release([pk])
+        tx.release(pk)
         if row.disputed:
             tx.note(pk, read_at=None, by_member=row.by_member or None)
         tx.log("retried", actor=session.actor, now=session.now, submission=pk)

@@ -10,7 +10,9 @@ import sqlalchemy as sa
 
 from worker.state.rows import SubmissionRow
 from worker.state.schema import Tables, outbox, submissions
-from worker.state.states import TRANSITIONS, State
+from worker.state.states import ACTIVE, TRANSITIONS, State
+
+_DISPUTED = submissions.c.hold.like("facts.%")  # as SubmissionRow.disputed
 
 
 class Submissions(Tables):
@@ -74,18 +76,20 @@ class Submissions(Tables):
     def move(self, pk: int, source: State, target: State, **values: Any) -> bool:
         """Move a submission from one state to another, if it is still in the first.
 
-        A move clears the back-off and the hold, because their cause is over.
+        A move clears the back-off and the hold, because their cause is over. Only a dispute goes on until the submission has ended, because
+        no step of ours settles it.
 
         Raises:
             ValueError: If the table of transitions does not contain the step, which is a defect.
         """
         if target not in TRANSITIONS[source]:
             raise ValueError(f"no transition {source} -> {target}")
-        cleared = {"not_before": None, "tries": 0, "hold": None, "hold_reason": None}
+        goes_on = _DISPUTED if target in ACTIVE else sa.false()
+        held = {name: sa.case((goes_on, submissions.c[name]), else_=None) for name in ("hold", "hold_reason")}
         result = self._connection.execute(
             submissions.update()
             .where(submissions.c.pk == pk, submissions.c.state == source)
-            .values({**cleared, **values, "state": target})
+            .values({"not_before": None, "tries": 0, **held, **values, "state": target})
         )
         if result.rowcount == 1:
             self.moves.append(f"{source}>{target}")
@@ -103,7 +107,7 @@ class Submissions(Tables):
         """
         query = sa.select(submissions).where(
             sa.or_(submissions.c.by_host.is_(None), submissions.c.by_member.is_(None)),
-            sa.or_(submissions.c.hold.is_(None), submissions.c.hold.not_like("facts.%")),
+            sa.or_(submissions.c.hold.is_(None), ~_DISPUTED),
             submissions.c.created_by.is_not(None),
             submissions.c.phase.is_not(None),
             submissions.c.read_at.is_not(None),
@@ -153,16 +157,17 @@ class Submissions(Tables):
             [{"which": pk, "address": address, "moment": asked_at} for pk, address in addresses.items()],
         )
 
-    def release(self, pks: Collection[int]) -> None:
-        """End the wait of submissions for a retry, and that of their rows in the outbox; the answer grid still applies."""
+    def release(self, pk: int | None = None) -> None:
+        """End the wait of a submission, or of all, for a retry, and that of its rows in the outbox; the answer grid still applies."""
         self._connection.execute(
             submissions.update()
-            .where(submissions.c.pk.in_(pks), submissions.c.tries > 0)
+            .where(submissions.c.pk == pk if pk is not None else sa.true(), submissions.c.tries > 0)
             .values(not_before=None)
         )
         self._connection.execute(
             outbox.update()
-            .where(outbox.c.submission.in_(pks), outbox.c.done_at.is_(None), outbox.c.tries > 0)
+            .where(outbox.c.submission == pk if pk is not None else sa.true())
+            .where(outbox.c.done_at.is_(None), outbox.c.tries > 0)
             .values(not_before=outbox.c.created_at)
         )
 

@@ -68,6 +68,18 @@ def test_a_submission_is_stored_and_moved(store: Store) -> None:
         assert not tx.move(7, State.RECEIVED, State.CANCELLED)
         with pytest.raises(ValueError, match="no transition"):
             tx.move(7, State.ACKNOWLEDGED, State.SCORED)
+        tx.add(8, now=NOW)
+        tx.note(8, hold="facts.team_differs", hold_reason="Who sent it?")
+        tx.move(8, State.RECEIVED, State.ACKNOWLEDGED)
+        held = tx.get(8)
+        assert held is not None
+        assert (held.hold, held.hold_reason) == (
+            "facts.team_differs",
+            "Who sent it?",
+        )  # only its end ends a dispute
+        tx.move(8, State.ACKNOWLEDGED, State.CANCELLED)
+        assert (ended := tx.get(8)) is not None
+        assert (ended.hold, ended.hold_reason) == (None, None)
     with store.read() as tx:
         row = tx.get(7)
         assert row is not None

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.errors import needs_extra
 from scoring.neuco_bench.run import TaskReport
 from scoring.probes.measures import confusion, indicators, roc_curve
 from scoring.probes.probe import FoldResult, ProbeInput, TaskKind
@@ -35,8 +34,7 @@ def draw_plots(folder: Path, task: TaskReport, *, stem: str) -> None:
         task: The task, trained with details.
         stem: Name of the submission file; the plots' names begin with it.
     """
-    with needs_extra("research", "A plot"):
-        import vl_convert
+    import vl_convert
 
     for name, spec in _plots(task, stem):
         path = folder / task.data.name / name

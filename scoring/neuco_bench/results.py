@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.errors import OrganizerError, needs_extra
+from scoring.errors import OrganizerError
 from scoring.neuco_bench.configuration import StandaloneSettings
 from scoring.neuco_bench.run import RunReport, TaskReport
 from scoring.probes.probe import make_probe
@@ -180,8 +180,7 @@ def store_probes(folder: Path, report: RunReport, settings: StandaloneSettings) 
     A probe takes standardized embeddings. Support vector machines are not stored: their library would save a pickle, which can run code
     when it is loaded.
     """
-    with needs_extra("research", "store_probes"):
-        import torch
+    import torch
 
     probe = make_probe(settings.probe_type, settings.probe_params, seed=report.seed)
     for task in report.tasks:

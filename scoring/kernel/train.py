@@ -1,8 +1,7 @@
 """The kernel: train and score the probes of one or two tasks on one fold.
 
-The layers (:mod:`scoring.kernel.layer`, which describes the layout of rows and weights), the optimizer (:mod:`scoring.kernel.layer`) and
-torch's random stream are compiled into it. A task's operations and their order are the same whether it is alone, first or second, so its
-score has the same bits.
+The layers with their optimizer (:mod:`scoring.kernel.layer`, which describes the layout of rows and weights) and torch's random stream are
+compiled into it. A task's operations and their order are the same whether it is alone, first or second, so its score has the same bits.
 """
 
 # ruff: noqa: PLR0917 - compiled functions take plain positional arguments

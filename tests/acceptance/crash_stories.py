@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -307,6 +307,13 @@ def _drawn(harness: Harness) -> bool:
         return bool(tx.public_commitments()[-1]["drawn"])
 
 
+def at_each_state(end: str, event: Callable[[Theatre, int], None]) -> Iterator[Story]:
+    """Yield the stories of an event that ends a submission, in each state in which one waits."""
+    for state in (State.RECEIVED, State.ACKNOWLEDGED, State.FETCHED, State.SCORED, State.REJECTED):
+        content = BAD if state is State.REJECTED else None
+        yield Story(points=both(f"{state}>{end}"), state=state, content=content, event=event, settings=STAYS)
+
+
 STORIES: dict[str, tuple[Story, ...]] = {
     "the usual path": (
         Story(
@@ -344,35 +351,13 @@ STORIES: dict[str, tuple[Story, ...]] = {
         Story(points=both("fetched>acknowledged"), state=State.FETCHED, event=lose_file),
     ),
     "cancelled": (
-        *(
-            Story(
-                points=both(f"{state}>cancelled"), state=state, content=content, event=cancel, settings=STAYS
-            )
-            for state, content in (
-                (State.RECEIVED, None),
-                (State.ACKNOWLEDGED, None),
-                (State.FETCHED, None),
-                (State.SCORED, None),
-                (State.REJECTED, BAD),
-            )
-        ),
+        *at_each_state("cancelled", cancel),
         Story(points=both("scoring>cancelled"), state=State.FETCHED, event=while_read(cancel)),
         Story(points=both("cancelled>acknowledged"), state=State.ACKNOWLEDGED, event=cancelled_first(reset)),
         Story(points=both("cancelled>superseded"), state=State.ACKNOWLEDGED, event=cancelled_first(rerun)),
     ),
     "run again": (
-        *(
-            Story(
-                points=both(f"{state}>superseded"), state=state, content=content, event=rerun, settings=STAYS
-            )
-            for state, content in (
-                (State.RECEIVED, None),
-                (State.ACKNOWLEDGED, None),
-                (State.FETCHED, None),
-                (State.SCORED, None),
-                (State.REJECTED, BAD),
-            )
-        ),
+        *at_each_state("superseded", rerun),
         Story(points=both("scoring>superseded"), state=State.FETCHED, event=while_read(rerun)),
         Story(points=both("posted>superseded"), state=State.POSTED, event=rerun_off_the_board),
         Story(

@@ -303,7 +303,7 @@ def filler_key(number: int) -> bytes:
 def honest(fair: Fair, begun: datetime = BEGUN) -> Story:
     """Return the true story of a fully revealed challenge, with its moments one hour apart."""
     with opened(str(fair.board)) as public:
-        page = public.json("leaderboard/dev.json")
+        page = json.loads(public.files["leaderboard/dev.json"])
         reveals = {name: revealed(public, f"reveal/{name}/reveal.json") for name in PHASES}
         files = {
             name: {
@@ -320,7 +320,7 @@ def honest(fair: Fair, begun: datetime = BEGUN) -> Story:
             for part in file["parts"]
         ]
         contents = {name: public.contents.part(name) or b"" for name in parts}
-        entries = [_begun(entry, fair.signer, begun) for entry in public.json(commitments.PATH)]
+        entries = [_begun(entry, fair.signer, begun) for entry in json.loads(public.files[commitments.PATH])]
         readme = public.files["README.md"]
     with closing(fair.harness.store()) as store, store.read() as tx:
         happened = list(tx.events())

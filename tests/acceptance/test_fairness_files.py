@@ -55,7 +55,7 @@ def worths(found: Iterator[Verdict]) -> list[Worth]:
 
 def listed(public: PublicRepository) -> dict[str, Any]:
     """Return the list of published contents."""
-    document: dict[str, Any] = public.json(LIST)
+    document: dict[str, Any] = json.loads(public.files[LIST])
     return document
 
 
@@ -78,7 +78,7 @@ def test_promised_contents_are_published_and_recomputed(fair: Fair, repository: 
             content, repository.files["reveal/dev/ids.txt"].decode().split(), DIM
         )
         assert read.content_hash == file["content"]
-    assert [entry["publish_files"] for entry in repository.json("commitment.json")] == ["top:1"]
+    assert [entry["publish_files"] for entry in json.loads(repository.files["commitment.json"])] == ["top:1"]
     assert not list((fair.harness.state / "published").iterdir())
     assert worths(iter(verdicts(repository))).count(Worth.CONTRADICTED) == 0
 

@@ -109,7 +109,7 @@ def with_entries(public: PublicRepository, entries: list[Any], signer: Signer) -
 
 def changed_events(public: PublicRepository, signer: Signer) -> Iterator[Mutant]:
     """Yield changes of the newest event of each kind, with log and signatures to match."""
-    document, lines = revealed(public), list(public.lines(receipts.PATH))
+    document, lines = revealed(public), list(map(json.loads, public.files[receipts.PATH].splitlines()))
     for kind in (events.SUBMISSION, events.SCORE, events.PHASE):
         number, opening = [
             (number, one)
@@ -131,7 +131,7 @@ def changed_events(public: PublicRepository, signer: Signer) -> Iterator[Mutant]
 
 def changed_commitments(public: PublicRepository, signer: Signer) -> Iterator[Mutant]:
     """Yield changes of a commitment and of the manifest that it covers."""
-    entries, document = public.json(commitments.PATH), revealed(public)
+    entries, document = json.loads(public.files[commitments.PATH]), revealed(public)
     for where, mutant in mutants(entries, "commitment"):
         yield where, with_entries(public, mutant, signer)
     for where, manifest in mutants(document["commitments"][-1]["manifest"], "manifest"):
@@ -151,7 +151,7 @@ def changed_commitments(public: PublicRepository, signer: Signer) -> Iterator[Mu
 
 def changed_documents(public: PublicRepository, signer: Signer) -> Iterator[Mutant]:
     """Yield changes of the log's last line, of the reveal, of the last board, and of the list of files."""
-    lines, document = list(public.lines(receipts.PATH)), revealed(public)
+    lines, document = list(map(json.loads, public.files[receipts.PATH].splitlines())), revealed(public)
     for where, mutant in mutants(lines, "line"):
         yield where, with_file(public, receipts.PATH, signed_log(mutant, signer))
     for where, mutant in mutants(document["register"], "event"):
@@ -165,7 +165,7 @@ def changed_documents(public: PublicRepository, signer: Signer) -> Iterator[Muta
     for where, mutant in mutants(json.loads(last), "board"):
         text = json.dumps(mutant, ensure_ascii=False, separators=(",", ":")).encode()
         yield where, with_file(public, HISTORY, b"\n".join([*earlier, text]) + b"\n")
-    for where, listed in mutants(public.json(FILES), "files"):
+    for where, listed in mutants(json.loads(public.files[FILES]), "files"):
         yield where, with_file(public, FILES, json.dumps(listed).encode())
 
 
@@ -257,7 +257,7 @@ def test_no_document_breaks_the_verdict(fair: Fair, data: st.DataObject) -> None
         return document
 
     if path == REVEAL and data.draw(st.booleans()):  # the document itself, which lists its parts
-        spoilt = with_file(repository, path, json.dumps(spoil(repository.json(path))).encode())
+        spoilt = with_file(repository, path, json.dumps(spoil(json.loads(repository.files[path]))).encode())
     else:
         spoilt = changed(repository, path, spoil)
     receipt = {"commitment": "00", "nonce": "11", "challenge": "22", "chain": "33"}

@@ -72,19 +72,6 @@ def rehearse(path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def write_submissions(folder: Path) -> list[str]:
-    """Write embeddings that contain the labels, and return the arguments that submit them."""
-    arguments = []
-    for phase in PHASES:
-        labels = [dict(rows) for rows in label_rows(phase).values()]
-        matrix = np.zeros((ROWS, DIM), dtype=np.float32)
-        for row, name in enumerate(public_ids(phase)):
-            matrix[row, : len(labels)] = [float(values.get(name, 0)) for values in labels]
-        (folder / f"{phase}.csv").write_bytes(csv_of(public_ids(phase), matrix))
-        arguments += ["--submission", f"{phase}={folder / phase}.csv"]
-    return arguments
-
-
 @pytest.mark.slow
 def test_a_rehearsal_plays_the_real_challenge_and_reaches_nobody(
     challenge: Path, tmp_path_factory: pytest.TempPathFactory

@@ -25,7 +25,6 @@ from worker.organizer.reveal import reveal
 from worker.organizer.session import open_session
 from worker.sandbox import ManualClock
 
-POLL_S = 2  # `evalai.poll_every` of the harness
 SET_BACK_S = 200  # within what a check forgives between a commitment and a score
 
 

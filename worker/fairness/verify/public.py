@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -187,10 +186,6 @@ class PublicRepository:
     strangers: tuple[str, ...] = ()
     contents: Contents = NO_CONTENTS
 
-    def json(self, path: str) -> Any:
-        """Return a JSON file's value."""
-        return json.loads(self.files[path])
-
     @cached_property
     def commitments(self) -> list[Commitment]:
         """The public list of commitments; an empty one if it is malformed."""
@@ -217,15 +212,6 @@ class PublicRepository:
         """Every phase that was ever committed to or revealed."""
         committed = (name for entry in self.commitments for name in entry.phases)
         return list(dict.fromkeys([*self.revealed, *committed]))
-
-    def lines(self, path: str) -> Iterator[dict[str, Any]]:
-        """Return the objects in a file of JSON lines; an empty object for a line that is none."""
-        for line in self.files.get(path, b"").splitlines():
-            try:
-                document = json.loads(line)
-            except (ValueError, RecursionError):
-                document = {}
-            yield document if isinstance(document, dict) else {}
 
 
 def read_folder(folder: Path) -> PublicRepository:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import re
 import shutil
 import sqlite3
 import zipfile
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -28,19 +25,12 @@ from worker.organizer.session import open_session
 from worker.sandbox import ManualClock
 
 
-@pytest.fixture
-def unscored(tmp_path: Path) -> Iterator[Harness]:
-    """A challenge in which nothing was scored."""
-    with Harness(tmp_path, clock=ManualClock()) as harness:
-        yield harness
-
-
 def recorded(worker: StepWorker, phase: str = "dev") -> PhaseRecord:
     """Return the current record of a phase."""
     with worker.store.read() as tx:
-        found = read_record(tx, phase)
-    assert found is not None
-    return found
+        record = read_record(tx, phase)
+    assert record is not None
+    return record
 
 
 def rules(harness: Harness) -> str:
@@ -60,38 +50,6 @@ def test_a_record_is_read_as_it_was_written(harness: Harness) -> None:
             with pytest.raises(InfrastructureError) as error:
                 unpack(spoilt, record.hash)
             assert error.value.code == "record.damaged"
-
-
-def test_rules_change_by_a_command_with_a_reason(harness: Harness, worker: StepWorker) -> None:
-    """A reload and a rescore keep the recorded rules; the command applies the new ones, and the audit trail has the reason."""
-    harness.submit("A", embeddings(1))
-    harness.submit("B", embeddings(2))
-    worker.drive()
-    harness.configure({"leaderboard": {"hidden_teams": ["B"], "decimals": 0}})
-    harness.add_task("late__regr", seed=1)
-    worker.reload()
-    harness.rescore()
-    late = harness.submit("C", embeddings(3))
-    worker.drive()
-    assert set(harness.teams()) == {"A", "B", "C"}
-    assert harness.stdout(late)["q_mean"] != round(harness.stdout(late)["q_mean"])
-    message = harness.command("status").stdout
-    assert "leaderboard.decimals, leaderboard.hidden_teams changed" in message
-    assert "challenge apply" in message
-    assert "dev: now uses the new decimals, hidden_teams." in rules(harness)
-    assert "dev: nothing to do." in rules(harness)
-    worker.drive()
-    assert set(harness.teams()) == {"A", "C"}
-    after = harness.submit("D", embeddings(4))
-    worker.drive()
-    assert harness.stdout(after)["q_mean"] == round(harness.stdout(after)["q_mean"])
-    assert "late" in recorded(worker).versions
-    assert harness.command("status").stdout.count("Nothing needs attention") == 1
-    with worker.store.read() as tx:
-        [step] = [
-            step for step in tx.trail() if step.action == "rules_changed" and step.detail["phase"] == "dev"
-        ]
-    assert step.detail["reason"] == "announced on 1 June"
 
 
 def test_a_scored_phase_needs_no_files(harness: Harness, worker: StepWorker) -> None:
@@ -119,104 +77,6 @@ def test_a_scored_phase_needs_no_files(harness: Harness, worker: StepWorker) -> 
     assert lies(harness) == []
 
 
-def test_a_start_with_another_secret_is_refused(harness: Harness, worker: StepWorker) -> None:
-    """Its splits would differ from the committed ones; the error says so, and what to do."""
-    harness.submit("A", embeddings(0))
-    worker.drive()
-    secret = harness.folder / "challenge.secret"
-    right = secret.read_text()
-    secret.write_text("6b" * 32)
-    with pytest.raises(OrganizerError) as error:
-        worker.reload()
-    assert error.value.code == "secret.changed"
-    assert "Restore the old secret" in error.value.cure
-    secret.write_text(right)
-    worker.reload()
-
-
-def test_a_phase_without_scores_follows_its_files(unscored: Harness) -> None:
-    """Until the first score, a start or a reload applies files, settings and rules, and commits to them."""
-    with unscored.worker() as worker:
-        first = recorded(worker).hash
-        worker.restart()
-        assert recorded(worker).hash == first
-        unscored.configure({"leaderboard": {"decimals": 2}})
-        worker.reload()
-        assert recorded(worker).rules.decimals == 2
-        unscored.add_task("late__regr", seed=1)
-        assert "The next start or reload applies the change." in unscored.command("status").stdout
-        worker.reload()
-        assert "late" in recorded(worker).versions
-        with worker.store.read() as tx:
-            reasons = [public["reason"] for public, _ in tx.commitments()]
-        assert reasons == ["the challenge begins", "phase dev was changed before anything was scored in it"]
-        (unscored.folder / "tasks" / "dev" / "late__regr.csv").write_text("nonsense")
-        with pytest.raises(OrganizerError):
-            worker.reload()
-        assert "late" in recorded(worker).versions
-
-
-def test_another_notation_of_the_files_is_no_difference(harness: Harness, worker: StepWorker) -> None:
-    """Only their content counts."""
-    harness.submit("A", embeddings(0))
-    worker.drive()
-    file = harness.folder / "tasks" / "dev" / "alpha__regr.csv"
-    head, *rows = file.read_text().splitlines()
-    file.write_text("\n".join([head, *reversed(rows)]) + "\n\n")
-    assert "Nothing needs attention" in harness.command("status").stdout
-
-
-def test_a_rescore_under_another_secret_is_followed_at_once(harness: Harness, worker: StepWorker) -> None:
-    """A running worker needs no reload: it reads the secret again when the record requires another one."""
-    harness.submit("A", embeddings(1))
-    worker.drive()
-    (harness.folder / "challenge.secret").write_text("6b" * 32)
-    harness.rescore()
-    pk = harness.submit("B", embeddings(2))
-    worker.drive()
-    assert harness.status(pk) == "finished"
-    assert worker.alerts() == set()
-
-
-def test_a_frozen_phase_keeps_its_rules(harness: Harness, worker: StepWorker) -> None:
-    """Its board and awards follow them until it is thawed, whatever the configuration says."""
-    harness.submit("A", embeddings(1))
-    worker.drive()
-    with open_session(harness.path) as session:
-        freeze(session, "dev")
-    harness.configure({"leaderboard": {"decimals": 0}})
-    assert "dev: nothing to do. The board of dev is closed" in rules(harness)
-    assert recorded(worker).rules.decimals == 3
-    assert re.search(r"mean Q -?\d+\.\d{3}\b", harness.command("board", "show", "--awards").stdout)
-
-
-def test_an_answer_with_fewer_decimals_is_no_contradiction(harness: Harness) -> None:
-    """A value that was shown before the rules asked for more decimals is accepted by every check."""
-    harness.configure({"leaderboard": {"decimals": 0}})
-    with harness.worker() as worker:
-        pk = harness.submit("A", embeddings(1))
-        worker.drive()
-        harness.configure({"leaderboard": {"decimals": 3}})
-        rules(harness)
-        with open_session(harness.path) as session:
-            reveal(session, ["dev"], labels=True, contents={})
-        worker.drive()
-    told = harness.stdout(pk)
-    assert told["q_mean"] == round(told["q_mean"])
-    assert lies(harness, told) == []
-
-
-def test_a_start_leaves_a_rescore_at_work_alone(harness: Harness, worker: StepWorker) -> None:
-    """The child's folder contains the record that it scores on; a folder from the day before is removed."""
-    files = worker.daemon.files
-    young, old, other = (files.temporary(name) for name in ("rescore-1", "rescore-2", "evaluate-1"))
-    for folder in (young, old, other):
-        folder.mkdir()
-    os.utime(old, (0, 0))
-    worker.restart()
-    assert [folder.exists() for folder in (young, old, other)] == [True, False, False]
-
-
 def test_a_child_gets_its_record_in_a_private_file(harness: Harness, worker: StepWorker) -> None:
     """It is in the child's folder, which is removed when the child has ended."""
     harness.submit("A", embeddings(1))
@@ -229,29 +89,120 @@ def test_a_child_gets_its_record_in_a_private_file(harness: Harness, worker: Ste
     assert not place.exists()
 
 
-def test_a_damaged_record_stops_only_its_own_board(harness: Harness) -> None:
+def test_rules_change_by_a_command_with_a_reason(harness: Harness, worker: StepWorker) -> None:
+    """A reload and a rescore keep the recorded rules; the command applies the new ones, and the audit trail has the reason."""
+    harness.submit("A", embeddings(1))
+    harness.submit("B", embeddings(2))
+    worker.drive()
+    file = harness.folder / "tasks" / "dev" / "alpha__regr.csv"
+    head, *rows = file.read_text().splitlines()
+    file.write_text("\n".join([head, *reversed(rows)]) + "\n\n")
+    assert "Nothing needs attention" in harness.command("status").stdout  # only the content counts
+    harness.configure({"leaderboard": {"hidden_teams": ["B"], "decimals": 0}})
+    harness.add_task("late__regr", seed=1)
+    worker.reload()
+    harness.rescore()
+    late = harness.submit("C", embeddings(3))
+    worker.drive()
+    assert set(harness.teams()) == {"A", "B", "C"}
+    assert harness.stdout(late)["q_mean"] != round(harness.stdout(late)["q_mean"])
+    message = harness.command("status").stdout
+    assert "leaderboard.decimals, leaderboard.hidden_teams changed" in message
+    assert "dev: now uses the new decimals, hidden_teams." in rules(harness)
+    assert "dev: nothing to do." in rules(harness)
+    after = harness.submit("D", embeddings(4))
+    worker.drive()
+    assert set(harness.teams()) == {"A", "C", "D"}
+    assert harness.stdout(after)["q_mean"] == round(harness.stdout(after)["q_mean"])
+    assert "late" in recorded(worker).versions
+    assert "Nothing needs attention" in harness.command("status").stdout
+    with worker.store.read() as tx:
+        reasons = [step.detail["reason"] for step in tx.trail() if step.action == "rules_changed"]
+    assert set(reasons) == {"announced on 1 June"}
+
+
+def test_rules_change_until_the_board_is_closed(harness: Harness) -> None:
+    """A closed board keeps them; an answer that was shown with fewer decimals than the board is no contradiction."""
+    harness.configure({"leaderboard": {"decimals": 0}})
+    with harness.worker() as worker:
+        pk = harness.submit("A", embeddings(1))
+        worker.drive()
+        harness.configure({"leaderboard": {"decimals": 3}})
+        assert "dev: now uses the new decimals." in rules(harness)
+        harness.decide("board", "freeze", "--phase", "dev", "--now")
+        harness.configure({"leaderboard": {"decimals": 1}})
+        assert "dev: nothing to do. The board of dev is closed" in rules(harness)
+        assert recorded(worker).rules.decimals == 3
+    harness.decide("challenge", "reveal", "--phase", "dev")
+    answer = harness.stdout(pk)
+    assert answer["q_mean"] == round(answer["q_mean"])
+    assert lies(harness, answer) == []
+
+
+def test_a_phase_without_scores_follows_its_files(tmp_path: Path) -> None:
+    """Until the first score, a start, a reload or the command applies files, settings and rules, and commits to them; scoring uses them."""
+    with Harness(tmp_path, clock=ManualClock()) as harness, harness.worker() as worker:
+        first = recorded(worker).hash
+        worker.restart()
+        assert recorded(worker).hash == first
+        harness.configure({"leaderboard": {"decimals": 2}, "phases": {"dev": {"folds": 5}}})
+        worker.reload()
+        assert (recorded(worker).rules.decimals, recorded(worker).protocol.folds) == (2, 5)
+        harness.add_task("late__regr", seed=1)
+        assert "The next start or reload applies the change." in harness.command("status").stdout
+        harness.decide("challenge", "apply", "--reason", "a task more")
+        (harness.folder / "tasks" / "dev" / "late__regr.csv").write_text("nonsense")
+        with pytest.raises(OrganizerError):
+            worker.reload()
+        harness.submit("A", embeddings(0))
+        worker.drive()
+        with worker.store.read() as tx:
+            assert {cell.task for cell in tx.all_cells()} == {"alpha", "beta", "gamma", "late"}
+            reasons = [public["reason"] for public, _ in tx.commitments()]
+        changed = "phase dev was changed before anything was scored in it"
+        assert reasons == ["the challenge begins", changed, "a task more"]
+
+
+def test_another_secret_is_refused_until_a_rescore_applies_it(harness: Harness, worker: StepWorker) -> None:
+    """Its splits would differ from the committed ones, so a reload fails; a running worker follows a rescore without one."""
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    (harness.folder / "challenge.secret").write_text("6b" * 32)
+    with pytest.raises(OrganizerError) as error:
+        worker.reload()
+    assert error.value.code == "secret.changed"
+    assert "Restore the old secret" in error.value.cure
+    harness.rescore()
+    pk = harness.submit("B", embeddings(2))
+    worker.drive()
+    assert harness.status(pk) == "finished"
+    assert worker.alerts() == set()
+
+
+def test_a_damaged_record_stops_only_its_own_board(harness: Harness, worker: StepWorker) -> None:
     """The phase keeps its old board and the organizer is told once; other boards change, and so does this one after the repair."""
-    with harness.worker() as worker:
-        harness.submit("A", embeddings(1))
-        worker.drive()
-        shown = harness.boards("dev")
+
+    def store(sql: str, *values: object) -> list[tuple[str, bytes]]:
         with closing(sqlite3.connect(harness.state / "worker.db")) as database, database:
-            ((name, whole),) = database.execute(
-                "SELECT hash, document FROM records JOIN phases ON record = hash WHERE phase = 'dev'"
-            )
-            database.execute("UPDATE records SET document = x'00' WHERE hash = ?", [name])
-        harness.submit("B", embeddings(1), phase="eval")
-        worker.drive()
-        assert harness.teams("eval") == ["B"]
-        assert harness.boards("dev") == shown
-        assert worker.alerts() == {"record.damaged"}
-        with open_session(harness.path) as session, pytest.raises(InfrastructureError) as error:
-            freeze(session, "dev")
-        assert error.value.code == "record.damaged"
-        with closing(sqlite3.connect(harness.state / "worker.db")) as database, database:
-            database.execute("UPDATE records SET document = ? WHERE hash = ?", [whole, name])
-        harness.submit("C", embeddings(2))
-        worker.drive()
-        assert set(harness.teams("dev")) == {"A", "C"}
-    with harness.worker() as worker:
-        assert worker.alerts() == set()
+            return database.execute(sql, values).fetchall()
+
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    before = harness.boards("dev")
+    ((name, whole),) = store(
+        "SELECT hash, document FROM records JOIN phases ON record = hash WHERE phase = 'dev'"
+    )
+    store("UPDATE records SET document = x'00' WHERE hash = ?", name)
+    harness.submit("B", embeddings(1), phase="eval")
+    worker.drive()
+    assert (harness.teams("eval"), harness.boards("dev")) == (["B"], before)
+    assert worker.alerts() == {"record.damaged"}
+    with open_session(harness.path) as session, pytest.raises(InfrastructureError) as error:
+        freeze(session, "dev")
+    assert error.value.code == "record.damaged"
+    store("UPDATE records SET document = ? WHERE hash = ?", whole, name)
+    harness.submit("C", embeddings(2))
+    worker.drive()
+    assert set(harness.teams("dev")) == {"A", "C"}
+    worker.restart()
+    assert worker.alerts() == set()

@@ -61,7 +61,10 @@ def test_help_of_every_command(
 
 
 def test_the_program_lists_its_commands_by_role(capsys: pytest.CaptureFixture[str]) -> None:
-    """Sections are in the order of work, and each command is in exactly one of them."""
+    """Sections are in the order of work, and each command is in exactly one of them; its version is one line."""
+    for option in ("--version", "-V"):
+        assert guarded([option]) == 0
+        assert re.fullmatch(r"neuco-worker \d+\.\d+\.\d+\S*\n", capsys.readouterr().out)
     assert guarded(["--help"]) == 0
     page = capsys.readouterr().out
     places = [page.index(f" {heading} ") for heading in SECTIONS]
@@ -69,13 +72,6 @@ def test_the_program_lists_its_commands_by_role(capsys: pytest.CaptureFixture[st
     listed = re.findall(r"^│ ([a-z]+)  ", page[places[0] :], re.MULTILINE)
     assert listed == [name for names in SECTIONS.values() for name in names]
     assert set(listed) == {name for name, command in program().commands.items() if not command.hidden}
-
-
-@pytest.mark.parametrize("option", ["--version", "-V"])
-def test_version(capsys: pytest.CaptureFixture[str], option: str) -> None:
-    """One line with the number of the installed package."""
-    assert guarded([option]) == 0
-    assert re.fullmatch(r"neuco-worker \d+\.\d+\.\d+\S*\n", capsys.readouterr().out)
 
 
 @pytest.mark.parametrize(
@@ -129,9 +125,9 @@ def test_the_configuration_is_found(
     assert "Tiny" in capsys.readouterr().out
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert guarded(["status"]) == 2
-    told = capsys.readouterr().err
-    assert "There is no configuration file at challenge.yaml." in told
-    assert "neuco-worker init DIR" in told
+    message = capsys.readouterr().err
+    assert "There is no configuration file at challenge.yaml." in message
+    assert "neuco-worker init DIR" in message
     monkeypatch.setenv("NEUCO_CHALLENGE", str(harness.path))
     assert guarded(["status"]) == 0
     assert guarded(["status", "--config", "other.yaml"]) == 2
@@ -167,6 +163,6 @@ def test_a_wrong_path_is_no_contradiction(tmp_path: Path, capsys: pytest.Capture
     """`verify` of a folder without files of a challenge says so, and reports no contradiction."""
     (tmp_path / "notes.txt").write_text("remember")
     assert guarded(["verify", str(tmp_path)]) == 2
-    told = capsys.readouterr()
-    assert "is not a challenge's leaderboard repository" in told.err
-    assert "ontradicted" not in told.out
+    printed = capsys.readouterr()
+    assert "is not a challenge's leaderboard repository" in printed.err
+    assert "ontradicted" not in printed.out

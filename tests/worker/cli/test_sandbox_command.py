@@ -26,13 +26,13 @@ def served(*options: str) -> Iterator[str]:
         command, stdout=subprocess.PIPE, text=True, env=clean_environment(PYTHONUNBUFFERED="1"), cwd=ROOT
     ) as process:
         assert process.stdout is not None
-        told = ""
+        printed = ""
         for line in process.stdout:
-            told += line
+            printed += line
             if line.startswith("Stop with"):
                 break
         try:
-            yield told
+            yield printed
         finally:
             process.send_signal(signal.SIGINT)
             assert process.wait(timeout=60) == 0
@@ -45,8 +45,8 @@ def test_a_whole_local_challenge_runs_in_one_command(
     good, bad, local = tmp_path / "good.csv", tmp_path / "bad.csv", tmp_path / "local"
     good.write_bytes(embeddings(1))
     bad.write_text("id,0\n")
-    with served("--config", str(harness.path), "--team", "Alice", "--run", str(local)) as told:
-        server = re.search(r"--server (\S+)", told)
+    with served("--config", str(harness.path), "--team", "Alice", "--run", str(local)) as printed:
+        server = re.search(r"--server (\S+)", printed)
         assert server is not None
         options = ["--server", server[1], "--wait"]
         assert guarded(["sandbox", "submit", str(good), *options]) == 0
@@ -69,6 +69,6 @@ def test_submitting_without_a_sandbox_is_an_error(tmp_path: Path, capsys: pytest
         guarded(["sandbox", "submit", os.fspath(tmp_path / "file.csv"), "--server", "http://127.0.0.1:9"])
         == 1
     )
-    told = capsys.readouterr().err
-    assert "No sandbox answers at http://127.0.0.1:9" in told
-    assert "neuco-worker sandbox" in told
+    printed = capsys.readouterr().err
+    assert "No sandbox answers at http://127.0.0.1:9" in printed
+    assert "neuco-worker sandbox" in printed

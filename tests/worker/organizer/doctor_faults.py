@@ -137,20 +137,10 @@ class FaultyChallenge:
 
     def push(self, path: str, text: str) -> None:
         """Put a file into the leaderboard's repository."""
-        work = self.folder / "work"
-        (work / path).parent.mkdir(parents=True)
-        (work / path).write_text(text)
-        repository = self.folder / "board.git"
-        options = ["-c", "user.name=x", "-c", "user.email=x@example.org", "--work-tree", str(work)]
-        git(repository, "symbolic-ref", "HEAD", "refs/heads/main")
-        for command in (["add", "-A"], ["commit", "-q", "-m", "x"]):
-            subprocess.run(
-                ["git", "--git-dir", str(repository), *options, *command],
-                check=True,
-                env=clean_environment(),
-                cwd=work,
-            )
-        shutil.rmtree(work)
+        commit = "commit refs/heads/main\ncommitter x <x@example.org> 0 +0000\ndata 1\nx\n"
+        stream = f"{commit}M 100644 inline {path}\ndata {len(text.encode())}\n{text}\n"
+        command = ["git", "--git-dir", str(self.folder / "board.git"), "fast-import", "--quiet"]
+        subprocess.run(command, check=True, input=stream.encode(), env=clean_environment())
 
     def open(self) -> None:
         """Let the sandbox listen, unless it does, and write the configuration."""
@@ -219,22 +209,9 @@ class FaultyChallenge:
 Plant = Callable[[FaultyChallenge], object]
 
 
-@dataclass(frozen=True)
-class Fault:
-    """A planted fault, and its severity."""
-
-    level: Level
-    plant: Plant
-
-
-def failing(plant: Plant) -> Fault:
-    """Return a fault that must be fixed."""
-    return Fault(Level.FAIL, plant)
-
-
-def warning(plant: Plant) -> Fault:
-    """Return a fault that the organizer should know of."""
-    return Fault(Level.WARN, plant)
+Fault = tuple[Level, Plant]
+"""The severity of a planted fault, and the fault."""
+FAIL, WARN = Level.FAIL, Level.WARN
 
 
 def changing(**changes: Mapping[str, Any]) -> Plant:
@@ -357,131 +334,137 @@ def _other_default_branch(challenge: FaultyChallenge) -> None:
 
 NOBODY = "http://127.0.0.1:9"  # where nobody listens
 FAULTS: dict[str, Fault] = {
-    "configuration.file": failing(changing(evalai={"pol_every": 3})),
-    "configuration.placeholders": failing(changing(evalai={"queue": EXAMPLE_QUEUE})),
-    "configuration.phases": warning(changing(phases={"eval": {"ids": "./dev.txt"}})),
-    "configuration.early_release": warning(changing(leaderboard={"publish": ["intervals"]})),
-    "configuration.bundle": failing(_bundle(TERMS, "<p>Ours.</p>")),
-    "beacon.chosen": warning(changing(fairness={"beacon": "none"})),
-    "beacon.servers": failing(changing(fairness={"beacon": "drand", "drand_servers": [NOBODY]})),
-    "secret.file": failing(lambda challenge: (challenge.folder / "challenge.secret").unlink()),
-    "secret.versioned": failing(_commit_everything),
-    "secret.readable": warning(_open_tasks),
-    "labels.files": failing(overwriting("dev.txt", "\n".join([*public_ids("dev"), public_ids("dev")[3]]))),
-    "ids.sorted": failing(overwriting("dev.txt", "\n".join(public_ids("dev")[::-1]))),
-    "ids.neutral": failing(_renamed("img_", "alpha_")),
-    "ids.labeled": warning(overwriting("dev.txt", "\n".join([*public_ids("dev"), "img_zz"]))),
-    "labels.enough": warning(relabeled(lambda rows: rows[:30], "gamma__regr.csv")),
-    "labels.distinct": failing(
+    "configuration.file": (FAIL, changing(evalai={"pol_every": 3})),
+    "configuration.placeholders": (FAIL, changing(evalai={"queue": EXAMPLE_QUEUE})),
+    "configuration.phases": (WARN, changing(phases={"eval": {"ids": "./dev.txt"}})),
+    "configuration.early_release": (WARN, changing(leaderboard={"publish": ["intervals"]})),
+    "configuration.bundle": (FAIL, _bundle(TERMS, "<p>Ours.</p>")),
+    "beacon.chosen": (WARN, changing(fairness={"beacon": "none"})),
+    "beacon.servers": (FAIL, changing(fairness={"beacon": "drand", "drand_servers": [NOBODY]})),
+    "secret.file": (FAIL, lambda challenge: (challenge.folder / "challenge.secret").unlink()),
+    "secret.versioned": (FAIL, _commit_everything),
+    "secret.readable": (WARN, _open_tasks),
+    "labels.files": (FAIL, overwriting("dev.txt", "\n".join([*public_ids("dev"), public_ids("dev")[3]]))),
+    "ids.sorted": (FAIL, overwriting("dev.txt", "\n".join(public_ids("dev")[::-1]))),
+    "ids.neutral": (FAIL, _renamed("img_", "alpha_")),
+    "ids.labeled": (WARN, overwriting("dev.txt", "\n".join([*public_ids("dev"), "img_zz"]))),
+    "labels.enough": (WARN, relabeled(lambda rows: rows[:30], "gamma__regr.csv")),
+    "labels.distinct": (
+        FAIL,
         lambda challenge: challenge.labels(
             "dev", "delta__regr.csv", [(i, 3 - 2 * float(v)) for i, v in label_rows("dev")["alpha__regr.csv"]]
-        )
+        ),
     ),
-    "labels.order": failing(relabeled(lambda rows: [(name, row**2) for row, (name, _) in enumerate(rows)])),
-    "labels.spread": warning(relabeled(lambda rows: [(rows[0][0], "-99999"), *rows[1:]])),
-    "labels.steps": warning(changing(scoring={"epochs": 2})),
-    "labels.cost": failing(changing(submission={"deadline": 1e-6})),
-    "evalai.token": failing(changing(evalai={"token": "file:nowhere"})),
-    "evalai.server": failing(changing(evalai={"server": NOBODY})),
-    "evalai.challenge": failing(evalai(fields={"remote_evaluation": False})),
-    "evalai.launch": warning(evalai(fields={"published": False})),
-    "evalai.clock": failing(lambda challenge: setattr(challenge, "ahead", timedelta(hours=1))),
-    "evalai.storage": failing(changing(evalai={"media_hosts": []})),
-    "evalai.phases": failing(evalai(phases=HEALTHY_PHASES[:1])),
-    "evalai.phase_settings": warning(phase(fields={"is_submission_paused": True})),
-    "evalai.limits": warning(_bundle(max_submissions_per_day=5)),
-    "evalai.leaderboards": warning(phase(fields={"visibility": 1})),
-    "board.address": failing(changing(leaderboard={"token": "env:NEUCO_TEST_NOT_SET"})),
-    "board.push": failing(lambda challenge: shutil.rmtree(challenge.folder / "board.git")),
-    "board.history": warning(lambda challenge: challenge.push("leaderboard/history.jsonl", "{}\n")),
-    "alerts.webhook": warning(changing(alerts={"webhook": None})),
-    "machine.state": failing(lambda challenge: (challenge.folder / "state").mkdir(mode=0o755)),
-    "machine.disk": failing(changing(submission={"disk_reserve_gigabytes": 1e7})),
-    "machine.capacity": warning(changing(submission={"memory_gigabytes": 1e6})),
-    "machine.service": failing(_installed),
-    "machine.cache": warning(
-        lambda challenge: challenge.monkeypatch.setenv("NUMBA_CACHE_DIR", "/dev/null/cache")
+    "labels.order": (FAIL, relabeled(lambda rows: [(name, row**2) for row, (name, _) in enumerate(rows)])),
+    "labels.spread": (WARN, relabeled(lambda rows: [(rows[0][0], "-99999"), *rows[1:]])),
+    "labels.steps": (WARN, changing(scoring={"epochs": 2})),
+    "labels.cost": (FAIL, changing(submission={"deadline": 1e-6})),
+    "evalai.token": (FAIL, changing(evalai={"token": "file:nowhere"})),
+    "evalai.server": (FAIL, changing(evalai={"server": NOBODY})),
+    "evalai.challenge": (FAIL, evalai(fields={"remote_evaluation": False})),
+    "evalai.launch": (WARN, evalai(fields={"published": False})),
+    "evalai.clock": (FAIL, lambda challenge: setattr(challenge, "ahead", timedelta(hours=1))),
+    "evalai.storage": (FAIL, changing(evalai={"media_hosts": []})),
+    "evalai.phases": (FAIL, evalai(phases=HEALTHY_PHASES[:1])),
+    "evalai.phase_settings": (WARN, phase(fields={"is_submission_paused": True})),
+    "evalai.limits": (WARN, _bundle(max_submissions_per_day=5)),
+    "evalai.leaderboards": (WARN, phase(fields={"visibility": 1})),
+    "board.address": (FAIL, changing(leaderboard={"token": "env:NEUCO_TEST_NOT_SET"})),
+    "board.push": (FAIL, lambda challenge: shutil.rmtree(challenge.folder / "board.git")),
+    "board.history": (WARN, lambda challenge: challenge.push("leaderboard/history.jsonl", "{}\n")),
+    "alerts.webhook": (WARN, changing(alerts={"webhook": None})),
+    "machine.state": (FAIL, lambda challenge: (challenge.folder / "state").mkdir(mode=0o755)),
+    "machine.disk": (FAIL, changing(submission={"disk_reserve_gigabytes": 1e7})),
+    "machine.capacity": (WARN, changing(submission={"memory_gigabytes": 1e6})),
+    "machine.service": (FAIL, _installed),
+    "machine.cache": (
+        WARN,
+        lambda challenge: challenge.monkeypatch.setenv("NUMBA_CACHE_DIR", "/dev/null/cache"),
     ),
-    "records.same": warning(_recorded(relabeled(lambda rows: rows[1:]))),
+    "records.same": (WARN, _recorded(relabeled(lambda rows: rows[1:]))),
 }
 """Check to the fault that proves it."""
 
 SHADES: list[tuple[str, Fault]] = [
-    ("configuration.phases", warning(changing(phases={"dev": {"folds": 3}}))),
-    ("configuration.phases", warning(changing(phases={"dev": {"selection": "ladder"}}))),
-    ("configuration.bundle", warning(_bundle(text="<p>No link.</p>"))),
-    ("configuration.bundle", failing(overwriting("bundle.zip", "not a zip"))),
-    ("beacon.chosen", failing(changing(fairness={"beacon": "Lotto@2020-12-05T19:30+01:00"}))),
-    ("secret.file", failing(overwriting("challenge.secret", "5a" * 32))),
-    ("secret.file", failing(lambda challenge: (challenge.folder / "challenge.secret").chmod(0o644))),
-    ("secret.readable", failing(lambda challenge: challenge.private("token", "abc", mode=0o644))),
-    ("ids.neutral", warning(_renamed("img_", "field_", slice(60, None)))),
-    ("ids.labeled", warning(relabeled(lambda rows: rows[:60], "gamma__regr.csv"))),
-    ("labels.files", failing(overwriting("tasks/dev/notes.txt", "remember"))),
-    ("labels.files", failing(relabeled(lambda rows: [(rows[0][0], f"{SECRET_LABEL}!"), *rows[1:]]))),
-    ("labels.files", failing(relabeled(lambda rows: [(name, SECRET_LABEL) for name, _ in rows]))),
+    ("configuration.phases", (WARN, changing(phases={"dev": {"folds": 3}}))),
+    ("configuration.phases", (WARN, changing(phases={"dev": {"selection": "ladder"}}))),
+    ("configuration.bundle", (WARN, _bundle(text="<p>No link.</p>"))),
+    ("configuration.bundle", (FAIL, overwriting("bundle.zip", "not a zip"))),
+    ("beacon.chosen", (FAIL, changing(fairness={"beacon": "Lotto@2020-12-05T19:30+01:00"}))),
+    ("secret.file", (FAIL, overwriting("challenge.secret", "5a" * 32))),
+    ("secret.file", (FAIL, lambda challenge: (challenge.folder / "challenge.secret").chmod(0o644))),
+    ("secret.readable", (FAIL, lambda challenge: challenge.private("token", "abc", mode=0o644))),
+    ("ids.neutral", (WARN, _renamed("img_", "field_", slice(60, None)))),
+    ("ids.labeled", (WARN, relabeled(lambda rows: rows[:60], "gamma__regr.csv"))),
+    ("labels.files", (FAIL, overwriting("tasks/dev/notes.txt", "remember"))),
+    ("labels.files", (FAIL, relabeled(lambda rows: [(rows[0][0], f"{SECRET_LABEL}!"), *rows[1:]]))),
+    ("labels.files", (FAIL, relabeled(lambda rows: [(name, SECRET_LABEL) for name, _ in rows]))),
     (
         "labels.enough",
-        warning(
+        (
+            WARN,
             relabeled(
                 lambda rows: [(name, int(row < 2)) for row, (name, _) in enumerate(rows)], "beta__cls.csv"
-            )
+            ),
         ),
     ),
-    ("labels.distinct", warning(changing(phases={"eval": {"ids": "./dev.txt", "tasks": "./tasks/dev"}}))),
+    ("labels.distinct", (WARN, changing(phases={"eval": {"ids": "./dev.txt", "tasks": "./tasks/dev"}}))),
     (
         "labels.order",
-        warning(
+        (
+            WARN,
             relabeled(
                 lambda rows: [(name, row + 0.9 * (row * 37 % 80)) for row, (name, _) in enumerate(rows)]
-            )
+            ),
         ),
     ),
-    ("labels.cost", warning(changing(submission={"answer_grid": 0}))),
-    ("labels.cost", failing(changing(submission={"max_megabytes": 0.001}))),
-    ("labels.cost", failing(changing(submission={"memory_gigabytes": 0.1}))),
-    ("evalai.token", failing(token(lambda evalai: evalai.issue_token("host", lifetime=timedelta(days=-1))))),
-    ("evalai.token", warning(token(lambda evalai: evalai.issue_token("host", lifetime=timedelta(days=9))))),
-    ("evalai.launch", failing(prepared(lambda evalai: evalai.end_challenge()))),
+    ("labels.cost", (WARN, changing(submission={"answer_grid": 0}))),
+    ("labels.cost", (FAIL, changing(submission={"max_megabytes": 0.001}))),
+    ("labels.cost", (FAIL, changing(submission={"memory_gigabytes": 0.1}))),
+    ("evalai.token", (FAIL, token(lambda evalai: evalai.issue_token("host", lifetime=timedelta(days=-1))))),
+    ("evalai.token", (WARN, token(lambda evalai: evalai.issue_token("host", lifetime=timedelta(days=9))))),
+    ("evalai.launch", (FAIL, prepared(lambda evalai: evalai.end_challenge()))),
     (
         "evalai.launch",
-        warning(
-            prepared(lambda evalai: setattr(evalai.world.phase("dev"), "end_date", evalai.world.clock.now()))
+        (
+            WARN,
+            prepared(lambda evalai: setattr(evalai.world.phase("dev"), "end_date", evalai.world.clock.now())),
         ),
     ),
-    ("evalai.clock", warning(lambda challenge: setattr(challenge, "ahead", timedelta(seconds=-40)))),
-    ("evalai.server", failing(changing(evalai={"challenge": 4711}))),
-    ("evalai.server", failing(changing(evalai={"queue": "another-queue"}))),
-    ("evalai.server", failing(token(lambda evalai: evalai.token("otherhost")))),
-    ("evalai.server", failing(evalai(shared_queue=True))),
-    ("evalai.server", failing(prepared(lambda evalai: evalai.set_faults(ALWAYS_500)))),
+    ("evalai.clock", (WARN, lambda challenge: setattr(challenge, "ahead", timedelta(seconds=-40)))),
+    ("evalai.server", (FAIL, changing(evalai={"challenge": 4711}))),
+    ("evalai.server", (FAIL, changing(evalai={"queue": "another-queue"}))),
+    ("evalai.server", (FAIL, token(lambda evalai: evalai.token("otherhost")))),
+    ("evalai.server", (FAIL, evalai(shared_queue=True))),
+    ("evalai.server", (FAIL, prepared(lambda evalai: evalai.set_faults(ALWAYS_500)))),
     (
         "evalai.phases",
-        warning(evalai(phases=(*HEALTHY_PHASES, PhaseSettings(codename="bonus", fields=LIMITS)))),
+        (WARN, evalai(phases=(*HEALTHY_PHASES, PhaseSettings(codename="bonus", fields=LIMITS)))),
     ),
-    ("evalai.phases", failing(phase(split="other_split"))),
-    ("evalai.phases", failing(phase(metrics=("q_mean", "accuracy")))),
-    ("evalai.limits", warning(changing(evalai={"requests_per_minute": 120}))),
-    ("evalai.limits", warning(phase(fields={"max_concurrent_submissions_allowed": 16}))),
-    ("board.address", failing(_old_git)),
-    ("board.address", warning(changing(leaderboard={"repository": "git@127.0.0.1:x/board.git"}))),
+    ("evalai.phases", (FAIL, phase(split="other_split"))),
+    ("evalai.phases", (FAIL, phase(metrics=("q_mean", "accuracy")))),
+    ("evalai.limits", (WARN, changing(evalai={"requests_per_minute": 120}))),
+    ("evalai.limits", (WARN, phase(fields={"max_concurrent_submissions_allowed": 16}))),
+    ("board.address", (FAIL, _old_git)),
+    ("board.address", (WARN, changing(leaderboard={"repository": "git@127.0.0.1:x/board.git"}))),
     (
         "board.push",
-        warning(_other_default_branch),
+        (WARN, _other_default_branch),
     ),
     (
         "board.history",
-        failing(
+        (
+            FAIL,
             lambda challenge: challenge.push(
                 "commitment.json", json.dumps([{"sequence": 1, "commitment": "a"}])
-            )
+            ),
         ),
     ),
-    ("alerts.webhook", failing(lambda challenge: challenge.private("webhook", f"{NOBODY}/services/hidden"))),
-    ("alerts.webhook", failing(lambda challenge: challenge.private("webhook", "http://example.org/hidden"))),
-    ("machine.state", failing(_recorded(overwriting("state/worker.db", "no database " * 100)))),
-    ("machine.capacity", warning(changing(scoring={"threads": 4096}))),
-    ("records.same", failing(_recorded(overwriting("challenge.secret", "0123456789abcdef" * 4)))),
-    ("records.same", warning(_recorded(changing(fairness={"publish_files": "all"})))),
+    ("alerts.webhook", (FAIL, lambda challenge: challenge.private("webhook", f"{NOBODY}/services/hidden"))),
+    ("alerts.webhook", (FAIL, lambda challenge: challenge.private("webhook", "http://example.org/hidden"))),
+    ("machine.state", (FAIL, _recorded(overwriting("state/worker.db", "no database " * 100)))),
+    ("machine.capacity", (WARN, changing(scoring={"threads": 4096}))),
+    ("records.same", (FAIL, _recorded(overwriting("challenge.secret", "0123456789abcdef" * 4)))),
+    ("records.same", (WARN, _recorded(changing(fairness={"publish_files": "all"})))),
 ]
 """More of what a check must notice."""

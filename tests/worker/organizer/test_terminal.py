@@ -21,8 +21,8 @@ def test_a_console_shows_text_without_any_effect() -> None:
     table = Table()
     table.add_column("Team")
     table.add_row(HOSTILE)
-    for one in (HOSTILE, Text(HOSTILE, style="red"), table):
-        console.print(one, markup=False)
+    for text in (HOSTILE, Text(HOSTILE, style="red"), table):
+        console.print(text, markup=False)
     shown = out.getvalue()
     assert shown.count("Ada") == 3
     assert not set(shown) & (OBEYED - {"\x1b"})

@@ -62,8 +62,8 @@ def test_ids_and_dimension_come_from_wherever_they_are_published(public: Path, b
     git(public.parent / "clone", "clone", "-q", "--no-checkout", "-b", "main", str(bare), ".")
     places = [str(public), str(bare), f"file://{bare}"]
     for place in [*places, str(public.parent / "clone")]:
-        found = asked(None, None, place, "dev")
-        assert (found.ids, found.embedding_dim, found.phase) == (IDS, DIM, "dev"), place
+        wanted = asked(None, None, place, "dev")
+        assert (wanted.ids, wanted.embedding_dim, wanted.phase) == (IDS, DIM, "dev"), place
 
 
 def test_validate_and_template_need_nothing_else(bare: Path, tmp_path: Path) -> None:
@@ -74,22 +74,22 @@ def test_validate_and_template_need_nothing_else(bare: Path, tmp_path: Path) -> 
         error = done.exception if isinstance(done.exception, NeucoError) else None
         return done.exit_code, done.stdout, error
 
-    empty, one = (str(tmp_path / name) for name in ("empty.csv", "one.csv"))
+    empty, file = (str(tmp_path / name) for name in ("empty.csv", "file.csv"))
     code, text, _ = run("template", empty)
     assert (code, text.splitlines()[0]) == (0, f"Wrote {empty}: 12 rows with the columns id and 0 to 3.")
     assert lines_of(Path(empty).read_bytes()) == ["id,0,1,2,3", *(f"{name},,,," for name in IDS)]
     _, _, error = run("validate", empty)
     assert error is not None
     assert (error.code, error.sentence.partition(":")[0]) == ("cells.empty", "48 cells are empty")
-    Path(one).write_bytes(from_lines(["id,1,2,3,4", *lines_of(good())[1:]]))
-    assert run("validate", one)[1] == ""
-    Path(one).write_bytes(good())
-    code, text, _ = run("validate", one)
+    Path(file).write_bytes(from_lines(["id,1,2,3,4", *lines_of(good())[1:]]))
+    assert run("validate", file)[1] == ""
+    Path(file).write_bytes(good())
+    code, text, _ = run("validate", file)
     assert (code, text.splitlines()[0]) == (
         0,
         "The file is valid for phase dev: 12 embeddings with 4 values each.",
     )
-    document = json.loads(run("validate", one, "--json")[1])
+    document = json.loads(run("validate", file, "--json")[1])
     assert (document["valid"], document["phase"], document["dimension"]) == (True, "dev", DIM)
 
 
@@ -103,36 +103,27 @@ def test_a_template_overwrites_no_file(public: Path, tmp_path: Path, name: str, 
     assert (tmp_path / "own.csv").read_text() == "mine"
 
 
-def spoil(public: Path, case: str) -> None:
-    """Publish something unusable."""
-    if case == "other ids":
-        (public / "ids/dev.txt").write_text("a\nb\n")
-    elif case == "not JSON":
-        (public / "commitment.json").write_text("no")
-    elif case == "another form":
-        (public / "commitment.json").write_text('[{"phases": 3}]')
-
-
 @pytest.mark.parametrize(
-    ("case", "phase", "words"),
+    ("file", "text", "phase", "words"),
     [
-        ("other ids", "dev", "ids/dev.txt does not match the id list in commitment.json."),
-        ("not JSON", "dev", "commitment.json cannot be read."),
-        ("another form", "dev", "commitment.json cannot be read."),
-        ("nothing scored yet", "eval", "The ids of phase eval are not published yet"),
-        ("another phase", "test", "The challenge has no phase test."),
-        ("no phase", None, "The challenge has several phases."),
+        ("ids/dev.txt", "a\nb\n", "dev", "ids/dev.txt does not match the id list in commitment.json."),
+        ("commitment.json", "no", "dev", "commitment.json cannot be read."),
+        ("commitment.json", '[{"phases": 3}]', "dev", "commitment.json cannot be read."),
+        ("README.md", "", "eval", "The ids of phase eval are not published yet"),
+        ("README.md", "", "test", "The challenge has no phase test."),
+        ("README.md", "", None, "The challenge has several phases."),
     ],
 )
 def test_unusable_published_files_are_reported(
-    public: Path, case: str, phase: str | None, words: str
+    public: Path, file: str, text: str, phase: str | None, words: str
 ) -> None:
     """The message says what to do instead; it is no verdict on the submission, so the exit status is 2."""
-    spoil(public, case)
+    (public / file).write_text(text)
     with pytest.raises(OrganizerError) as error:
         asked(None, None, str(public), phase)
     assert error.value.sentence.startswith(words)
     assert error.value.cure
+    assert error.value.exit_code == 2
 
 
 def test_places_without_a_challenge_are_refused(tmp_path: Path) -> None:
@@ -149,28 +140,16 @@ def test_places_without_a_challenge_are_refused(tmp_path: Path) -> None:
             asked(None, None, place, "dev")
 
 
-def test_an_unreachable_challenge_says_nothing_of_the_file(tmp_path: Path) -> None:
-    """The exit status is 2, because 1 would say that the file is refused."""
-    (tmp_path / "good.csv").write_bytes(good())
-    done = CliRunner().invoke(
-        APP, ["validate", str(tmp_path / "good.csv"), "--challenge", str(tmp_path / "none")]
-    )
-    assert isinstance(done.exception, OrganizerError)
-    assert done.exception.exit_code == 2
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        (None, None, None, None),
-        (Path("ids.txt"), None, None, None),
-        (None, 4, None, None),
-        (Path("ids.txt"), 4, "place", None),
-        (Path("ids.txt"), 4, None, "dev"),
-    ],
-)
-def test_options_that_say_too_little_or_too_much_are_refused(given: tuple[object, ...]) -> None:
+def test_options_that_say_too_little_or_too_much_are_refused() -> None:
     """Ids and dimension must be given exactly once."""
-    with pytest.raises(OrganizerError) as error:
-        asked(*given)  # type: ignore[arg-type]
-    assert error.value.code == "validate.usage"
+    ids = Path("ids.txt")
+    for ids_given, dim, challenge, phase in (
+        (None, None, None, None),
+        (ids, None, None, None),
+        (None, 4, None, None),
+        (ids, 4, "place", None),
+        (ids, 4, None, "dev"),
+    ):
+        with pytest.raises(OrganizerError) as error:
+            asked(ids_given, dim, challenge, phase)
+        assert error.value.code == "validate.usage"

@@ -190,8 +190,6 @@ def test_following_the_pages_leads_to_a_running_challenge(reader: Reader) -> Non
             written = yaml.safe_load((reader.root / "etc/neuco-worker/earth/challenge.yaml").read_text())
             assert written["evalai"]["token"] == "credential:evalai.token"
             assert written["challenge"]["secret"] == "credential:challenge.secret"
-            added = reader.root / "etc/systemd/system/neuco-worker@earth.service.d/50-paths.conf"
-            assert 'ReadWritePaths="-/srv/board.git"' in added.read_text()
         elif line == started:
             assert reader.answered() == ["finished", "finished"]
             board = subprocess.run(
@@ -218,7 +216,7 @@ def test_nothing_is_left_of_an_instance_that_does_not_run(tmp_path: Path) -> Non
     units = tmp_path / "etc/systemd/system"
     for place in ("multi-user.target.wants", "timers.target.wants", "neuco-worker@earth.service.d"):
         (units / place).mkdir(parents=True)
-    (units / "neuco-worker@earth.service.d" / "50-paths.conf").write_text("[Service]\n")
+    (units / "neuco-worker@earth.service.d" / "override.conf").write_text("[Service]\n")
     for link in ("multi-user.target.wants/neuco-worker@earth.service", "multi-user.target.wants/ssh.service"):
         (units / link).symlink_to("/etc/systemd/system/neuco-worker@.service")
     (units / "timers.target.wants" / "neuco-worker-once@earth.timer").symlink_to("/nowhere")

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from scoring.errors import OrganizerError
 from worker.challenge.configuration import load
 from worker.organizer.configuration_text import with_values
-from worker.organizer.service import Instance, instance_of, main, not_open, open_places, places
+from worker.organizer.service import unreachable
 from worker.runtime.cgroup import DELEGATED
 
 ROOT = Path(__file__).parents[2]
@@ -77,73 +76,33 @@ def test_exposure_is_low(name: str) -> None:
     assert float(match[1]) < EXPOSURE_LIMIT
 
 
-CONFIGURED = {
-    "leaderboard.repository": "/srv/my boards/100%.git",
-    "phases.dev.tasks": "/home/me/hidden tasks",
-}
-
-
-def configure(system: Path, **values: str) -> Instance:
-    """Write the example configuration, with changes, to the folder of a service."""
-    text = (ROOT / "config" / "challenge.yaml").read_text()
-    values = {"state": f"sqlite:///{system}/var/lib/neuco-worker/earth/worker.db"} | values
+def test_the_doctor_names_what_the_units_do_not_open(system: Path) -> None:
+    """The service writes to its own folder and to /srv, and sees no home folder, unless an administrator has opened a place for it."""
     path = system / "etc/neuco-worker/earth/challenge.yaml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(with_values(text, {tuple(key.split(".")): value for key, value in values.items()}))
-    instance = instance_of(path)
-    assert instance is not None
-    return instance
+    path.parent.mkdir(parents=True)
+    (path.parent / "state").symlink_to("../../../var/lib/neuco-worker/earth")  # as `adopt` makes it
+    text = (ROOT / "config" / "challenge.yaml").read_text()
 
+    def named(**values: str) -> list[tuple[str, Path, bool]]:
+        changes: dict[tuple[str, ...], object] = {
+            tuple(key.split("/")): value for key, value in values.items()
+        }
+        path.write_text(with_values(text, changes))
+        return list(unreachable(path, load(path)))
 
-def test_a_configuration_outside_a_service_gets_a_cure(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A configuration that was not adopted has no units, and the error says how to adopt it."""
-    path = tmp_path / "challenge.yaml"
-    assert main(["paths", str(path)]) == 2
-    assert capsys.readouterr().err == (
-        f"neuco-worker: No service uses {path}. Adopt the configuration first: sudo neuco-challenge NAME adopt DIR.\n"
-    )
-
-
-def test_the_units_open_what_the_configuration_names_and_nothing_else(system: Path) -> None:
-    """Paths in the configuration get lines in a drop-in that systemd accepts; the drop-in is removed when no path needs it."""
-    instance = configure(system, **CONFIGURED)
-    named = places(load(instance.configuration), instance)
-    assert {place.key for place in named} == set(CONFIGURED)
-    assert not_open(load(instance.configuration), instance) == named
-    assert open_places(instance) == named
-    assert not_open(load(instance.configuration), instance) == []
-    written = system / "etc/systemd/system/neuco-worker@earth.service.d/50-paths.conf"
-    assert written.read_text().splitlines()[1:] == [
-        "[Service]",
-        "ProtectHome=tmpfs",
-        'ReadWritePaths="-/srv/my boards/100%%.git"',
-        'BindReadOnlyPaths="-/home/me/hidden tasks"',
+    assert named() == named(**{"leaderboard/repository": "/srv/boards/board.git"}) == []
+    assert named(state="postgresql+psycopg://neuco@127.0.0.1/neuco") == []
+    outside = {"leaderboard/repository": "/opt/board.git", "phases/dev/tasks": "/home/me/tasks"}
+    assert named(**outside) == [
+        ("leaderboard.repository", Path("/opt/board.git"), True),
+        ("phases.dev.tasks", Path("/home/me/tasks"), False),
     ]
-    if ANALYZE is not None:
-        for name in SERVICES:
-            verify(system, name.replace("@", "@earth"))
-    assert open_places(configure(system)) == []
-    assert not written.exists()
-
-
-@pytest.mark.parametrize("path", ["/tmp/board.git", "/srv/a:b.git", '/srv/"x".git'])
-def test_places_that_no_unit_can_open_are_refused(system: Path, path: str) -> None:
-    """A path in /tmp, which is private to the service, or with a character that a unit cannot contain is refused without any change."""
-    instance = configure(system, **{"leaderboard.repository": path})
-    with pytest.raises(OrganizerError, match=r"leaderboard.repository names"):
-        open_places(instance)
-    assert not any(instance.drop_ins(template).exists() for template in instance.units())
-
-
-def test_the_state_folder_of_a_database_server_can_be_written(system: Path) -> None:
-    """With a database server, files are stored next to the configuration, in a folder that the unit has to open for writing."""
-    instance = configure(system, state="postgresql+psycopg://neuco@127.0.0.1/neuco")
-    (place,) = open_places(instance)
-    assert (place.key, place.path) == ("state", Path("/etc/neuco-worker/earth/state"))
-    folder = instance.configuration.parent / "state"
-    assert (folder.stat().st_mode & 0o777, folder.owner()) == (0o700, instance.configuration.owner())
+    drop_in = system / "etc/systemd/system/neuco-worker@earth.service.d" / "override.conf"
+    drop_in.parent.mkdir()
+    drop_in.write_text("[Service]\nReadWritePaths=/opt/board.git\n")
+    assert [key for key, _, _ in named(**outside)] == ["phases.dev.tasks"]
+    (system / "etc/systemd/system/neuco-worker@.service").unlink()
+    assert named(**outside) == []
 
 
 def test_both_services_are_hardened_in_the_same_way() -> None:

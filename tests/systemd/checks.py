@@ -91,19 +91,19 @@ def sandboxing(stage: Stage) -> None:
 
 
 def paths(stage: Stage) -> None:
-    """A repository in a new place is reported as read-only for the service, until `neuco-challenge paths` opens the place."""
+    """A repository outside /srv is reported as read-only for the service, until `systemctl edit` opens the place."""
     with stage.service("path") as service:
         service.start()
         service.submit("A")
         service.until_published("A")
-        moved = "/srv/elsewhere/board.git"
-        stage.machine.shell(f"mkdir /srv/elsewhere; cp -a {service.board} {moved}")
+        moved = "/opt/elsewhere/board.git"
+        stage.machine.shell(f"mkdir /opt/elsewhere; cp -a {service.board} {moved}")
         service.configure({"leaderboard": {"repository": moved}})
         service.control("reload")
         service.submit("B")
         service.until_answered()
         service.until(lambda: "leaderboard.read_only" in service.alerts(), "the alert leaderboard.read_only")
-        service.challenge("paths")
+        service.add_to_unit("[Service]\nReadWritePaths=/opt/elsewhere\n")
         service.control("restart")
         service.board = moved
         service.until_published("A", "B")

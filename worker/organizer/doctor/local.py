@@ -21,7 +21,7 @@ from worker.organizer.bundle_check import bundle_faults, links_to
 from worker.organizer.doctor.check import Finding, fail, warn
 from worker.organizer.doctor.subjects import GIT_S, Challenge
 from worker.organizer.scaffold import EXAMPLE_QUEUE
-from worker.organizer.service import instance_of, not_open
+from worker.organizer.service import unreachable
 from worker.runtime.storage import GIGABYTE
 
 FEW_FOLDS = 10
@@ -248,15 +248,12 @@ def capacity(challenge: Challenge) -> Iterator[Finding]:
 
 
 def service(challenge: Challenge) -> Iterator[Finding]:
-    """Check that the service's units open every place that the configuration names."""
-    instance = instance_of(challenge.path)
-    if instance is None or not instance.units():
-        return
-    if missing := not_open(challenge.configuration, instance):
-        named = ", ".join(f"{place.path} ({place.key})" for place in missing)
+    """Look for places that the service's units do not open."""
+    for key, place, written in unreachable(challenge.path, challenge.configuration):
         yield fail(
-            f"The units of the service do not open what the configuration names: {named}.",
-            f"Run: sudo neuco-challenge {instance.name} paths; then restart the service, if it runs.",
+            f"The service may not write to {place} ({key})."
+            if written
+            else f"The service cannot see {place} ({key})."
         )
 
 

@@ -105,7 +105,10 @@ CHALLENGE: tuple[Check[Challenge], ...] = (
         local.capacity,
     ),
     Check(
-        "machine.service", "May the service reach every place that the configuration names?", local.service
+        "machine.service",
+        "May the service reach every place that the configuration names?",
+        local.service,
+        "Move it to /srv and correct the key; or open it with `sudo systemctl edit neuco-worker@NAME`, and restart the service.",
     ),
     Check(
         "machine.cache",

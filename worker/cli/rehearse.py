@@ -45,9 +45,8 @@ def rehearse(
 ) -> None:
     """Run your challenge on this machine: your tasks and settings and the real worker, with a sandbox in place of EvalAI.
 
-    Submits random embeddings, a malformed file, and your files. Shows the boards and how many submissions an hour this machine and
-    EvalAI's rate limit allow; closes, reveals and verifies the phases. Uses a practice value in place of the public random value. Exits
-    with 1 if something does not work.
+    Submits random embeddings, a malformed file, and your files. Shows the boards; closes, reveals and verifies the phases. Uses a
+    practice value in place of the public random value. Exits with 1 if something does not work.
 
     Example: `neuco-worker rehearse --config challenge.yaml --submission dev=mine.csv --folds 10`
     """
@@ -88,7 +87,7 @@ def rehearse(
 def show_rehearsal(console: Console, rehearsal: Rehearsal) -> None:
     """Print all results of a rehearsal."""
     for phase in rehearsal.phases:
-        _show_phase(console, rehearsal, phase)
+        _show_phase(console, phase)
     if rehearsal.verified:
         console.print("\nThe phases were closed and revealed. `verify` says of the repository:", style="bold")
         for sentence in rehearsal.verified:
@@ -105,19 +104,18 @@ def show_rehearsal(console: Console, rehearsal: Rehearsal) -> None:
         console.print(f"\nEverything worked as it should, in {rehearsal.seconds:.0f} s.", style="bold green")
 
 
-def _show_phase(console: Console, rehearsal: Rehearsal, phase: PhaseReport) -> None:
-
+def _show_phase(console: Console, phase: PhaseReport) -> None:
     folds = (
         count_of(phase.folds, "fold")
         if phase.folds == phase.configured_folds
         else f"{phase.folds} of {phase.configured_folds} folds"
     )
     answers = {
-        "Method": [one.entry.method for one in phase.submissions],
-        "Visibility": ["public" if one.entry.public else "private" for one in phase.submissions],
-        "Result": [one.status for one in phase.submissions],
-        "Mean Q": [_value(one.q_mean, phase) for one in phase.submissions],
-        "Seconds": [_number(one.seconds, 1) for one in phase.submissions],
+        "Method": [row.entry.method for row in phase.submissions],
+        "Visibility": ["public" if row.entry.public else "private" for row in phase.submissions],
+        "Result": [row.status for row in phase.submissions],
+        "Mean Q": [_value(row.q_mean, phase) for row in phase.submissions],
+        "Seconds": [_number(row.seconds, 1) for row in phase.submissions],
     }
     console.print(table_of(answers, f"\nPhase {phase.codename} ({folds}): submissions"))
     board = {
@@ -127,15 +125,10 @@ def _show_phase(console: Console, rehearsal: Rehearsal, phase: PhaseReport) -> N
         "By mean Q": [_number(entry["rank_by_mean"]) or "–" for entry in phase.entries],
     }
     console.print(table_of(board, f"Leaderboard of phase {phase.codename}"))
-    for one in phase.submissions:
-        if one.message:
-            console.print(f"  What EvalAI shows {one.entry.team} about {one.entry.method}:", markup=False)
-            console.print(indent(one.message, "    "), markup=False)
-    if phase.seconds_per_submission is not None:
-        console.print(
-            f"  {phase.seconds_per_submission:.1f} s and {rehearsal.calls_per_submission:.1f} calls to EvalAI per submission:"
-            f" at most {rehearsal.per_hour(phase):,.0f} submissions an hour with {folds}."
-        )
+    for row in phase.submissions:
+        if row.message:
+            console.print(f"  What EvalAI shows {row.entry.team} about {row.entry.method}:", markup=False)
+            console.print(indent(row.message, "    "), markup=False)
 
 
 def _value(q_mean: float | None, phase: PhaseReport) -> str:

@@ -34,7 +34,7 @@ from worker.organizer.session import open_session
 from worker.sandbox import Sandbox, from_challenge
 from worker.state import Attempt, Store, Transaction
 
-# calls a minute, so that the rehearsal never waits; EvalAI's limit is taken into account afterwards
+# calls a minute, so that the rehearsal never waits
 UNHINDERED = 1_000_000
 PATIENCE_S = 120.0  # beyond a submission's deadline, without an answer, after which the rehearsal has failed
 LOOK_EVERY_S = 0.2
@@ -81,11 +81,9 @@ def rehearse(
             tell(
                 "Scoring begins in some seconds, with a practice value. `doctor` says how long the real challenge waits."
             )
-        calls_before = len(evalai.journal)
         with practised(configuration.fairness.beacon, path) as draw:
             prepare(folder, configuration, evalai, folds=folds, draw=draw)
             status = _drain(configuration, folder, evalai, submitted, tell=tell)
-        calls = _calls(evalai, since=calls_before)
         failures: tuple[str, ...] = ()
         verified: tuple[str, ...] = ()
         if status != 0:
@@ -97,8 +95,6 @@ def rehearse(
             _keep_files(folder, evalai, submitted)
     return Rehearsal(
         phases=phases,
-        calls_per_submission=calls / len(submitted),
-        requests_per_minute=configuration.evalai.requests_per_minute,
         failures=failures,
         verified=verified,
         drawn_by=configuration.fairness.beacon,
@@ -237,11 +233,15 @@ def _end(
         return (), (f"The end of the challenge could not be rehearsed: {error.message}",)
     except subprocess.TimeoutExpired:
         return (), (f"The worker did not exit after the phases were closed. {folder.last_words()}",)
-    contradicted = [one.sentence for one in report.verdicts if one.worth is Worth.CONTRADICTED]
-    sources = [f"Phase {one.phase}: {one.sentence}" for one in report.verdicts if one.check == BEACON]
-    return (*sources, report.sentence), tuple(
-        f"`verify` found a contradiction: {one}" for one in contradicted
+    contradictions = tuple(
+        f"`verify` found a contradiction: {verdict.sentence}"
+        for verdict in report.verdicts
+        if verdict.worth is Worth.CONTRADICTED
     )
+    sources = (
+        f"Phase {verdict.phase}: {verdict.sentence}" for verdict in report.verdicts if verdict.check == BEACON
+    )
+    return (*sources, report.sentence), contradictions
 
 
 def _phases(
@@ -275,7 +275,6 @@ def _phases(
 
 def _rehearsed(tx: Transaction, evalai: Sandbox, pk: int, phase: str, entry: Entry) -> RehearsedSubmission:
     """Collect the result of a submission."""
-    stdout, stderr = evalai.text(pk, "stdout_file"), evalai.text(pk, "stderr_file")
     seconds = [
         (attempt.closed_at - attempt.opened_at).total_seconds()
         for attempt in tx.attempts(pk=pk)
@@ -286,8 +285,7 @@ def _rehearsed(tx: Transaction, evalai: Sandbox, pk: int, phase: str, entry: Ent
         entry=entry,
         status=str(evalai.submission(pk)["status"]),
         q_mean=_answer(evalai, pk).get("q_mean"),
-        message=stderr.strip(),
-        silent=not (stderr if entry.good else stdout),
+        message=evalai.text(pk, "stderr_file").strip(),
         seconds=seconds[-1] if seconds else None,
     )
 
@@ -309,15 +307,3 @@ def _keep_files(folder: RehearsalFolder, evalai: Sandbox, submitted: Submitted) 
         answer.with_name(f"{pk}-{entry.file_name}").write_bytes(entry.content)
         answer.write_text(evalai.text(pk, "stdout_file"), encoding="utf-8")
         answer.with_suffix(".stderr").write_text(evalai.text(pk, "stderr_file"), encoding="utf-8")
-
-
-def _calls(evalai: Sandbox, *, since: int) -> int:
-    """Count the calls that submissions caused, excluding polls of an empty queue and the calls at the start."""
-    journal = [entry for entry in evalai.journal if entry.number >= since]
-    received = sum(entry.kind == "effect" and entry.name == "message_received" for entry in journal)
-    theirs = ("/api/jobs/submission/", "/update_submission/", "/api/jobs/queues/")
-    others = sum(
-        entry.kind == "request" and entry.origin == "api" and any(part in entry.path for part in theirs)
-        for entry in journal
-    )
-    return received + others

@@ -173,7 +173,7 @@ def _numbers(texts: list[str], path: Path) -> list[float]:
         if not math.isfinite(value):
             raise OrganizerError(
                 f"{path} has the label {text[:40]!r}.",
-                cure="Give finite numbers.",
+                cure="Give finite numbers, with a decimal point.",
                 code="standalone.bad_label",
             )
         numbers.append(value)

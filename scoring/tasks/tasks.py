@@ -202,8 +202,8 @@ def label_rows(path: Path) -> list[tuple[int, str, float]]:
     if faults:
         raise OrganizerError(
             f"{path} has {count_of(len(faults), 'row')} whose label is not a finite number: {'; '.join(faults[:SHOWN])}.",
-            cure="Correct or remove these rows. Leave samples without a label out of the file, and write the two classes of a"
-            " classification as 0 and 1. Split a task of several classes into one file per class.",
+            cure="Correct or remove these rows, and write decimals with a point. Leave samples without a label out of the file, and write"
+            " the two classes of a classification as 0 and 1. Split a task of several classes into one file per class.",
             code="tasks.bad_label",
         )
     return rows

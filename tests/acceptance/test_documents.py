@@ -13,7 +13,7 @@ from typing import Any
 import typer
 
 from worker.cli import app
-from worker.participant.application import app as checker
+from worker.participant.commands import app as checker
 
 ROOT = Path(__file__).parents[2]
 SPAN = re.compile(r"^(```|~~~)(.*?)^\1|(?<!`)`([^`]+)`(?!`)", re.DOTALL | re.MULTILINE)

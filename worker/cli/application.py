@@ -22,9 +22,8 @@ from worker.cli.sandbox import sandbox
 from worker.cli.score import score
 from worker.cli.status import status, submissions
 from worker.cli.task import task
-from worker.participant.application import report
-from worker.participant.application import run as run_command
-from worker.participant.commands import template, validate
+from worker.participant.commands import report, template, validate
+from worker.participant.commands import run as run_command
 
 OF_UNITS = ("run", "once", "compile")
 """The commands of systemd's units; under systemd they write each line as a JSON object."""

@@ -4,4 +4,4 @@ Nothing else of the worker is imported here, and of scoring only what reads tabl
 alone.
 """
 
-__all__ = ["application", "challenge", "commands"]
+__all__ = ["challenge", "commands"]

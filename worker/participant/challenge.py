@@ -180,8 +180,6 @@ def asked(ids: Path | None, dim: int | None, challenge: str | None, phase: str |
     Raises:
         OrganizerError: If they do not say it, or say it twice; or as :func:`asked_by`.
     """
-    from worker.participant.challenge import opened
-
     if challenge is not None and ids is None and dim is None:
         with opened(challenge) as read:
             return asked_by(read, phase)

@@ -1,10 +1,9 @@
-"""What all commands have in common: help, names, versions, completion, and how the configuration is found."""
+"""What all commands have in common: help, names, version, progress, and how the configuration is found."""
 
 from __future__ import annotations
 
 import io
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 import typer
 
-from tests.worker.harness.harness import Harness, StepWorker, clean_environment, embeddings
+from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from tests.worker.harness.terminal import shown
 from worker.cli import app, guarded
 from worker.cli.application import SECTIONS
@@ -72,46 +71,6 @@ def test_the_program_lists_its_commands_by_role(capsys: pytest.CaptureFixture[st
     listed = re.findall(r"^│ ([a-z]+)  ", page[places[0] :], re.MULTILINE)
     assert listed == [name for names in SECTIONS.values() for name in names]
     assert set(listed) == {name for name, command in program().commands.items() if not command.hidden}
-
-
-@pytest.mark.parametrize(
-    ("words", "hint"),
-    [
-        (["statsu"], "Did you mean 'status'"),
-        (["board", "raport"], "Did you mean 'report'?"),
-        (["challenge", "disqalify", "3"], "Did you mean 'disqualify'?"),
-        (["status", "--confg", "x"], "--config"),
-        (["xyzzy"], "No such command 'xyzzy'."),
-    ],
-)
-def test_mistyped_commands_get_a_suggestion(
-    words: list[str], hint: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The error names the nearest command or option, if there is one, with exit status 2."""
-    assert guarded(words) == 2
-    message = capsys.readouterr().err
-    assert hint in message
-    assert ("Did you mean" in message or "Possible options" in message) is (words != ["xyzzy"])
-
-
-def test_only_terminals_that_support_it_get_color(capsys: pytest.CaptureFixture[str]) -> None:
-    """Help has color at a terminal, but not with NO_COLOR, at a dumb terminal or in a pipe."""
-    color = re.compile(r"\x1b\[[\d;]*3\dm")
-    assert color.search(shown("--help"))
-    assert not color.search(shown("--help", NO_COLOR="1"))
-    assert not color.search(shown("--help", TERM="dumb"))
-    assert guarded(["--help"]) == 0
-    assert "\x1b" not in capsys.readouterr().out
-
-
-def test_shells_complete_commands_and_options(tmp_path: Path) -> None:
-    """This works without a challenge, because completion looks for no file."""
-    name, program = "_NEUCO_WORKER_COMPLETE", Path(sys.executable).with_name("neuco-worker")
-    for line, expected in (("neuco-worker board pub", "publish"), ("neuco-worker status --", "--config")):
-        words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1), name: "complete_bash"}
-        environment = clean_environment(**words)
-        offered = subprocess.check_output([program], text=True, env=environment, cwd=tmp_path)
-        assert expected in offered.split()
 
 
 def test_the_configuration_is_found(

@@ -186,17 +186,6 @@ def test_a_healthy_challenge_has_no_finding_and_is_not_changed(challenge: Faulty
         assert connection.recv(1) == b""  # connected, and hung up without a word
 
 
-def test_offline_makes_no_connection(challenge: FaultyChallenge, capsys: pytest.CaptureFixture[str]) -> None:
-    """Only the remote checks are skipped; with --all each check has a line."""
-    challenge.open()
-    entries = len(challenge.evalai.journal)
-    assert guarded(["doctor", "--offline", "--all", "--config", str(challenge.path)]) == 0
-    assert len(challenge.evalai.journal) == entries
-    shown = capsys.readouterr().out
-    for check in CHECKS:
-        assert f"{'-' if check.remote else '✓'} {check.question}" in shown
-
-
 def test_the_command_shows_failures_first_and_ends_with_1(
     challenge: FaultyChallenge, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -258,16 +247,24 @@ def test_all_placeholders_are_one_problem(challenge: FaultyChallenge) -> None:
 def test_warnings_alone_end_with_0_and_json_is_one_document(
     challenge: FaultyChallenge, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With --json stdout has only one document, and waits are reported on stderr; a warning does not prevent a launch."""
+    """With --json stdout has only one document, and waits are reported on stderr; --offline makes no call, and --all shows each check."""
     changing(phases={"dev": {"folds": 3}})(challenge)
     challenge.open()
     challenge.evalai.set_faults(FaultPlan(storm_s=0.5))  # Retry-After has whole seconds: 1
     challenge.evalai.faults.force(Spoilt.STORM)
-    assert guarded(["doctor", "--json", "--config", str(challenge.path)]) == 0
-    captured = capsys.readouterr()
-    assert "waiting 1 s, as EvalAI asks" in captured.err
-    document = json.loads(captured.out)
+    command = ["doctor", "--config", str(challenge.path)]
+    assert guarded([*command, "--json"]) == 0
+    printed = capsys.readouterr()
+    assert "waiting 1 s, as EvalAI asks" in printed.err
+    document = json.loads(printed.out)
     assert document["counts"] == {"ok": len(CHECKS) - 1, "skipped": 0, "warn": 1, "fail": 0}
     (warned,) = [check for check in document["checks"] if check["result"] == "warn"]
     assert warned["id"] == "configuration.phases"
     assert warned["findings"][0]["cure"]
+    entries = len(challenge.evalai.journal)
+    assert guarded([*command, "--offline", "--all"]) == 0
+    assert len(challenge.evalai.journal) == entries
+    page = capsys.readouterr().out
+    for check in CHECKS:
+        mark = "-" if check.remote else "!" if check.id == warned["id"] else "✓"
+        assert f"{mark} {check.question}" in page

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from scoring.errors import InfrastructureError
+from tests.worker.daemon.test_alerts import Hook, hook  # noqa: F401 - a fixture
 from tests.worker.harness.harness import (
     LIMIT_S,
     NEW,
@@ -28,7 +29,6 @@ from tests.worker.harness.harness import (
     clean_environment,
     embeddings,
 )
-from tests.worker.publishing.test_alerts_and_publishing import Hook, hook  # noqa: F401 - a fixture
 from worker.daemon import Worker
 from worker.daemon.health import Health
 from worker.daemon.signals import Watchdog

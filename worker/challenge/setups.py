@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from scoring.errors import OrganizerError
+from scoring.errors import InfrastructureError, OrganizerError
 from scoring.randomness import secret_commitment
 from worker.challenge.records import PhaseRecord, unpack
 from worker.challenge.secrets import public_value, split_key
@@ -38,6 +38,14 @@ def read_record(tx: Transaction, codename: str) -> PhaseRecord | None:
     """
     row = tx.phase_record(codename)
     return None if row is None else unpack(tx.record(row.record), row.record)
+
+
+def intact_record(tx: Transaction, codename: str) -> PhaseRecord | None:
+    """Return the current record of a phase, None if it has none yet, or if it is damaged: then what depends on it waits for its repair."""
+    try:
+        return read_record(tx, codename)
+    except InfrastructureError:
+        return None
 
 
 def recorded(tx: Transaction, codename: str) -> PhaseRecord:

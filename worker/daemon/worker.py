@@ -158,7 +158,6 @@ class Worker:
         self.budget.per_minute = configuration.evalai.requests_per_minute
         self.intake.reload()
         self.publishing.reload()
-        self.beacon.reload()
         self._log_differences()
 
     def stop(self, now: datetime) -> None:

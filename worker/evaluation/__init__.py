@@ -4,7 +4,6 @@ __all__ = [
     "act",
     "answers",
     "evaluate_child",
-    "matrix",
     "stage",
     "stored",
 ]

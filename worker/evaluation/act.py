@@ -16,7 +16,6 @@ from worker.challenge.context import Context
 from worker.challenge.setups import PhaseSetup
 from worker.evaluation import answers
 from worker.evaluation.evaluate_child import Order, Result, order_for
-from worker.evaluation.matrix import give_receipt, row_mean_q, save_card
 from worker.evaluation.outcomes import STARTING, blame, requeue
 from worker.fairness.register import RegisterFold, register
 from worker.runtime import NotDue
@@ -29,6 +28,29 @@ def child_limits(configuration: Configuration) -> Limits:
     """Return the limits of a child that reads and scores a file."""
     limits = configuration.submission
     return Limits(deadline_s=limits.deadline, memory_bytes=int(limits.memory_gigabytes * GIGABYTE))
+
+
+def save_card(tx: Transaction, setup: PhaseSetup, result: Result, *, worker: str, now: datetime) -> None:
+    """Store what a child has scored, if anything; existing cells are kept."""
+    if result["scorecard"] is None:
+        return
+    card = Scorecard.from_json(result["scorecard"])
+    provenance = {
+        "versions": card.versions,
+        "machine": card.machine,
+        "seconds": card.seconds,
+        "peak_memory_bytes": card.peak_memory_bytes,
+        "worker": worker,
+    }
+    record = setup.record
+    tx.save_cells(
+        result["content_hash"],
+        record.protocol.hash,
+        record.codename,
+        card.tasks,
+        provenance=provenance,
+        now=now,
+    )
 
 
 class ScoreSubmission(ChildAct[Result]):
@@ -110,20 +132,18 @@ class ScoreSubmission(ChildAct[Result]):
         """Store the cells, the answer and its place in the outbox in one transaction."""
         if not tx.is_open(self._attempt):
             return
-        setup, content_hash = self._setup, result["content_hash"]
-        tx.note(self.pk, content_hash=content_hash)
-        if result["scorecard"] is not None:
-            card = Scorecard.from_json(result["scorecard"])
-            save_card(tx, setup, content_hash, card, worker=self._context.name, now=now)
+        setup = self._setup
+        tx.note(self.pk, content_hash=result["content_hash"])
+        save_card(tx, setup, result, worker=self._context.name, now=now)
         if not self._is_current(tx):
             self._begin_again(tx, now)
             return
-        q_mean = row_mean_q(tx, content_hash, setup.record.protocol.hash, setup.record.versions)
-        row = tx.get(self.pk)
-        if q_mean is None or row is None:
-            raise RuntimeError("the child ended but cells are missing")
         register(tx, now)  # what a participant is shown follows from registered facts
-        value, receipt = give_receipt(tx, self._fold, row, setup.record, now=now)
+        row = tx.get(self.pk)
+        score = None if row is None else answers.register_row(tx, self._fold, row, setup.record, now=now)
+        if score is None:
+            raise RuntimeError("the child ended but cells are missing")
+        q_mean, value, receipt = score
         answer = answers.finished(
             value,
             step=setup.record.rules.ladder_step,

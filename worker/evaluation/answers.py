@@ -15,12 +15,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from scoring.errors import MESSAGE_LIMIT, ParticipantError
+from scoring.metrics import mean_quality
 from worker.challenge.records import PhaseRecord
-from worker.challenge.setups import read_record
-from worker.evaluation.matrix import give_receipt, row_mean_q
+from worker.challenge.setups import intact_record
+from worker.fairness import receipts
 from worker.fairness.fold import PhaseFold
 from worker.fairness.membership import AFTER_THE_CLOSE, ShownValue
-from worker.fairness.register import LATEST, RegisterFold
+from worker.fairness.register import LATEST, RegisterFold, register_score
 from worker.state import COUNTED, LONGEST_WAIT, OutboxKind, State, SubmissionRow, Transaction
 
 
@@ -134,6 +135,32 @@ def unreleased(tx: Transaction, now: datetime, *, grid: timedelta) -> frozenset[
     return frozenset(row.team_key for row in rows if row is not None and row.team_key is not None)
 
 
+def register_row(
+    tx: Transaction, fold: RegisterFold, row: SubmissionRow, record: PhaseRecord, *, now: datetime
+) -> tuple[float, ShownValue, dict[str, Any]] | None:
+    """Register a submission's score.
+
+    Args:
+        tx: The transaction that stores the answer.
+        fold: Everything that is registered.
+        row: The submission; its content is known.
+        record: The record of the phase on which it was scored.
+        now: The time.
+
+    Returns:
+        Unrounded mean Q, the value that its participant is shown, and the receipt. None if a cell is missing, because an unscored task must
+        not count as a value.
+    """
+    protocol = record.protocol.hash
+    cells = tx.row(row.content_hash or "", protocol, record.versions)
+    values = [cell.q for cell in cells if cell.q is not None]
+    if len(values) < len(record.versions):
+        return None
+    value, nonce, commitment = register_score(tx, fold, row, protocol=protocol, cells=cells, now=now)
+    receipt = receipts.issue(tx, submission=row.pk, score=value, nonce=nonce, commitment=commitment)
+    return mean_quality(values), value, receipt
+
+
 AT_ONCE = 100  # corrections in one publish cycle; the others follow when these are posted
 
 
@@ -153,7 +180,7 @@ def correct_phase(
         now: The time.
         most: Largest number of answers to change; None for all.
     """
-    record, row, changed = read_record(tx, phase), tx.phase_record(phase), 0
+    record, row, changed = intact_record(tx, phase), tx.phase_record(phase), 0
     if record is None or row is None:
         return 0
     registered = fold.at(tx).phase(phase)
@@ -165,10 +192,10 @@ def correct_phase(
         before = Answer.from_json(submission.answer or "")
         if _stays(registered, submission, before, record, closed=row.frozen_at is not None):
             continue
-        q_mean = row_mean_q(tx, submission.content_hash or "", record.protocol.hash, record.versions)
-        if q_mean is None:
+        score = register_row(tx, fold, submission, record, now=now)
+        if score is None:
             continue
-        value, receipt = give_receipt(tx, fold, submission, record, now=now)
+        q_mean, value, receipt = score
         if before.tells == (value.value, value.counts):
             tx.note(submission.pk, q_mean=q_mean)
             continue
@@ -183,8 +210,7 @@ def _stays(fold: PhaseFold, row: SubmissionRow, answer: Answer, record: PhaseRec
     score = None if entry is None else fold.score(entry, LATEST)
     if score is None:
         return entry is None
-    value, counts = answer.tells
-    if value is not None and (closed or (record.rules.ladder_step is None and counts is None)):
+    if answer.value is not None and (closed or (record.rules.ladder_step is None and answer.counts is None)):
         return True
     shown = fold.shown_value(score, LATEST)
     return answer.tells == (shown.value, shown.counts)

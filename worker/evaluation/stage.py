@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from scoring.errors import NeucoError, OrganizerError
+from scoring.errors import NeucoError
 from worker.challenge.context import Context
 from worker.challenge.setups import PhaseSetup, alert_key
 from worker.evaluation.act import ScoreSubmission
-from worker.evaluation.outcomes import requeue
+from worker.evaluation.outcomes import STARTING, blame, requeue
 from worker.fairness.register import RegisterFold
 from worker.runtime.child_acts import ChildRunner
 from worker.runtime.storage import FileStore
-from worker.state import Attempt, Outcome, State, SubmissionRow
+from worker.state import Attempt, State, SubmissionRow
 
 
 class Evaluation:
@@ -85,8 +85,7 @@ class Evaluation:
             return self._context.phase(phase)
         except NeucoError as error:
             # it waits for the right secret or an intact record; other phases continue
-            ours = isinstance(error, OrganizerError)
-            outcome = Outcome.ORGANIZER if ours else Outcome.INFRASTRUCTURE
+            outcome, _ = blame(error, STARTING, row.pk, crashed_before=0)
             with self._context.store.write() as tx:
                 retry_at = self._context.retry_at(now, row.tries)
                 requeue(tx, row, error, outcome, retry_at=retry_at)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from scoring.errors import InfrastructureError, NeucoError
-from scoring.scorecard import Scorecard
+from scoring.errors import NeucoError
 from worker.challenge.configuration import Configuration
 from worker.challenge.setups import PhaseSetup
-from worker.evaluation.act import child_limits
+from worker.evaluation.act import child_limits, save_card
 from worker.evaluation.evaluate_child import Order, Result, order_for
-from worker.evaluation.matrix import save_card
-from worker.runtime.child_acts import ChildAct, Died, Limits, OverLimit
-from worker.state import Outcome, SubmissionRow, Transaction
+from worker.runtime.child_acts import ChildAct, Limits
+from worker.state import Transaction
 
 
 class StoredFileAct(ChildAct[Result]):
@@ -93,14 +91,7 @@ class KeepContent(StoredFileAct):
 
     def order(self) -> Order:
         """Return which file to read; nothing is scored."""
-        order = order_for(
-            self._setup,
-            self._configuration,
-            self._file,
-            folder=self._folder,
-            tasks=(),
-            complete=(self._content_hash,),
-        )
+        order = order_for(self._setup, self._configuration, self._file, folder=self._folder, tasks=())
         return {**order, "keep": str(self._folder / "parts")}
 
     def outcome(self, tx: Transaction, result: Result, now: datetime) -> None:
@@ -112,30 +103,15 @@ class KeepContent(StoredFileAct):
             self.parts = result["parts"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class IncompleteRow:
-    """A content that lacks cells for some tasks.
-
-    Attributes:
-        content_hash: Hash of the embeddings.
-        submissions: The submissions with this content.
-        tasks: Tasks without a cell.
-        files: The stored files with it; none if they no longer exist.
-    """
-
-    content_hash: str
-    submissions: tuple[SubmissionRow, ...]
-    tasks: tuple[str, ...]
-    files: tuple[Path, ...]
-
-
 class FillRow(StoredFileAct):
     """Score the missing cells of a content, for all submissions that have it.
 
     Args:
         configuration: Limits and engine.
         setup: The phase.
-        row: The content, with the tasks to score and a stored file.
+        file: A stored file with the content.
+        content_hash: The content's hash.
+        tasks: Tasks without a cell.
         folder: The child's temporary folder.
         worker: Name of the worker that scores, for the cells' provenance.
         scored_at: The time of the cells.
@@ -147,58 +123,24 @@ class FillRow(StoredFileAct):
         self,
         configuration: Configuration,
         setup: PhaseSetup,
-        row: IncompleteRow,
+        file: Path,
+        content_hash: str,
+        tasks: Sequence[str],
         *,
         folder: Path,
         worker: str,
         scored_at: datetime,
     ) -> None:
-        super().__init__(configuration, setup, row.files[0], folder=folder)
-        self._row = row
+        super().__init__(configuration, setup, file, folder=folder)
+        self._content_hash = content_hash
+        self._tasks = tasks
         self._worker = worker
         self._scored_at = scored_at
 
     def order(self) -> Order:
         """Return which file to score on which tasks."""
-        tasks = self._row.tasks
-        return order_for(self._setup, self._configuration, self._file, folder=self._folder, tasks=tasks)
+        return order_for(self._setup, self._configuration, self._file, folder=self._folder, tasks=self._tasks)
 
     def outcome(self, tx: Transaction, result: Result, now: datetime) -> None:
         """Store the cells."""
-        if result["scorecard"] is not None:
-            card = Scorecard.from_json(result["scorecard"])
-            content_hash = self._row.content_hash
-            save_card(tx, self._setup, content_hash, card, worker=self._worker, now=self._scored_at)
-
-    def failure_recorded(self, error: NeucoError, now: datetime) -> None:
-        """Keep the error for the caller, with the cure for a rescore."""
-        super().failure_recorded(error, now)
-        if isinstance(error, OverLimit):
-            self.error = RowOverLimit(self._row, error.limit)
-        elif isinstance(error, Died):
-            self.error = InfrastructureError(
-                f"The rescoring process ended {error.reason}.",
-                cure="Run the command again.",
-                code="rescore.died",
-            )
-
-
-class RowOverLimit(InfrastructureError):
-    """Rescoring a row took more than a submission may use.
-
-    Args:
-        row: The row.
-        limit: The limit that was exceeded.
-    """
-
-    def __init__(self, row: IncompleteRow, limit: Outcome) -> None:
-        much = (
-            "longer than submission.deadline"
-            if limit is Outcome.DEADLINE
-            else "more memory than submission.memory_gigabytes"
-        )
-        super().__init__(
-            f"Rescoring submission {row.submissions[0].pk} took {much}.",
-            cure="Raise the limit, or disqualify the submission. Then run the command again. It continues where it stopped.",
-            code="rescore.deadline" if limit is Outcome.DEADLINE else "rescore.memory",
-        )
+        save_card(tx, self._setup, result, worker=self._worker, now=self._scored_at)

@@ -49,10 +49,15 @@ def name(rule: str, chain: Chain, now: datetime, *, notice: timedelta = NOTICE) 
     if rule == NONE:
         return None
     if rule == DRAND:
-        number = chain.round_after(now + notice)
-        return AnnouncedValue(source=chain.name, at=chain.made_at(number), round=number, chain=chain)
+        return next_round(chain, now + notice)
     source, moment = sections.read_source(rule)
     return AnnouncedValue(source=source, at=moment, round=None, chain=None)
+
+
+def next_round(chain: Chain, moment: datetime) -> AnnouncedValue:
+    """Name the first round that is made at a moment or later."""
+    number = chain.round_after(moment)
+    return AnnouncedValue(source=chain.name, at=chain.made_at(number), round=number, chain=chain)
 
 
 def named(entry: CommitmentBody, phase: str) -> Draw | None:

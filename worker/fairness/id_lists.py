@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from scoring.errors import InfrastructureError
-from worker.challenge.setups import has_scores, read_record
+from worker.challenge.setups import has_scores, intact_record
 from worker.participant.challenge import announced, list_path
 from worker.state import Transaction
 
@@ -28,10 +27,7 @@ def files(tx: Transaction) -> dict[str, bytes]:
     """Return the lists to publish: path to content. A list that no commitment covers, or whose record is damaged, is left out."""
     published = {}
     for phase, protocol in announced(tx.public_commitments()).items():
-        try:
-            record = read_record(tx, phase) if has_scores(tx, phase) else None
-        except InfrastructureError:
-            continue  # the phase's snapshot reports it
+        record = intact_record(tx, phase) if has_scores(tx, phase) else None
         if record is not None and record.protocol.ids_hash == protocol["ids_hash"]:
             published[list_path(phase)] = text(record.ids).encode()
     return published

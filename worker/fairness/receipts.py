@@ -145,18 +145,19 @@ def issue(
     return {**receipt, "signature": key.sign(RECEIPT, receipt)}
 
 
-def due_at(entries: Sequence[Commitment], last: str | None) -> datetime:
-    """Return when the next batch is due: at the first multiple of the interval after the last batch, counted from the first commitment.
+def is_due(tx: Transaction, now: datetime) -> bool:
+    """Return whether the next batch is due: at the first multiple of the interval after the last batch, from the first commitment on.
 
-    So after a pause, no missed batches need to be made: the next one contains all open receipts.
-
-    Args:
-        entries: The commitments.
-        last: The last line of the log, if there is one.
+    So after a pause, no missed batches need to be made: the next one contains all open receipts. It is due even if there are none. While a
+    restored state may lack lines of the public log, none is due, because it would fork the log.
     """
-    begun_at, every = entries[0].made_at, cadence(entries)
+    entries = tx.public_commitments()
+    if not entries or tx.fact(LOG_UNSEEN):
+        return False
+    first, (_, last) = Commitment.model_validate(entries[0]), tx.last_batch()
+    begun_at, every = first.made_at, cadence([first])
     passed = timedelta() if last is None else read(Line, last, PATH).made_at - begun_at
-    return begun_at + every * (max(0, passed // every) + 1)
+    return now >= begun_at + every * (max(0, passed // every) + 1)
 
 
 def chained(body: Mapping[str, Any]) -> str:

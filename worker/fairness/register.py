@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from scoring.errors import InfrastructureError
 from worker.challenge.canonical import NONCE_BYTES, canonical, digest
 from worker.challenge.records import PhaseRecord
-from worker.challenge.setups import read_record
+from worker.challenge.setups import intact_record
 from worker.fairness import events
 from worker.fairness.events import (
     ChallengeEvent,
@@ -72,7 +71,7 @@ def register(tx: Transaction, now: datetime, *, reason: str = "") -> datetime:
         The time of the new events, which is later than that of all earlier ones, and which a board made from these facts carries.
     """
     at = tx.attestation_time(now)
-    records = {name: record for name in tx.phases() if (record := _record(tx, name)) is not None}
+    records = {name: record for name in tx.phases() if (record := intact_record(tx, name)) is not None}
     _register_phases(tx, records, at, reason)
     _register_submissions(tx, at, reason)
     return at
@@ -151,14 +150,6 @@ def note(
         }
     )
     _add(tx, "challenge", event, "")
-
-
-def _record(tx: Transaction, phase: str) -> PhaseRecord | None:
-    """Return a phase's record; None if it is damaged, so that nothing of the phase is registered until it is repaired."""
-    try:
-        return read_record(tx, phase)
-    except InfrastructureError:
-        return None
 
 
 def _register_phases(tx: Transaction, records: Mapping[str, PhaseRecord], at: datetime, reason: str) -> None:

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from scoring.errors import NeucoError
 from worker.challenge.context import Context, seconds
-from worker.challenge.setups import read_record
+from worker.challenge.setups import intact_record
 from worker.evalai import Client, Submission
 from worker.evaluation import answers
 from worker.fairness import commitments, draws
@@ -52,7 +52,7 @@ def _climbing(tx: Transaction) -> frozenset[tuple[int | None, str | None]]:
         (row.team_key, row.phase)
         for row in unanswered
         if row.team_key is not None
-        and (record := read_record(tx, row.phase or "")) is not None
+        and (record := intact_record(tx, row.phase or "")) is not None
         and record.rules.ladder_step is not None
     )
 

@@ -17,9 +17,8 @@ from worker.fairness.register import RegisterFold, withholds
 from worker.organizer.decisions import decided
 from worker.organizer.session import LeaderWait, OrganizerSession, Tell
 from worker.publishing import publisher_settings
-from worker.publishing.board_history import BoardHistory
-from worker.publishing.boards import PendingBoards, keep_boards, make_boards, read_inputs
-from worker.publishing.pushing import push, push_contents, record_push
+from worker.publishing.boards import BoardHistory, Cycle, begin_cycle, keep_boards, make_boards
+from worker.publishing.pushing import last_commit, push, push_contents, record_push
 from worker.state import ACTIVE, COUNTED, Completed, State, Transaction
 
 _NEVER = "0001-01-01T00:00:00+00:00"
@@ -59,18 +58,19 @@ def _publish_leading(session: OrganizerSession) -> Completed:
         pass  # from now on, a daemon that has lost the lock without noticing pushes nothing
     try:
         while True:
-            pending = _make_boards(session, session.configuration.phases)
+            cycle = _make_boards(session, session.configuration.phases)
             with session.store.write() as tx:
-                _keep(tx, pending)
+                _keep(tx, cycle)
+                last = last_commit(tx, session.configuration)
             try:
-                push_contents(publisher, session.configuration, pending.preconditions.signer)
-                pushed = push(publisher, pending)
+                push_contents(publisher, session.configuration, cycle.signer)
+                pushed = push(publisher, cycle, last=last)
             except receipts.LogIsAhead as error:  # the state was restored from a backup
                 with session.store.write() as tx:
                     receipts.take_over(tx, error, now=session.clock())
             else:
                 with session.store.write() as tx:
-                    record_push(tx, session.configuration, pending, pushed, now=session.now)
+                    record_push(tx, session.configuration, cycle, pushed, now=session.clock())
                     return tx.completed_publish()
     finally:
         session.store.resign()
@@ -78,8 +78,8 @@ def _publish_leading(session: OrganizerSession) -> Completed:
 
 def preview(session: OrganizerSession) -> Mapping[str, bytes]:
     """Return the files that a push would publish now, by path; no board is made and nothing is pushed."""
-    pending = _make_boards(session, session.configuration.phases)
-    return {**render(pending.site, readme=None), **pending.preconditions.attestations}
+    cycle = _make_boards(session, session.configuration.phases)
+    return {**render(cycle.site, readme=None), **cycle.attestations}
 
 
 def check_ended(session: OrganizerSession, phase: str) -> None:
@@ -169,10 +169,10 @@ def freeze(session: OrganizerSession, phase: str, reason: str = "") -> bool:
         InfrastructureError: If the leading worker made a board at the same moment.
     """
     session.check_phase(phase)
-    pending = _make_boards(session, [phase], closing=phase)
+    cycle = _make_boards(session, [phase], closing=phase)
     with session.store.write() as tx:
         recorded(tx, phase)
-        _keep(tx, pending)
+        _keep(tx, cycle)
         kept_back = withholds(tx, phase)
         if kept_back and not tx.submissions(COUNTED | {State.SCORED}, phase=phase):
             raise OrganizerError(
@@ -182,7 +182,7 @@ def freeze(session: OrganizerSession, phase: str, reason: str = "") -> bool:
                 code="freeze.empty",
             )
         with decided(session, tx, "frozen", reason, phase=phase):
-            tx.freeze_phase(phase, at=pending.preconditions.at)
+            tx.freeze_phase(phase, at=cycle.at)
     return kept_back
 
 
@@ -197,24 +197,22 @@ def thaw(session: OrganizerSession, phase: str, reason: str = "") -> None:
         tx.freeze_phase(phase, at=None)
 
 
-def _make_boards(
-    session: OrganizerSession,
-    phases: Collection[str],
-    *,
-    closing: str | None = None,
-) -> PendingBoards:
-    now = session.clock()
+def _make_boards(session: OrganizerSession, phases: Collection[str], *, closing: str | None = None) -> Cycle:
     with session.store.write() as tx:
-        inputs = read_inputs(
-            tx, session.configuration, phases, BoardHistory(), RegisterFold(), now=now, closing=closing
+        cycle = begin_cycle(
+            tx,
+            session.configuration,
+            phases,
+            BoardHistory(),
+            RegisterFold(),
+            now=session.clock(),
+            closing=closing,
         )
-    if inputs.damaged:
-        raise next(iter(inputs.damaged.values()))
-    return make_boards(inputs)
+    return make_boards(cycle)
 
 
-def _keep(tx: Transaction, pending: PendingBoards) -> None:
-    if not keep_boards(tx, pending):
+def _keep(tx: Transaction, cycle: Cycle) -> None:
+    if not keep_boards(tx, cycle):
         raise InfrastructureError(
             "The worker or another command changed the board at the same time.",
             cure="Try again.",

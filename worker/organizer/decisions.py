@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from scoring.errors import OrganizerError
 from worker.challenge.setups import recorded
-from worker.evaluation.matrix import missing_tasks
 from worker.fairness.register import register
 from worker.organizer.session import OrganizerSession
 from worker.state import ACTIVE, COUNTED, State, SubmissionRow, Transaction
@@ -80,7 +79,7 @@ def disqualify(session: OrganizerSession, pk: int, reason: str, *, undo: bool = 
         return (
             record is None
             or row.content_hash is None
-            or not missing_tasks(tx, row.content_hash, record.protocol_hash, record.tasks)
+            or not tx.missing_tasks(row.content_hash, record.protocol_hash, record.tasks)
         )
 
 

@@ -10,26 +10,43 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import median
 from typing import Any
 
-from scoring.errors import NeucoError, OrganizerError, ParticipantError
+from scoring.errors import OrganizerError, ParticipantError
 from scoring.printable import count_of, name_some
 from worker.challenge.files import read_secret
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import PhaseSetup, put_on_record, recorded
 from worker.evaluation.answers import correct_phase
-from worker.evaluation.matrix import missing_tasks
-from worker.evaluation.stored import FillRow, IncompleteRow, RowOverLimit
+from worker.evaluation.stored import FillRow
 from worker.fairness import commitments
 from worker.fairness.membership import taken_off
 from worker.fairness.register import RegisterFold, register, submission_facts
 from worker.organizer.session import OrganizerSession
-from worker.runtime.child_acts import ChildAct, ChildRunner
+from worker.runtime.child_acts import ChildAct, ChildRunner, OverLimit
 from worker.runtime.storage import RESCORING
 from worker.state import COUNTED, Attempt, Outcome, State, SubmissionRow, Transaction
 
 EVERY_S = 0.5  # between two checks of a child's limits
+
+
+@dataclass(frozen=True, kw_only=True)
+class IncompleteRow:
+    """A content that lacks cells for some tasks.
+
+    Attributes:
+        content_hash: Hash of the embeddings.
+        submissions: The submissions with this content.
+        tasks: Tasks without a cell.
+        files: The stored files with it; none if they no longer exist.
+    """
+
+    content_hash: str
+    submissions: tuple[SubmissionRow, ...]
+    tasks: tuple[str, ...]
+    files: tuple[Path, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +117,7 @@ def _missing(session: OrganizerSession, tx: Transaction, setup: PhaseSetup) -> t
             contents.setdefault(row.content_hash, []).append(row)
     incomplete = []
     for content_hash, submissions in contents.items():
-        tasks = missing_tasks(tx, content_hash, setup.record.protocol.hash, setup.record.versions)
+        tasks = tx.missing_tasks(content_hash, setup.record.protocol.hash, setup.record.versions)
         stored = (session.files.find(row.file_hash) for row in submissions if row.file_hash)
         files = tuple(path for path in stored if path is not None)
         if tasks and (files or any(map(_stands, submissions))):
@@ -164,7 +181,7 @@ def carry_out(
             progress(0, total)
             try:
                 fill(session, setup, row)
-            except (ParticipantError, RowOverLimit) as error:
+            except (ParticipantError, OverLimit) as error:
                 if any(map(_stands, row.submissions)):
                     raise _unscorable(row, error) from error
                 unscorable.add(row.content_hash)
@@ -177,15 +194,16 @@ def carry_out(
                 return _take_up(session, tx, setup, reason)
 
 
-def _unscorable(row: IncompleteRow, error: ParticipantError | RowOverLimit) -> NeucoError:
+def _unscorable(row: IncompleteRow, error: ParticipantError | OverLimit) -> OrganizerError:
     """Return the error for a submission on the board that cannot be scored on the new tasks."""
-    if isinstance(error, RowOverLimit):
-        return error
     pk = ", ".join(str(submission.pk) for submission in row.submissions[:5])
+    reason, cure = error.sentence, "Check the new tasks, or disqualify the submission. Nothing was changed."
+    if isinstance(error, OverLimit):
+        limit = "deadline" if error.limit is Outcome.DEADLINE else "memory_gigabytes"
+        reason = f"it takes more than submission.{limit} allows."
+        cure = "Raise the limit, or disqualify the submission. Then run the command again. It continues where it stopped."
     return OrganizerError(
-        f"Submission {pk} cannot be scored on the new tasks: {error.sentence}",
-        cure="Check the new tasks, or disqualify the submission. Nothing was changed.",
-        code="rescore.unscorable",
+        f"Submission {pk} cannot be scored on the new tasks: {reason}", cure=cure, code="rescore.unscorable"
     )
 
 
@@ -199,7 +217,9 @@ def fill(session: OrganizerSession, setup: PhaseSetup, row: IncompleteRow) -> No
     act = FillRow(
         session.configuration,
         setup,
-        row,
+        row.files[0],
+        row.content_hash,
+        row.tasks,
         folder=session.files.temporary(f"{RESCORING}{row.content_hash[:16]}"),
         worker=f"rescore by {session.actor}",
         scored_at=session.now,

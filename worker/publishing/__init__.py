@@ -4,18 +4,16 @@ The stage (:class:`Publishing`) decides which act is next: new boards are made a
 step with what is stored.
 """
 
-from worker.publishing.beacon import BeaconFetcher, drand_session, latest_round
+from worker.publishing.beacon import BeaconFetcher, ask, drand_session
 from worker.publishing.pushing import publisher_settings
 from worker.publishing.stage import Publishing
 
 __all__ = [
     "BeaconFetcher",
     "Publishing",
-    "board_history",
+    "ask",
     "boards",
     "drand_session",
-    "last_push",
-    "latest_round",
     "publisher_settings",
     "pushing",
 ]

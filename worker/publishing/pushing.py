@@ -1,32 +1,38 @@
-"""From stored boards to a pushed commit.
+"""From stored boards to a pushed commit, and what others have done to the branch since the last push.
 
-Each waits in a folder of its own in the state directory, which is removed when the content is pushed. So a failed push continues where it
-stopped, and each push takes a limited time.
+Contents that a reveal publishes are pushed before it. Each waits in a folder of its own in the state directory, which is removed when the
+content is pushed. So a failed push continues where it stopped, and each push takes a limited time.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
 
+from leaderboard import Site
 from leaderboard.git import OWN_FOLDERS, README, Files, Published, Publisher, PublisherSettings
-from leaderboard.rendering import render
-from scoring.errors import NeucoError
+from leaderboard.rendering import render, unrecorded
+from scoring.printable import count_of
 from worker.challenge.configuration import Configuration
-from worker.challenge.context import Context
 from worker.fairness import commitments, receipts, signing
 from worker.fairness.disclosure import BRANCH
+from worker.fairness.register import note
+from worker.fairness.reveals import reveal_path
 from worker.fairness.signing import CommitSigner, Signer
-from worker.publishing import changes
-from worker.publishing.beacon import record_commitments
-from worker.publishing.boards import PendingBoards, PublishAct
-from worker.publishing.changes import HISTORY
-from worker.publishing.last_push import record_commit
+from worker.publishing.beacon import PUBLIC_SINCE
+from worker.publishing.boards import Cycle
 from worker.state import Completed, State, Transaction
 
+HISTORY = "leaderboard/history.jsonl"
+OVERWRITTEN = "leaderboard.overwritten"
+REWRITTEN = "leaderboard.rewritten"
+LASTS = timedelta(days=1)
+"""How long an alert stays after its cause was fixed."""
+_LAST_COMMIT = "last_commit"
 FOLDER = "published"
 AT_ONCE_BYTES = 150_000_000  # in one push, because the push of the board waits for it
 
@@ -56,8 +62,8 @@ def push_contents(publisher: Publisher, configuration: Configuration, signer: Si
         if pushed >= AT_ONCE_BYTES:
             return
         parts = {part.name: part.read_bytes() for part in folder.iterdir()}
-        message = f"Publish the content {folder.name[:12]}\n"
-        branch.publish(partial(_parts, parts), message, signer=CommitSigner(signer))
+        words = f"Publish the content {folder.name[:12]}\n"
+        branch.publish(partial(_parts, parts), words, signer=CommitSigner(signer))
         shutil.rmtree(folder)
         pushed += sum(map(len, parts.values()))
     branch.discard()
@@ -67,107 +73,145 @@ def _parts(parts: Files, _existing: Files, _own: Files) -> Files:
     return parts
 
 
-class PushBoard(PublishAct[Published]):
-    """Push the stored boards to the repository.
+def push(publisher: Publisher, cycle: Cycle, *, last: str | None) -> Published:
+    """Render the site on the tip of the branch and push it.
 
     Args:
-        context: The worker's surroundings.
-        pending: What the repository lacks.
-        tries: How many cycles in a row failed before this one.
-    """
-
-    name = "push"
-    what: ClassVar[str] = "The push of the leaderboard"
-    time_out_s = 130.0  # in total; a single git process has less
-
-    def __init__(self, context: Context, pending: PendingBoards, *, tries: int) -> None:
-        super().__init__(context, pending.preconditions.generation, tries=tries)
-        self._pending = pending
-
-    def perform(self, resource: Publisher) -> Published:
-        """Render the site on the tip of the branch and push it, after the waiting contents."""
-        push_contents(resource, self._context.configuration, self._pending.preconditions.signer)
-        return push(resource, self._pending)
-
-    def outcome(self, tx: Transaction, result: Published, now: datetime) -> None:
-        """Record that the repository shows the boards."""
-        record_push(tx, self._context.configuration, self._pending, result, now=now)
-
-    def recorded(self, result: Published, now: datetime) -> None:
-        """Log what was pushed."""
-        if result.changed:
-            commit = result.commit
-            self._context.log.info("Board pushed.", event_key="board.pushed", commit=commit)
-
-    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Add to the state what it lacks of the public log; report every other failure."""
-        if not isinstance(error, receipts.LogIsAhead):
-            super().failure(tx, error, now)
-        elif receipts.take_over(tx, error, now=now):
-            self._context.log.warning(error.message, event_key=error.code, lines=len(error.lines))
-
-    def give_up(self, resource: Publisher) -> None:
-        """Kill git and all its child processes; this publisher accepts no more work."""
-        resource.stop()
-
-
-def push(publisher: Publisher, pending: PendingBoards) -> Published:
-    """Render the site on the tip of the branch and push it.
+        publisher: Where to push.
+        cycle: What is published.
+        last: What :func:`last_commit` returned.
 
     Raises:
         LogIsAhead: If the branch has receipts that the state lacks.
         InfrastructureError: If it has commitments that the state lacks.
         NeucoError: As :meth:`leaderboard.git.publisher.Publisher.publish`.
     """
-    preconditions = pending.preconditions
     return publisher.publish(
-        partial(_files, pending),
-        partial(changes.message, pending.site),
-        last=preconditions.last,
+        partial(_files, cycle),
+        partial(message, cycle.site),
+        last=last,
         folders=OWN_FOLDERS,
-        signer=CommitSigner(preconditions.signer),
+        signer=CommitSigner(cycle.signer),
     )
 
 
-def _files(pending: PendingBoards, existing: Files, own: Files) -> Files:
+def _files(cycle: Cycle, existing: Files, own: Files) -> Files:
     """Return the files that the branch should have.
 
     Args:
-        pending: What is published.
+        cycle: What is published.
         existing: The files in the branch.
         own: The files as the challenge published them last. A state from a backup may not know the key that has signed the last ones.
     """
-    preconditions = pending.preconditions
-    attestations = preconditions.attestations
-    public = existing if preconditions.restored else own
+    public, attestations = existing if cycle.restored else own, cycle.attestations
     commitments.check_growth(public.get(commitments.PATH), attestations.get(commitments.PATH))
     keys = signing.keys_of(attestations.get(commitments.PATH))
     receipts.check_growth(public.get(receipts.PATH), attestations.get(receipts.PATH), keys=keys)
-    site = render(pending.site, readme=existing.get(README), history=own.get(HISTORY))
-    return {**site, **attestations}
+    return {**render(cycle.site, readme=existing.get(README), history=own.get(HISTORY)), **attestations}
+
+
+def message(site: Site, before: Files, after: Files) -> str:
+    """Describe what a commit changes, decisions of the organizers first.
+
+    It follows from the files before and after, so it describes its own commit, even if an earlier push was lost or somebody else has
+    pushed. It uses only numbers and the organizer's phase codenames: no names, no scores, and no text of participants.
+
+    Args:
+        site: What is published.
+        before: The files as they are in the branch.
+        after: The files as they will be.
+    """
+    decisions, counts = [], []
+    new_boards = unrecorded(before.get(HISTORY), site)
+    for phase in site.phases:
+        name, page = phase.codename, f"leaderboard/{phase.codename}.json"
+        if before.get(reveal_path(name)) != after.get(reveal_path(name)):
+            decisions.append(f"Reveal phase {name}")
+        if (closed := _is_frozen(after.get(page))) != _is_frozen(before.get(page)):
+            decisions.append(f"{'Close' if closed else 'Open'} the board of phase {name}")
+        triggers = [board.triggers for board in new_boards if board.phase == name]
+        if triggers:
+            counted = set().union(*triggers)
+            facts = f"{count_of(len(counted), 'submission')} counted" if counted else "the entries changed"
+            counts.append(f"{name}: {facts}")
+    for path, words in ((commitments.PATH, "Publish a commitment"), (receipts.PATH, "Publish receipts")):
+        if before.get(path) != after.get(path):
+            counts.append(words)
+    subject, *others = [*decisions, *counts] or ["Update the page"]
+    return "\n".join([subject, *([""] if others else []), *others, ""])
+
+
+def _is_frozen(document: bytes | None) -> bool:
+    """Return whether a phase's file says that its board is closed; a file that is not ours says nothing."""
+    try:
+        return json.loads(document or b"{}").get("frozen_at") is not None
+    except (ValueError, AttributeError, RecursionError):
+        return False
 
 
 def record_push(
-    tx: Transaction,
-    configuration: Configuration,
-    pending: PendingBoards,
-    published: Published,
-    *,
-    now: datetime,
+    tx: Transaction, configuration: Configuration, cycle: Cycle, published: Published, *, now: datetime
 ) -> None:
-    """Record that the repository shows what was pending."""
-    record_commit(tx, configuration, published, now=now)
-    for row in pending.preconditions.posted:
+    """Record that the repository shows a cycle."""
+    _record_commit(tx, configuration, published, now=now)
+    for row in cycle.posted:
         current = tx.get(row.pk)
         # A change that came during the push is not on the board yet.
         if current is not None and current.board_facts == row.board_facts:
             tx.move(row.pk, State.POSTED, State.PUBLISHED)
     receipts.went_on(tx, now=now)
     tx.set_fact("pushed_at", now.isoformat())
-    record_commitments(tx, pending.preconditions.attestations.get(commitments.PATH), now=now)
-    generation = pending.preconditions.generation
-    tx.complete_publish(Completed(generation=generation, commit=published.commit, changed=published.changed))
+    number, since = (
+        len(json.loads(cycle.attestations.get(commitments.PATH, b"[]"))),
+        json.loads(tx.fact(PUBLIC_SINCE) or "[]"),
+    )
+    tx.set_fact(PUBLIC_SINCE, json.dumps(since + [now.isoformat()] * (number - len(since))))
+    tx.complete_publish(
+        Completed(generation=cycle.generation, commit=published.commit, changed=published.changed)
+    )
     tx.resolve_alert("leaderboard.push", now=now)
+
+
+def last_commit(tx: Transaction, configuration: Configuration) -> str | None:
+    """Return the commit that was last pushed to the configured branch; None if none was, or another branch is configured now."""
+    last = json.loads(tx.fact(_LAST_COMMIT) or "{}")
+    return last.get("commit") if last.get("place") == _place(configuration) else None
+
+
+def _record_commit(
+    tx: Transaction, configuration: Configuration, published: Published, *, now: datetime
+) -> None:
+    """Record the pushed commit, and report what others had done to the branch."""
+    if published.rewritten:
+        last = last_commit(tx, configuration) or ""
+        event = f"The history of the leaderboard's branch was rewritten: commit {last[:10]}, which was pushed last, was no longer in it."
+        tx.raise_alert(
+            REWRITTEN,
+            REWRITTEN,
+            f"{event} The worker pushed everything again. Find out who forced a push, and protect the branch against forced pushes.",
+            now=now,
+        )
+        note(tx, "rewritten", event, now=now, commit=last)  # anyone with an older clone can see it anyway
+        tx.log("rewritten", actor="worker", now=now, commit=last)
+    if published.others:
+        tx.raise_alert(
+            OVERWRITTEN,
+            OVERWRITTEN,
+            f"Someone else changed the worker's files in the leaderboard's repository ({published.others}). The worker has restored"
+            " them. Find out who it was, and allow only the worker's account to push to the branch.",
+            now=now,
+        )
+    for alert in tx.alerts():
+        if alert.key in (OVERWRITTEN, REWRITTEN) and alert.seen_at <= now - LASTS:
+            tx.resolve_alert(alert.key, now=now)
+    if published.changed or published.rewritten:
+        pushed = {"place": _place(configuration), "commit": published.commit}
+        tx.set_fact(_LAST_COMMIT, json.dumps(pushed))
+
+
+def _place(configuration: Configuration) -> str:
+    address = f"{configuration.repository_url}\0{configuration.leaderboard.branch}"
+    return hashlib.sha256(address.encode()).hexdigest()
 
 
 def publisher_settings(configuration: Configuration) -> PublisherSettings:

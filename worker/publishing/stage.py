@@ -8,19 +8,121 @@ delays scoring.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
-from leaderboard.git import Publisher
-from scoring.errors import NeucoError
+from leaderboard.git import Published, Publisher
+from scoring.errors import NeucoError, OrganizerError
 from worker.challenge.context import Context
 from worker.evalai import Retry
-from worker.fairness import commitments, receipts
-from worker.fairness.register import RegisterFold, register
-from worker.publishing.board_history import BoardHistory
-from worker.publishing.boards import MakeBoards, PendingBoards, PublishAct
-from worker.publishing.pushing import PushBoard, publisher_settings
-from worker.runtime import Job, Runner
-from worker.state import LOG_UNSEEN, State, Transaction
+from worker.fairness import receipts
+from worker.fairness.register import RegisterFold
+from worker.publishing.boards import BoardHistory, Cycle, begin_cycle, keep_boards, make_boards
+from worker.publishing.pushing import last_commit, publisher_settings, push, push_contents, record_push
+from worker.runtime import Act, Job, Result, Runner
+from worker.state import State, Transaction
+
+VAIN_TRIES = 3  # after which the organizer is told
+
+
+class PublishAct(Act[Publisher, Result]):
+    """An act of a publish cycle.
+
+    Args:
+        context: The worker's surroundings.
+        tries: How many cycles in a row failed before this one.
+    """
+
+    _cycle: Cycle
+
+    def __init__(self, context: Context, *, tries: int) -> None:
+        self._context = context
+        self._tries = tries
+
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Tell callers that wait for the cycle and, if failures go on, the organizer; the cycle is made again."""
+        tx.fail_publish(self._cycle.generation, error)
+        if isinstance(error, OrganizerError) or self._tries + 1 >= VAIN_TRIES:
+            self._context.report(tx, "leaderboard.push", error, now=now)
+
+
+class MakeBoards(PublishAct[Cycle]):
+    """Register what decides the boards, make the new ones, and store them.
+
+    Args:
+        context: The worker's surroundings.
+        history: Boards so far.
+        fold: Everything that is registered.
+        tries: How many cycles in a row failed before this one.
+    """
+
+    name = "boards"
+    what: ClassVar[str] = "The making of boards"
+    time_out_s = 900.0  # no network is involved, but a large challenge has much to compute
+    kept = False
+
+    def __init__(self, context: Context, history: BoardHistory, fold: RegisterFold, *, tries: int) -> None:
+        super().__init__(context, tries=tries)
+        self._history = history
+        self._fold = fold
+
+    def intent(self, tx: Transaction, now: datetime) -> None:
+        """Register and read what decides the boards."""
+        configuration = self._context.configuration
+        phases = configuration.phases
+        self._cycle = begin_cycle(tx, configuration, phases, self._history, self._fold, now=now)
+
+    def perform(self, resource: Publisher) -> Cycle:
+        """Compute the boards."""
+        return make_boards(self._cycle)
+
+    def outcome(self, tx: Transaction, result: Cycle, now: datetime) -> None:
+        """Store the boards, unless a decision was recorded meanwhile."""
+        self.kept = keep_boards(tx, result)
+
+
+class PushBoard(PublishAct[Published]):
+    """Push the stored boards to the repository.
+
+    Args:
+        context: The worker's surroundings.
+        cycle: What the repository lacks.
+        tries: How many cycles in a row failed before this one.
+    """
+
+    name = "push"
+    what: ClassVar[str] = "The push of the leaderboard"
+    time_out_s = 130.0  # in total; a single git process has less
+    _last: str | None = None
+
+    def __init__(self, context: Context, cycle: Cycle, *, tries: int) -> None:
+        super().__init__(context, tries=tries)
+        self._cycle = cycle
+
+    def intent(self, tx: Transaction, now: datetime) -> None:
+        """Look up the commit that was pushed last."""
+        self._last = last_commit(tx, self._context.configuration)
+
+    def perform(self, resource: Publisher) -> Published:
+        """Render the site on the tip of the branch and push it, after the waiting contents."""
+        push_contents(resource, self._context.configuration, self._cycle.signer)
+        return push(resource, self._cycle, last=self._last)
+
+    def outcome(self, tx: Transaction, result: Published, now: datetime) -> None:
+        """Record that the repository shows the boards."""
+        record_push(tx, self._context.configuration, self._cycle, result, now=now)
+        if result.changed:
+            self._context.log.info("Board pushed.", event_key="board.pushed", commit=result.commit)
+
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Add to the state what it lacks of the public log; report every other failure."""
+        if not isinstance(error, receipts.LogIsAhead):
+            super().failure(tx, error, now)
+        elif receipts.take_over(tx, error, now=now):
+            self._context.log.warning(error.message, event_key=error.code, lines=len(error.lines))
+
+    def give_up(self, resource: Publisher) -> None:
+        """Kill git and all its child processes; this publisher accepts no more work."""
+        resource.stop()
 
 
 class Publishing:
@@ -40,10 +142,8 @@ class Publishing:
         self._runner: Runner[Publisher] = Runner(
             "git", context.store, wake=context.wake, checkpoint=context.checkpoint
         )
-        self._pending: PendingBoards | None = None  # stored, but not pushed yet
+        self._pending: Cycle | None = None  # its boards are stored, but not pushed yet
         self._retry = Retry()
-        # when the open receipts are due; a new value can only be later
-        self._closes_at: datetime | None = None
         self.last_error: NeucoError | None = None
 
     @property
@@ -84,7 +184,6 @@ class Publishing:
         """Begin the next act, if one is due."""
         if self._runner.busy:
             return False
-        self._close_batch(now)
         act = self.next_act(now)
         if act is None:
             return False
@@ -95,20 +194,20 @@ class Publishing:
 
     def next_act(self, now: datetime) -> PublishAct[Any] | None:
         """Return the next act, None if nothing is due."""
-        context = self._context
         if self._pending is not None:
-            return PushBoard(context, self._pending, tries=self.tries)
-        with context.store.read() as tx:
-            if not self._may_begin(tx, now) or not self._is_behind(tx):
+            return PushBoard(self._context, self._pending, tries=self.tries)
+        if not self._retry.due(now):
+            return None
+        with self._context.store.read() as tx:
+            may_begin = self._context.timetable.due(Job.PUBLISH, now) or tx.publish_awaited()
+            if not may_begin or not (self._is_behind(tx) or receipts.is_due(tx, now)):
                 return None
-            generation = tx.requested_publish()
-        return MakeBoards(context, generation, self._history, self._fold, tries=self.tries)
+        return MakeBoards(self._context, self._history, self._fold, tries=self.tries)
 
     def reload(self) -> None:
         """Apply a changed configuration in the next cycle."""
         self._settings = publisher_settings(self._context.configuration)
         self._publisher = Publisher(self._settings)
-        self._closes_at = None
 
     def lift_interval(self) -> None:
         """Let the next cycle begin before `publish_every` has passed since the last one, because nothing else is left to wait for."""
@@ -122,41 +221,11 @@ class Publishing:
         behind = tx.requested_publish() > tx.completed_publish().generation
         return behind or bool(tx.submissions([State.POSTED]))
 
-    def _may_begin(self, tx: Transaction, now: datetime) -> bool:
-        """Return whether a cycle may begin now: its interval has passed, or a command waits for it."""
-        if self._pending is not None or not self._retry.due(now):
-            return False
-        return self._context.timetable.due(Job.PUBLISH, now) or tx.publish_awaited()
-
-    def _close_batch(self, now: datetime) -> None:
-        """Publish the open receipts at their fixed times, even if there are none.
-
-        A batch carries the time at which it is made, even if it is late, because nothing that is published may be backdated.
-        """
-        if self._closes_at is not None and now < self._closes_at:
-            return
-        with self._context.store.read() as tx:
-            if not self._may_begin(tx, now):
-                return
-            entries, unseen = commitments.public(tx), tx.fact(LOG_UNSEEN)
-            number, last = tx.last_batch()
-        if not entries or unseen:  # a batch that does not follow the public log would fork it
-            return
-        due = receipts.due_at(entries, last)
-        if due > now:
-            self._closes_at = due
-            return
-        with self._context.store.write() as tx:
-            if tx.last_batch()[0] == number:  # otherwise a reveal has just published them
-                receipts.close_batch(tx, made_at=register(tx, now))
-            tx.request_publish()
-
     def _failed(self, error: NeucoError, now: datetime) -> None:
         """Schedule the next cycle: later, or at once if the public log had lines that the state lacked."""
         self._pending = None
         self.lift_interval()
         if isinstance(error, receipts.LogIsAhead):
-            self._closes_at = None
             return
         self.last_error = error
         self._retry.failed(now, again_at=self._context.retry_at(now, self.tries))

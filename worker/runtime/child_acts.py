@@ -80,7 +80,7 @@ class OverLimit(InfrastructureError):
     """
 
     def __init__(self, limit: Outcome) -> None:
-        super().__init__(f"A process went over its limit ({limit}).")
+        super().__init__(f"A child process went over its limit ({limit}).")
         self.limit = limit
 
 
@@ -93,7 +93,10 @@ class Died(InfrastructureError):
 
     def __init__(self, status: int) -> None:
         reason = f"on signal {-status}" if status < 0 else f"with exit status {status}"
-        super().__init__(f"A process ended {reason}.")
+        super().__init__(
+            f"A child process ended {reason}.",
+            cure="Run the command again. If this continues, check the memory of this machine.",
+        )
         self.status = status
         self.reason = reason
 

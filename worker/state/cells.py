@@ -56,6 +56,10 @@ class Cells(Tables):
             cell for cell in self.cells(content_hash, protocol_hash) if tasks.get(cell.task) == cell.version
         ]
 
+    def missing_tasks(self, content_hash: str, protocol_hash: str, tasks: Mapping[str, str]) -> list[str]:
+        """Return those of the given tasks for which a content has no cell."""
+        return sorted(tasks.keys() - {cell.task for cell in self.row(content_hash, protocol_hash, tasks)})
+
     def complete_rows(self, protocol_hash: str, tasks: Mapping[str, str]) -> list[str]:
         """Return the contents that have a cell for each of the given tasks."""
         columns = sa.tuple_(cells.c.task, cells.c.version)

@@ -180,7 +180,7 @@ def test_another_secret_is_refused_until_a_rescore_applies_it(harness: Harness, 
 
 
 def test_a_damaged_record_stops_only_its_own_board(harness: Harness, worker: StepWorker) -> None:
-    """The phase keeps its old board and the organizer is told once; other boards change, and so does this one after the repair."""
+    """The phase's submissions wait, and the organizer is told; other boards change, and so does this one after the repair."""
 
     def store(sql: str, *values: object) -> list[tuple[str, bytes]]:
         with closing(sqlite3.connect(harness.state / "worker.db")) as database, database:
@@ -193,16 +193,16 @@ def test_a_damaged_record_stops_only_its_own_board(harness: Harness, worker: Ste
         "SELECT hash, document FROM records JOIN phases ON record = hash WHERE phase = 'dev'"
     )
     store("UPDATE records SET document = x'00' WHERE hash = ?", name)
-    harness.submit("B", embeddings(1), phase="eval")
-    worker.drive()
+    for phase in ("eval", "dev"):
+        harness.submit("B", embeddings(1), phase=phase)
+    worker.wait(60)
     assert (harness.teams("eval"), harness.boards("dev")) == (["B"], before)
     assert worker.alerts() == {"record.damaged"}
     with open_session(harness.path) as session, pytest.raises(InfrastructureError) as error:
         freeze(session, "dev")
     assert error.value.code == "record.damaged"
     store("UPDATE records SET document = ? WHERE hash = ?", whole, name)
-    harness.submit("C", embeddings(2))
     worker.drive()
-    assert set(harness.teams("dev")) == {"A", "C"}
+    assert set(harness.teams("dev")) == {"A", "B"}
     worker.restart()
     assert worker.alerts() == set()

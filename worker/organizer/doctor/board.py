@@ -15,8 +15,8 @@ from worker.fairness.draws import CHOOSE_ONE, DRAND, NONE, WITHOUT, in_words
 from worker.fairness.recording import drand_chain
 from worker.organizer.doctor.check import Finding, fail, note, warn
 from worker.organizer.doctor.subjects import Challenge, Repository, check_git
-from worker.publishing import drand_session, latest_round
-from worker.publishing.last_push import last_commit
+from worker.publishing import ask, drand_session
+from worker.publishing.pushing import last_commit
 from worker.state import LOG_UNSEEN
 
 CONNECT_S = 5.0
@@ -136,6 +136,6 @@ def drand(challenge: Challenge) -> Iterator[Finding]:
         return
     chain = drand_chain(challenge.configuration)
     with drand_session() as session:
-        answering = [server for server in fairness.drand_servers if latest_round(session, server, chain)]
+        answering = [server for server in fairness.drand_servers if ask(session, server, chain, "latest")]
     if not answering:
         yield fail(f"No server of {chain.name} answers, so no phase could begin.")

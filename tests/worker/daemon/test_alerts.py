@@ -1,0 +1,135 @@
+"""Each alert is sent once, delays nothing, and shows no secret."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from importlib.metadata import version
+
+import pytest
+from structlog.testing import capture_logs
+
+from scoring.errors import InfrastructureError
+from tests.worker.harness.harness import Harness, StepWorker, embeddings
+from tests.worker.harness.webhook import Hook
+from worker.daemon.logs import REDACTED, Redactor
+
+
+@pytest.fixture
+def hook() -> Iterator[Hook]:
+    """A webhook."""
+    hook = Hook()
+    yield hook
+    hook.close()
+
+
+@pytest.fixture
+def notified(harness: Harness, hook: Hook) -> Harness:
+    """A challenge with a webhook."""
+    (harness.folder / "hook").write_text(hook.url)
+    harness.configure({"alerts": {"webhook": "file:hook"}})
+    return harness
+
+
+def on_hold(harness: Harness) -> int:
+    """Submit something that waits for a person, which is an alert."""
+    pk = harness.submit("A", embeddings(1))
+    harness.evalai.edit(pk, phase="eval")
+    return pk
+
+
+def failing(worker: StepWorker, *after_s: float) -> None:
+    """Report that the state fails, at some moments of one failure."""
+    error = InfrastructureError("The state database failed: locked.", cure="Wait.", code="state.database")
+    begun = worker.clock.now()
+    for seconds in after_s:
+        worker.daemon.failed(error, begun + timedelta(seconds=seconds))
+
+
+def test_every_alert_is_logged_once_and_so_is_its_end(notified: Harness, hook: Hook) -> None:
+    """It is sent once while it lasts, too, and again when it returns; a new process only logs once more what is still active.
+
+    Each line of the log is a sentence and has a key; lines about a submission have its number.
+    """
+    with notified.worker() as worker, capture_logs() as lines:
+        for times in (1, 2):
+            pk = on_hold(notified)
+            worker.drive(lambda pk=pk: pk in worker.states() and worker.row(pk).hold is not None)
+            worker.wait(5)
+            worker.restart()
+            worker.wait(5)
+            notified.evalai.edit(pk, phase="dev")
+            worker.drive()
+            assert {"evaluate.start", "evaluate.done", "post.done"} <= {
+                line["event_key"] for line in lines if line.get("submission") == pk
+            }
+            logged = [line for line in lines if line.get("alert") == f"hold:{pk}"]
+            assert [line["log_level"] for line in logged] == ["warning", "warning", "info"]
+            text, code = logged[0]["event"], logged[0]["event_key"]
+            assert text.endswith("ask the team to undo this. Until then, the submission waits.")
+            assert code.startswith("facts.")
+            assert hook.heard[times - 1 :] == [{"text": f"[Tiny] {text} ({code})"}]
+    assert all(line["event"].endswith(".") and "event_key" in line for line in lines)
+    assert set(hook.agents) == {f"neuco-worker/{version('neuco-worker')}"}
+
+
+def test_a_failing_state_is_reported_once_and_again_when_it_fails_again(
+    notified: Harness, hook: Hook
+) -> None:
+    """Only a failure of more than a minute is reported, once while it lasts, although it cannot be recorded."""
+    with notified.worker() as worker:
+        worker.drive()
+        failing(worker, 0, 30, 59)
+        worker.drive()
+        for times in (1, 2):
+            failing(worker, 0, 30, 61, 62, 90)
+            worker.drive(lambda times=times: len(hook.heard) == times)
+            worker.drive()
+            assert (len(hook.heard), worker.daemon.problem, worker.alerts()) == (times, None, set())
+    assert hook.heard[0] == {"text": "[Tiny] The state database failed: locked. Wait. (state.database)"}
+
+
+@pytest.mark.parametrize("fault", ["it refuses", "its address is missing"])
+def test_a_webhook_that_does_not_work_is_tried_again_and_delays_nothing(
+    notified: Harness, hook: Hook, fault: str
+) -> None:
+    """Alerts wait for their webhook; neither a step, a submission nor the report of a failing state does."""
+    address = notified.folder / "hook"
+    hook.status = 500
+    with notified.worker() as worker:
+        worker.drive()
+        if "missing" in fault:
+            address.unlink()
+        failing(worker, 0, 61)
+        on_hold(notified)
+        pk = notified.submit("B", embeddings(2))
+        worker.drive(lambda: notified.status(pk) == "finished")
+        worker.drive(lambda: len(hook.heard) > 1 or not address.exists())
+        assert worker.daemon.problem is None
+        assert bool(hook.heard) == address.exists()
+        hook.heard.clear()
+        hook.status = 200
+        address.write_text(hook.url)
+        worker.drive(lambda: bool(hook.heard))
+        assert "facts." in hook.heard[0]["text"]
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "eyJhbGciOiJIUzI1NiJ9.eyJ1c2VyX2lkIjoxfQ.c2lnbmF0dXJl",
+        "0123456789abcdef0123456789abcdef01234567",
+        "ghp_abcdefghijklmnopqrstuvwxyz012345",
+        "https://hooks.slack.com/services/T0/B0/abc",
+        "correct horse battery staple",
+    ],
+)
+def test_no_log_line_holds_a_secret(secret: str) -> None:
+    """Text that looks like a token, and every known secret, is removed from every text, however deep."""
+    clean = Redactor(["correct horse battery staple"])
+    event = clean(
+        None, "info", {"event": f"failed with {secret}!", "more": {"deep": [secret, ("x", secret)]}}
+    )
+    assert secret not in json.dumps(event)
+    assert REDACTED in event["event"]

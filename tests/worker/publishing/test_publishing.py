@@ -1,0 +1,198 @@
+"""The board follows the scores, decisions and names without delaying them, and each commit says what it changes."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from leaderboard import Private
+from leaderboard.ranking import to_json
+from tests.leaderboard.harness.site_fixtures import moving_site
+from tests.worker.harness.gate import push_under_way
+from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
+from worker.challenge.configuration import load
+from worker.fairness import membership
+from worker.fairness.register import RegisterFold
+from worker.organizer.board_by_hand import freeze, thaw
+from worker.organizer.reveal import reveal
+from worker.organizer.session import open_session
+from worker.publishing.boards import PORTION, BoardHistory, begin_cycle, keep_boards, make_boards
+from worker.state import State, Store
+
+
+@pytest.mark.parametrize("change", ["flag", "disqualify"])
+def test_a_change_while_a_push_is_under_way_is_pushed_next(harness: Harness, change: str) -> None:
+    """What the listing brings or a person decides is not in the current push; another push follows by itself."""
+    with push_under_way(harness) as (worker, gate, pk):
+        if change == "flag":
+            harness.evalai.edit(pk, is_flagged=True)
+            worker.clock.advance(30)  # the listing is due
+            worker.drive(lambda: worker.row(pk).flagged)
+        else:
+            harness.decide("challenge", "disqualify", str(pk), "--reason", "a test")
+        gate.open()
+        worker.drive()
+        assert worker.state(pk) is State.PUBLISHED
+        assert harness.teams() == []
+
+
+def test_a_phase_closes_with_everything_that_was_answered(harness: Harness) -> None:
+    """This includes answers that no board has shown; later ones are on none until the board is opened again."""
+    harness.configure({"leaderboard": {"publish_every": 3600}})
+    with harness.worker() as worker:
+
+        def answered(team: str, seed: int) -> int:
+            pk = harness.submit(team, embeddings(seed))
+            worker.drive(lambda: worker.states().get(pk) == "posted")
+            return pk
+
+        first = answered("A", 1)
+        worker.clock.advance(3600)
+        worker.drive(lambda: worker.state(first) is State.PUBLISHED)
+        second = answered("B", 2)
+        assert harness.teams() == ["A"]
+        harness.decide("board", "freeze", "--phase", "dev", "--now", "--yes")
+        third = answered("C", 3)
+        worker.clock.advance(3600)
+        worker.drive(lambda: {worker.state(second), worker.state(third)} == {State.PUBLISHED})
+        assert set(harness.teams()) == {"A", "B"}
+        message = harness.decide("challenge", "disqualify", str(second), "--reason", "a test")
+        assert "closed, so it does not change" in message
+        harness.decide("board", "freeze", "--phase", "dev", "--undo")
+        worker.clock.advance(3600)
+        worker.drive(lambda: set(harness.teams()) == {"A", "C"})
+
+
+def test_a_board_that_a_decision_overtakes_is_not_stored(harness: Harness, worker: StepWorker) -> None:
+    """It was computed before the phase was closed or a team's name was removed, and is made again."""
+    harness.submit("A", embeddings(1))
+    pk = harness.submit("B", embeddings(2))
+    worker.drive()
+    now = worker.clock.now()
+    with worker.store.write() as tx:
+        tx.note(pk, excluded="a test")
+        cycle = begin_cycle(tx, load(harness.path), ["dev"], BoardHistory(), RegisterFold(), now=now)
+    cycle = make_boards(cycle)
+    assert [row.team for row in cycle.new[0].standings] == ["A"]
+    with worker.store.write() as tx:
+        tx.freeze_phase("dev", at=now)
+        assert not keep_boards(tx, cycle)
+        tx.freeze_phase("dev", at=None)
+        assert keep_boards(tx, cycle)
+        membership.add(tx, 1, "Team Twelve")
+        assert not keep_boards(tx, cycle)
+
+
+def messages(harness: Harness) -> list[str]:
+    """Return the commit messages of the branch, oldest first."""
+    texts = git(harness.board, "log", "--reverse", "--format=%B%x00", "main").split("\0")
+    return [text.strip() for text in texts if text.strip()]
+
+
+def test_a_commit_says_what_it_changes(harness: Harness, worker: StepWorker) -> None:
+    """Boards, a batch of receipts, a closed board and a reveal are told apart.
+
+    While the remote is away, scoring goes on; the boards follow within 90 seconds of its return, and the alert is resolved.
+    """
+    worker.drive()
+    away = harness.board.rename(harness.folder / "away.git")
+    pks = [harness.submit(team, embeddings(number)) for number, team in enumerate("AB", 1)]
+    worker.drive(lambda: list(worker.states().values()) == ["posted", "posted"])
+    for _ in range(8):
+        worker.clock.advance(60)
+        worker.wait(1)
+    assert any(code.startswith("leaderboard.") for code in worker.alerts())
+    away.rename(harness.board)
+    back = worker.clock.now()
+    worker.drive(lambda: worker.state(pks[0]) is State.PUBLISHED)
+    assert (worker.clock.now() - back).total_seconds() <= 90
+    assert worker.alerts() == set()
+    worker.advance(3601)
+    with open_session(harness.path) as session:
+        then = replace(session, clock=worker.clock.now)
+        for decide in (freeze, thaw, freeze):
+            decide(then, "dev")
+            worker.drive()
+        reveal(then, ["dev"], labels=True, contents={})
+    worker.drive()
+    assert messages(harness) == [
+        "Publish a commitment",
+        "dev: 2 submissions counted",
+        "Publish receipts",
+        "Close the board of phase dev",
+        "Open the board of phase dev",
+        "Close the board of phase dev",
+        "Reveal phase dev\n\nPublish receipts",
+    ]
+
+
+def test_no_batch_is_backdated(harness: Harness, worker: StepWorker) -> None:
+    """After a pause the next batch carries its own time, missed ones are not made up for, and the first commitment's interval stays."""
+    hour, slack = timedelta(hours=1), timedelta(minutes=10)
+    worker.drive()
+    begun_at = worker.clock.now().replace(microsecond=0)
+    harness.configure({"leaderboard": {"receipts_every": 24 * 3600}})
+    worker.reload()
+    for hours in (1, 10, 1):
+        worker.stop()
+        worker.clock.advance(hours * 3600)
+        worker.start()
+        worker.drive()
+    lines = map(json.loads, harness.published("receipts.jsonl").splitlines())
+    first, paused, last = (datetime.fromisoformat(line["made_at"]) for line in lines)
+    assert begun_at < first <= begun_at + hour + slack
+    assert first + 10 * hour <= paused
+    assert paused < last <= paused + hour + slack
+
+
+def test_methods_follow_evalai_and_private_ones_are_not_shown(harness: Harness, worker: StepWorker) -> None:
+    """They are on the board with the value, change with EvalAI's, and are removed when the submission is made private."""
+    paper, code = "https://arxiv.org/abs/1", "https://git.example/code"
+    words = {"method_name": "first method", "project_url": code, "publication_url": "javascript:alert(1)"}
+    pk = harness.submit("A", embeddings(1), **words)
+    harness.submit("B", embeddings(2), method_name="quiet method", is_public=False)
+    worker.drive()
+    (entry,) = harness.boards()
+    assert (entry["method"], entry["project_url"], entry["publication_url"]) == ("first method", code, "")
+    harness.evalai.edit(pk, publication_url=paper, method_name="second method")
+    worker.drive()
+    (entry,) = harness.boards()
+    assert (entry["method"], entry["publication_url"]) == ("second method", paper)
+    harness.evalai.edit(pk, is_public=False)
+    worker.drive()
+    (entry,) = harness.boards()  # its value counts as it was sent
+    assert not any(entry[key] for key in ("method", "project_url", "publication_url"))
+    everything = git(harness.board, "log", "--patch", "--all")
+    assert "second method" in everything
+    assert "quiet method" not in everything
+
+
+def test_the_history_in_memory_is_read_once(tmp_path: Path) -> None:
+    """Boards are complete, but private figures are kept only for the latest, and an unchanged row once."""
+    stored = [
+        replace(board, private=Private(fingerprint=f"{board.sequence}"))
+        for board in moving_site(PORTION + 7).phases[0].history
+    ]
+    history = BoardHistory()
+    with closing(Store(f"sqlite:///{tmp_path}/worker.db")) as store, store.write() as tx:
+        for begin, end in pairwise((0, 0, 1, PORTION + 2, len(stored))):
+            for board in stored[begin:end]:
+                tx.save_board(board.phase, board.sequence, to_json(board))
+            read = history.read(tx, "dev")
+            assert history.read(tx, "another") == ()
+            assert list(read[:-1]) == [
+                replace(board, private=Private()) for board in stored[: max(end - 1, 0)]
+            ]
+            assert read[-1:] == tuple(stored[:end][-1:])
+            for board in stored[begin:end]:
+                tx.save_board(board.phase, board.sequence, "no board: it is not read again")
+    rows = [row for board in read for row in board.standings]
+    equal = [row for old, new in pairwise(stored) for row in new.standings if row in old.standings]
+    assert equal
+    assert len({id(row) for row in rows}) == len(rows) - len(equal)

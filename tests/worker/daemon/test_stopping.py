@@ -76,15 +76,15 @@ def a_download(harness: Harness) -> Iterator[subprocess.Popen[str]]:
         harness.until(lambda: "acknowledged" in harness.states().values())
         [pk] = harness.states()
         with store.write() as tx:
-            known = tx.get(pk)
+            row = tx.get(pk)
             tx.note(pk, input_file=f"http://{host}/file")
         harness.configure({"submission": {"disk_reserve_gigabytes": 0}})
         daemon.send_signal(signal.SIGHUP)
         harness.until(asked.is_set)
         yield daemon
-        assert known is not None
+        assert row is not None
         with store.write() as tx:
-            tx.note(pk, input_file=known.input_file)
+            tx.note(pk, input_file=row.input_file)
 
 
 @contextmanager
@@ -111,6 +111,7 @@ def a_push(harness: Harness) -> Iterator[subprocess.Popen[str]]:
 @contextmanager
 def a_locked_database(harness: Harness) -> Iterator[subprocess.Popen[str]]:
     """Another program holds the lock."""
+    harness.configure({"evalai": {"reconcile_every": 1}})  # so that it soon wants to write
     with idle(harness) as daemon, locked(harness):
         harness.until(lambda: "state.database" in harness.log)
         yield daemon
@@ -119,7 +120,6 @@ def a_locked_database(harness: Harness) -> Iterator[subprocess.Popen[str]]:
 Phase = Callable[[Harness], AbstractContextManager[subprocess.Popen[str]]]
 PHASES: list[Phase] = [
     a_start_that_hangs,
-    idle,
     a_call,
     a_download,
     an_evaluation,

@@ -43,8 +43,8 @@ def test_a_file_is_to_blame_only_while_it_is_read(
     error: NeucoError, stage: str, crashed_before: int, code: str
 ) -> None:
     """A limit is its author's fault only during reading, and a crash only if it is the third one; a kill never is."""
-    _, found = blame(error, stage, 7, crashed_before=crashed_before)
-    assert (found.code, isinstance(found, ParticipantError)) == (code, code.startswith("file."))
+    _, blamed = blame(error, stage, 7, crashed_before=crashed_before)
+    assert (blamed.code, isinstance(blamed, ParticipantError)) == (code, code.startswith("file."))
 
 
 def test_a_memory_limit_that_no_good_file_fits_into_is_refused(harness: Harness) -> None:

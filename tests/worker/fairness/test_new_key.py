@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from leaderboard.git import without_signature
 from tests.leaderboard.harness.git_server import git
 from tests.worker.harness.commits import forged_commitment, forged_line, sign_head
+from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.challenge.configuration import load
 from worker.cli import guarded
@@ -25,174 +27,171 @@ from worker.organizer.archiving import read_backup
 from worker.sandbox import ManualClock
 from worker.state import Store
 
+pytestmark = pytest.mark.xdist_group("new_key")
+
 REASON = "a laptop with a backup was stolen"
 NEW_KEY = ("challenge", "apply", "--new-key", "--yes")
 THIEF = Signer(b"3" * 32)
 
 
-@pytest.fixture
-def clock() -> ManualClock:
-    """It is today, because commands use the real clock."""
-    return ManualClock(datetime.now(UTC))
+@dataclass(frozen=True, kw_only=True)
+class Story:
+    """A running challenge whose key was replaced after a board and a batch, and two backups, one from before that."""
 
+    harness: Harness
+    worker: StepWorker
+    old: Signer
 
-@pytest.fixture
-def changes() -> dict[str, Any]:
-    """The log gets a line every half minute."""
-    return {"leaderboard": {"receipts_every": 30}}
+    @property
+    def key(self) -> Signer:
+        """The challenge's key now."""
+        return key(self.worker.store)
+
+    @property
+    def signed_by(self) -> str | None:
+        """The key that has signed the newest commit."""
+        commit = git("cat-file", "commit", "main", at=self.harness.board).encode() + b"\n"
+        return signing_key(*without_signature(commit))
+
+    @property
+    def receipts(self) -> tuple[dict[str, Any], ...]:
+        """The receipts of two submissions, from before and after the change."""
+        return tuple(self.harness.stdout(pk)["receipt"] for pk in (1001, 1002))
 
 
 def key(store: Store) -> Signer:
     """Return the key of a challenge."""
     with store.read() as tx:
-        current = signer(tx)
-    assert current is not None
-    return current
+        return signer(tx)
 
 
-def signed_by(harness: Harness) -> str | None:
-    """Return the key that has signed the newest commit."""
-    commit = git("cat-file", "commit", "main", at=harness.board).encode() + b"\n"
-    return signing_key(*without_signature(commit))
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory, cells: Path, fork_server: ForkServer) -> Iterator[Story]:
+    """It is played today, because commands use the real clock."""
+    changes, clock = {"leaderboard": {"receipts_every": 30}}, ManualClock(datetime.now(UTC))
+    folder = tmp_path_factory.mktemp("story")
+    with (
+        Harness(folder, clock=clock, changes=changes, cells=cells, fork_server=fork_server) as harness,
+        harness.worker() as worker,
+    ):
+        harness.submit("A", embeddings(1))
+        worker.drive()
+        worker.advance(40)
+        harness.decide("challenge", "backup", str(folder / "before.zip"))
+        old = key(worker.store)
+        message = harness.decide(*NEW_KEY, "--reason", REASON)
+        assert key(worker.store).public[:16] in message
+        assert "Make a backup now" in message
+        harness.decide("challenge", "backup", str(folder / "after.zip"))
+        worker.drive()
+        harness.submit("B", embeddings(2))
+        worker.drive()
+        worker.advance(40)
+        assert worker.alerts() == set()
+        yield Story(harness=harness, worker=worker, old=old)
 
 
-def replace_key(harness: Harness, worker: StepWorker) -> Signer:
-    """Publish a board and a batch, then replace the key by command while a worker runs; return the old key."""
-    harness.submit("A", embeddings(1))
-    worker.drive()
-    worker.advance(40)
-    old = key(worker.store)
-    message = harness.decide(*NEW_KEY, "--reason", REASON)
-    assert key(worker.store).public[:16] in message
-    assert "Make a backup now" in message
-    worker.drive()
-    return old
-
-
-def test_a_new_key_signs_everything_that_follows(harness: Harness, worker: StepWorker) -> None:
+def test_a_new_key_signs_everything_that_follows(story: Story) -> None:
     """Board, log and receipts use the new key at once; earlier signatures of the old key stay valid, and `verify` gives the reason."""
-    old = replace_key(harness, worker)
-    new = key(worker.store)
-    pk = harness.submit("B", embeddings(2))
-    worker.drive()
-    worker.advance(40)
-    assert worker.alerts() == set()
+    old, new, harness = story.old.public, story.key.public, story.harness
     public = harness.published(commitments.PATH)
-    assert signing.keys_of(public.encode()) == (old.public, new.public)
-    assert signed_by(harness) == new.public
+    assert signing.keys_of(public.encode()) == (old, new)
+    assert story.signed_by == new
     lines = [json.loads(line) for line in harness.published(receipts.PATH).splitlines()]
-    by_old = [is_signed(old.public, "batch", line["head"], line["signature"]) for line in lines]
-    by_new = [is_signed(new.public, "batch", line["head"], line["signature"]) for line in lines]
-    assert by_old == [not one for one in by_new] == sorted(by_old, reverse=True)
+    by_old, by_new = (
+        [is_signed(public_key, "batch", line["head"], line["signature"]) for line in lines]
+        for public_key in (old, new)
+    )
+    assert by_old == [not signed for signed in by_new] == sorted(by_old, reverse=True)
     assert set(by_old) == {True, False}
-    signers = [harness.stdout(answered)["receipt"]["key"] for answered in (pk - 1, pk)]
-    assert signers == [old.public, new.public]
+    assert [receipt["key"] for receipt in story.receipts] == [old, new]
     (sentence,) = [verdict.sentence for verdict in harness.verdicts() if verdict.check == "signatures"]
     at = json.loads(public)[-1]["made_at"][:16]
     assert f"The key was replaced on {at} ({REASON}); each key has signed the next one." in sentence
 
 
-def test_a_worker_from_an_older_backup_cannot_use_the_replaced_key(
-    harness: Harness, worker: StepWorker, tmp_path: Path
-) -> None:
+def test_a_worker_from_an_older_backup_cannot_use_the_replaced_key(story: Story, tmp_path: Path) -> None:
     """A backup from before the change cannot continue, because its key can no longer sign; a later one has the new key."""
-    worker.drive()
-    harness.decide("challenge", "backup", str(tmp_path / "before.zip"))
-    replace_key(harness, worker)
-    harness.decide("challenge", "backup", str(tmp_path / "after.zip"))
-    before, after = (read_backup(tmp_path / f"{name}.zip", tmp_path / name) for name in ("before", "after"))
+    folder, board = story.harness.folder, story.harness.board
+    before, after = (read_backup(folder / f"{name}.zip", tmp_path / name) for name in ("before", "after"))
     with closing(Store(load(after).database_url)) as store:
-        assert key(store) == key(worker.store)
-    (before.parent / "token").write_text((harness.folder / "token").read_text())
-    head = git("rev-parse", "main", at=harness.board)
+        assert key(store) == story.key
+    (before.parent / "token").write_text((folder / "token").read_text())
+    head = git("rev-parse", "main", at=board)
     assert guarded(["board", "publish", "--config", str(before)]) == 1
-    assert git("rev-parse", "main", at=harness.board) == head
+    assert git("rev-parse", "main", at=board) == head
 
 
-def test_options_that_do_not_go_together_are_refused(
+def test_a_new_key_that_cannot_be_announced_is_refused(
     harness: Harness, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The error has a sentence and a cure, and nothing is committed."""
-    for options, cure in (
-        (["--new-key"], "Add --reason"),
-        (["--new-key", "--reason", "  "], "Add --reason"),
-        (["--new-key", "--reason", REASON, "--beacon", "drand 1"], "two steps"),
-        (["--new-key", "--reason", REASON], "It creates the first key"),
-    ):
-        assert guarded(["challenge", "apply", "--yes", *options, "--config", str(harness.path)]) == 2
+    """It needs a reason, a key before it, and the secret that was committed to. The error has a cure, and nothing is committed."""
+
+    def refused(cure: str, *options: str) -> int:
+        assert guarded([*NEW_KEY, *options, "--config", str(harness.path)]) == 2
         assert cure in capsys.readouterr().err
-    with closing(harness.store()) as store, store.read() as tx:
-        assert tx.commitments() == []
+        with closing(harness.store()) as store, store.read() as tx:
+            return len(tx.commitments())
+
+    assert refused("Add --reason") == 0
+    assert refused("Add --reason", "--reason", "  ") == 0
+    assert refused("two steps", "--reason", REASON, "--beacon", "drand 1") == 0
+    assert refused("It creates the first key", "--reason", REASON) == 0
+    with harness.worker() as worker:
+        worker.drive()
+    secret = harness.folder / "challenge.secret"
+    secret.write_text("6b" * 32)
+    assert refused("Restore the old secret", "--reason", REASON) == 1
+    secret.unlink()
+    assert refused("challenge.secret", "--reason", REASON) == 1
 
 
-def test_a_new_key_needs_the_secret_that_was_committed_to(
-    harness: Harness, worker: StepWorker, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The commitment covers the secret like every other; without the right secret, the key stays."""
-    worker.drive()
-    place = harness.folder / "challenge.secret"
-    for spoil, cure in (
-        (lambda: place.write_text("6b" * 32), "Restore the old secret"),
-        (place.unlink, "challenge.secret"),
-    ):
-        spoil()
-        assert guarded([*NEW_KEY, "--reason", REASON, "--config", str(harness.path)]) == 2
-        assert cure in capsys.readouterr().err
-    with worker.store.read() as tx:
-        assert len(tx.commitments()) == 1
-
-
-def forged_log(harness: Harness, old: Signer) -> Mapping[str, bytes]:
-    """Return the log with one more line that the old key has signed."""
-    return {receipts.PATH: forged_line(harness.published(receipts.PATH), old)}
-
-
-def forged_list(harness: Harness, signer: Signer, **changes: str) -> Mapping[str, bytes]:
-    """Return the list with one more commitment."""
-    return {commitments.PATH: forged_commitment(harness.published(commitments.PATH), signer, **changes)}
-
-
-FORGERIES: dict[str, Callable[[Harness, Signer], Mapping[str, bytes]]] = {
-    "a line of the log, on a branch": forged_log,
-    "a line of the log": forged_log,
-    "a commitment": forged_list,
-    "another new key": lambda harness, old: forged_list(
-        harness, THIEF, succession=old.sign(signing.SUCCESSION, THIEF.public)
-    ),
-    "another page": lambda *_: {"index.html": b"<p>Mallory won</p>"},
-    "the past": lambda harness, _: {
-        commitments.PATH: json.dumps(json.loads(harness.published(commitments.PATH))[:1]).encode()
+FORGERIES: dict[str, Callable[[Story], Mapping[str, bytes]]] = {
+    "a line of the log, on a branch": lambda story: {
+        receipts.PATH: forged_line(story.harness.published(receipts.PATH), story.old)
+    },
+    "a commitment": lambda story: {
+        commitments.PATH: forged_commitment(story.harness.published(commitments.PATH), story.old)
+    },
+    "another new key": lambda story: {
+        commitments.PATH: forged_commitment(
+            story.harness.published(commitments.PATH),
+            THIEF,
+            succession=story.old.sign(signing.SUCCESSION, THIEF.public),
+        )
+    },
+    "the past": lambda story: {
+        commitments.PATH: json.dumps(json.loads(story.harness.published(commitments.PATH))[:1]).encode()
     },
 }
 """What a person with write access and the stolen old key can publish."""
 
 
-@pytest.mark.slow
-def test_the_replaced_key_can_sign_nothing(harness: Harness, worker: StepWorker, tmp_path: Path) -> None:
+@pytest.mark.parametrize("what", FORGERIES)
+def test_the_replaced_key_can_sign_nothing(story: Story, tmp_path: Path, what: str) -> None:
     """A thief with write access is treated like any vandal: named and overwritten, without a contradiction."""
-    old = replace_key(harness, worker)
-    for what, forge in FORGERIES.items():
-        own, clone = git("rev-parse", "main", at=harness.board), tmp_path / what
-        git("clone", "--quiet", "--branch=main", str(harness.board), str(clone), at=harness.board)
-        forged = forge(harness, old)
-        if "branch" in what:  # from before the change, when the key was valid
-            changed = git("log", "--max-count=1", "--format=%H", "--", commitments.PATH, at=clone)
-            git("checkout", "--quiet", "-b", "side", f"{changed}~1", at=clone)
-            assert len(json.loads((clone / commitments.PATH).read_bytes())) == 1
-        for path, content in forged.items():
-            (clone / path).write_bytes(content)
-        git("commit", "--quiet", "--all", "--message=mine", at=clone)
-        sign_head(clone, THIEF if what == "another new key" else old)
-        if "branch" in what:
-            git("merge", "--quiet", "--strategy=ours", "--message=both", "origin/main", at=clone)
-        git("push", "--quiet", "origin", "HEAD:main", at=clone)
-        assert checked(harness) == own, what
-        with worker.store.write() as tx:
-            tx.request_publish()
-        worker.drive()
-        assert worker.alerts() == {"leaderboard.overwritten"}, what
-        assert checked(harness) == git("rev-parse", "main", at=harness.board) != own, what
-        assert signed_by(harness) == key(worker.store).public, what
+    board, worker, clone = story.harness.board, story.worker, tmp_path / "clone"
+    own = git("rev-parse", "main", at=board)
+    git("clone", "--quiet", "--branch=main", str(board), str(clone), at=board)
+    forged = FORGERIES[what](story)
+    if "branch" in what:  # from before the change, when the key was valid
+        _, changed, *_ = git("log", "--reverse", "--format=%H", "--", commitments.PATH, at=clone).split()
+        git("checkout", "--quiet", "-b", "side", f"{changed}~1", at=clone)
+        assert len(json.loads((clone / commitments.PATH).read_bytes())) == 1
+    for path, content in forged.items():
+        (clone / path).write_bytes(content)
+    git("commit", "--quiet", "--all", "--message=mine", at=clone)
+    sign_head(clone, THIEF if what == "another new key" else story.old)
+    if "branch" in what:
+        git("merge", "--quiet", "--strategy=ours", "--message=both", "origin/main", at=clone)
+    git("push", "--quiet", "origin", "HEAD:main", at=clone)
+    assert checked(story.harness) == own
+    with worker.store.write() as tx:
+        tx.request_publish()
+    worker.drive()
+    assert worker.alerts() == {"leaderboard.overwritten"}
+    assert checked(story.harness) == git("rev-parse", "main", at=board) != own
+    assert story.signed_by == story.key.public
 
 
 def checked(harness: Harness) -> str:
@@ -203,26 +202,19 @@ def checked(harness: Harness) -> str:
         return repository.commit.hash
 
 
-def test_a_receipt_that_the_old_key_has_signed_too_late_proves_nothing(
-    harness: Harness, worker: StepWorker
-) -> None:
+def test_a_receipt_that_the_old_key_has_signed_too_late_proves_nothing(story: Story) -> None:
     """A stolen key cannot be used to frame the organizers; a receipt from before the change remains evidence."""
-    old = replace_key(harness, worker)
-    pk = harness.submit("B", embeddings(2))
-    worker.drive()
-    worker.advance(40)
-    genuine, fresh = (harness.stdout(answered)["receipt"] for answered in (pk - 1, pk))
-    assert (genuine["key"] == old.public, fresh["key"] == old.public) == (True, False)
-    with opened(str(harness.board)) as repository:
+    genuine, fresh = story.receipts
+    with opened(str(story.harness.board)) as repository:
         public = PublicRepository(files=dict(repository.files))
 
     def worths(receipt: dict[str, Any], public: PublicRepository = public, **options: Any) -> list[Worth]:
-        return [one.worth for one in receipt_verdicts(public, receipt, **options)]
+        return [verdict.worth for verdict in receipt_verdicts(public, receipt, **options)]
 
     def forged(**changes: Any) -> dict[str, Any]:
         body = {**genuine, "commitment": "66" * 32, **changes}
         del body["signature"]
-        return {**body, "signature": old.sign(receipts.RECEIPT, body)}
+        return {**body, "signature": story.old.sign(receipts.RECEIPT, body)}
 
     # Who looks before the new key was pushed has to wait for it, and not for long.
     listed, log = json.loads(public.files[commitments.PATH]), public.files[receipts.PATH].splitlines(True)

@@ -6,19 +6,15 @@ at every start and reload.
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 
-from scoring.errors import OrganizerError
 from worker.challenge.configuration import Configuration
-from worker.challenge.files import differences, read_phase, read_secret, rules_of
+from worker.challenge.files import differences, read_phase, read_secret
 from worker.challenge.secrets import public_value
 from worker.challenge.setups import (
     alert_key,
     has_scores,
     open_phase,
-    put_on_record,
-    recorded,
 )
 from worker.fairness import commitments, draws
 from worker.fairness.drand import QUICKNET, Chain, read_chain
@@ -108,41 +104,3 @@ def _check(tx: Transaction, configuration: Configuration, secret: bytes, *, now:
     for alert in tx.alerts():
         if alert.key.startswith(alert_key("")):  # no record in use is damaged any more
             tx.resolve_alert(alert.key, now=now)
-
-
-def record_rules(
-    tx: Transaction, configuration: Configuration, codename: str, *, actor: str, reason: str, now: datetime
-) -> tuple[str, ...]:
-    """Apply the configured rules to a phase; return the names of those that changed, none if it is frozen.
-
-    Raises:
-        OrganizerError: If the phase is not recorded.
-        InfrastructureError: If its record is damaged.
-    """
-    row, before = tx.phase_record(codename), recorded(tx, codename)
-    if row is not None and row.frozen_at is not None:
-        return ()
-    rules = rules_of(configuration, codename)
-    changed = before.rules.changed(rules)
-    if "shown" in changed and rules.shown == "at_end" and has_scores(tx, codename):
-        raise OrganizerError(
-            f"Values of phase {codename} were already shown, so they cannot be withheld now.",
-            cure=f"Set phases.{codename}.shown: at_once.",
-            code="config.shown_already",
-        )
-    if changed:
-        register(tx, now)  # first, so that earlier changes do not get this reason
-        put_on_record(tx, replace(before, rules=rules), now=now)
-        tx.request_publish()
-        old, new = asdict(before.rules), asdict(rules)
-        tx.log(
-            "rules_changed",
-            actor=actor,
-            now=now,
-            phase=codename,
-            reason=reason,
-            before={name: old[name] for name in changed},
-            after={name: new[name] for name in changed},
-        )
-        register(tx, now, reason=reason)
-    return changed

@@ -7,7 +7,7 @@ tasks or a changed protocol need a rescore.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -15,10 +15,11 @@ from scoring.errors import OrganizerError
 from scoring.printable import count_of
 from worker.challenge.canonical import digest
 from worker.challenge.files import differences, read_secret, rules_of
-from worker.challenge.setups import recorded
+from worker.challenge.setups import has_scores, put_on_record, recorded
 from worker.fairness import commitments, draws
 from worker.fairness.draws import Draw
-from worker.fairness.recording import has_begun, name_draw, record_rules
+from worker.fairness.recording import has_begun, name_draw
+from worker.organizer.decisions import decided
 from worker.organizer.rescoring import RescorePlan, expected_s, make_plan
 from worker.organizer.session import OrganizerSession
 from worker.state import Transaction
@@ -128,15 +129,28 @@ def commit_to_changes(session: OrganizerSession, changes: Sequence[Change], *, r
 
 
 def apply_rules(session: OrganizerSession, change: Change, *, reason: str) -> None:
-    """Record the changed rules of the board of a phase.
+    """Record the changed rules of the board of a phase, unless it was closed meanwhile.
 
     Raises:
-        NeucoError: As :func:`worker.fairness.recording.record_rules`.
+        OrganizerError: If they withhold values that were already shown.
+        InfrastructureError: If the phase's record is damaged.
     """
+    phase, rules = change.phase, rules_of(session.configuration, change.phase)
     with session.store.write() as tx:
-        record_rules(
-            tx, session.configuration, change.phase, actor=session.actor, reason=reason, now=session.now
-        )
+        before, row = recorded(tx, phase), tx.phase_record(phase)
+        changed = before.rules.changed(rules)
+        if "shown" in changed and rules.shown == "at_end" and has_scores(tx, phase):
+            raise OrganizerError(
+                f"Values of phase {phase} were already shown, so they cannot be withheld now.",
+                cure=f"Set phases.{phase}.shown: at_once.",
+                code="config.shown_already",
+            )
+        if row is None or row.frozen_at is not None:
+            return
+        old, new = asdict(before.rules), asdict(rules)
+        values = {"before": {key: old[key] for key in changed}, "after": {key: new[key] for key in changed}}
+        with decided(session, tx, "rules_changed", reason, phase=phase, **values):
+            put_on_record(tx, replace(before, rules=rules), now=session.now)
 
 
 def _draw_differs(session: OrganizerSession, tx: Transaction, codename: str) -> bool:

@@ -23,7 +23,8 @@ from worker.evaluation.answers import correct_phase
 from worker.evaluation.stored import FillRow
 from worker.fairness import commitments
 from worker.fairness.membership import taken_off
-from worker.fairness.register import RegisterFold, register, submission_facts
+from worker.fairness.register import RegisterFold, submission_facts
+from worker.organizer.decisions import decided
 from worker.organizer.session import OrganizerSession
 from worker.runtime.child_acts import ChildAct, ChildRunner, OverLimit
 from worker.runtime.storage import RESCORING
@@ -247,23 +248,12 @@ def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup, reas
     """Record the phase as its files are, and put every changed answer into the outbox."""
     before = recorded(tx, setup.record.codename)
     setup = with_rules_of(before, setup)  # they may have changed meanwhile
+    versions = {"before": dict(before.versions), "after": dict(setup.record.versions)}
     now = session.clock()  # not the command's start: boards were made from the old cells meanwhile
-    register(tx, now)  # first, so that earlier changes do not get this reason
-    put_on_record(tx, setup.record, now=now)
-    tx.request_publish()
-    register(tx, now, reason=reason)
+    with decided(session, tx, "rescored", reason, phase=setup.record.codename, **versions):
+        put_on_record(tx, setup.record, now=now)
     changed = correct_phase(tx, RegisterFold(), setup.record.codename, now=now)
     if not setup.record.scores_as(before.protocol.hash, before.versions):
         text = f"tasks or protocol of {setup.record.codename} changed{f': {reason}' if reason else ''}"
         commitments.commit(tx, read_secret(session.configuration), [setup], reason=text, now=now)
-    tx.log(
-        "rescored",
-        actor=session.actor,
-        now=now,
-        phase=setup.record.codename,
-        before=dict(before.versions),
-        after=dict(setup.record.versions),
-        answers_changed=changed,
-        reason=reason,
-    )
     return changed

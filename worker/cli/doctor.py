@@ -57,6 +57,8 @@ def doctor(
     Also shows how long a submission to each phase takes on this machine. Changes nothing. The output names hidden tasks, but shows no
     label. Exits with 1 if a check fails or the webhook refuses the test alert, and with 0 if there are only warnings.
 
+    Next: `neuco-worker run`, when nothing is left to fix.
+
     Example: `neuco-worker doctor --config challenge.yaml`
     """
     from worker.organizer.doctor import Level, examine

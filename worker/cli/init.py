@@ -194,6 +194,8 @@ def bundle(
 
     Run it after each change of texts, dates or challenge.yaml. It creates DIR/bundle if there is none.
 
+    Next: upload bundle.zip to EvalAI.
+
     Example: `neuco-worker bundle my-challenge`
     """
     from worker.challenge.configuration import load

@@ -240,6 +240,8 @@ def submissions(
 
     The numbers are EvalAI's. A star marks the submissions that count on the latest board.
 
+    Next: `neuco-worker challenge retry` for a submission on hold.
+
     Example: `neuco-worker submissions --phase dev --state held --config challenge.yaml`
     """
     from worker.organizer import listing

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,72 +13,60 @@ import git
 from worker.challenge.configuration import load
 from worker.organizer import demo_data, scaffold
 from worker.organizer.configuration_text import with_values
-from worker.organizer.demo_data import DIMENSION, PhaseData
+from worker.organizer.demo_data import DIMENSION
 from worker.organizer.rehearsal import Rehearsal, RehearsalFolder, rehearse
 from worker.organizer.rehearsal.entries import HOST, Entry, csv_of, spoilt
 
-METHODS: Mapping[str, Callable[[demo_data.Images], demo_data.Embeddings]] = {
-    "raw pixels": demo_data.raw_pixels,
-    "raw pixels, in a hurry": demo_data.raw_pixels,
-    "pixels as shares of ink": demo_data.pixel_shares,
-    "principal components": demo_data.principal_components,
-    "random projection": demo_data.random_projection,
-    "random features": demo_data.random_features,
-    "pooled means": demo_data.pooled_means,
-    "quiet experiment with edges": demo_data.edges,
-    "Baseline mean embeddings": demo_data.quadrant_means,
-    "Baseline random embeddings": demo_data.noise,
-}
-"""How the images become embeddings in each method."""
-PIXELS = Entry(team="Pixel Pushers", method="raw pixels")
-PCA = Entry(
-    team="Eigendigits",
-    method="principal components",
-    project_url="https://example.org/eigendigits/code",
-    publication_url="https://example.org/eigendigits/paper.pdf",
-)
-PROJECTION = Entry(team="Random Walkers", method="random projection")
-FEATURES = Entry(team="Random Walkers", method="random features", file_name="embeddings.csv.gz")
-POOLED = Entry(team="Pool Party", method="pooled means", project_url="https://example.org/pool-party")
-PRIVATE = Entry(team="Pool Party", method="quiet experiment with edges", public=False)
-BROKEN = Entry(team="Last Minute", method="raw pixels, in a hurry", good=False)
-CORRECTED = Entry(team="Last Minute", method="pixels as shares of ink")
-BASELINE_MEAN = Entry(team=HOST, method="Baseline mean embeddings")
-BASELINE_RANDOM = Entry(team=HOST, method="Baseline random embeddings")
-
-PHASES: dict[str, tuple[Entry, ...]] = {
-    "dev": (
-        BASELINE_MEAN,
-        BASELINE_RANDOM,
-        PIXELS,
-        PROJECTION,
-        POOLED,
-        BROKEN,
-        PRIVATE,
-        PCA,
-        FEATURES,
-        CORRECTED,
+SUBMISSIONS: tuple[tuple[Entry, Callable[[demo_data.Images], demo_data.Embeddings]], ...] = (
+    (Entry(team=HOST, method="Baseline mean embeddings"), demo_data.quadrant_means),
+    (Entry(team=HOST, method="Baseline random embeddings"), demo_data.noise),
+    (Entry(team="Pixel Pushers", method="raw pixels"), demo_data.raw_pixels),
+    (Entry(team="Random Walkers", method="random projection"), demo_data.random_projection),
+    (
+        Entry(team="Pool Party", method="pooled means", project_url="https://example.org/pool-party"),
+        demo_data.pooled_means,
     ),
-    "eval": (BASELINE_MEAN, BASELINE_RANDOM, PIXELS, POOLED, BROKEN, PRIVATE, PCA, FEATURES),
-}
-"""The submissions to each phase, in order.
+    (Entry(team="Last Minute", method="raw pixels, in a hurry", good=False), demo_data.raw_pixels),
+    (Entry(team="Pool Party", method="quiet experiment with edges", public=False), demo_data.edges),
+    (
+        Entry(
+            team="Eigendigits",
+            method="principal components",
+            project_url="https://example.org/eigendigits/code",
+            publication_url="https://example.org/eigendigits/paper.pdf",
+        ),
+        demo_data.principal_components,
+    ),
+    (
+        Entry(team="Random Walkers", method="random features", file_name="embeddings.csv.gz"),
+        demo_data.random_features,
+    ),
+    (Entry(team="Last Minute", method="pixels as shares of ink"), demo_data.pixel_shares),
+)
+"""The submissions in order, and how the images become their embeddings.
 
-In dev, the Random Walkers submit twice, and their last submission counts. Last Minute correct their file and get exactly the score of the
-Pixel Pushers, because all teams share their splits. In eval, the faulty file is not corrected.
+The last submission of the Random Walkers counts. Last Minute correct their file and get exactly the score of the Pixel Pushers, because
+all teams share their splits.
 """
+ONLY_IN_DEV = ("random projection", "pixels as shares of ink")
+"""The methods that are not submitted to eval, where the faulty file is not corrected."""
 
 
 def entries() -> dict[str, tuple[Entry, ...]]:
     """Make the submissions to each phase."""
+    dev, last = demo_data.load()
+    made = [(entry, make) for entry, make in SUBMISSIONS if entry.method not in ONLY_IN_DEV]
     return {
-        codename: tuple(replace(entry, content=file(entry, phase)) for entry in PHASES[codename])
-        for codename, phase in zip(PHASES, demo_data.load(), strict=True)
+        codename: tuple(
+            replace(entry, content=file(entry, make(phase.images), phase.ids)) for entry, make in chosen
+        )
+        for codename, phase, chosen in (("dev", dev, SUBMISSIONS), ("eval", last, made))
     }
 
 
-def file(entry: Entry, phase: PhaseData) -> bytes:
-    """Make the file that is submitted to a phase."""
-    content = csv_of(phase.ids, METHODS[entry.method](phase.images))
+def file(entry: Entry, embeddings: demo_data.Embeddings, ids: Sequence[str]) -> bytes:
+    """Make the file that is submitted."""
+    content = csv_of(ids, embeddings)
     if not entry.good:
         content = spoilt(content, nan=((10, 3), (11, 7)), missing=2)
     return gzip.compress(content, mtime=0) if entry.file_name.endswith(".gz") else content

@@ -358,18 +358,17 @@ def restore(
         ),
     ] = False,
 ) -> None:
-    """Unpack a backup into a new folder, and say which tokens and keys to add.
+    """Unpack a backup into a new folder.
 
     When the worker starts, an alert names the submissions that were answered after the backup.
 
-    Next: `neuco-worker doctor` with the restored configuration.
+    Next: `neuco-worker doctor` with the restored configuration names the tokens and keys to add, which no backup contains.
 
     Example: `neuco-worker challenge restore /backup/challenge.zip ./challenge`
 
     Example: `neuco-worker challenge restore --dump --config challenge.yaml`
     """
-    from worker.challenge.configuration import load
-    from worker.organizer.archiving import mark_restored, missing_secrets, read_backup
+    from worker.organizer.archiving import mark_restored, read_backup
 
     if dump:
         with open_session(config) as session, session.store.write() as tx:
@@ -387,8 +386,7 @@ def restore(
         )
     place = read_backup(archive, directory)
     print(f"Restored into {directory}.")
-    if missing := missing_secrets(load(place)):
-        print("Backups do not contain tokens or ssh keys. Before you start the worker:")
-        for sentence in missing:
-            print(f"  {sentence}")
+    print(
+        "Backups contain no tokens and no ssh keys; the doctor says which to add before you start the worker."
+    )
     print(f"Next: neuco-worker doctor --config {place}")

@@ -155,20 +155,6 @@ def _rewritten(configuration: Configuration, config: Path) -> str:
     return with_values(config.read_text(encoding="utf-8-sig"), values)
 
 
-def missing_secrets(configuration: Configuration) -> list[str]:
-    """Return what to do about each token and key that a configuration refers to but that is missing; no backup contains them."""
-    missing, hosts = [], configuration.leaderboard.known_hosts
-    references = configuration.references() | ({} if hosts is None else {"leaderboard.known_hosts": hosts})
-    for key, reference in references.items():
-        is_token = key not in ("leaderboard.ssh_key", "leaderboard.known_hosts")
-        find = configuration.secret if is_token else configuration.secret_path
-        try:
-            find(reference, key)
-        except OrganizerError as error:
-            missing.append(error.message)
-    return missing
-
-
 def mark_restored(tx: Transaction, until: str) -> None:
     """Note that a state was restored from a backup, so that the worker looks for what EvalAI and the repository have received since then.
 

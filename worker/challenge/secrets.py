@@ -39,7 +39,7 @@ def resolve(reference: str, *, base: Path, key: str) -> SecretStr:
             f"Set it (export {name}=…) or point {key} to a file with file:PATH.",
         )
     if kind in ("file", "credential") and name:
-        return SecretStr(_read(place(reference, base=base, key=key), key))
+        return SecretStr(_content(place(reference, base=base, key=key), key))
     raise OrganizerError(
         f"{key} must say where the secret is, instead of containing it.",
         cure="Write env:NAME, file:PATH or credential:NAME.",
@@ -75,7 +75,7 @@ def _missing(sentence: str, cure: str) -> OrganizerError:
     return OrganizerError(sentence, cure=cure, code="secret.missing")
 
 
-def _read(path: Path, key: str) -> str:
+def _content(path: Path, key: str) -> str:
     try:
         value = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
@@ -110,7 +110,7 @@ def read_challenge_secret(path: Path) -> bytes:
     Raises:
         OrganizerError: If the file is missing, readable by others, or has other content.
     """
-    text = _read(path, "challenge.secret")
+    text = _content(path, "challenge.secret")
     # systemd grants access by an ACL, which shows as a group permission; its folder is closed to all other users
     if not _handed_over(path) and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise OrganizerError(

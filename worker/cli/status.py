@@ -44,7 +44,7 @@ def status(
     Example: `neuco-worker status --config challenge.yaml`
     """
     with open_session(config) as session:
-        view = _read(session)
+        view = _view(session)
     if json_output:
         print(json.dumps(view.to_json(), indent=2, sort_keys=True))
         return
@@ -87,7 +87,7 @@ class View:
         }
 
 
-def _read(session: OrganizerSession) -> View:
+def _view(session: OrganizerSession) -> View:
     """Read everything that is shown."""
     from worker.fairness import commitments
     from worker.fairness.draws import waiting

@@ -74,18 +74,11 @@ def drand_chain(configuration: Configuration) -> Chain:
     return QUICKNET if path is None else read_chain(configuration.path(path))
 
 
-def has_begun(tx: Transaction, codename: str) -> bool:
-    """Return whether a phase must keep its record, whatever its files contain."""
-    row = tx.phase_record(codename)
-    return row is not None and (row.frozen_at is not None or has_scores(tx, codename))
-
-
 def _is_due(tx: Transaction, configuration: Configuration, codename: str, secret: bytes) -> bool:
     """Return whether the files of a phase must be read."""
-    row = tx.phase_record(codename)
-    if row is None:
+    if tx.phase_record(codename) is None:
         return True
-    return not has_begun(tx, codename) and any(differences(tx, configuration, codename, secret))
+    return not has_scores(tx, codename) and any(differences(tx, configuration, codename, secret))
 
 
 def _check(tx: Transaction, configuration: Configuration, secret: bytes, *, now: datetime) -> None:

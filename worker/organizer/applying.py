@@ -18,7 +18,7 @@ from worker.challenge.files import differences, read_secret, rules_of
 from worker.challenge.setups import has_scores, put_on_record, recorded
 from worker.fairness import commitments, draws
 from worker.fairness.draws import Draw
-from worker.fairness.recording import has_begun, name_draw
+from worker.fairness.recording import name_draw
 from worker.organizer.decisions import decided
 from worker.organizer.rescoring import RescorePlan, expected_s, make_plan
 from worker.organizer.session import OrganizerSession
@@ -59,7 +59,7 @@ def read_change(session: OrganizerSession, codename: str) -> Change:
         row = tx.phase_record(codename)
         if row is None:
             return Change(phase=codename, differing=(f"Phase {codename} has no commitment yet.",))
-        if not has_begun(tx, codename):
+        if row.frozen_at is None and not has_scores(tx, codename):
             differing = [
                 difference.sentence for difference in differences(tx, configuration, codename, secret)
             ]

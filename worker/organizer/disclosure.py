@@ -158,14 +158,16 @@ def similarities(
     for submission, row in files.items():
         stored = None if row is None else session.files.find(row.file_hash or "")
         if row is not None and stored is not None:
-            embeddings = _read(session, setup, stored, str(row.content_hash))
+            embeddings = _embeddings(session, setup, stored, str(row.content_hash))
             if embeddings is not None:
                 alike[submission] = similarities_of_rows(embeddings.matrix)
         progress(1, len(files))
     return alike
 
 
-def _read(session: OrganizerSession, setup: PhaseSetup, stored: Path, content: str) -> Embeddings | None:
+def _embeddings(
+    session: OrganizerSession, setup: PhaseSetup, stored: Path, content: str
+) -> Embeddings | None:
     place = session.files.temporary(f"{RESCORING}{content[:16]}-read")
     try:
         kept = _kept(session, setup, stored, content, place)

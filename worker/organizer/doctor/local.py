@@ -58,8 +58,8 @@ def placeholders(challenge: Challenge) -> Iterator[Finding]:
 def phases(challenge: Challenge) -> Iterator[Finding]:
     """Compare the phases with one another, and their folds with what a steady score needs."""
     configuration = challenge.configuration
-    for (first, one), (second, other) in combinations(configuration.phases.items(), 2):
-        if configuration.path(one.ids) == configuration.path(other.ids):
+    for (first, phase), (second, other) in combinations(configuration.phases.items(), 2):
+        if configuration.path(phase.ids) == configuration.path(other.ids):
             yield warn(
                 f"{first} and {second} have the same public ids. Teams can tune embeddings for one phase in the other.",
                 "Publish other samples for the last phase.",

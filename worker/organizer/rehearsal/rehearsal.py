@@ -60,7 +60,7 @@ def rehearse(
     Args:
         configuration: The organizer's configuration.
         entries: The submissions to each phase, in order.
-        folds: Largest number in each phase, to save time; times are estimated for all.
+        folds: Largest number in each phase, to save time.
         keep: New or empty folder to keep everything in; by default a temporary one, which is removed.
         tell: Called with a sentence about each step.
 

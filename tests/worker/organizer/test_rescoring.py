@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from scoring.errors import OrganizerError
+from scoring.errors import NeucoError
 from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import NEW, Harness, StepWorker, embeddings
 from worker.organizer.rescoring import carry_out, expected_s, make_plan
@@ -128,27 +128,6 @@ def test_a_rerun_that_waits_keeps_its_original_on_the_board(harness: Harness, wo
     assert worker.state(old) is State.SUPERSEDED
 
 
-def test_what_cannot_be_scored_on_the_new_protocol_is_named(harness: Harness, worker: StepWorker) -> None:
-    """Nothing is applied until the organizer has decided about it; off the board it stops nothing."""
-    pk = harness.submit("A", huge())
-    worker.drive()
-    before = harness.boards()
-    assert before
-    harness.configure({"scoring": {"standardize_embeddings": False}})
-    with pytest.raises(OrganizerError, match=f"Submission {pk} cannot") as error:
-        harness.rescore()
-    assert error.value.code == "rescore.unscorable"
-    worker.drive()
-    assert harness.boards() == before
-    harness.decide("challenge", "disqualify", str(pk), "--reason", "diverges")
-    assert harness.rescore() == 0
-    harness.rescore("eval")
-    worker.reload()
-    worker.drive()
-    assert harness.boards() == []
-    assert worker.alerts() == set()
-
-
 def test_a_submission_under_way_is_answered_on_the_new_tasks(harness: Harness) -> None:
     """Its missing cells are scored in another attempt; no answer uses dropped tasks, and a failure is tried on the new ones."""
     harness.configure({"scoring": {"standardize_embeddings": False}})
@@ -173,25 +152,38 @@ def test_a_submission_under_way_is_answered_on_the_new_tasks(harness: Harness) -
 def test_what_stops_a_rescore_is_named_and_nothing_is_applied_in_part(
     harness: Harness, worker: StepWorker
 ) -> None:
-    """A limit that is exceeded, until it is raised; a file that is gone, until its submission is disqualified."""
-    gone, kept = harness.submit("A", embeddings(0)), harness.submit("B", embeddings(1))
+    """A missing file, or embeddings that have no score by the new protocol, until they are disqualified; a limit, until it is raised."""
+    gone, kept, bad = (
+        harness.submit(team, file)
+        for team, file in zip("ABC", (embeddings(0), embeddings(1), huge()), strict=True)
+    )
     worker.drive()
-    before, file_hash = harness.boards(), str(worker.row(gone).file_hash)
+
+    def values() -> dict[str, float]:
+        return {row["team"]: row["q_mean"] for row in harness.boards()}
+
+    def refused(words: str) -> str:
+        with pytest.raises(NeucoError, match=words) as error:
+            harness.rescore()
+        worker.drive()
+        assert values().items() <= before.items()
+        assert [len(harness.posts(pk)) for pk in (gone, kept, bad)] == [1, 1, 1]
+        return error.value.code
+
+    before = values()
+    assert set(before) == {"A", "B", "C"}
+    worker.daemon.files.remove(str(worker.row(gone).file_hash))
     harness.add_task("late__regr", seed=3)
-    harness.configure({"submission": {"deadline": 1e-6}})
-    with pytest.raises(OrganizerError, match=r"Submission \d+ .*submission.deadline") as error:
-        harness.rescore()
-    assert "continues where it stopped" in error.value.cure
-    harness.configure({"submission": {"deadline": 60}})
-    worker.daemon.files.remove(file_hash)
-    with pytest.raises(OrganizerError, match=rf"of 1 submission are missing \({gone}\)"):
-        harness.rescore()
-    worker.drive()
-    assert harness.boards() == before
-    assert len(harness.posts(gone)) == 1
+    harness.configure({"scoring": {"standardize_embeddings": False}, "submission": {"deadline": 1e-6}})
+    assert refused(rf"of 1 submission are missing \({gone}\)") == "rescore.files_gone"
     harness.decide("challenge", "disqualify", str(gone), "--reason", "its file is lost")
+    assert refused(r"Submission \d+ .*submission.deadline") == "rescore.unscorable"
+    harness.configure({"submission": {"deadline": 60}})
+    assert refused(f"Submission {bad} cannot") == "rescore.unscorable"
+    harness.decide("challenge", "disqualify", str(bad), "--reason", "diverges")
     assert harness.rescore() == 1
+    harness.rescore("eval")
+    worker.reload()
     worker.drive()
-    assert [(row["team"], row["q_mean"]) for row in harness.boards()] == [
-        ("B", harness.stdout(kept)["q_mean"])
-    ]
+    assert values() == {"B": harness.stdout(kept)["q_mean"]}
+    assert worker.alerts() == set()

@@ -9,7 +9,6 @@ configuration names.
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -44,7 +43,7 @@ def install(source: Path, folder: Path, database: Path) -> None:
         database: The service's SQLite file.
 
     Raises:
-        OrganizerError: If the configuration is wrong, or names files that were not copied.
+        OrganizerError: If the configuration is wrong.
     """
     path = folder / "challenge.yaml"
     old = load(source / "challenge.yaml")
@@ -63,25 +62,10 @@ def install(source: Path, folder: Path, database: Path) -> None:
     if old.database_file is not None:
         values["state",] = f"sqlite:///{database}"
     path.write_text(with_values(path.read_text(encoding="utf-8-sig"), values), encoding="utf-8")
-    new = load(path)
-    lost = [
-        str(place)
-        for phase in new.phases.values()
-        for place in (new.path(phase.tasks), new.path(phase.ids))
-        if not place.exists()
-    ]
-    if lost:
-        raise OrganizerError(
-            f"{lost[0]} was not copied.",
-            cure="The command copies only tasks/ and ids/. Copy this file by hand, or use an absolute path.",
-            code="adopt.missing",
-        )
 
 
 def _copy_secret(old: Configuration, reference: str, key: str, target: Path) -> None:
     """Copy the secret to which a reference points; one that is missing here (a variable that is not set) is reported later."""
-    if reference.startswith("credential:") and "CREDENTIALS_DIRECTORY" not in os.environ:
-        return
     try:
         if key == "leaderboard.ssh_key":
             secret = old.secret_path(reference, key).read_text(encoding="utf-8")

@@ -52,19 +52,12 @@ class RehearsalFolder:
         """Return where the text is kept that EvalAI shows about a submission, with its receipt."""
         return self.path / "participants" / phase / f"{number}.stdout"
 
-    def published(self, path: str) -> Any:
-        """Read a JSON file as a visitor of the repository sees it; None if it was not pushed yet."""
-        try:
-            return json.loads(git.Repo(self.repository).git.show(f"main:{path}"))
-        except git.GitCommandError:
-            return None
-
     def board(self, codename: str) -> tuple[Mapping[str, Any], ...]:
-        """Return the published rows of a phase's board; none if there is no board."""
-        names = git.Repo(self.repository).git.ls_tree("--name-only", "main", "leaderboard/").split()
-        documents = [self.published(name) for name in names if name.endswith(".json")]
-        boards = [document for document in documents if document.get("title") == codename]
-        return tuple(boards[0]["entries"]) if boards else ()
+        """Return the rows of a phase's board as a visitor of the repository sees them; none if there is no board."""
+        repository = git.Repo(self.repository).git
+        names = repository.ls_tree("--name-only", "main", "leaderboard/").split()
+        documents = (json.loads(repository.show(f"main:{name}")) for name in names if name.endswith(".json"))
+        return next((tuple(board["entries"]) for board in documents if board.get("title") == codename), ())
 
     @contextmanager
     def worker(self, command: str) -> Iterator[subprocess.Popen[bytes]]:

@@ -13,13 +13,12 @@ from pathlib import Path
 import pytest
 
 from scoring.errors import NeucoError
-from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
+from tests.worker.harness.harness import Harness, embeddings, git
 from worker.challenge.configuration import load
 from worker.cli import guarded
 from worker.fairness import receipts
 from worker.fairness.signing import signer
 from worker.organizer.archiving import read_backup, write_backup
-from worker.organizer.doctor import Level, examine
 from worker.organizer.session import open_session
 from worker.state import Store, schema
 
@@ -127,30 +126,6 @@ def test_a_restored_worker_continues_from_what_was_published(harness: Harness, t
     assert grown.startswith(log)
     assert len(grown.splitlines()) == 3
     assert harness.stdout(again)["receipt"]["commitment"] in grown.splitlines()[2]
-
-
-def test_a_commitment_that_a_restored_worker_does_not_know_is_never_overwritten(
-    harness: Harness, worker: StepWorker
-) -> None:
-    """Nothing is pushed over it: the worker and the doctor tell the organizer, who decides."""
-
-    def examined() -> Level:
-        report = examine(harness.path, clock=lambda: datetime.now(UTC), only=["board.history"])
-        return report.outcomes[0].level
-
-    harness.submit("A", embeddings(1))
-    worker.drive()
-    harness.decide("challenge", "apply", "--new-key", "--reason", "once more")
-    worker.drive()
-    public = harness.published("commitment.json")
-    assert examined() is Level.OK
-    with worker.store.write() as tx:
-        tx._connection.execute(schema.commitments.delete().where(schema.commitments.c.sequence == 2))
-    harness.submit("B", embeddings(2))
-    worker.drive(lambda: worker.alerts() == {"leaderboard.commitment_unknown"})
-    assert harness.published("commitment.json") == public
-    assert examined() is Level.FAIL
-    assert harness.teams() == ["A"]
 
 
 def test_only_a_log_that_continues_ours_is_taken_over(tmp_path: Path) -> None:

@@ -209,7 +209,7 @@ class Patience:
         if left != self._left or worker.evaluation.busy or worker.fetching.busy:
             self._left, self._since_s = left, clock_s
         # A failed push does not count while the queue is still being read, because what waits there is not known yet.
-        unpushed = worker.publishing.tries > 0 and worker.intake.drained
+        unpushed = worker.publishing.last_error is not None and worker.intake.drained
         failing = worker.intake.calls.failing or unpushed or left.stuck + left.paused > 0
         return clock_s - self._since_s > (
             self._after_failures_s if failing and not left.active else self._at_all_s

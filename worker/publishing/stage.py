@@ -144,17 +144,12 @@ class Publishing:
         )
         self._pending: Cycle | None = None  # its boards are stored, but not pushed yet
         self._retry = Retry()
-        self.last_error: NeucoError | None = None
+        self.last_error: NeucoError | None = None  # of the cycles since the last push
 
     @property
     def busy(self) -> bool:
         """Whether a cycle is under way."""
         return self._runner.busy or self._pending is not None
-
-    @property
-    def tries(self) -> int:
-        """How many cycles in a row have failed."""
-        return self._retry.tries
 
     def due(self) -> bool:
         """Return whether the repository may be behind."""
@@ -195,14 +190,14 @@ class Publishing:
     def next_act(self, now: datetime) -> PublishAct[Any] | None:
         """Return the next act, None if nothing is due."""
         if self._pending is not None:
-            return PushBoard(self._context, self._pending, tries=self.tries)
+            return PushBoard(self._context, self._pending, tries=self._retry.tries)
         if not self._retry.due(now):
             return None
         with self._context.store.read() as tx:
             may_begin = self._context.timetable.due(Job.PUBLISH, now) or tx.publish_awaited()
             if not may_begin or not (self._is_behind(tx) or receipts.is_due(tx, now)):
                 return None
-        return MakeBoards(self._context, self._history, self._fold, tries=self.tries)
+        return MakeBoards(self._context, self._history, self._fold, tries=self._retry.tries)
 
     def reload(self) -> None:
         """Apply a changed configuration in the next cycle."""
@@ -228,5 +223,5 @@ class Publishing:
         if isinstance(error, receipts.LogIsAhead):
             return
         self.last_error = error
-        self._retry.failed(now, again_at=self._context.retry_at(now, self.tries))
-        self._context.log.warning(error.sentence, event_key=error.code, tries=self.tries)
+        self._retry.failed(now, again_at=self._context.retry_at(now, self._retry.tries))
+        self._context.log.warning(error.sentence, event_key=error.code, tries=self._retry.tries)

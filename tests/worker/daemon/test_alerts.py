@@ -71,7 +71,7 @@ def test_every_alert_is_logged_once_and_so_is_its_end(notified: Harness, hook: H
             assert code.startswith("facts.")
             assert hook.heard[times - 1 :] == [{"text": f"[Tiny] {text} ({code})"}]
     assert all(line["event"].endswith(".") and "event_key" in line for line in lines)
-    assert set(hook.agents) == {f"neuco-worker/{version('neuco-worker')}"}
+    assert hook.agents == {f"neuco-worker/{version('neuco-worker')}"}
 
 
 def test_a_failing_state_is_reported_once_and_again_when_it_fails_again(

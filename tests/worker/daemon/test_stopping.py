@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
@@ -12,7 +11,6 @@ from contextlib import AbstractContextManager, closing, contextmanager, suppress
 import psutil
 import pytest
 
-from tests.worker.fetching.test_fetching import dripping
 from tests.worker.harness.gate import hanging
 from tests.worker.harness.harness import NEW, Harness, embeddings, evaluating
 from worker.sandbox import Fault, FaultPlan
@@ -66,28 +64,6 @@ def a_call(harness: Harness) -> Iterator[subprocess.Popen[str]]:
 
 
 @contextmanager
-def a_download(harness: Harness) -> Iterator[subprocess.Popen[str]]:
-    """The store sends a byte from time to time."""
-    with dripping(b"HTTP/1.1 200 OK\r\n\r\n") as (host, asked), closing(harness.store()) as store:
-        hosts = [harness.evalai.media_host, host]
-        reserve = {"submission": {"disk_reserve_gigabytes": 10**9}}
-        harness.configure(reserve | {"evalai": {"media_hosts": hosts, "reconcile_every": 100_000}})
-        daemon = harness.run()
-        harness.until(lambda: "acknowledged" in harness.states().values())
-        [pk] = harness.states()
-        with store.write() as tx:
-            row = tx.get(pk)
-            tx.note(pk, input_file=f"http://{host}/file")
-        harness.configure({"submission": {"disk_reserve_gigabytes": 0}})
-        daemon.send_signal(signal.SIGHUP)
-        harness.until(asked.is_set)
-        yield daemon
-        assert row is not None
-        with store.write() as tx:
-            tx.note(pk, input_file=row.input_file)
-
-
-@contextmanager
 def an_evaluation(harness: Harness) -> Iterator[subprocess.Popen[str]]:
     """Scoring takes long."""
     harness.configure(LASTING)
@@ -121,7 +97,6 @@ Phase = Callable[[Harness], AbstractContextManager[subprocess.Popen[str]]]
 PHASES: list[Phase] = [
     a_start_that_hangs,
     a_call,
-    a_download,
     an_evaluation,
     a_push,
     a_locked_database,

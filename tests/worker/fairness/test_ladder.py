@@ -35,41 +35,39 @@ def rungs(draw: st.DrawFn) -> list[Rung]:
 
 
 @given(rungs())
-def test_shown_values_rise_by_steps(found: list[Rung]) -> None:
+def test_shown_values_rise_by_steps(submissions: list[Rung]) -> None:
     """Each value that counts is a multiple of the step and more than half a step above the last; nothing else is ever shown."""
-    told = ladders(found, RULES)
-    for team in {rung.team for rung in found}:
-        values = [told[rung.submission] for rung in found if rung.team == team and rung.submission in told]
-        counted = sorted({one.value for one in values if one.counts and one.value is not None})
-        assert {one.value for one in values} == set(counted)
+    shown = ladders(submissions, RULES)
+    for team in {rung.team for rung in submissions}:
+        ladder = [
+            shown[rung.submission] for rung in submissions if rung.team == team and rung.submission in shown
+        ]
+        counted = sorted({score.value for score in ladder if score.counts and score.value is not None})
+        assert {score.value for score in ladder} == set(counted)
         assert all(abs(value / 0.1 - round(value / 0.1)) < 1e-6 for value in counted)
         assert all(later - earlier > 0.05 - 1e-9 for earlier, later in pairwise(counted))
 
 
 def test_a_value_that_is_exactly_a_step_higher_does_not_count() -> None:
     """Only more than a step counts. Here every number is exact, so the two cases differ."""
-    values = (10.0, 10.5, 10.5625)
-    found = [
+    submissions = [
         Rung(submission=place, team=(1, True), content=str(place), place=place, q_mean=value)
-        for place, value in enumerate(values)
+        for place, value in enumerate((10.0, 10.5, 10.5625))
     ]
-    told = ladders(found, replace(RULES, ladder_step=0.5))
-    assert [told[place].counts for place in range(3)] == [True, False, True]
+    shown = ladders(submissions, replace(RULES, ladder_step=0.5))
+    assert [shown[place].counts for place in range(3)] == [True, False, True]
 
 
 @given(rungs())
-def test_a_content_keeps_the_place_of_its_first_file(found: list[Rung]) -> None:
+def test_a_content_keeps_the_place_of_its_first_file(submissions: list[Rung]) -> None:
     """Submitting or re-running a file again changes no answer, and neither does a missing score of the first file."""
-    told = ladders(found, RULES)
+    shown = ladders(submissions, RULES)
     again = [
         replace(rung, submission=rung.submission + 5000, place=rung.place + 5000)
-        for rung in found
+        for rung in submissions
         if rung.q_mean is not None
     ]
-    more = ladders([*found, *again], RULES)
-    assert {pk: more[pk] for pk in told} == told
-    gone = {rung.submission for rung in again}
-    without = ladders([*(replace(rung, q_mean=None) for rung in found), *again], RULES)
-    assert {pk: (one.value, one.counts) for pk, one in without.items()} == {
-        pk: (more[pk].value, more[pk].counts) for pk in gone
-    }
+    both = ladders([*submissions, *again], RULES)
+    assert {pk: both[pk] for pk in shown} == shown
+    without = ladders([*(replace(rung, q_mean=None) for rung in submissions), *again], RULES)
+    assert without == {rung.submission: both[rung.submission] for rung in again}

@@ -7,7 +7,6 @@ opens its own database, lock, connections and children.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
@@ -56,14 +55,9 @@ class ForkServer:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if "_process" not in vars(self):
-            return
-        self._process.kill()
-        self._process.wait(timeout=60)
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
+        if "_process" in vars(self):
+            self._process.kill()
+            self._process.communicate(timeout=60)
 
     @cached_property
     def _process(self) -> subprocess.Popen[str]:
@@ -93,8 +87,8 @@ class ForkServer:
             }
         )
         status = self.end()
-        printed, told = (path.read_text() for path in outputs)
-        return subprocess.CompletedProcess(["neuco-worker", *arguments], status, printed, told)
+        printed, errors = (path.read_text() for path in outputs)
+        return subprocess.CompletedProcess(["neuco-worker", *arguments], status, printed, errors)
 
     def end(self) -> int:
         """Wait until the worker has ended; return its exit status, negative for a signal."""
@@ -180,9 +174,9 @@ def _obey(order: dict[str, Any], guarded: Callable[[list[str]], int]) -> int:
     return guarded(order["command"])
 
 
-def _redirect(printed: str, told: str) -> None:
+def _redirect(printed: str, errors: str) -> None:
     null = os.open(os.devnull, os.O_RDONLY)
-    out, err = (os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644) for path in (printed, told))
+    out, err = (os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644) for path in (printed, errors))
     for source, target in ((null, 0), (out, 1), (err, 2)):
         os.dup2(source, target)
 

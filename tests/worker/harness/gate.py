@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.worker.harness.harness import Harness, StepWorker, embeddings
-
 LIMIT_S = 300.0  # of real time; reached only when something is wrong
 
 
@@ -42,21 +40,6 @@ class Gate:
     def open(self) -> None:
         """Release the thread."""
         self._open.set()
-
-
-@contextmanager
-def push_under_way(harness: Harness) -> Iterator[tuple[StepWorker, Gate, int]]:
-    """Run a worker until it is about to push the board of its first submission, where the gate holds it."""
-    gate = Gate("before call push")
-    with harness.worker(checkpoint=gate) as worker:
-        worker.drive()
-        gate.close()
-        pk = harness.submit("A", embeddings(1))
-        worker.drive(gate.reached)
-        try:
-            yield worker, gate, pk
-        finally:
-            gate.open()
 
 
 @contextmanager

@@ -171,9 +171,6 @@ class Harness:
             if process.poll() is None:
                 process.kill()
             process.wait(timeout=60)
-            for stream in (process.stdout, process.stderr):
-                if stream is not None:
-                    stream.close()
         self.evalai.close()
 
     def _write_challenge(self) -> None:
@@ -240,8 +237,8 @@ class Harness:
 
     def posts(self, pk: int) -> list[dict[str, Any]]:
         """Return what was posted for a submission, in order, without the state before it, which only the server knows."""
-        found = self.evalai.journal.posts().get(pk, [])
-        return [{key: value for key, value in post.items() if key != "before"} for post in found]
+        posts = self.evalai.journal.posts().get(pk, [])
+        return [{key: value for key, value in post.items() if key != "before"} for post in posts]
 
     def boards(self, phase: str = "dev") -> list[dict[str, Any]]:
         """Return the standings that the repository shows."""
@@ -521,9 +518,9 @@ class StepWorker:
     def row(self, pk: int) -> SubmissionRow:
         """Return what the worker knows of a submission."""
         with self.store.read() as tx:
-            found = tx.get(pk)
-        assert found is not None
-        return found
+            row = tx.get(pk)
+        assert row is not None
+        return row
 
     def state(self, pk: int) -> State:
         """Return where a submission stands."""
@@ -559,12 +556,12 @@ class StepWorker:
 
 def evaluating(pid: int) -> list[psutil.Process]:
     """Return the processes below a daemon that work on a submission."""
-    found = []
+    children = []
     for process in psutil.Process(pid).children(recursive=True):
         with contextlib.suppress(psutil.Error):
             if "worker.evaluation.evaluate_child" in process.cmdline():
-                found.append(process)
-    return found
+                children.append(process)
+    return children
 
 
 def _write_task(path: Path, values: np.ndarray, rows: int) -> None:

@@ -56,8 +56,8 @@ def binaries() -> Path | None:
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
     if folders:
         return folders[-1]
-    found = shutil.which("postgres")
-    return None if found is None else Path(found).resolve().parent
+    program = shutil.which("postgres")
+    return None if program is None else Path(program).resolve().parent
 
 
 ON_POSTGRES = [

@@ -32,7 +32,7 @@ def shown(*words: str, until: str | None = None, answers: str = "", **environmen
     ) as process:
         os.close(theirs)
         os.write(ours, answers.encode())
-        told = b""
+        screen = b""
         while True:
             try:
                 piece = os.read(ours, 65536)
@@ -40,10 +40,10 @@ def shown(*words: str, until: str | None = None, answers: str = "", **environmen
                 break
             if not piece:
                 break
-            told += piece
-            if until is not None and until.encode() in told:
+            screen += piece
+            if until is not None and until.encode() in screen:
                 process.terminate()
                 until = None
         process.wait(timeout=60)
     os.close(ours)
-    return told.decode()
+    return screen.decode()

@@ -14,7 +14,7 @@ import pytest
 from leaderboard import Private
 from leaderboard.ranking import to_json
 from tests.leaderboard.harness.site_fixtures import moving_site
-from tests.worker.harness.gate import push_under_way
+from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
 from worker.challenge.configuration import load
 from worker.fairness import membership
@@ -29,7 +29,12 @@ from worker.state import State, Store
 @pytest.mark.parametrize("change", ["flag", "disqualify"])
 def test_a_change_while_a_push_is_under_way_is_pushed_next(harness: Harness, change: str) -> None:
     """What the listing brings or a person decides is not in the current push; another push follows by itself."""
-    with push_under_way(harness) as (worker, gate, pk):
+    gate = Gate("before call push")
+    with harness.worker(checkpoint=gate) as worker:
+        worker.drive()
+        gate.close()
+        pk = harness.submit("A", embeddings(1))
+        worker.drive(gate.reached)
         if change == "flag":
             harness.evalai.edit(pk, is_flagged=True)
             worker.clock.advance(30)  # the listing is due

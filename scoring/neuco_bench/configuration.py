@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -58,7 +58,9 @@ class StandaloneSettings(BaseModel):
     update_leaderboard: Switch = False
     output_fold_results: Switch = False
     store_probes: Switch = False
-    probe_type: str = Field("linear", description="the name of a probe")
+    probe_type: Literal["linear", "ridge", "svm", "mlp"] = Field(
+        "linear", description="linear, ridge, svm or mlp"
+    )
     probe_params: Mapping[Any, Any] = Field({}, description="keys with values, such as epochs: 20")
     raw: Mapping[str, Any] = {}
     warnings: tuple[str, ...] = ()

@@ -23,8 +23,8 @@ from scoring.errors import OrganizerError
 from scoring.neuco_bench.configuration import SAMPLE, parse_settings
 from scoring.neuco_bench.labels import KINDS, SEPARATOR, read_annotations
 from scoring.neuco_bench.run import SEED, RunReport, read_material, score_run
-from scoring.probes.probe import TaskKind
 from scoring.progress import progress_bar
+from scoring.tasks import TaskType
 
 TYPED = re.compile(rf".+__({'|'.join(KINDS)})\Z", re.IGNORECASE)
 FILES = (str, PathLike)
@@ -54,7 +54,7 @@ class Result:
                 "score": task.quality.mean,
                 "std": task.quality.std,
                 "enough_steps": task.trained_enough,
-                "folds": [fold.score for fold in task.training.folds],
+                "folds": [fold.score for fold in task.folds],
             }
             for task in self.report.tasks
         }
@@ -166,7 +166,7 @@ def _label_files(labels: Any, embeddings: pd.DataFrame | None, folder: Path) -> 
     return folder
 
 
-def _labels(name: str, values: Any, embeddings: pd.DataFrame | None) -> tuple[pd.Series[Any], TaskKind]:
+def _labels(name: str, values: Any, embeddings: pd.DataFrame | None) -> tuple[pd.Series[Any], TaskType]:
     """Return the labels of a task with their ids, and its type."""
     if not isinstance(values, pd.Series):
         array = np.asarray(values)
@@ -183,10 +183,10 @@ def _labels(name: str, values: Any, embeddings: pd.DataFrame | None) -> tuple[pd
             )
         if is_indicator:
             texts = [SEPARATOR.join(map(str, np.flatnonzero(row))) for row in array]
-            return pd.Series(texts, index=embeddings.index), TaskKind.MULTILABEL
+            return pd.Series(texts, index=embeddings.index), TaskType.MULTILABEL
         values = pd.Series(array, index=embeddings.index)
     if values.dtype == bool:
         values = values.astype(int)
     if not pd.api.types.is_numeric_dtype(values):
-        return values, TaskKind.MULTICLASS
-    return values, TaskKind.BINARY if values.nunique() == 2 else TaskKind.REGRESSION
+        return values, TaskType.MULTICLASS
+    return values, TaskType.CLASSIFICATION if values.nunique() == 2 else TaskType.REGRESSION

@@ -16,17 +16,16 @@ from scoring.inputs.embeddings import without_suffix
 from scoring.inputs.label_files import read_label_rows
 from scoring.inputs.lines import MISSING, NUMBER
 from scoring.printable import count_of
-from scoring.probes.probe import TaskKind
-from scoring.tasks import is_package
+from scoring.tasks import TaskType, is_package
 from scoring.tasks.packages import TaskPackage, read_package
 
 KINDS = {
-    "regr": TaskKind.REGRESSION,
-    "regression": TaskKind.REGRESSION,
-    "cls": TaskKind.BINARY,
-    "classification": TaskKind.BINARY,
-    "multiclass": TaskKind.MULTICLASS,
-    "multilabel": TaskKind.MULTILABEL,
+    "regr": TaskType.REGRESSION,
+    "regression": TaskType.REGRESSION,
+    "cls": TaskType.CLASSIFICATION,
+    "classification": TaskType.CLASSIFICATION,
+    "multiclass": TaskType.MULTICLASS,
+    "multilabel": TaskType.MULTILABEL,
 }
 SEPARATOR = ";"  # separates the labels of one sample
 
@@ -45,7 +44,7 @@ class LabeledTask:
     """
 
     name: str
-    kind: TaskKind
+    kind: TaskType
     ids: tuple[str, ...]
     labels: NDArray[Any]
     classes: tuple[str, ...] = ()
@@ -121,7 +120,7 @@ def read_labels(path: Path, name: str, type_name: str) -> tuple[LabeledTask, tup
             code="standalone.bad_type",
         )
     rows = [(without_suffix(identifier), label) for _, identifier, label in read_label_rows(path)]
-    labeled = [row for row in rows if kind is TaskKind.MULTILABEL or row[1].casefold() not in MISSING]
+    labeled = [row for row in rows if kind is TaskType.MULTILABEL or row[1].casefold() not in MISSING]
     ids, texts = tuple(identifier for identifier, _ in labeled), [text for _, text in labeled]
     warnings = []
     if missing := len(rows) - len(labeled):
@@ -132,7 +131,7 @@ def read_labels(path: Path, name: str, type_name: str) -> tuple[LabeledTask, tup
         warnings.append(
             f"{name}: {count_of(repeated, 'row repeats', 'rows repeat')} an id; a sample in both parts of a split leaks its label."
         )
-    if kind is TaskKind.BINARY and len(values := set(_numbers(texts, path))) > 2:
+    if kind is TaskType.CLASSIFICATION and len(values := set(_numbers(texts, path))) > 2:
         raise OrganizerError(
             f"{path} is a classification task of two classes, with {len(values)} different labels.",
             cure="Name the file <task>__multiclass.csv, or <task>__regr.csv if the task is a regression.",
@@ -142,12 +141,12 @@ def read_labels(path: Path, name: str, type_name: str) -> tuple[LabeledTask, tup
     return LabeledTask(name=name, kind=kind, ids=ids, labels=labels, classes=classes), tuple(warnings)
 
 
-def _encoded(texts: list[str], kind: TaskKind, path: Path) -> tuple[NDArray[Any], tuple[str, ...]]:
-    if kind in {TaskKind.REGRESSION, TaskKind.BINARY}:
+def _encoded(texts: list[str], kind: TaskType, path: Path) -> tuple[NDArray[Any], tuple[str, ...]]:
+    if kind in {TaskType.REGRESSION, TaskType.CLASSIFICATION}:
         return np.array(_numbers(texts, path), dtype=np.float64), ()
     sets = [
         [text]
-        if kind is TaskKind.MULTICLASS
+        if kind is TaskType.MULTICLASS
         else [part.strip() for part in text.split(SEPARATOR) if part.strip()]
         for text in texts
     ]
@@ -159,7 +158,7 @@ def _encoded(texts: list[str], kind: TaskKind, path: Path) -> tuple[NDArray[Any]
             code="standalone.one_class",
         )
     labels = np.array([[name in names for name in classes] for names in sets], dtype=np.float32)
-    return (labels.argmax(axis=1) if kind is TaskKind.MULTICLASS else labels), classes
+    return (labels.argmax(axis=1) if kind is TaskType.MULTICLASS else labels), classes
 
 
 def _natural(name: str) -> tuple[float, str]:

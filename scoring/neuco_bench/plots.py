@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from scoring.neuco_bench.run import TaskReport
 from scoring.probes.measures import confusion, indicators, roc_curve
-from scoring.probes.probe import FoldResult, ProbeInput, TaskKind
+from scoring.probes.probe import FoldResult, ProbeInput
+from scoring.tasks import TaskType
 
 FOLDS_DRAWN = 5
 SCALE = 2.0  # pixels per unit; 144 dots per inch
@@ -45,23 +46,23 @@ def draw_plots(folder: Path, task: TaskReport, *, stem: str) -> None:
 
 def _plots(task: TaskReport, stem: str) -> Iterator[tuple[str, Spec]]:
     """Yield each plot's path in the task's folder, and its specification."""
-    name, training = task.data.name, task.training
+    name, folds = task.data.name, task.folds
     for part, curves in (
-        ("train", [fold.train_losses for fold in training.folds]),
-        ("validation", [fold.test_losses for fold in training.folds]),
+        ("train", [fold.train_losses for fold in folds]),
+        ("validation", [fold.test_losses for fold in folds]),
     ):
         shown = [[value for value in curve if math.isfinite(value)] for curve in curves]
         if any(shown):
             title = f"Loss curves – {name} ({part})"
-            yield f"loss_curves/{name}_{part}_loss_curves.png", _losses(title, shown, x=training.axis)
-    for number, fold in enumerate(training.folds[:FOLDS_DRAWN], 1):
+            yield f"loss_curves/{name}_{part}_loss_curves.png", _losses(title, shown)
+    for number, fold in enumerate(folds[:FOLDS_DRAWN], 1):
         if np.isfinite(fold.predictions).all():
             yield from _fold(task.data, fold, f"{stem}_{name}", number)
 
 
 def _fold(data: ProbeInput, fold: FoldResult, stem: str, number: int) -> Iterator[tuple[str, Spec]]:
     truth, what = data.targets[fold.test], f"{data.name}, fold {number}"
-    if data.kind is TaskKind.REGRESSION:
+    if data.kind is TaskType.REGRESSION:
         parts = {
             "Train": (data.targets[fold.train], fold.train_predictions),
             "Validation": (truth, fold.predictions),
@@ -85,8 +86,8 @@ def _fold(data: ProbeInput, fold: FoldResult, stem: str, number: int) -> Iterato
     yield f"roc_curves/{stem}_roc_fold{number}.png", _roc(f"ROC: {what}", curves)
 
 
-def _losses(title: str, curves: Sequence[Sequence[float]], *, x: str) -> Spec:
-    """Return a chart of curves over 1, 2, 3 and so on, each as a thin line."""
+def _losses(title: str, curves: Sequence[Sequence[float]]) -> Spec:
+    """Return a chart of losses by epoch, each fold's as a thin line."""
     values = [
         {"curve": number, "x": place, "y": value}
         for number, curve in enumerate(curves, 1)
@@ -96,7 +97,7 @@ def _losses(title: str, curves: Sequence[Sequence[float]], *, x: str) -> Spec:
         **_frame(title, values),
         "mark": {"type": "line", "opacity": 0.6, "strokeWidth": 1},
         "encoding": {
-            "x": _axis("x", x),
+            "x": _axis("x", "Epoch"),
             "y": _axis("y", "Loss", zero=False),
             "color": {"field": "curve", "type": "nominal", "legend": None},
         },

@@ -112,15 +112,15 @@ def task_document(task: TaskReport, settings: StandaloneSettings) -> dict[str, A
     scores: dict[str, Any] = {}
     if settings.output_fold_results:
         scores = {
-            "q_t": [fold.score for fold in task.training.folds],
-            "splits": _digest(len(task.data.rows), *(fold.test for fold in task.training.folds)),
+            "q_t": [fold.score for fold in task.folds],
+            "splits": _digest(len(task.data.rows), *(fold.test for fold in task.folds)),
             "labels": _digest(len(task.data.rows), np.asarray(task.data.targets)),
         }
     document: dict[str, Any] = {
         "q_stat": task.quality.q,
         "mean_score": task.quality.mean,
         "std_dev": task.quality.std,
-        "hyperparamaters": dict(task.training.hyperparameters),
+        "hyperparamaters": dict(task.hyperparameters),
         **scores,
         "task_type": task.data.kind.value,
         "samples": len(task.data.rows),

@@ -21,7 +21,7 @@ from scoring.neuco_bench.labels import LabeledTask, Labels
 from scoring.neuco_bench.reading import LenientEmbeddings, read_embeddings
 from scoring.printable import count_of, name_some
 from scoring.probes.measures import measures
-from scoring.probes.probe import TEST_SIZE, ProbeInput, TaskKind, Training, make_probe
+from scoring.probes.probe import TEST_SIZE, FoldResult, ProbeInput, make_probe
 from scoring.tasks import MINIMUM_ROWS, TaskType
 from scoring.tasks.packages import TaskPackage
 from scoring.training_length import TrainingLength, training_length
@@ -46,7 +46,8 @@ class TaskReport:
 
     Attributes:
         data: The data that was trained on.
-        training: Every fold's result.
+        folds: Every fold's result.
+        hyperparameters: The values that the probes were trained with.
         quality: Mean, standard deviation and Q of the fold scores.
         metrics: Values over the folds for each metric of the paper.
         complexity: What the probe costs.
@@ -55,7 +56,8 @@ class TaskReport:
     """
 
     data: ProbeInput
-    training: Training
+    folds: Sequence[FoldResult]
+    hyperparameters: Mapping[str, object]
     quality: Quality
     metrics: Mapping[str, tuple[float, ...]]
     complexity: Complexity
@@ -157,9 +159,10 @@ def score_run(
     joined = [_join(task, rows, normalize=settings.normalize_labels) for task in material.tasks]
     reports: list[TaskReport] = []
     warnings = list(material.warnings)
+    is_judged = settings.probe_type == "linear" and scale is not NEUTRAL
     for data in _probe_inputs(material.tasks, joined, matrix, scale):
         begun = time.perf_counter()
-        training = probe.train(
+        results = probe.train(
             data,
             folds=settings.k_folds,
             details=settings.enable_plots,
@@ -168,8 +171,7 @@ def score_run(
         seconds = time.perf_counter() - begun
         layers = None if probe.hidden is None else (matrix.shape[1], *probe.hidden, data.outputs)
         cost = complexity(matrix, layers, seconds / settings.k_folds)
-        is_judged = settings.probe_type == "linear" and scale is not NEUTRAL
-        report = _report(data, training, seconds, cost, _length(data, training) if is_judged else None)
+        report = _report(data, results, probe.hyperparameters(results), seconds, cost, is_judged=is_judged)
         warnings.extend(_remarks(report))
         reports.append(report)
     warnings.extend(_short(reports))
@@ -216,7 +218,7 @@ def _join(task: LabeledTask, rows: Mapping[str, int], *, normalize: bool) -> Joi
 
 def _targets(task: LabeledTask, labels: NDArray[Any], *, normalize: bool) -> NDArray[Any]:
     """Scale labels to [0, 1], also those of two classes, so that -1 and 1 become 0 and 1."""
-    if task.kind in {TaskKind.MULTICLASS, TaskKind.MULTILABEL}:
+    if task.kind in {TaskType.MULTICLASS, TaskType.MULTILABEL}:
         return labels
     low, high = labels.min(), labels.max()
     if low == high:
@@ -225,7 +227,7 @@ def _targets(task: LabeledTask, labels: NDArray[Any], *, normalize: bool) -> NDA
             cure="Exclude the task with task_filter, because predictions of a constant cannot be compared.",
             code="standalone.constant_labels",
         )
-    if task.kind is TaskKind.BINARY and not normalize and set(labels.tolist()) != {0.0, 1.0}:
+    if task.kind is TaskType.CLASSIFICATION and not normalize and set(labels.tolist()) != {0.0, 1.0}:
         raise OrganizerError(
             f"The classes of the task {task.name} are {low:g} and {high:g}.",
             cure="Use the labels 0 and 1, or set normalize_labels: true.",
@@ -235,27 +237,29 @@ def _targets(task: LabeledTask, labels: NDArray[Any], *, normalize: bool) -> NDA
 
 
 def _report(
-    data: ProbeInput, training: Training, seconds: float, cost: Complexity, length: TrainingLength | None
+    data: ProbeInput,
+    folds: Sequence[FoldResult],
+    hyperparameters: Mapping[str, Any],
+    seconds: float,
+    cost: Complexity,
+    *,
+    is_judged: bool,
 ) -> TaskReport:
-    values = pd.DataFrame(
-        [measures(data.kind, fold.predictions, data.targets[fold.test]) for fold in training.folds]
-    )
+    """Sum up a task; ``is_judged`` says whether the probe is linear and its embeddings are standardized."""
+    values = pd.DataFrame([measures(data.kind, fold.predictions, data.targets[fold.test]) for fold in folds])
+    length = None
+    if is_judged and not data.kind.has_columns:  # the threshold was measured with one output
+        length = training_length(*data.rows.shape, test_size=TEST_SIZE, **hyperparameters)
     return TaskReport(
         data=data,
-        training=training,
-        quality=quality([fold.score for fold in training.folds]),
+        folds=folds,
+        hyperparameters=hyperparameters,
+        quality=quality([fold.score for fold in folds]),
         metrics={str(name): tuple(values[name].tolist()) for name in values},
         complexity=cost,
         seconds=seconds,
         length=length,
     )
-
-
-def _length(data: ProbeInput, training: Training) -> TrainingLength | None:
-    if data.has_columns:
-        return None  # the threshold was measured with one output
-    recipe: dict[str, Any] = dict(training.hyperparameters)
-    return training_length(*data.rows.shape, test_size=TEST_SIZE, **recipe)
 
 
 def _short(reports: Sequence[TaskReport]) -> Iterator[str]:
@@ -275,6 +279,6 @@ def _remarks(report: TaskReport) -> Iterator[str]:
     name, failed = report.data.name, report.quality.failed_folds
     if failed:
         yield f"{name}: {count_of(failed, 'fold')} gave no finite score and {'is' if failed == 1 else 'are'} left out."
-    empty = sum(not report.data.targets[fold.test].any() for fold in report.training.folds)
-    if empty and report.data.kind is TaskKind.BINARY:
+    empty = sum(not report.data.targets[fold.test].any() for fold in report.folds)
+    if empty and report.data.kind is TaskType.CLASSIFICATION:
         yield f"{name}: {count_of(empty, 'fold has', 'folds have')} no positive sample to test on, which makes an F1 of 0."

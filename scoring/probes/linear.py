@@ -19,9 +19,12 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field, PositiveInt
 
 from scoring.errors import needs_extra
+from scoring.kernel.train import FoldTrainer, draws_per_fold
 from scoring.metrics import best_score
-from scoring.probes.probe import TEST_SIZE, Fold, FoldResult, Probe, ProbeInput, TaskKind
+from scoring.probes.probe import TEST_SIZE, Fold, FoldResult, Probe, ProbeInput
 from scoring.protocol import Recipe
+from scoring.randomness.fold_draws import STATE_SIZE, skip, start
+from scoring.tasks import TaskType
 
 if TYPE_CHECKING:
     from scoring.probes.network import Network
@@ -57,8 +60,6 @@ class LinearProbe(Probe):
     hidden: tuple[int, ...] = ()
 
     def __init__(self, params: Mapping[str, Any], *, seed: int, threads: int | None) -> None:
-        from scoring.randomness.fold_draws import STATE_SIZE, start
-
         super().__init__(params, seed=seed, threads=threads)
         self._recipe = self.params.model_dump(include={"epochs", "batch_size", "learning_rate"})
         self._stream = np.empty(STATE_SIZE, dtype=np.uint32)
@@ -73,7 +74,7 @@ class LinearProbe(Probe):
         self, data: ProbeInput, folds: int, *, details: bool
     ) -> Iterator[Callable[[Fold], FoldResult]]:
         """See :meth:`scoring.probes.probe.Probe.fitter`."""
-        if self.hidden or data.has_columns:
+        if self.hidden or data.kind.has_columns:
             with self._network().fitter(data, details=details) as fit:
                 yield fit
         else:
@@ -87,21 +88,18 @@ class LinearProbe(Probe):
         with needs_extra("research", "A probe with hidden layers or several outputs"):
             from scoring.probes.network import Network
 
-        return Network(
-            hidden=self.hidden,
-            seed=self.seed,
-            stop=self.stop,
-            **self._recipe,
-        )
+            return Network(self)
 
     def _in_kernel(self, data: ProbeInput, folds: int, *, details: bool) -> Callable[[Fold], FoldResult]:
-        from scoring.kernel.train import FoldTrainer
-
+        """Note the stream at the start of each fold, and advance it past the task; fit with the compiled kernel."""
         trainer = FoldTrainer(data.rows, Recipe(test_size=TEST_SIZE, **self._recipe))
         trainer.stop = self.stop
         targets = np.ascontiguousarray(data.targets, dtype=np.float32).reshape(1, -1)
-        kinds = np.array([data.kind is TaskKind.BINARY])
-        streams = list(self._streams(data.rows, folds))
+        kinds = np.array([data.kind is TaskType.CLASSIFICATION])
+        streams, draws = [], draws_per_fold(data.rows.shape[1], len(data.rows), self._recipe["epochs"])
+        for _ in range(folds):
+            streams.append(self._stream.copy())
+            skip(self._stream, draws)
 
         def fit(fold: Fold) -> FoldResult:
             split, stream = np.concatenate([fold.test, fold.train]), streams[fold.number]
@@ -121,15 +119,6 @@ class LinearProbe(Probe):
             )
 
         return fit
-
-    def _streams(self, rows: NDArray[np.float32], folds: int) -> Iterator[NDArray[np.uint32]]:
-        """Yield the stream at the start of each fold, and advance it past the task."""
-        from scoring.kernel.train import draws_per_fold
-        from scoring.randomness.fold_draws import skip
-
-        for _ in range(folds):
-            yield self._stream.copy()
-            skip(self._stream, draws_per_fold(rows.shape[1], len(rows), self._recipe["epochs"]))
 
 
 class MlpProbe(LinearProbe):

@@ -17,30 +17,17 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from scoring.probes.measures import State, best_of
-from scoring.probes.probe import Fold, FoldResult, ProbeInput, TaskKind
+from scoring.probes.probe import Fold, FoldResult, Probe, ProbeInput
+from scoring.tasks import TaskType
 
 Tensors = tuple[torch.Tensor, torch.Tensor]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True)
 class Network:
-    """How networks are trained.
+    """Trains the networks of a probe, whose hidden layers may be none."""
 
-    Attributes:
-        hidden: Widths of the hidden layers; none for a linear probe.
-        epochs: Passes over the training rows.
-        batch_size: Rows per step.
-        learning_rate: AdamW's.
-        seed: The run's seed.
-        stop: One byte that is 1 once results no longer matter.
-    """
-
-    hidden: tuple[int, ...]
-    epochs: int
-    batch_size: int
-    learning_rate: float
-    seed: int
-    stop: NDArray[np.uint8]
+    probe: Probe
 
     @contextmanager
     def fitter(self, data: ProbeInput, *, details: bool) -> Iterator[Callable[[Fold], FoldResult]]:
@@ -58,7 +45,7 @@ class Network:
 
     def _tensors(self, data: ProbeInput) -> Tensors:
         """Return rows, and targets in the type that the loss needs."""
-        kind = torch.int64 if data.kind is TaskKind.MULTICLASS else torch.float32
+        kind = torch.int64 if data.kind is TaskType.MULTICLASS else torch.float32
         return torch.from_numpy(np.ascontiguousarray(data.rows)), torch.as_tensor(data.targets, dtype=kind)
 
     def _states(self, data: ProbeInput, tensors: Tensors, fold: Fold, *, details: bool) -> Iterator[State]:
@@ -79,27 +66,27 @@ class Network:
     ) -> Iterator[tuple[torch.nn.Sequential, list[torch.Tensor]]]:
         """Train on these rows; yield the network and the losses of the batches after each epoch."""
         rows, targets = tensors
-        generator = torch.Generator().manual_seed(fold_seed(self.seed, data.name, fold))
+        generator = torch.Generator().manual_seed(fold_seed(self.probe.seed, data.name, fold))
         net = self._network(data, generator)
         train = torch.from_numpy(part.astype(np.int64))
-        optimizer = torch.optim.AdamW(net.parameters(), lr=self.learning_rate)
-        for _ in range(self.epochs):
+        optimizer = torch.optim.AdamW(net.parameters(), lr=self.probe.params.learning_rate)
+        for _ in range(self.probe.params.epochs):
             losses = []
             order = train[torch.randperm(len(train), generator=generator)]
-            for batch in torch.split(order, self.batch_size):
+            for batch in torch.split(order, self.probe.params.batch_size):
                 optimizer.zero_grad()
                 loss = _loss(data.kind, net(rows[batch]), targets[batch])
                 loss.backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
                 losses.append(loss.detach())
-            if self.stop[0]:
+            if self.probe.stop[0]:
                 return
             yield net, losses
 
     def _network(self, data: ProbeInput, generator: torch.Generator) -> torch.nn.Sequential:
         """Make a network with the initial weights of ``torch.nn.Linear``, uniform in ±1/sqrt(inputs)."""
         layers: list[torch.nn.Module] = []
-        for inputs, width in pairwise((data.rows.shape[1], *self.hidden, data.outputs)):
+        for inputs, width in pairwise((data.rows.shape[1], *(self.probe.hidden or ()), data.outputs)):
             layer = torch.nn.Linear(inputs, width)
             with torch.no_grad():
                 for parameter in (layer.weight, layer.bias):
@@ -125,10 +112,10 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _loss(kind: TaskKind, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+def _loss(kind: TaskType, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """Return the mean loss: squared error, cross entropy of several classes, or binary cross entropy."""
-    if kind is TaskKind.REGRESSION:
+    if kind is TaskType.REGRESSION:
         return functional.mse_loss(outputs.view(-1), targets)
-    if kind is TaskKind.MULTICLASS:
+    if kind is TaskType.MULTICLASS:
         return functional.cross_entropy(outputs, targets)
     return functional.binary_cross_entropy_with_logits(outputs.view(targets.shape), targets)

@@ -6,9 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from enum import StrEnum
 from importlib import import_module
-from types import MappingProxyType
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -17,33 +15,18 @@ from pydantic import BaseModel
 
 from scoring.documents import checked
 from scoring.engines import available_cores, ignore, train_in_order
-from scoring.errors import OrganizerError, needs_extra
+from scoring.errors import needs_extra
 from scoring.randomness import held_out
+from scoring.tasks import TaskType
 
 TEST_SIZE = 0.1  # NeuCo-Bench's value, for every probe
-PROBES: Mapping[str, str] = MappingProxyType(
-    {
-        "linear": "scoring.probes.linear:LinearProbe",
-        "mlp": "scoring.probes.linear:MlpProbe",
-        "ridge": "scoring.probes.ridge:RidgeProbe",
-        "svm": "scoring.probes.svm:SvmProbe",
-    }
-)
+PROBES: Mapping[str, str] = {
+    "linear": "scoring.probes.linear:LinearProbe",
+    "mlp": "scoring.probes.linear:MlpProbe",
+    "ridge": "scoring.probes.ridge:RidgeProbe",
+    "svm": "scoring.probes.svm:SvmProbe",
+}
 """The classes of all probes, by their names in the configuration; only the one that is used is imported."""
-
-
-class TaskKind(StrEnum):
-    """What a probe predicts; the value is the part after ``__`` in the name of a label file."""
-
-    REGRESSION = "regr"  # a number, scored by R2
-    BINARY = "cls"  # one of two classes, scored by F1
-    MULTICLASS = "multiclass"  # one of several classes, scored by macro F1
-    MULTILABEL = "multilabel"  # any number of several labels, scored by macro F1
-
-    @property
-    def has_columns(self) -> bool:
-        """Whether the predictions are a matrix, with a column for each class or label."""
-        return self in {TaskKind.MULTICLASS, TaskKind.MULTILABEL}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,7 +43,7 @@ class ProbeInput:
     """
 
     name: str
-    kind: TaskKind
+    kind: TaskType
     rows: NDArray[np.float32]
     targets: NDArray[Any]
     classes: tuple[str, ...] = ()
@@ -68,23 +51,18 @@ class ProbeInput:
     @property
     def outputs(self) -> int:
         """How many numbers a probe predicts for a sample."""
-        return len(self.classes) if self.has_columns else 1
-
-    @property
-    def has_columns(self) -> bool:
-        """See :attr:`TaskKind.has_columns`."""
-        return self.kind.has_columns
+        return len(self.classes) if self.kind.has_columns else 1
 
     @property
     def columns(self) -> NDArray[np.float64]:
         """The targets, n x C: the labels of a regression, or 0 and 1 for each class or label."""
-        if self.kind is TaskKind.MULTICLASS:
+        if self.kind is TaskType.MULTICLASS:
             return np.asarray(np.eye(self.outputs)[self.targets])
         return self.targets.astype(np.float64).reshape(len(self.targets), -1)
 
     def shaped(self, outputs: NDArray[np.floating]) -> NDArray[np.float64]:
         """Return outputs as float64, n x C, or n if a sample has one."""
-        return outputs.astype(np.float64).reshape((-1, self.outputs) if self.has_columns else (-1,))
+        return outputs.astype(np.float64).reshape((-1, self.outputs) if self.kind.has_columns else (-1,))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -107,8 +85,8 @@ class FoldResult:
         train: Row numbers of the training part; empty if details were not asked for.
         train_predictions: The same for the training part.
         history: The metric after each epoch, or for each setting that was tried.
-        train_losses: The training loss of the same states, if asked for.
-        test_losses: The held-out loss of the same states, if asked for.
+        train_losses: The training loss after each epoch, if there are epochs and it was asked for.
+        test_losses: The held-out loss, likewise.
     """
 
     score: float
@@ -119,21 +97,6 @@ class FoldResult:
     history: tuple[float, ...] = ()
     train_losses: tuple[float, ...] = ()
     test_losses: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Training:
-    """The result of training on one task.
-
-    Attributes:
-        folds: K results.
-        hyperparameters: The values that the probes were trained with, for the report.
-        axis: Name of the histories' axis.
-    """
-
-    folds: Sequence[FoldResult]
-    hyperparameters: Mapping[str, object]
-    axis: str = "Epoch"
 
 
 class Probe(ABC):
@@ -152,13 +115,11 @@ class Probe(ABC):
 
     Attributes:
         parameters: The model of the parameters.
-        axis: Name of the axis of a fold's history.
         hidden: Widths of the layers between embedding and output; None if a prediction does not come from layers.
         stop: One byte that is 1 once results no longer matter.
     """
 
     parameters: ClassVar[type[BaseModel]]
-    axis: ClassVar[str] = "Epoch"
     hidden: tuple[int, ...] | None = None
 
     def __init__(self, params: Mapping[str, Any], *, seed: int, threads: int | None) -> None:
@@ -178,14 +139,11 @@ class Probe(ABC):
             data: The task.
             folds: Number K of folds.
             details: Whether losses and predictions on the training part are wanted, for plots.
-
-        Raises:
-            OrganizerError: If the probe does not support this kind of task.
         """
 
+    @abstractmethod
     def hyperparameters(self, folds: Sequence[FoldResult]) -> Mapping[str, object]:
-        """Return the values that the probes were trained with."""
-        return {}
+        """Return the values that the probes were trained with, for the report."""
 
     def refit(self, data: ProbeInput) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
         """Fit all samples, and return weight and bias of each layer; of probes without layers, nothing."""
@@ -198,31 +156,24 @@ class Probe(ABC):
         folds: int,
         details: bool = False,
         progress: Callable[[int], None] = ignore,
-    ) -> Training:
+    ) -> list[FoldResult]:
         """Train and score on K random splits; ``progress`` is called with the number of folds finished since its last call."""
         with self.fitter(data, folds, details=details) as fit:
-            results = train_in_order(
+            return train_in_order(
                 fit,
                 splits(len(data.rows), folds, self.seed),
                 threads=self.threads,
                 stop=self.stop,
                 finished=lambda _: progress(1),
             )
-        return Training(folds=results, hyperparameters=self.hyperparameters(results), axis=self.axis)
 
 
 def make_probe(name: str, params: Mapping[str, Any], *, seed: int = 42, threads: int | None = None) -> Probe:
-    """Make a probe by its name, see :class:`Probe`.
+    """Make a probe by its name in :data:`PROBES`, see :class:`Probe`.
 
     Raises:
-        OrganizerError: If there is no such probe, its library is missing, or it refuses its parameters.
+        OrganizerError: If its library is missing, or it refuses its parameters.
     """
-    if name not in PROBES:
-        raise OrganizerError(
-            f"There is no probe {name!r}.",
-            cure=f"Set probe_type to one of: {', '.join(PROBES)}.",
-            code="probe.unknown",
-        )
     module, _, attribute = PROBES[name].partition(":")
     with needs_extra("research", f"The probe {name}"):
         return cast("Probe", getattr(import_module(module), attribute)(params, seed=seed, threads=threads))

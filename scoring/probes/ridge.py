@@ -22,7 +22,8 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unus
 
 from scoring.probes.linear import TrainingParameters
 from scoring.probes.measures import score
-from scoring.probes.probe import Fold, FoldResult, Probe, ProbeInput, TaskKind
+from scoring.probes.probe import Fold, FoldResult, Probe, ProbeInput
+from scoring.tasks import TaskType
 
 ALPHAS = tuple(10.0**exponent for exponent in range(-1, 6))
 SMALLEST = 1e-11  # relative to the greatest eigenvalue; anything less is rounding
@@ -36,7 +37,6 @@ class RidgeParameters(TrainingParameters):
     alphas: tuple[Penalty, ...] = Field(
         ALPHAS, min_length=1, description="a list of numbers above 0, such as [1, 10]"
     )
-    alpha: Penalty | None = Field(None, description="a number above 0")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,15 +63,14 @@ class Decomposition:
 
 
 class RidgeProbe(Probe):
-    """Ridge regression; classifications use one target of -1 and 1 per class. Losses are mean squared errors, one for each penalty."""
+    """Ridge regression; classifications use one target of -1 and 1 per class. There are no epochs, so there are no losses."""
 
     parameters = RidgeParameters
-    axis = "Penalty"
     hidden = ()
 
     @property
     def _alphas(self) -> list[float]:
-        return sorted(set(self.params.alphas) if self.params.alpha is None else {self.params.alpha})
+        return sorted(set(self.params.alphas))
 
     def hyperparameters(self, folds: Sequence[FoldResult]) -> Mapping[str, object]:
         """See :meth:`scoring.probes.probe.Probe.hyperparameters`."""
@@ -102,7 +101,7 @@ class RidgeProbe(Probe):
     def _fit(self, data: ProbeInput, parts: Decomposition, fold: Fold, *, details: bool) -> FoldResult:
         trials = self._trials(parts, fold.test)
         chosen = min(trials, key=lambda trial: trial.criterion)
-        train, truth = fold.train if details else fold.train[:0], parts.targets[fold.test]
+        train = fold.train if details else fold.train[:0]
         history = [
             score(data.kind, _outputs(data, trial.predictions), data.targets[fold.test]) for trial in trials
         ]
@@ -113,8 +112,6 @@ class RidgeProbe(Probe):
             train=train,
             train_predictions=_outputs(data, parts.basis[train] @ chosen.coefficients),
             history=tuple(history),
-            train_losses=tuple(trial.train_error for trial in trials),
-            test_losses=tuple(float(np.mean((truth - trial.predictions) ** 2)) for trial in trials),
         )
 
     def _trials(self, parts: Decomposition, test: NDArray[np.int32]) -> list[_Trial]:
@@ -132,7 +129,7 @@ def _decompose(data: ProbeInput) -> Decomposition:
     spectrum = spectrum[kept]
     directions = vectors[:, kept] if wide else (centered @ vectors[:, kept]) / np.sqrt(spectrum)
     basis = np.hstack([np.full((samples, 1), samples**-0.5), directions])
-    targets = data.columns if data.kind is TaskKind.REGRESSION else np.where(data.columns > 0.5, 1.0, -1.0)
+    targets = data.columns if data.kind is TaskType.REGRESSION else np.where(data.columns > 0.5, 1.0, -1.0)
     return Decomposition(
         basis=basis,
         spectrum=np.concatenate([[1.0], spectrum]),
@@ -145,7 +142,6 @@ def _decompose(data: ProbeInput) -> Decomposition:
 class _Trial:
     predictions: NDArray[np.float64]
     coefficients: NDArray[np.float64]
-    train_error: float
     criterion: float
 
 
@@ -171,15 +167,12 @@ def _trial(parts: Decomposition, shrinkage: NDArray[np.float64], test: NDArray[n
     return _Trial(
         predictions=predictions,
         coefficients=coefficients,
-        train_error=residual / (count * truth.shape[1]),
         criterion=count * residual / left**2,
     )
 
 
 def _outputs(data: ProbeInput, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
-    if data.kind is not TaskKind.REGRESSION:
-        predictions = decided_by_sign(predictions)
-    return data.shaped(predictions)
+    return data.shaped(predictions if data.kind is TaskType.REGRESSION else decided_by_sign(predictions))
 
 
 def decided_by_sign(values: NDArray[np.float64]) -> NDArray[np.float64]:

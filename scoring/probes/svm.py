@@ -24,8 +24,9 @@ from pydantic import (
 from sklearn.svm import SVC, SVR
 
 from scoring.probes.measures import State, best_of
-from scoring.probes.probe import Fold, FoldResult, Probe, ProbeInput, TaskKind
+from scoring.probes.probe import Fold, FoldResult, Probe, ProbeInput
 from scoring.probes.ridge import decided_by_sign
+from scoring.tasks import TaskType
 
 
 def _increasing(bounds: tuple[float, float]) -> tuple[float, float]:
@@ -66,7 +67,6 @@ class SvmProbe(Probe):
     """scikit-learn's SVR and SVC with a polynomial kernel; they have no losses."""
 
     parameters = SvmParameters
-    axis = "Hyperparameter setting"
 
     def hyperparameters(self, folds: Sequence[FoldResult]) -> Mapping[str, object]:
         """Return the setting with the highest mean score over the folds."""
@@ -112,10 +112,10 @@ class SvmProbe(Probe):
 
 
 def _fitted(
-    kind: TaskKind, rows: NDArray[np.float64], columns: NDArray[np.float64], setting: Mapping[str, Any]
+    kind: TaskType, rows: NDArray[np.float64], columns: NDArray[np.float64], setting: Mapping[str, Any]
 ) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
     """Fit, and return a function that predicts numbers for a regression, or values that are positive for a class."""
-    if kind is TaskKind.REGRESSION:
+    if kind is TaskType.REGRESSION:
         return SVR(kernel="poly", **setting).fit(rows, columns[:, 0]).predict  # type: ignore[no-any-return]
     setting = {key: value for key, value in setting.items() if key != "epsilon"}
 

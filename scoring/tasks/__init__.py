@@ -3,6 +3,7 @@
 from scoring.tasks.hierarchy import ceiled, group_scores
 from scoring.tasks.packages import NAME, TaskPackage, is_package, read_package
 from scoring.tasks.tasks import (
+    CHALLENGE_TYPES,
     MINIMUM_ROWS,
     Task,
     TaskType,
@@ -15,6 +16,7 @@ from scoring.tasks.tasks import (
 )
 
 __all__ = [
+    "CHALLENGE_TYPES",
     "MINIMUM_ROWS",
     "NAME",
     "Task",

@@ -28,10 +28,20 @@ IGNORED = re.compile(r"\.|readme", re.IGNORECASE)  # dotfiles and a README may l
 
 
 class TaskType(StrEnum):
-    """What a probe predicts."""
+    """What a probe predicts; the value is the part after ``__`` in the name of a label file."""
 
     REGRESSION = "regr"  # a number, scored by R2
     CLASSIFICATION = "cls"  # one of two classes, scored by F1
+    MULTICLASS = "multiclass"  # one of several classes, scored by macro F1
+    MULTILABEL = "multilabel"  # any number of several labels, scored by macro F1
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether predictions are a matrix, with a column for each class or label; only the standalone benchmark has such tasks."""
+        return self in {TaskType.MULTICLASS, TaskType.MULTILABEL}
+
+
+CHALLENGE_TYPES = (TaskType.REGRESSION, TaskType.CLASSIFICATION)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -177,7 +187,7 @@ def _name_and_type(path: Path) -> tuple[str, TaskType]:
 
 
 def _type(kind: str, path: Path) -> TaskType:
-    if kind.lower() not in {member.value for member in TaskType}:
+    if kind.lower() not in CHALLENGE_TYPES:
         raise OrganizerError(
             f"{path} has the task type {kind!r}, which challenges do not score.",
             cure="Use regr for regression or cls for two classes: <task>__regr.csv, <task>__cls.csv. Split a task of several classes or"

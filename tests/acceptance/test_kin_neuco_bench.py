@@ -286,7 +286,12 @@ def test_several_classes_and_labels(small_case: Callable[..., Path], tmp_path: P
 
 def test_stored_probes_predict(small_case: Callable[..., Path], tmp_path: Path) -> None:
     """A stored probe, loaded by the script next to it, predicts the labels; storing it changes no score, and the run says what differs."""
-    document = {"k_folds": 2, "probe_type": "ridge", "probe_params": {"alpha": 0.001}, "enable_plots": False}
+    document = {
+        "k_folds": 2,
+        "probe_type": "ridge",
+        "probe_params": {"alphas": [0.001]},
+        "enable_plots": False,
+    }
     case, config = small_case("a"), tmp_path / "ridge.yaml"
     config.write_text(
         yaml.safe_dump(document | {"store_models": True, "normalize_labels": False, "task_filter": "slope"})

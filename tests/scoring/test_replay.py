@@ -42,4 +42,4 @@ def scores(
 ) -> dict[str, list[float]]:
     """Return each task's fold scores."""
     report = score_run(material, settings, threads=threads)
-    return {task.data.name: [fold.score for fold in task.training.folds] for task in report.tasks}
+    return {task.data.name: [fold.score for fold in task.folds] for task in report.tasks}

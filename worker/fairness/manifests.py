@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from scoring.protocol import Protocol, Recipe
+from scoring.tasks import TaskType
 from worker.challenge.canonical import NONCE_BYTES, canonical, digest
 from worker.challenge.records import PhaseRecord
 from worker.fairness.documents import Count, Document, Hash, Moment, Number, Signature
@@ -187,7 +188,7 @@ def phase_manifest(record: PhaseRecord) -> Manifest:
         tasks.append(
             CommittedTask(
                 identifier=task.name,
-                type=task.type.value,
+                type="cls" if task.type is TaskType.CLASSIFICATION else "regr",
                 package=task.package,
                 version=task.version,
                 salt=salt.hex(),

@@ -16,7 +16,7 @@ from scoring.neuco_bench.labels import read_annotations, read_labels
 from scoring.neuco_bench.reading import read_embeddings
 from scoring.neuco_bench.results import make_run_folder
 from scoring.neuco_bench.run import read_material, score_run
-from scoring.probes.probe import TaskKind
+from scoring.tasks import TaskType
 
 IDS = [f"a{number:02}" for number in range(30)]
 
@@ -107,7 +107,7 @@ def test_the_type_of_a_task_follows_from_its_name(tmp_path: Path) -> None:
     for name in ("a__cls", "b__classification", "c__CLS"):
         write_csv(tmp_path / f"{name}.csv", ["id", "label"], rows)
     kinds = {task.name: task.kind for task in read_annotations(tmp_path).tasks}
-    assert kinds == dict.fromkeys("abc", TaskKind.BINARY)
+    assert kinds == dict.fromkeys("abc", TaskType.CLASSIFICATION)
     write_csv(tmp_path / "x__class.csv", ["id", "label"], rows)
     with pytest.raises(OrganizerError, match="class"):
         read_annotations(tmp_path)
@@ -138,6 +138,10 @@ def test_tasks_that_cannot_be_scored_are_refused_before_training(tmp_path: Path,
         (
             {"embedding_dim": "8"},
             "embedding_dim in the configuration is '8', not a whole number of at least 1.",
+        ),
+        (
+            {"probe_type": "forest"},
+            "probe_type in the configuration is 'forest', not linear, ridge, svm or mlp.",
         ),
         ({"enable_plots": 1}, "enable_plots in the configuration is '1', not true or false."),
         (

@@ -95,13 +95,11 @@ def bundle(challenge: Challenge) -> Iterator[Finding]:
     if faults or configuration.leaderboard.repository == EXAMPLE_REPOSITORY:
         return  # the example is reported as a placeholder
     address = page_address(configuration)
-    if address is None:
+    if address is None or not links_to(archive, address):
         yield warn(
-            "The pages of bundle.zip do not link to the leaderboard, because a browser cannot open leaderboard.repository.",
-            "Set leaderboard.page, and pack the bundle again.",
+            "The pages of bundle.zip do not link to the leaderboard.",
+            "Set leaderboard.page if a browser cannot open leaderboard.repository, and pack the bundle again.",
         )
-    elif not links_to(archive, address):
-        yield warn(f"No page of bundle.zip links to the leaderboard ({address}).")
 
 
 def secret(challenge: Challenge) -> Iterator[Finding]:

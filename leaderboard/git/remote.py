@@ -68,8 +68,8 @@ class Remote:
         if not os.path.isdir(repository):  # noqa: PTH112 - False also for a folder that may not be read
             return OrganizerError(
                 f"There is no folder {repository} that this process can see.",
-                cure="Create the repository with `git init --bare -b main`, or correct leaderboard.repository. A service sees home"
-                " folders only if its unit allows it: run `sudo neuco-challenge NAME paths`, then restart the service.",
+                cure="Create the repository with `git init --bare -b main`, or correct leaderboard.repository. A service sees no home"
+                " folder: move the repository to /srv.",
                 code="leaderboard.repository_not_found",
             )
         objects = (
@@ -81,8 +81,7 @@ class Remote:
             return OrganizerError(
                 f"This process may not write to the leaderboard's repository {repository}.",
                 cure="Make the user that runs the worker the owner of the folder (sudo chown -R USER: FOLDER), on a file system that is"
-                " writable. A service may write only to its own folders and to those that its unit names: run `sudo neuco-challenge NAME"
-                " paths`, then restart the service.",
+                " writable. A service may write only to its own folder and to /srv: move the repository there.",
                 code="leaderboard.read_only",
             )
         if shutil.disk_usage(objects).free < ROOM_BYTES:

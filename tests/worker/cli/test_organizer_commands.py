@@ -84,7 +84,7 @@ def test_submissions_and_boards(
 def test_a_decision_needs_a_yes_and_a_reason(
     harness: Harness, worker: StepWorker, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In a script, each of them says what follows, and does nothing without `--yes` and `--reason`, or for a submission without a score."""
+    """In a script, each says what follows and does nothing without `--yes` and `--reason`, or for no score; a terminal asks for both."""
     pk, refused = harness.submit("A", embeddings(1)), harness.submit("A", b"no embeddings")
     worker.drive()
     harness.configure({"leaderboard": {"decimals": 2}})
@@ -105,15 +105,10 @@ def test_a_decision_needs_a_yes_and_a_reason(
         assert "This needs a reason" in printed(harness, capsys, *words, "--yes", status=2)
     chosen = ("challenge", "choose", str(refused), "--yes", "--reason", "a test")
     assert "only after its score has been posted" in printed(harness, capsys, *chosen, status=2)
-    with worker.store.read() as tx:
-        assert (len(list(tx.events())), len(tx.trail()), len(tx.commitments())) == before
-
-
-def test_a_terminal_is_asked_for_both(harness: Harness, worker: StepWorker) -> None:
-    """A person who agrees is asked for the reason, too; one who does not agree changes nothing."""
-    worker.drive()
     command = ("board", "freeze", "--phase", "dev", "--now", "--config", str(harness.path))
     assert "Nothing has been done yet" in shown(*command, answers="n\n")
+    with worker.store.read() as tx:
+        assert (len(list(tx.events())), len(tx.trail()), len(tx.commitments())) == before
     assert "The board of dev is closed; the worker publishes it" in shown(*command, answers="y\nthe end\n")
     with worker.store.read() as tx:
         assert tx.trail()[-1].detail["reason"] == "the end"

@@ -48,9 +48,9 @@ class Signals:
 
     def reload_asked(self) -> bool:
         """Return whether a reload was asked for since the last time."""
-        asked = self._reload.is_set()
+        is_asked = self._reload.is_set()
         self._reload.clear()
-        return asked
+        return is_asked
 
     def _hear(self, number: int, _: FrameType | None) -> None:
         self._heard.put(number)

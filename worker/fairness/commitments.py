@@ -190,7 +190,7 @@ def mix_in(
             was known.
     """
     setups = []
-    for codename, found in drawn.items():
+    for codename, drawn_value in drawn.items():
         if has_scores(tx, codename):
             raise OrganizerError(
                 f"Submissions were already scored in phase {codename}. A public value would change its splits.",
@@ -198,7 +198,7 @@ def mix_in(
                 code="beacon.too_late",
             )
         record = open_phase(tx, codename, secret).record
-        key = split_key(secret, codename, str(found["value"]))
+        key = split_key(secret, codename, str(drawn_value["value"]))
         protocol = replace(record.protocol, secret_commitment=secret_commitment(key))
         setup = PhaseSetup(record=replace(record, protocol=protocol), key=key)
         put_on_record(tx, setup.record, now=now)
@@ -268,8 +268,8 @@ def check_growth(public: bytes | None, ours: bytes | None, *, settled: bool = Fa
     """
     keys = keys_of(ours) if settled else ()
     try:
-        known = {entry["commitment"] for entry in json.loads(ours or b"[]")}
-        unknown = [entry for entry in json.loads(public or b"[]") if entry["commitment"] not in known]
+        ours_listed = {entry["commitment"] for entry in json.loads(ours or b"[]")}
+        unknown = [entry for entry in json.loads(public or b"[]") if entry["commitment"] not in ours_listed]
         lost = [entry["sequence"] for entry in unknown if not keys or key_of(entry, keys) is not None]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return  # anything but a list of commitments is ignored

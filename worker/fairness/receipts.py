@@ -258,15 +258,15 @@ def check_growth(public: bytes | None, ours: bytes | None, *, keys: Sequence[str
         lines = (public or b"").decode().splitlines()
     except ValueError:
         return
-    known = (ours or b"").decode().splitlines()
-    if lines[: len(known)] == known and (missing := list(_going_on(lines, known, keys))):
-        raise LogIsAhead(missing, len(known))
+    own_lines = (ours or b"").decode().splitlines()
+    if lines[: len(own_lines)] == own_lines and (missing := list(_going_on(lines, own_lines, keys))):
+        raise LogIsAhead(missing, len(own_lines))
 
 
-def _going_on(lines: Sequence[str], known: Sequence[str], keys: Sequence[str]) -> Iterator[str]:
+def _going_on(lines: Sequence[str], own_lines: Sequence[str], keys: Sequence[str]) -> Iterator[str]:
     """Yield the lines that continue known ones in one chain, up to the first that does not."""
-    reached = head_of(known[-1] if known else None)
-    for number, line in enumerate(lines[len(known) :], len(known) + 1):
+    reached = head_of(own_lines[-1] if own_lines else None)
+    for number, line in enumerate(lines[len(own_lines) :], len(own_lines) + 1):
         try:
             following = read(Line, line, PATH)
         except Malformed:

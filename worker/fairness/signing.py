@@ -109,23 +109,23 @@ def keys_in(entries: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     The first commitment with a key defines the challenge's, and every other key must be signed with the one before it; otherwise anyone
     with write access could add a key. A replaced key can no longer sign a commitment or another key.
     """
-    known: list[str] = []
+    keys: list[str] = []
     for entry in entries:
-        key = key_of(entry, known)
-        if key is not None and key not in known:
-            known.append(key)
-    return tuple(known)
+        key = key_of(entry, keys)
+        if key is not None and key not in keys:
+            keys.append(key)
+    return tuple(keys)
 
 
-def key_of(entry: Mapping[str, Any], known: Sequence[str]) -> str | None:
+def key_of(entry: Mapping[str, Any], keys: Sequence[str]) -> str | None:
     """Return an entry's key if the newest known key has signed it, or has signed the new key that did; otherwise None."""
     key = entry.get("key")
     body = {name: value for name, value in entry.items() if name != "signature"}
     if not isinstance(key, str) or not is_signed(key, COMMITMENT, body, entry.get("signature")):
         return None
-    if not known or key == known[-1]:
+    if not keys or key == keys[-1]:
         return key
-    is_new = key not in known and is_signed(known[-1], SUCCESSION, key, entry.get("succession"))
+    is_new = key not in keys and is_signed(keys[-1], SUCCESSION, key, entry.get("succession"))
     return key if is_new else None
 
 

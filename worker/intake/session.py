@@ -102,8 +102,8 @@ def _terms(phase: Phase) -> dict[str, Any]:
         "per_month": phase.max_submissions_per_month,
         "in_all": phase.max_submissions,
     }
-    known = {name: limit for name, limit in limits.items() if limit is not None and limit < UNLIMITED}
-    return known if phase.end_date is None else {**known, "ends_at": phase.end_date.isoformat()}
+    limited = {name: limit for name, limit in limits.items() if limit is not None and limit < UNLIMITED}
+    return limited if phase.end_date is None else {**limited, "ends_at": phase.end_date.isoformat()}
 
 
 def check_splits(

@@ -155,7 +155,7 @@ class Intake:
             owed, row = due[0]
             phase = self._context.configuration.phases[row.phase or ""]
             return PostAnswer(self._context, self.session, owed, row, phase)
-        return self._read(stale, now, answer=True) if stale else None
+        return self._reading(stale, now, answer=True) if stale else None
 
     def _owed_answers(
         self, tx: Transaction, now: datetime
@@ -181,7 +181,7 @@ class Intake:
         if chosen is None:
             return None
         if not self._fresh(chosen, FRESH_TO_RUN, now):
-            return self._read([chosen], now, ahead=1)
+            return self._reading([chosen], now, ahead=1)
         if runs_already(chosen):
             return None  # the next step starts it without this call
         return SetRunning(self._context, chosen)
@@ -198,9 +198,9 @@ class Intake:
             in_hand = bool(tx.submissions([State.ACKNOWLEDGED, State.FETCHED, State.SCORING]))
         if in_hand and all(now - TOGETHER < row.first_seen_at <= now for row in unread):
             return None
-        return self._read(unread, now) if unread else None
+        return self._reading(unread, now) if unread else None
 
-    def _read(
+    def _reading(
         self, submissions: list[SubmissionRow], now: datetime, *, answer: bool = False, ahead: int = 0
     ) -> Call[Any] | None:
         """Read facts again: a single submission by its own address, several (or a new one, which others may join) by one listing.

@@ -83,11 +83,11 @@ def walk(repository: git.Repo, tip: str) -> list[Step]:
     log = repository.git.log("--reverse", "--topo-order", "--format=%H%x00%P%x00%ct%x00%an", tip)
     # An author's name may contain other line breaks.
     commits = [line.split("\0", 3) for line in log.split("\n") if line.count("\0") >= 3]
-    with tempfile.TemporaryFile() as asked:
-        asked.writelines(f"{commit}:{path}\n".encode() for commit, *_ in commits for path in paths)
-        asked.seek(0)
+    with tempfile.TemporaryFile() as queries:
+        queries.writelines(f"{commit}:{path}\n".encode() for commit, *_ in commits for path in paths)
+        queries.seek(0)
         answers = repository.git.cat_file(
-            "--batch-check=%(objecttype) %(objectname)", istream=asked
+            "--batch-check=%(objecttype) %(objectname)", istream=queries
         ).splitlines()
     steps = []
     for place, (commit, parents, at, author) in enumerate(commits):
@@ -149,14 +149,14 @@ def own_commits(repository: git.Repo, blobs: Blobs, steps: Sequence[Step]) -> Ow
         steps: All commits, oldest first.
     """
     signed: dict[str, Step] = {}
-    known: tuple[str, ...] = ()
+    keys_so_far: tuple[str, ...] = ()
     for step in steps:
         keys = blobs.keys(step.blobs.get(commitments.PATH, ABSENT)) if step.key else ()
-        if keys and step.key == keys[-1] and keys[: len(known)] == known:
-            known, signed[step.commit] = keys, step
+        if keys and step.key == keys[-1] and keys[: len(keys_so_far)] == keys_so_far:
+            keys_so_far, signed[step.commit] = keys, step
     until = {}
-    for number, key in enumerate(known[:-1], 1):
-        first = next(commit for commit, step in signed.items() if step.key in known[number:])
+    for number, key in enumerate(keys_so_far[:-1], 1):
+        first = next(commit for commit, step in signed.items() if step.key in keys_so_far[number:])
         until[key] = frozenset(repository.git.rev_list(first).split())
     own = Own(steps=signed, until=until)
     allowed = {commit: step for commit, step in signed.items() if own.may_sign(str(step.key), commit)}
@@ -279,9 +279,9 @@ def _fresh(path: str, earlier: bytes, later: bytes) -> bytes:
 
 def _times(path: str, earlier: bytes, later: bytes) -> tuple[datetime, ...]:
     """Return the times in what a later version adds; unreadable ones are reported elsewhere."""
-    known = len(list(_documents(path, earlier))) if path == commitments.PATH else 0
+    earlier_number = len(list(_documents(path, earlier))) if path == commitments.PATH else 0
     times = []
-    for document in islice(_documents(path, _fresh(path, earlier, later)), known, None):
+    for document in islice(_documents(path, _fresh(path, earlier, later)), earlier_number, None):
         with suppress(*UNREADABLE):
             times.append(datetime.fromisoformat(document["made_at"]))
     return tuple(moment for moment in times if moment.tzinfo is not None)

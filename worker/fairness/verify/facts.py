@@ -37,7 +37,7 @@ def belong(phase: RevealedPhase) -> Verdict:
     """Check that facts and scores of every open entry fit together."""
     _check_openings(phase)
     for history in phase.fold.submissions.values():
-        known: dict[str, object] = {}
+        first_values: dict[str, object] = {}
         for facts in history.events:
             who = f"submission {facts.submission}"
             must(
@@ -46,9 +46,9 @@ def belong(phase: RevealedPhase) -> Verdict:
             )
             for name in (*FIXED, *ONCE_KNOWN):
                 value = getattr(facts, name)
-                if name in FIXED or value is not None or name in known:
+                if name in FIXED or value is not None or name in first_values:
                     must(
-                        known.setdefault(name, value) == value,
+                        first_values.setdefault(name, value) == value,
                         f"the {name} of {who} changed on {minute(facts.at)}; it never can",
                     )
     rows = _committed_rows(phase)

@@ -133,7 +133,8 @@ def _changes(phase: RevealedPhase) -> Iterator[str]:
 
 def _of_protocol(earlier: Manifest, later: Manifest) -> Iterator[str]:
     before, after = (
-        {**dict(one.protocol.announced.recipe), **dict(one.protocol.announced)} for one in (earlier, later)
+        {**dict(manifest.protocol.announced.recipe), **dict(manifest.protocol.announced)}
+        for manifest in (earlier, later)
     )
     for name in before.keys() - {"recipe"}:
         if before[name] != after[name]:

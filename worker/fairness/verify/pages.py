@@ -68,8 +68,8 @@ def page(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) ->
     words = shown[0].document
     rendered = _rendered(repository, words, shown)
     links = " and ".join(f"“{address}”" for address in (words.link, words.page) if address)
-    told = f"the title “{words.challenge}”, the link {links or 'to EvalAI'}, deadlines and limits are the organizers' own words"
-    yield replace(believed(told), check="words")
+    sentence = f"the title “{words.challenge}”, the link {links or 'to EvalAI'}, deadlines and limits are the organizers' own words"
+    yield replace(believed(sentence), check="words")
     own = {path for phase in shown for path in phase.files}
     if all(phase.complete for phase in shown):
         yield _compared(repository.files, {path: rendered[path] for path in rendered if path not in own})
@@ -159,8 +159,8 @@ def _compared(
 ) -> Verdict:
     wrong = [path for path, content in expected.items() if published.get(path) != content]
     if wrong:
-        told = f"{', '.join(wrong)}: the boards give something else. These files were changed by hand"
-        return contradicted(told, phase=phase)
+        sentence = f"{', '.join(wrong)}: the boards give something else. These files were changed by hand"
+        return contradicted(sentence, phase=phase)
     names = ", ".join(path.removeprefix("leaderboard/") for path in expected)
     return consistent(f"rendered again, these files are identical, byte for byte: {names}", phase=phase)
 
@@ -172,9 +172,11 @@ def _waits(shown: ShownPhase, phase: RevealedPhase) -> str | None:
     registered, stated = phase.fold.frozen_at, shown.site.frozen_at
     if stated == (registered and registered.replace(microsecond=0)):
         return None
-    told, known = (moment.isoformat()[:16] if moment else "never" for moment in (stated, registered))
+    page_minute, registered_minute = (
+        moment.isoformat()[:16] if moment else "never" for moment in (stated, registered)
+    )
     return (
-        f"closed, according to the page: {told}; according to the register until the reveal: {known}. This can be"
+        f"closed, according to the page: {page_minute}; according to the register until the reveal: {registered_minute}. This can be"
         " checked after another reveal"
     )
 
@@ -189,11 +191,11 @@ def _around(readme: bytes, title: str) -> str:
 def _strangers(
     repository: PublicRepository, ours: set[str], revealed: Mapping[str, RevealedPhase]
 ) -> list[str]:
-    known = {*ours, commitments.PATH, receipts.PATH}
-    known |= {list_path(name) for name in repository.phases}
+    checked = {*ours, commitments.PATH, receipts.PATH}
+    checked |= {list_path(name) for name in repository.phases}
     for name, phase in revealed.items():
         folder = reveal_path(name).rpartition("/")[0]
-        known |= {reveal_path(name), f"{folder}/ids.txt", f"{folder}/files.json"}
-        known |= {f"{folder}/labels/{file}" for file in phase.labels}
-        known |= {f"{folder}/{part.name}" for part in phase.document.parts}
-    return sorted(repository.files.keys() - known)
+        checked |= {reveal_path(name), f"{folder}/ids.txt", f"{folder}/files.json"}
+        checked |= {f"{folder}/labels/{file}" for file in phase.labels}
+        checked |= {f"{folder}/{part.name}" for part in phase.document.parts}
+    return sorted(repository.files.keys() - checked)

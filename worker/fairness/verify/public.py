@@ -256,7 +256,7 @@ def _cloned(folder: Path, place: str, stack: ExitStack) -> PublicRepository:
         if is_clone:  # its remote-tracking branch, which a clone of it would lack
             branches = f"+refs/remotes/*/{BRANCH}:refs/remotes/*/{BRANCH}"
             repository.git.fetch("--quiet", "origin", branches, env=QUIET)
-        return _read(repository, _address(place), complete=not is_clone)
+        return _public_repository(repository, _address(place), complete=not is_clone)
     except (git.GitCommandError, ValueError, OverflowError, OSError) as error:
         raise OrganizerError(
             f"{_address(place)} is not a repository that can be read.",
@@ -265,7 +265,7 @@ def _cloned(folder: Path, place: str, stack: ExitStack) -> PublicRepository:
         ) from error
 
 
-def _read(repository: git.Repo, address: str, *, complete: bool) -> PublicRepository:
+def _public_repository(repository: git.Repo, address: str, *, complete: bool) -> PublicRepository:
     heads = {reference.remote_head: reference.commit for reference in repository.remotes.origin.refs}
     beside = heads.pop(BRANCH, None)
     branch = next((name for name in ("HEAD", "main", "master") if name in heads), next(iter(heads), None))

@@ -62,8 +62,8 @@ def published_verdicts(
     of = sum(len(files[name]) * _folds(phase) for name, phase in phases.items())
     for name, phase in phases.items():
         if files[name] and not recompute:
-            told = f"the scores of {count_of(len(files[name]), 'published file')} were not recomputed, because of --no-recompute"
-            yield from judged(CHECK, believed, told, phase=name)
+            sentence = f"the scores of {count_of(len(files[name]), 'published file')} were not recomputed, because of --no-recompute"
+            yield from judged(CHECK, believed, sentence, phase=name)
         elif files[name]:
             what = files[name], repository.contents, engine, lambda done: progress(done, of)
             yield from judged(CHECK, _of_contents, phase, *what, phase=name)
@@ -139,9 +139,10 @@ def _embeddings(phase: RevealedPhase, file: PublishedFile, contents: Contents) -
         if piece is None and contents.complete:
             raise Fault(f"{what} is not in the repository's branch {disclosure.BRANCH}")
         if piece is None:
-            told = f"the branch {disclosure.BRANCH} has it (--files DIR)"
             raise Fault(
-                f"its file is not in this copy, so its scores are taken on trust; {told}", Worth.BELIEVED
+                f"its file is not in this copy, so its scores are taken on trust; the branch {disclosure.BRANCH} has it (--files"
+                " DIR)",
+                Worth.BELIEVED,
             )
         if hashlib.sha256(piece).hexdigest() != part.sha256:
             raise Fault(f"{what} has another hash", Worth.CONTRADICTED if contents.pushed else Worth.BELIEVED)
@@ -194,9 +195,9 @@ def submission_verdicts(
     if refused and not readable:
         raise refused[0]
     if not phases:
-        told = "no phase has been revealed yet, so the file cannot be judged"
-        yield from judged(check, believed, told)
-    registered = [one for one in readable if one[0].records_of(one[1].content_hash)]
+        sentence = "no phase has been revealed yet, so the file cannot be judged"
+        yield from judged(check, believed, sentence)
+    registered = [pair for pair in readable if pair[0].records_of(pair[1].content_hash)]
     for phase, embeddings in registered or readable:
         receipts = [entry for entry in scored if entry.phase == phase.name]
         yield from judged(check, _of_file, phase, embeddings, receipts, engine, progress, phase=phase.name)

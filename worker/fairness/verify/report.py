@@ -143,14 +143,16 @@ class Report:
     def trust(self) -> list[str]:
         """What has to be taken on trust, each once."""
         taken = [
-            one for one in self.verdicts if one.worth is Worth.BELIEVED and not one.check.startswith(YOURS)
+            verdict
+            for verdict in self.verdicts
+            if verdict.worth is Worth.BELIEVED and not verdict.check.startswith(YOURS)
         ]
-        return list(dict.fromkeys(TRUST.get(one.check) or spoken(one) for one in taken))
+        return list(dict.fromkeys(TRUST.get(verdict.check) or spoken(verdict) for verdict in taken))
 
     @property
     def yours(self) -> list[Verdict]:
         """The verdicts on what a participant brought along."""
-        return [one for one in self.verdicts if one.check.startswith(YOURS)]
+        return [verdict for verdict in self.verdicts if verdict.check.startswith(YOURS)]
 
     @property
     def sentence(self) -> str:
@@ -163,8 +165,10 @@ class Report:
                 " has signed is contradicted."
             )
         waits = any(
-            one.worth is Worth.NOT_REVEALED and one.phase is not None and not one.check.startswith(YOURS)
-            for one in self.verdicts
+            verdict.worth is Worth.NOT_REVEALED
+            and verdict.phase is not None
+            and not verdict.check.startswith(YOURS)
+            for verdict in self.verdicts
         )
         if not self.phases or waits or not all(sums["revealed"] for sums in self.phases.values()):
             return "Consistent so far: nothing is contradicted, but not everything has been revealed."
@@ -210,10 +214,14 @@ class Report:
             yield ""
             yield "Taken on trust, because nothing that is published could contradict it"
             yield from (f"  {MARKS[Worth.BELIEVED]} {sentence}" for sentence in self.trust)
-        for check in dict.fromkeys(one.check for one in self.yours):
+        for check in dict.fromkeys(verdict.check for verdict in self.yours):
             yield ""
             yield check.replace("your", "Your", 1)
-            yield from (f"  {MARKS[one.worth]} {spoken(one)}" for one in self.yours if one.check == check)
+            yield from (
+                f"  {MARKS[verdict.worth]} {spoken(verdict)}"
+                for verdict in self.yours
+                if verdict.check == check
+            )
         yield ""
         yield self.sentence
 
@@ -245,13 +253,19 @@ def spoken(verdict: Verdict) -> str:
 def _answer(question: Question, verdicts: list[Verdict]) -> Answer:
     against = [verdict for verdict in verdicts if verdict.worth in AGAINST]
     passed = [verdict for verdict in verdicts if verdict.worth in (Worth.CONSISTENT, Worth.RECOMPUTED)]
-    listed = [one for one in passed if one.check in ("decisions", "fixed") or one.worth is Worth.RECOMPUTED]
+    listed = [
+        verdict
+        for verdict in passed
+        if verdict.check in ("decisions", "fixed") or verdict.worth is Worth.RECOMPUTED
+    ]
     worths = {verdict.worth for verdict in against}
     worst = next(
         (worth for worth in AGAINST if worth in worths), Worth.CONSISTENT if passed else Worth.BELIEVED
     )
     yes = question.yes if passed else "This cannot be checked with what is published here."
-    answer = [spoken(one) for one in sorted(against, key=lambda one: AGAINST.index(one.worth))] or [yes]
+    answer = [
+        spoken(verdict) for verdict in sorted(against, key=lambda verdict: AGAINST.index(verdict.worth))
+    ] or [yes]
     return Answer(
         question=question,
         worth=worst,
@@ -260,19 +274,21 @@ def _answer(question: Question, verdicts: list[Verdict]) -> Answer:
     )
 
 
-def make_report(repository: PublicRepository, found: Iterable[Verdict]) -> Report:
+def make_report(repository: PublicRepository, checks: Iterable[Verdict]) -> Report:
     """Summarize verdicts on a repository, and name the scores that were not recomputed."""
-    verdicts, readable = list(found), read_reveals(repository).phases
+    verdicts, readable = list(checks), read_reveals(repository).phases
     sums = {}
-    for name in dict.fromkeys([*repository.phases, *(one.phase for one in verdicts if one.phase)]):
+    for name in dict.fromkeys(
+        [*repository.phases, *(verdict.phase for verdict in verdicts if verdict.phase)]
+    ):
         entries = len(readable[name].records) if name in readable else 0
-        recomputed = len({pk for one in verdicts if one.phase == name for pk in one.submissions})
+        recomputed = len({pk for verdict in verdicts if verdict.phase == name for pk in verdict.submissions})
         if recomputed < entries:
-            told = (
+            sentence = (
                 f"the scores of {entries - recomputed} of {entries} submissions were not recomputed from their files: they are taken on"
                 " trust"
             )
-            verdicts += judged("recomputed", believed, told, phase=name)
+            verdicts += judged("recomputed", believed, sentence, phase=name)
         sums[name] = {"revealed": name in repository.revealed, "entries": entries, "recomputed": recomputed}
     commit, log = repository.commit, repository.log
     checked = {

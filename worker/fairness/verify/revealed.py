@@ -229,11 +229,11 @@ class RevealedPhase:
         if restored_at is None:
             return self.history
         moments = enumerate(self.document.boards, 1)
-        known = {(number, moment.replace(microsecond=0)) for number, moment in moments}
+        boards_known = {(number, moment.replace(microsecond=0)) for number, moment in moments}
         return [
             (line, text)
             for line, text in self.history
-            if line.made_at >= restored_at or (line.sequence, line.made_at) in known
+            if line.made_at >= restored_at or (line.sequence, line.made_at) in boards_known
         ]
 
     @property

@@ -60,11 +60,11 @@ def tip(repository: PublicRepository) -> Iterator[Verdict]:
         foreign.update(path for path in seen.changed if not is_served(path))
         if seen.changed_by:
             commits = [f"commit {step.commit[:10]} by {step.author}" for step in reversed(seen.changed_by)]
-            told = (
+            sentence = (
                 f"{name_some(list(filter(is_served, seen.changed)))}: changed by {name_some(commits)}. The challenge has not signed"
                 " that, so what visitors see is not what it published. The newest commit that it has signed is checked instead"
             )
-            yield Verdict(worth=Worth.CHANGED, sentence=told)
+            yield Verdict(worth=Worth.CHANGED, sentence=sentence)
     if served := sorted(filter(is_served, foreign)):
         yield believed(
             f"these files are not the worker's, but may change what visitors see: {name_some(served)}"
@@ -170,8 +170,8 @@ def signatures(repository: PublicRepository) -> Verdict:
             f"line {line.sequence} of the public log is not signed with the key that the challenge had then",
         )
     replaced = "; ".join(changes[1:])
-    told = f". The key was replaced {replaced}; each key has signed the next one" if replaced else ""
-    return consistent(f"commitments and log are signed with the challenge's key{told}")
+    sentence = f". The key was replaced {replaced}; each key has signed the next one" if replaced else ""
+    return consistent(f"commitments and log are signed with the challenge's key{sentence}")
 
 
 def times(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) -> Verdict | None:

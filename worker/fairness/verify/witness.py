@@ -44,7 +44,7 @@ def entry_of(repository: PublicRepository, receipt: Mapping[str, Any]) -> ScoreE
 def receipt_verdicts(
     repository: PublicRepository,
     receipt: Mapping[str, Any],
-    told: float | None = None,
+    shown_value: float | None = None,
     *,
     check: str = RECEIPT,
     now: datetime | None = None,
@@ -54,19 +54,19 @@ def receipt_verdicts(
     Args:
         repository: The public files.
         receipt: The receipt in the stdout that EvalAI showed.
-        told: Mean Q in the same stdout.
+        shown_value: Mean Q in the same stdout.
         check: Name of the verdicts.
         now: The time, after which a batch may be overdue.
     """
-    return judged(check, _claims, repository, receipt, told, now or datetime.now(UTC))
+    return judged(check, _claims, repository, receipt, shown_value, now or datetime.now(UTC))
 
 
 def _claims(
-    repository: PublicRepository, claimed: Mapping[str, Any], told: float | None, now: datetime
+    repository: PublicRepository, claimed: Mapping[str, Any], shown_value: float | None, now: datetime
 ) -> Iterator[Verdict]:
     try:
         receipt = read(Receipt, json.dumps(claimed), RECEIPT)
-        is_genuine = receipt.is_genuine and told in (None, receipt.q_mean)
+        is_genuine = receipt.is_genuine and shown_value in (None, receipt.q_mean)
     except UNREADABLE:
         is_genuine = False
     if not is_genuine:

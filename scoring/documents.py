@@ -6,7 +6,6 @@ very deep nesting.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, TypeVar
@@ -99,9 +98,4 @@ def checked(
 
 def is_loopback(host: str | None) -> bool:
     """Return whether a host, as a name or as an address without brackets, means this machine."""
-    if host is None:
-        return False
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
+    return (host or "").lower() in {"localhost", "127.0.0.1", "::1"}

@@ -43,10 +43,6 @@ class NeucoError(Exception):
         self.code = code or self.usual_code or self.family
         super().__init__(self.sentence)
 
-    def __reduce__(self) -> tuple[object, ...]:
-        """Pickle all attributes, whatever the constructor takes, so that errors can cross process boundaries."""
-        return (_rebuild, (type(self), self.sentence), vars(self))
-
     @property
     def message(self) -> str:
         """The sentence and its cure, at most ``MESSAGE_LIMIT`` characters."""
@@ -69,10 +65,6 @@ def read_error(document: Mapping[str, object]) -> NeucoError:
     kinds: dict[str, type[NeucoError]] = {"participant": ParticipantError, "organizer": OrganizerError}
     kind = kinds.get(str(document.get("family")), InfrastructureError)
     return kind(str(document.get("sentence")), cure=str(document.get("cure")), code=str(document.get("code")))
-
-
-def _rebuild(kind: type[NeucoError], sentence: str) -> NeucoError:
-    return kind.__new__(kind, sentence)
 
 
 class ParticipantError(NeucoError):

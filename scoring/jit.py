@@ -58,10 +58,7 @@ def sources() -> tuple[Path, ...]:
 
 
 def _digest() -> str:
-    digest = hashlib.sha256()
-    for path in sources():
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources())).hexdigest()[:16]
 
 
 DIRECTORY = cache_directory()

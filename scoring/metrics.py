@@ -113,8 +113,8 @@ def quality_of_moments(mean: Moment, std: Moment, epsilon: float) -> Moment:
 
 
 def mean_quality(scores: Sequence[float]) -> float:
-    """Return the unweighted mean of the tasks' Q, the same for any order of tasks."""
-    return math.fsum(scores) / len(scores)
+    """Return the unweighted mean of the tasks' Q, the same for any order of tasks; NaN without tasks, or if one has no Q."""
+    return math.fsum(scores) / len(scores) if scores else math.nan
 
 
 def shown(q_mean: float, decimals: int, step: float | None = None) -> float:
@@ -127,9 +127,6 @@ def shown(q_mean: float, decimals: int, step: float | None = None) -> float:
         raise ValueError("mean Q is not finite")
     # Adding 0.0 turns -0.0 into 0.0.
     return round(q_mean if step is None else round(q_mean / step) * step, decimals) + 0.0
-
-
-FLOAT32_BYTES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,11 +153,6 @@ class Complexity:
     latency_ms: float
 
 
-def sparsity(matrix: NDArray[np.float32]) -> float:
-    """Return the share of values that are exactly zero."""
-    return 1.0 - float(np.count_nonzero(matrix)) / matrix.size if matrix.size else 0.0
-
-
 def complexity(
     matrix: NDArray[np.float32], layers: Sequence[int] | None, seconds_per_fold: float
 ) -> Complexity:
@@ -171,7 +163,7 @@ def complexity(
         layers: Sizes from the embedding to the outputs, such as (N, 1) for a linear probe; None if the probe has no layers.
         seconds_per_fold: Wall time.
     """
-    dim, empty = matrix.shape[1], sparsity(matrix)
+    dim, empty = matrix.shape[1], 1.0 - float(np.count_nonzero(matrix)) / matrix.size
     parameters = operations = effective = None
     if layers is not None:
         operations = sum(inputs * outputs for inputs, outputs in pairwise(layers))
@@ -180,7 +172,7 @@ def complexity(
     return Complexity(
         probe_parameters=parameters,
         embedding_dim=dim,
-        embedding_bytes=dim * FLOAT32_BYTES,
+        embedding_bytes=dim * 4,
         activation_sparsity=empty,
         multiply_accumulates=operations,
         effective_multiply_accumulates=effective,

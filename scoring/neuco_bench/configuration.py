@@ -13,7 +13,6 @@ from scoring.documents import checked, read_yaml
 from scoring.errors import OrganizerError
 
 FLAT = ("batch_size", "epochs", "learning_rate", "device")  # probe parameters that may be at the top level
-OLDER = {"store_models": "store_probes"}
 WHOLE = "a whole number of at least 1"
 Switch = Annotated[bool, Field(description="true or false")]
 
@@ -113,7 +112,7 @@ def parse_settings(document: object) -> StandaloneSettings:
             cure="Write keys with values, such as k_folds: 40.",
             code="standalone.bad_value",
         )
-    values = {OLDER.get(str(key), str(key)): value for key, value in document.items()}
+    values = {str(key): value for key, value in document.items()}
     flat = {key: values.pop(key) for key in FLAT if key in values}
     given = {key: value for key, value in values.items() if key in KEYS and value is not None}
     if flat and isinstance(given.setdefault("probe_params", {}), Mapping):
@@ -142,9 +141,6 @@ def _differences(settings: StandaloneSettings, given: Mapping[str, Any]) -> Iter
         yield "The configuration does not say k_folds: 40, the value of NeuCo-Bench's sample."
     if settings.probe_type == "linear" and "epochs" not in settings.probe_params:
         yield "The configuration does not say epochs: 10, NeuCo-Bench's default; challenges train for 20."
-    device = str(settings.probe_params.get("device") or "cpu")
-    if device not in {"cpu", "auto"}:
-        yield f"device {device} has no effect: probes are trained on the processor."
     if settings.store_probes:
         yield STORING
     if settings.task_filter == ():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from scoring.errors import NeucoError, OrganizerError
@@ -11,23 +10,11 @@ from scoring.neuco_bench.configuration import StandaloneSettings
 from scoring.neuco_bench.labels import LabeledTask, read_labels
 from scoring.neuco_bench.reading import read_embeddings
 from scoring.neuco_bench.run import Material, score_run
-from scoring.tasks import TaskType, is_package, label_rows, make_task
+from scoring.tasks import CHALLENGE_TYPES, TaskType, is_package, label_rows, make_task
 from scoring.tasks.packages import TaskPackage, read_package
 
-
-@dataclass(frozen=True, kw_only=True)
-class Expectation:
-    """One expectation of a task, and whether it holds.
-
-    Attributes:
-        check: ``data`` or ``baseline``.
-        passed: Whether it holds.
-        sentence: What was found.
-    """
-
-    check: str
-    passed: bool
-    sentence: str
+Expectation = tuple[str, bool, str]
+"""What was checked (``data`` or ``baseline``), whether it is as expected, and a sentence about it."""
 
 
 def check_task(source: Path, public_ids: Sequence[str] | None = None) -> tuple[str, list[Expectation]]:
@@ -48,23 +35,19 @@ def check_task(source: Path, public_ids: Sequence[str] | None = None) -> tuple[s
             identifier=name or source.stem, version=1, type=kind, labels=source
         )
     done: list[Expectation] = []
-    check = "data"
     try:
         task = _labels(package, public_ids)
-        sentence = f"{len(task.ids):,} labels of type {task.kind.value}."
-        done.append(Expectation(check=check, passed=True, sentence=sentence))
-        check = "baseline"
-        sentence = _check_baseline(package, task)
-        done.append(Expectation(check=check, passed=True, sentence=sentence))
+        done.append(("data", True, f"{len(task.ids):,} labels of type {task.kind.value}."))
+        done.append(("baseline", True, _check_baseline(package, task)))
     except NeucoError as error:
-        done.append(Expectation(check=check, passed=False, sentence=error.message))
+        done.append(("baseline" if done else "data", False, error.message))
     return package.identifier, done
 
 
 def _labels(package: TaskPackage, public_ids: Sequence[str] | None) -> LabeledTask:
     """Read labels, by the challenge's rules if a challenge supports their type."""
     task, _ = read_labels(package.labels, package.identifier, package.type)
-    if package.type in {member.value for member in TaskType}:
+    if package.type in CHALLENGE_TYPES:
         allowed = frozenset(task.ids if public_ids is None else public_ids)
         rows = label_rows(package.labels)
         make_task(package.identifier, TaskType(package.type), rows, allowed, source=str(package.labels))

@@ -27,7 +27,6 @@ from scoring.progress import progress_bar
 from scoring.tasks import TaskType
 
 TYPED = re.compile(rf".+__({'|'.join(KINDS)})\Z", re.IGNORECASE)
-FILES = (str, PathLike)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -111,13 +110,15 @@ def score(
         {**SAMPLE, "k_folds": folds, "probe_type": probe, "probe_params": {**given, **params}}
     )
     with TemporaryDirectory() as place:
-        files, folder = isinstance(embeddings, FILES), Path(place)
+        files, folder = isinstance(embeddings, (str, PathLike)), Path(place)
         table = None if files else _with_ids(embeddings)
         submission = Path(embeddings) if table is None else folder / "embeddings.parquet"
         if table is not None:
             table.rename(columns=str).rename_axis("id").reset_index().to_parquet(submission, index=False)
         annotations = (
-            Path(labels) if isinstance(labels, FILES) else _label_files(labels, table, folder / "labels")
+            Path(labels)
+            if isinstance(labels, (str, PathLike))
+            else _label_files(labels, table, folder / "labels")
         )
         material = read_material(submission, read_annotations(annotations), settings)
     with progress_bar("Scoring", "folds", Console(stderr=True, quiet=not progress)) as advance:

@@ -150,7 +150,12 @@ def _encoded(texts: list[str], kind: TaskType, path: Path) -> tuple[NDArray[Any]
         else [part.strip() for part in text.split(SEPARATOR) if part.strip()]
         for text in texts
     ]
-    classes = tuple(sorted({name for names in sets for name in names}, key=_natural))
+    classes = tuple(
+        sorted(
+            {name for names in sets for name in names},
+            key=lambda name: (int(name), "") if name.isdecimal() else (math.inf, name),
+        )
+    )
     if len(classes) < 2:
         raise OrganizerError(
             f"{path} has fewer than two classes.",
@@ -159,10 +164,6 @@ def _encoded(texts: list[str], kind: TaskType, path: Path) -> tuple[NDArray[Any]
         )
     labels = np.array([[name in names for name in classes] for names in sets], dtype=np.float32)
     return (labels.argmax(axis=1) if kind is TaskType.MULTICLASS else labels), classes
-
-
-def _natural(name: str) -> tuple[float, str]:
-    return (int(name), "") if name.isdecimal() else (math.inf, name)
 
 
 def _numbers(texts: list[str], path: Path) -> list[float]:

@@ -7,10 +7,8 @@ following tasks.
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import shutil
-from collections.abc import Mapping
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ConfigDict, TypeAdapter
 
 from scoring.errors import OrganizerError
 from scoring.neuco_bench.configuration import StandaloneSettings
@@ -26,6 +25,7 @@ from scoring.probes.probe import make_probe
 from scoring.tasks import ceiled, group_scores
 
 SUMMARY = "results_summary.json"
+ANYTHING: TypeAdapter[Any] = TypeAdapter(Any, config=ConfigDict(ser_json_inf_nan="null"))
 
 
 def make_run_folder(output_dir: Path, *, phase: str, method: str, now: datetime) -> Path:
@@ -64,11 +64,8 @@ def write_results(folder: Path, report: RunReport, settings: StandaloneSettings,
     for task in report.tasks:
         target = folder / task.data.name
         target.mkdir(exist_ok=True)
-        write_json(
-            target / f"{task.data.name}_result.json",
-            task_document(task, settings),
-        )
-    write_json(folder / SUMMARY, summary_document(report, settings, experiment=experiment))
+        (target / f"{task.data.name}_result.json").write_bytes(as_json(task_document(task, settings)))
+    (folder / SUMMARY).write_bytes(as_json(summary_document(report, settings, experiment=experiment)))
 
 
 def summary_document(report: RunReport, settings: StandaloneSettings, *, experiment: str) -> dict[str, Any]:
@@ -137,22 +134,9 @@ def task_document(task: TaskReport, settings: StandaloneSettings) -> dict[str, A
     return document
 
 
-def write_json(path: Path, document: Mapping[str, object]) -> None:
-    """Write a document as JSON, with ``null`` for numbers that are not finite."""
-    path.write_text(
-        json.dumps(finite(document), indent=2, allow_nan=False, ensure_ascii=False) + "\n", "utf-8"
-    )
-
-
-def finite(value: Any) -> Any:
-    """Return a document with None for numbers that are not finite, and text for values that JSON lacks (dates in a configuration)."""
-    if isinstance(value, Mapping):
-        return {str(key): finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [finite(item) for item in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, (str, int)) else str(value)
+def as_json(document: object) -> bytes:
+    """Return a document as JSON, with ``null`` for numbers that are not finite."""
+    return ANYTHING.dump_json(document, indent=2) + b"\n"
 
 
 def _digest(rows: int, *arrays: NDArray[Any]) -> str:

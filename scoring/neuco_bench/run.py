@@ -27,7 +27,6 @@ from scoring.tasks.packages import TaskPackage
 from scoring.training_length import TrainingLength, training_length
 
 SEED = 42  # NeuCo-Bench's
-Join = tuple[NDArray[np.intp], NDArray[Any]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -177,8 +176,8 @@ def score_run(
     warnings.extend(_short(reports))
     return RunReport(
         tasks=tuple(reports),
-        overall_q=_mean([report.quality.q for report in reports]),
-        overall_score=_mean([report.quality.mean for report in reports]),
+        overall_q=mean_quality([report.quality.q for report in reports]),
+        overall_score=mean_quality([report.quality.mean for report in reports]),
         seed=seed,
         embedding_dim=matrix.shape[1],
         warnings=tuple(warnings),
@@ -187,13 +186,11 @@ def score_run(
     )
 
 
-def _mean(values: Sequence[float]) -> float:
-    """Return the mean; NaN without values, or if one of them is NaN."""
-    return mean_quality(values) if values else float("nan")
-
-
 def _probe_inputs(
-    tasks: Sequence[LabeledTask], joined: Sequence[Join], matrix: NDArray[np.float32], scale: Moments
+    tasks: Sequence[LabeledTask],
+    joined: Sequence[tuple[NDArray[np.intp], NDArray[Any]]],
+    matrix: NDArray[np.float32],
+    scale: Moments,
 ) -> Iterator[ProbeInput]:
     """Yield the inputs of one task after the other; consecutive tasks with the same samples share their rows."""
     last, rows = np.empty(0, dtype=np.intp), matrix[:0]
@@ -203,7 +200,9 @@ def _probe_inputs(
         yield ProbeInput(name=task.name, kind=task.kind, rows=rows, targets=targets, classes=task.classes)
 
 
-def _join(task: LabeledTask, rows: Mapping[str, int], *, normalize: bool) -> Join:
+def _join(
+    task: LabeledTask, rows: Mapping[str, int], *, normalize: bool
+) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """Return the rows of a task's embeddings, and the targets, in the order of the label file, without ids that have no embedding."""
     labeled = [place for place, identifier in enumerate(task.ids) if identifier in rows]
     if len(labeled) < MINIMUM_ROWS:

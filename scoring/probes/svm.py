@@ -106,8 +106,10 @@ class SvmProbe(Probe):
             }
             if params.kernel_coef0_start_end:
                 setting["coef0"] = float(generator.uniform(*params.kernel_coef0_start_end))
-            chosen = {name: generator.choice(values).item() for name, values in choices.items() if values}
-            settings.append(setting | chosen)
+            settings.append(
+                setting
+                | {name: generator.choice(values).item() for name, values in choices.items() if values}
+            )
         return settings
 
 

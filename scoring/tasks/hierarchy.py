@@ -6,10 +6,10 @@ its direct members, tasks and groups alike, so a group with many tasks does not 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from scoring.metrics import mean_quality
 from scoring.tasks.packages import TaskPackage
 
 ROOT = ""
@@ -64,15 +64,11 @@ def group_scores(scores: Mapping[str, float], packages: Sequence[TaskPackage]) -
             group=name,
             depth=_depth(name),
             tasks=tuple(sorted([*inside, *(task for group in below for task in group.tasks)])),
-            score=_mean([*(scores[task] for task in inside), *(group.score for group in below)]),
-            ceiled=_mean(usable) if usable and len(usable) == len(ceiled_scores) else None,
+            score=mean_quality([*(scores[task] for task in inside), *(group.score for group in below)]),
+            ceiled=mean_quality(usable) if usable and len(usable) == len(ceiled_scores) else None,
         )
     return tuple(groups[name] for name in sorted(groups, key=lambda name: name.split("/")))
 
 
 def _depth(group: str) -> int:
     return group.count("/") + 1 if group else 0
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values) if values else math.nan

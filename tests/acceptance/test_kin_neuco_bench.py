@@ -294,7 +294,7 @@ def test_stored_probes_predict(small_case: Callable[..., Path], tmp_path: Path) 
     }
     case, config = small_case("a"), tmp_path / "ridge.yaml"
     config.write_text(
-        yaml.safe_dump(document | {"store_models": True, "normalize_labels": False, "task_filter": "slope"})
+        yaml.safe_dump(document | {"store_probes": True, "normalize_labels": False, "task_filter": "slope"})
     )
     stored = run_score(tmp_path, case, config=config) / "slope" / "probe"
     assert set(torch.load(stored / "probe.pth")) >= {"state_dict", "input_dim", "output_dim", "task_type"}

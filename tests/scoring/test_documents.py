@@ -22,7 +22,7 @@ def test_all_invalid_yaml_raises_the_same_error(text: str | bytes) -> None:
 @pytest.mark.parametrize(
     ("host", "own"),
     [
-        *((host, True) for host in ("127.0.0.1", "127.9.9.9", "::1", "localhost", "LOCALHOST")),
+        *((host, True) for host in ("127.0.0.1", "::1", "localhost", "LOCALHOST")),
         *((host, False) for host in (None, "", "0.0.0.0", "10.0.0.1", "::", "2130706433", "127.1")),
         *((host, False) for host in ("localhost.example.org", "127.0.0.1.example.org")),
     ],

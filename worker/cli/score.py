@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import datetime
 from importlib import import_module
@@ -99,7 +98,7 @@ def score(
     from leaderboard.exchange import rank_runs
     from scoring.neuco_bench.labels import read_annotations
     from scoring.neuco_bench.reading import read_excluded
-    from scoring.neuco_bench.results import make_run_folder
+    from scoring.neuco_bench.results import as_json, make_run_folder
     from scoring.neuco_bench.run import read_material
     from worker.cli.rank import show_leaderboard, write_leaderboard
 
@@ -134,7 +133,7 @@ def score(
         if not json_output:
             show_leaderboard(runs, leaderboard)
     if json_output:
-        print(json.dumps(documents[0] if len(files) == 1 else documents, indent=2))
+        print(as_json(documents[0] if len(files) == 1 else documents).decode(), end="")
 
 
 def _files(paths: list[Path], submission: Path | None, labels: Path | None) -> tuple[list[Path], Path]:
@@ -192,7 +191,7 @@ def _run(
     threads: int | None,
 ) -> tuple[RunReport, dict[str, Any]]:
     """Score, write results and plots into the run's own folder, and return a summary with its path."""
-    from scoring.neuco_bench.results import finite, summary_document, write_results
+    from scoring.neuco_bench.results import summary_document, write_results
     from scoring.neuco_bench.run import score_run
 
     try:
@@ -214,8 +213,7 @@ def _run(
             for task in report.tasks:
                 status.update(f"Drawing plots of {task.data.name} …")
                 draw_plots(folder, task, stem=stem)
-    summary = finite(summary_document(report, settings, experiment=folder.name))
-    return report, summary | {"folder": str(folder)}
+    return report, summary_document(report, settings, experiment=folder.name) | {"folder": str(folder)}
 
 
 def _warn(console: Console, warnings: Sequence[str]) -> None:

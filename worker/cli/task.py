@@ -101,17 +101,19 @@ def check(
     public_ids = None if ids is None else read_ids(ids)
     sources = [source for path in paths for source in (_sources(path) if path.is_dir() else [path])]
     checks = [check_task(source, public_ids) for source in sources]
-    passed = all(expectation.passed for _, done in checks for expectation in done)
+    passed = all(as_expected for _, done in checks for _, as_expected, _ in done)
     if json_output:
-        tasks = [{"identifier": name, "findings": [vars(each) for each in done]} for name, done in checks]
+        keys = ("check", "passed", "sentence")
+        tasks = [
+            {"identifier": name, "findings": [dict(zip(keys, each, strict=True)) for each in done]}
+            for name, done in checks
+        ]
         print(json.dumps({"passed": passed, "tasks": tasks}))
     else:
         for name, done in checks:
             print(printable(name))
-            for each in done:
-                print(
-                    f"  {'ok   ' if each.passed else 'WRONG'} {each.check}: {printable_lines(each.sentence)}"
-                )
+            for subject, as_expected, sentence in done:
+                print(f"  {'ok   ' if as_expected else 'WRONG'} {subject}: {printable_lines(sentence)}")
     if not passed:
         raise typer.Exit(1)
 

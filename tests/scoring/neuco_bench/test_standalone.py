@@ -187,7 +187,7 @@ def test_the_papers_example_is_read_without_a_warning(tmp_path: Path) -> None:
 
 
 def test_what_neuco_bench_does_differently_is_said() -> None:
-    """One key is enough, an older key has its newer meaning, a wrong one is named, and the run says where parity ends."""
+    """One key is enough, a wrong one is named, and the run says where parity ends."""
     ridge = parse_settings({"probe_type": "ridge"})
     assert (ridge.k_folds, [warning for warning in ridge.warnings if "k_folds: 40" in warning]) == (
         40,
@@ -195,8 +195,8 @@ def test_what_neuco_bench_does_differently_is_said() -> None:
     )
     mistyped = "The configuration's key 'k_fold' is unknown and has no effect; did you mean k_folds?"
     assert parse_settings({"k_fold": 3, "k_folds": 2, "epochs": 1}).warnings == (mistyped,)
-    stored = parse_settings({"k_folds": 2, "epochs": 1, "device": "cpu", "store_models": True})
-    assert (stored.store_probes, stored.raw) == (True, {"k_folds": 2, "epochs": 1, "store_models": True})
+    stored = parse_settings({"k_folds": 2, "epochs": 1, "device": "cpu", "store_probes": True})
+    assert (stored.store_probes, stored.raw) == (True, {"k_folds": 2, "epochs": 1, "store_probes": True})
     assert ["draws random numbers" in warning for warning in stored.warnings] == [True]
 
 

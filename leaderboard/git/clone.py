@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
 
 from leaderboard.git.process import GitProcess
 from leaderboard.git.remote import CloneDamaged
@@ -23,22 +22,15 @@ NEXT = "refs/neuco/next"  # the commit that is about to be pushed
 SHOWN = 3  # commits of others that are named
 NEAR = 16  # how many commits are searched for our last one first, which is cheap and nearly always enough
 DEEP = 4096  # how many are searched then
-LOOSE_OBJECTS = 2000  # with more of them, the clone is packed
 _FETCH = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--end-of-options")
 # This excludes ".", "..", ".git", and characters that need quoting.
 _PATH = re.compile(r"[0-9A-Za-z_-][0-9A-Za-z._-]*(/[0-9A-Za-z_-][0-9A-Za-z._-]*)*")
-_LISTED = re.compile(rb"([0-7]{6}) [a-z]+ ([0-9a-f]{40,64})\t")  # git ls-tree: mode, type, object
+_FILE = re.compile(rb"(?<=\0)100(?:644|755) blob ([0-9a-f]{40,64})\t([^\0]+)")  # git ls-tree: object, path
 _OBJECT = re.compile(rb"([0-9a-f]{40,64}) [a-z]+ ([0-9]{1,15})\n")  # git cat-file: object, type, bytes
 
 
-class CommitSigner(Protocol):
-    """Signs commits, and recognizes those that it has signed. What is signed is the commit object without its signature."""
-
-    def sign(self, payload: bytes) -> bytes:
-        """Return the armored signature of a commit object."""
-
-    def has_signed(self, payload: bytes, signature: bytes) -> bool:
-        """Return whether a signature of a commit object was made by this signer."""
+Sign = Callable[[bytes], bytes]
+"""Returns the armored signature of a commit object without its signature; always the same one, by which our commits are recognized."""
 
 
 def with_signature(payload: bytes, signature: bytes) -> bytes:
@@ -68,14 +60,14 @@ class BareClone:
         self._ref = f"refs/heads/{branch}"
 
     def discard(self) -> None:
-        """Remove the clone, or anything else in its place."""
-        if self.path.is_dir() and not self.path.is_symlink():
-            shutil.rmtree(self.path, ignore_errors=True)
-        else:
-            self.path.unlink(missing_ok=True)
+        """Remove the clone."""
+        shutil.rmtree(self.path, ignore_errors=True)
 
-    def fetch(self) -> str | None:
-        """Fetch the branch and return its tip; None if the branch does not exist yet.
+    def fetch(self) -> tuple[str | None, str | None]:
+        """Fetch the branch.
+
+        Returns:
+            Its tip, and the name of the branch that a clone of the remote shows; None for what does not exist yet.
 
         Raises:
             CloneDamaged: The clone cannot be read or written.
@@ -84,32 +76,27 @@ class BareClone:
             self.discard()
             self.path.mkdir(parents=True)
             self._git.run("init", "--quiet", "--bare", "--template=", "--", str(self.path), clone=self.path)
-        listed = self._remotely("ls-remote", "--", self._git.remote.url, self._ref).decode()
-        tip = next(
-            (sha for sha, name in (line.split("\t", 1) for line in listed.splitlines()) if name == self._ref),
-            None,
-        )
-        if tip is None or self._holds(tip):
-            return tip
-        self._fetch(depth=1)
-        return self._git.run("rev-parse", "--verify", TIP, clone=self.path).decode().strip()
+        listed = self._remotely(
+            "ls-remote", "--symref", "--", self._git.remote.url, "HEAD", self._ref
+        ).decode()
+        lines = (r"ref: refs/heads/(\S+)\tHEAD", rf"(\w+)\t{re.escape(self._ref)}")
+        matches = (re.search(f"^{line}$", listed, re.MULTILINE) for line in lines)
+        shown, tip = (match and match[1] for match in matches)
+        if tip is not None and not self._holds(tip):
+            self._fetch(depth=1)
+            tip = self._git.run("rev-parse", "--verify", TIP, clone=self.path).decode().strip()
+        return tip, shown
 
     def _fetch(self, *, depth: int) -> None:
         self._remotely("fetch", f"--depth={depth}", *_FETCH, self._git.remote.url, f"+{self._ref}:{TIP}")
 
-    def default_branch(self) -> str | None:
-        """Return the branch that a clone of the remote shows; None if the remote has none, or an empty one."""
-        listed = self._remotely("ls-remote", "--symref", "--", self._git.remote.url, "HEAD").decode()
-        named = re.match(r"ref: refs/heads/(\S+)", listed)
-        return named[1] if named else None
-
-    def newest_own(self, last: str, tip: str | None, signer: CommitSigner | None) -> tuple[str | None, bool]:
+    def newest_own(self, last: str, tip: str | None, sign: Sign) -> tuple[str | None, bool]:
         """Return our newest commit, and whether the branch still contains the one that was pushed last.
 
         Args:
             last: The commit that was pushed last.
             tip: The tip of the branch.
-            signer: Recognizes commits that were pushed after it, before the push was recorded.
+            sign: Recognizes commits that were pushed after it, before the push was recorded.
 
         Returns:
             Without a branch that contains it, the one that was pushed last, or None if it is gone.
@@ -118,9 +105,10 @@ class BareClone:
             self._fetch(depth=depth)
             below = self._commits(str(tip))
             if last in below:
-                newer = self._commits("--ancestry-path", f"{last}..{tip}") if signer is not None else []
+                newer = self._commits("--ancestry-path", f"{last}..{tip}")
                 for commit, content in zip(newer, self._objects(newer), strict=True):
-                    if signer is not None and signer.has_signed(*without_signature(content)):
+                    payload, signature = without_signature(content)
+                    if signature == sign(payload):
                         return commit, True
                 return last, True
             if len(below) < depth:  # the whole branch is here
@@ -151,13 +139,8 @@ class BareClone:
         if commit is None or not wanted:
             return {}
         listed = self._git.run("ls-tree", "-z", "--full-tree", commit, "--", *wanted, clone=self.path)
-        blobs: dict[str, str] = {}
-        for line in listed.split(b"\0")[:-1]:
-            facts = _LISTED.match(line)
-            if facts is None:
-                raise CloneDamaged("the tip cannot be listed")
-            if facts[1] in (b"100644", b"100755"):
-                blobs[line[facts.end() :].decode(errors="replace")] = facts[2].decode()
+        # Entries begin after a zero byte, which no path can contain.
+        blobs = {path.decode(errors="replace"): sha.decode() for sha, path in _FILE.findall(b"\0" + listed)}
         return dict(zip(blobs, self._objects(list(blobs.values())), strict=True))
 
     def _objects(self, hashes: Sequence[str]) -> Iterator[bytes]:
@@ -168,7 +151,7 @@ class BareClone:
         for sha in hashes:
             header = _OBJECT.match(output, start)
             if header is None or header[1].decode() != sha:
-                raise CloneDamaged(f"{sha} cannot be read")
+                raise CloneDamaged
             start = header.end() + int(header[2]) + 1
             yield output[header.end() : start - 1]
 
@@ -180,9 +163,8 @@ class BareClone:
         message: str,
         at: datetime,
         folders: Iterable[str] = (),
-        signer: CommitSigner | None = None,
-    ) -> str:
-        """Write a commit that replaces everything at these files' paths; all other files stay.
+    ) -> None:
+        """Write the commit ``NEXT``, which replaces everything at these files' paths; all other files stay.
 
         Args:
             parent: The commit before it.
@@ -190,33 +172,29 @@ class BareClone:
             message: Its message.
             at: Its time.
             folders: Folders that are emptied first.
-            signer: Signs it.
 
         Raises:
             ValueError: A path is not a plain path inside the repository.
         """
-        for path in files:
+        who = f"{AUTHOR} {int(at.astimezone(UTC).timestamp())} +0000"
+        start = f"from {parent}\n" if parent else ""
+        head = f"feature done\nreset {NEXT}\n{start}\ncommit {NEXT}\nauthor {who}\ncommitter {who}\n"
+        parts = [head.encode(), _data(message.encode()), *(f"D {folder}\n".encode() for folder in folders)]
+        for path, content in files.items():
             if not _PATH.fullmatch(path):
                 raise ValueError(f"not a plain path inside a repository: {path!r}")
-        who = f"{AUTHOR} {int(at.astimezone(UTC).timestamp())} +0000"
-        lines = [
-            f"reset {NEXT}\n",
-            f"from {parent}\n" if parent else "",
-            f"\ncommit {NEXT}\nauthor {who}\ncommitter {who}\n",
-        ]
-        parts = ["".join(lines).encode(), _data(message.encode())]
-        parts += [f"D {folder}\n".encode() for folder in sorted(folders)]
-        for path, content in sorted(files.items()):
             parts += [f"M 100644 inline {path}\n".encode(), _data(content)]
-        stream = b"feature done\n" + b"".join(parts) + b"done\n"
         # This forces only our own local reference.
-        self._git.run("fast-import", "--quiet", "--force", clone=self.path, stdin=stream)
-        if signer is None:
-            return self._git.run("rev-parse", "--verify", NEXT, clone=self.path).decode().strip()
+        self._git.run(
+            "fast-import", "--quiet", "--force", clone=self.path, stdin=b"".join([*parts, b"done\n"])
+        )
+
+    def signed(self, sign: Sign) -> str:
+        """Sign the commit ``NEXT``, and return the hash of the signed commit."""
         payload = self._git.run("cat-file", "commit", NEXT, clone=self.path)
-        signed = with_signature(payload, signer.sign(payload))
-        made = self._git.run("hash-object", "-t", "commit", "-w", "--stdin", clone=self.path, stdin=signed)
-        return made.decode().strip()
+        commit = with_signature(payload, sign(payload))
+        written = self._git.run("hash-object", "-t", "commit", "-w", "--stdin", clone=self.path, stdin=commit)
+        return written.decode().strip()
 
     def push(self, commit: str, *, dry_run: bool = False) -> None:
         """Push a commit to the branch, without force.
@@ -230,10 +208,8 @@ class BareClone:
             self._git.run("update-ref", TIP, commit, clone=self.path)
 
     def tidy(self) -> None:
-        """Pack the clone if it holds many loose objects, estimated from one of git's 256 folders."""
-        sample = self.path / "objects" / "17"
-        if sample.is_dir() and sum(1 for _ in sample.iterdir()) > LOOSE_OBJECTS // 256:
-            self._git.run("gc", "--quiet", "--prune=now", clone=self.path)
+        """Pack the clone if it holds many loose objects."""
+        self._git.run("gc", "--auto", "--quiet", clone=self.path)
 
     def _remotely(self, *arguments: str) -> bytes:
         """Run a command that talks to the remote; if it fails, first check whether the clone is damaged."""

@@ -25,18 +25,20 @@ _PASSED_ON = (
     "PATH", "TMPDIR", "HOME", "USER", "LOGNAME", "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO",
     "http_proxy", "https_proxy", "no_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "GIT_EXEC_PATH",
 )  # fmt: skip
-_SETTINGS = {
-    "core.hooksPath": "/dev/null",
-    "core.fsmonitor": "false",
-    "core.pager": "cat",
-    "credential.helper": "",
-    "protocol.ext.allow": "never",
-    "http.lowSpeedLimit": "100",  # bytes per second over http.lowSpeedTime; a slower connection counts as dead
-    "http.lowSpeedTime": "30",
-    "gc.auto": "0",  # BareClone.tidy packs the clone
-    "transfer.fsckObjects": "false",
-    "advice.pushUpdateRejected": "true",
-}
+_SETTINGS = (
+    "-c", "core.hooksPath=/dev/null",
+    "-c", "core.fsmonitor=false",
+    "-c", "core.pager=cat",
+    "-c", "credential.helper=",
+    "-c", "protocol.ext.allow=never",
+    "-c", "http.lowSpeedLimit=100",  # bytes per second over http.lowSpeedTime; a slower connection counts as dead
+    "-c", "http.lowSpeedTime=30",
+    "-c", "gc.auto=2000",  # loose objects, above which BareClone.tidy packs the clone
+    "-c", "gc.autoDetach=false",
+    "-c", "gc.pruneExpire=now",
+    "-c", "transfer.fsckObjects=false",
+    "-c", "advice.pushUpdateRejected=true",
+)  # fmt: skip
 # The global configuration, which replaces the account's own. Our git processes read it, and so does the one that receives a push to a local
 # repository. That may belong to another account, for example in a mounted folder, and is opened only if it is listed as safe; the organizer
 # has chosen it, so all folders are. A push that was accepted must survive a power failure, but by default git does not flush to the disk.
@@ -101,16 +103,14 @@ class GitProcess:
             CloneDamaged: git cannot work with the local clone.
             Cancelled: :meth:`stop` was called.
         """
-        environment = self._environment(network=network)
-        environment["GIT_DIR"] = str(clone)
         with self._ended:
             if self._stopped:
                 raise _stopped()
             try:
                 process = self._process = subprocess.Popen(
-                    ["git", *arguments],
+                    ["git", *_SETTINGS, *arguments],
                     cwd=clone,
-                    env=environment,
+                    env=self._environment(clone, network=network),
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
@@ -118,7 +118,7 @@ class GitProcess:
                 )
             except OSError as error:
                 if not clone.is_dir():
-                    raise CloneDamaged(str(error)) from error
+                    raise CloneDamaged from error
                 raise InfrastructureError(
                     f"git could not be started ({error.strerror}).",
                     cure="If git is missing, install git 2.31 or newer; otherwise, check the memory and the number of processes of this"
@@ -144,7 +144,7 @@ class GitProcess:
         if process.returncode != 0:
             message = (out + b"\n" + err).decode(errors="replace")
             message = message.replace(self._settings.token or "\0", "…")
-            raise sort_fault(self.remote, arguments[0], message) if network else CloneDamaged(message)
+            raise sort_fault(self.remote, arguments[0], message) if network else CloneDamaged()
         return out
 
     def stop(self) -> None:
@@ -160,9 +160,10 @@ class GitProcess:
                 if not self._ended.wait_for(lambda: self._process is None, timeout=ENDS_WITHIN_S):
                     _signal_group(process, signal.SIGKILL)
 
-    def _environment(self, *, network: bool) -> dict[str, str]:
+    def _environment(self, clone: Path, *, network: bool) -> dict[str, str]:
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         environment |= {
+            "GIT_DIR": str(clone),
             "LC_ALL": "C",
             "LANGUAGE": "C",
             "GIT_CONFIG_NOSYSTEM": "1",
@@ -182,12 +183,7 @@ class GitProcess:
                 "NEUCO_GIT_HOST": self.remote.host,
             }
         if network and self.remote.protocol == "ssh":
-            environment["GIT_SSH_COMMAND"] = shlex.join(self._ssh())
-            environment["GIT_SSH_VARIANT"] = "ssh"
-        environment["GIT_CONFIG_COUNT"] = str(len(_SETTINGS))
-        for place, (key, value) in enumerate(_SETTINGS.items()):
-            environment[f"GIT_CONFIG_KEY_{place}"] = key
-            environment[f"GIT_CONFIG_VALUE_{place}"] = value
+            environment |= {"GIT_SSH_COMMAND": shlex.join(self._ssh()), "GIT_SSH_VARIANT": "ssh"}
         return environment
 
     def _file(self, name: str, text: str) -> Path:

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 
-from leaderboard.git.clone import BareClone, CommitSigner
+from leaderboard.git.clone import NEXT, BareClone, Sign
 from leaderboard.git.process import GitProcess, PublisherSettings
 from leaderboard.git.remote import ABANDONED_S, CloneDamaged, TipMoved
 from scoring.errors import InfrastructureError
@@ -83,74 +85,50 @@ class Publisher:
         render: Render,
         message: str | Message,
         *,
+        sign: Sign,
         last: str | None = None,
         folders: Collection[str] = (),
-        signer: CommitSigner | None = None,
     ) -> Published:
         """Render the files from those in the branch, and push them if they changed, or if somebody else changed one of them.
 
         ``render`` gets the tip's ``OWN_FILES`` and leaderboard/, and the same files as we pushed them last. It returns path → content
         of the new files. Everything else in ``folders`` is removed, and all other files stay. It is called again if the tip moves, so it
         must be pure. An exception from it ends the attempt. ``last`` is the commit that was pushed last; without it, nobody else's changes
-        are known. ``signer`` signs the commit.
+        are known.
 
         Raises:
             OrganizerError: The credentials were refused, the repository was not found, or the branch is protected.
             InfrastructureError: The remote is unreachable, too slow or locked, or others push during every attempt.
             Cancelled: :meth:`stop` was called.
         """
-        renewed, lock = False, None
         for _ in range(ATTEMPTS):
             try:
-                return self._publish_once(render, message, last, folders, signer)
+                return self._publish_once(render, message, sign, last, folders)
             except TipMoved:
-                lock = self._git.remote.lock(self._settings.branch)
+                failure = _busy(self._git.remote.lock(self._settings.branch))
             except CloneDamaged as error:
-                if renewed:
-                    raise _clone_unusable() from error
-                renewed = True
+                failure = error
                 self._clone.discard()
-        if lock is not None:
-            raise InfrastructureError(
-                f"Another git process has locked the leaderboard's branch, or was killed and left its lock: {lock}.",
-                cure=f"The worker tries again, and removes a lock that is older than {ABANDONED_S:.0f} seconds.",
-                code="leaderboard.locked",
-            )
-        raise InfrastructureError(
-            "Someone else pushed to the leaderboard's branch during every attempt to push.",
-            cure="The worker tries again.",
-            code="leaderboard.busy",
-        )
+        raise failure
 
-    def check(self) -> Files:
+    def check(self) -> tuple[Files, str | None]:
         """Try a push without sending anything, for the checks before a launch.
 
         Returns:
-            The branch's files that :meth:`publish` passes to ``render``; none if there is no branch yet.
+            The branch's files that :meth:`publish` passes to ``render`` (none if there is no branch yet), and the branch that a clone of
+            the repository shows, if there is one.
 
         Raises:
             OrganizerError, InfrastructureError: As :meth:`publish`; but only a real push detects a protected branch.
         """
-        self._clone.discard()
-        try:
-            tip = self._clone.fetch()
-            files = self._clone.files(tip, OWN_FILES, RELEVANT_FOLDERS)
-            self._clone.push(self._clone.commit(tip, {}, message="Check\n", at=self._clock()), dry_run=True)
-        except CloneDamaged as error:
-            raise _clone_unusable() from error
-        except TipMoved:
-            pass  # somebody pushed between the two steps, so the branch exists and accepts pushes
+        tip, shown = self._clone.fetch()
+        files = self._clone.files(tip, OWN_FILES, RELEVANT_FOLDERS)
+        self._clone.commit(tip, {}, message="Check\n", at=self._clock())
+        with suppress(TipMoved):  # if somebody pushed meanwhile, the branch exists and accepts pushes
+            self._clone.push(NEXT, dry_run=True)
         if reason := self._git.remote.fault():
             raise reason
-        return files
-
-    def default_branch(self) -> str | None:
-        """Return the branch that a clone of the repository shows; None if there is none yet.
-
-        Raises:
-            OrganizerError, InfrastructureError: As :meth:`publish`.
-        """
-        return self._clone.default_branch()
+        return files, shown
 
     def for_branch(self, branch: str) -> Publisher:
         """Return a publisher of another branch of the repository, which has its own history; :meth:`stop` stops both."""
@@ -168,14 +146,14 @@ class Publisher:
         self,
         render: Render,
         message: str | Message,
+        sign: Sign,
         last: str | None,
         folders: Collection[str],
-        signer: CommitSigner | None,
     ) -> Published:
-        tip = self._clone.fetch()
+        tip, _ = self._clone.fetch()
         own, contained = tip, True
         if last not in (None, tip):
-            own, contained = self._clone.newest_own(str(last), tip, signer)
+            own, contained = self._clone.newest_own(str(last), tip, sign)
         existing = self._clone.files(tip, OWN_FILES, RELEVANT_FOLDERS)
         published = existing if own == tip else self._clone.files(own, OWN_FILES, RELEVANT_FOLDERS)
         files = render(existing, published)
@@ -194,17 +172,23 @@ class Publisher:
         if tip and not overwritten and all(standing.get(path) == content for path, content in files.items()):
             return done
         words = message if isinstance(message, str) else message(standing, files)
-        commit = self._clone.commit(
-            tip, files, message=words, at=self._clock(), folders=folders, signer=signer
-        )
+        self._clone.commit(tip, files, message=words, at=self._clock(), folders=folders)
+        commit = self._clone.signed(sign)
         self._clone.push(commit)
         self._clone.tidy()
         return replace(done, commit=commit, changed=True)
 
 
-def _clone_unusable() -> InfrastructureError:
+def _busy(lock: Path | None) -> InfrastructureError:
+    """Return the error after pushes that came too late, or that git refused because of a lock."""
+    if lock is not None:
+        return InfrastructureError(
+            f"Another git process has locked the leaderboard's branch, or was killed and left its lock: {lock}.",
+            cure=f"The worker tries again, and removes a lock that is older than {ABANDONED_S:.0f} seconds.",
+            code="leaderboard.locked",
+        )
     return InfrastructureError(
-        "The local clone of the leaderboard's repository cannot be created.",
-        cure="Check the free space and the owner of the state directory.",
-        code="leaderboard.clone",
+        "Someone else pushed to the leaderboard's branch during every attempt to push.",
+        cure="The worker tries again.",
+        code="leaderboard.busy",
     )

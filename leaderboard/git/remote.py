@@ -106,32 +106,25 @@ class Remote:
         return None
 
 
-_HOST_KEY = r"host key verification failed|no .* host key is known|remote host identification has changed"
-_REFUSED = (
-    r"authentication failed|could not read (username|password)|terminal prompts disabled|permission denied|invalid credentials|"
-    r"returned error: 40[13]|http basic: access denied|permission to .* denied|write access to repository not granted"
-)
-_NOT_FOUND = (
-    r"repository .*not found|not found: did you run|does not appear to be a git repository|returned error: 404|no such file or directory|"
-    r"project you were looking for could not be found|repository .* does not exist|not a git repository"
-)
 # The first pattern that matches decides, so they go from the most specific to the vaguest.
 _REFUSALS = (
     (
-        _HOST_KEY,
+        r"host key verification failed|no .* host key is known|remote host identification has changed",
         "leaderboard.host_key",
         "The host key of the leaderboard's server is unknown, or differs from the known one.",
         "Compare the server's published key with the file in leaderboard.known_hosts. If that is not set, write the published key into a"
         " file, and name the file there.",
     ),
     (
-        _REFUSED,
+        r"authentication failed|could not read (username|password)|terminal prompts disabled|permission denied|invalid credentials|"
+        r"returned error: 40[13]|http basic: access denied|permission to .* denied|write access to repository not granted",
         "leaderboard.auth_refused",
         "The leaderboard's repository refused the credentials.",
         "Check that leaderboard.token or leaderboard.ssh_key is valid, has not expired, and is allowed to write to the repository.",
     ),
     (
-        _NOT_FOUND,
+        r"repository .*not found|not found: did you run|does not appear to be a git repository|returned error: 404|"
+        r"no such file or directory|project you were looking for could not be found|repository .* does not exist|not a git repository",
         "leaderboard.repository_not_found",
         "The leaderboard's repository was not found.",
         "Check leaderboard.repository, and whether the credentials may read it. Servers hide private repositories from other accounts.",
@@ -154,8 +147,13 @@ class TipMoved(Exception):
     """The branch moved between reading and pushing; the caller must build on the new tip."""
 
 
-class CloneDamaged(Exception):
-    """The local clone cannot be read or written; the caller must make a new one."""
+class CloneDamaged(InfrastructureError):
+    """The local clone of the leaderboard's repository cannot be created, read or written."""
+
+    usual_code = "leaderboard.clone"
+
+    def __init__(self) -> None:
+        super().__init__(cure="Check the free space and the owner of the state directory.")
 
 
 def sort_fault(remote: Remote, verb: str, message: str) -> Exception:
@@ -175,7 +173,7 @@ def sort_fault(remote: Remote, verb: str, message: str) -> Exception:
         if re.search(pattern, message, re.IGNORECASE):
             return OrganizerError(sentence, cure=cure, code=code)
     if _DAMAGED.search(message):
-        return CloneDamaged(message)
+        return CloneDamaged()
     return InfrastructureError(
         f"git {verb} failed at the leaderboard's repository, probably because the server cannot be reached.",
         cure="The worker tries again. If this continues, check the network and the server's status page.",

@@ -31,7 +31,7 @@ from worker.fairness import commitments, disclosure, events, manifests, receipts
 from worker.fairness.documents import FORMAT
 from worker.fairness.fold import ChallengeFold
 from worker.fairness.reveals import reveal_path
-from worker.fairness.signing import CommitSigner, Signer
+from worker.fairness.signing import Signer
 from worker.fairness.verify.commits import HISTORY
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -129,11 +129,11 @@ def _sign(bare: Path) -> None:
         command = ["git", "-C", str(bare), *arguments]
         return subprocess.run(command, check=True, input=stdin, stdout=subprocess.PIPE).stdout.strip()
 
-    signer, before, parent = CommitSigner(SIGNER), b"", b""
+    before, parent = b"", b""
     for commit in git("rev-list", "--reverse", "main").split():
         payload = git("cat-file", "commit", commit.decode()) + b"\n"
         payload = payload.replace(b"parent " + before, b"parent " + parent) if before else payload
-        signed = with_signature(payload, signer.sign(payload))
+        signed = with_signature(payload, SIGNER.sign_commit(payload))
         before, parent = commit, git("hash-object", "-t", "commit", "-w", "--stdin", stdin=signed)
     git("update-ref", "refs/heads/main", parent.decode())
 

@@ -46,11 +46,11 @@ class Signer:
 
     def sign(self, domain: str, document: Any) -> str:
         """Sign a JSON value as a document of one kind, so that the signature is invalid for other kinds; 64 bytes in hex."""
-        return self.sign_bytes(_message(domain, document)).hex()
+        return self._key.sign(_message(domain, document)).hex()
 
-    def sign_bytes(self, message: bytes) -> bytes:
-        """Sign bytes whose format excludes that they are taken for a document; 64 bytes."""
-        return self._key.sign(message)
+    def sign_commit(self, payload: bytes) -> bytes:
+        """Return the signature of a commit object, as git writes it. Its format excludes that it is taken for one of a document."""
+        return _armored(self.public, self._key.sign(_signed(payload)))
 
     @property
     def _key(self) -> Ed25519PrivateKey:
@@ -132,21 +132,6 @@ def key_of(entry: Mapping[str, Any], keys: Sequence[str]) -> str | None:
 _MAGIC, _KIND, _NAMESPACE, _HASH = b"SSHSIG", b"ssh-ed25519", b"git", b"sha512"
 _BEGIN, _END = "-----BEGIN SSH SIGNATURE-----\n", "-----END SSH SIGNATURE-----\n"
 _LINE = 70  # characters in a line of ssh-keygen's
-
-
-@dataclass(frozen=True)
-class CommitSigner:
-    """Signs commits with a challenge's key, and recognizes them."""
-
-    key: Signer
-
-    def sign(self, payload: bytes) -> bytes:
-        """Return the signature of a commit object."""
-        return _armored(self.key.public, self.key.sign_bytes(_signed(payload)))
-
-    def has_signed(self, payload: bytes, signature: bytes) -> bool:
-        """Return whether a signature of a commit object was made with this key."""
-        return signing_key(payload, signature) == self.key.public
 
 
 def signing_key(payload: bytes, signature: bytes) -> str | None:

@@ -22,7 +22,7 @@ from worker.fairness import commitments, receipts, signing
 from worker.fairness.disclosure import BRANCH
 from worker.fairness.register import note
 from worker.fairness.reveals import reveal_path
-from worker.fairness.signing import CommitSigner, Signer
+from worker.fairness.signing import Signer
 from worker.publishing.beacon import PUBLIC_SINCE
 from worker.publishing.boards import Cycle
 from worker.state import Completed, State, Transaction
@@ -63,7 +63,7 @@ def push_contents(publisher: Publisher, configuration: Configuration, signer: Si
             return
         parts = {part.name: part.read_bytes() for part in folder.iterdir()}
         words = f"Publish the content {folder.name[:12]}\n"
-        branch.publish(partial(_parts, parts), words, signer=CommitSigner(signer))
+        branch.publish(partial(_parts, parts), words, sign=signer.sign_commit)
         shutil.rmtree(folder)
         pushed += sum(map(len, parts.values()))
     branch.discard()
@@ -89,9 +89,9 @@ def push(publisher: Publisher, cycle: Cycle, *, last: str | None) -> Published:
     return publisher.publish(
         partial(_files, cycle),
         partial(message, cycle.site),
+        sign=cycle.signer.sign_commit,
         last=last,
         folders=OWN_FOLDERS,
-        signer=CommitSigner(cycle.signer),
     )
 
 

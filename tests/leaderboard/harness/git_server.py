@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -103,12 +103,13 @@ def bare(path: Path) -> Path:
     return path
 
 
-def commit_tree(repository: Path, lines: str, message: str = "By somebody else", branch: str = "main") -> str:
-    """Commit a tree given as ``git mktree`` reads it on top of a branch, straight into a bare repository."""
-    tree = git("mktree", at=repository, stdin=lines.encode())
+def commit_tree(repository: Path, entries: Iterable[bytes | str], branch: str = "main") -> str:
+    """Commit a tree of entries as in ``git ls-tree`` on top of a branch, straight into a bare repository."""
+    listed = b"".join((entry.encode() if isinstance(entry, str) else entry) + b"\0" for entry in entries)
+    tree = git("mktree", "-z", at=repository, stdin=listed)
     heads = git("for-each-ref", "--format=%(objectname)", f"refs/heads/{branch}", at=repository)
     parents = ["-p", heads] if heads else []
-    commit = git("commit-tree", tree, *parents, "-m", message, at=repository)
+    commit = git("commit-tree", tree, *parents, "-m", "By somebody else", at=repository)
     git("update-ref", f"refs/heads/{branch}", commit, at=repository)
     return commit
 
@@ -123,8 +124,4 @@ def add_file(repository: Path, name: str, content: bytes, branch: str = "main") 
     heads = git("for-each-ref", "--format=%(objectname)", f"refs/heads/{branch}", at=repository)
     lines = git("ls-tree", branch, at=repository).splitlines() if heads else []
     kept = [line for line in lines if not line.endswith(f"\t{name}")]
-    return commit_tree(
-        repository,
-        "".join(f"{line}\n" for line in [*kept, f"100644 blob {blob(repository, content)}\t{name}"]),
-        branch=branch,
-    )
+    return commit_tree(repository, [*kept, f"100644 blob {blob(repository, content)}\t{name}"], branch)

@@ -11,7 +11,7 @@ import pytest
 
 from leaderboard.git import Publisher, PublisherSettings, without_signature
 from tests.leaderboard.harness.git_server import bare, git
-from worker.fairness.signing import CommitSigner, Signer, openssh, signing_key
+from worker.fairness.signing import Signer, openssh, signing_key
 
 OURS, OTHER = Signer(b"7" * 32), Signer(b"3" * 32)
 
@@ -22,9 +22,9 @@ def test_git_accepts_what_was_signed_here(tmp_path: Path) -> None:
         pytest.skip("ssh-keygen is not installed")
     board = bare(tmp_path / "board.git")
     settings = PublisherSettings(repository=str(board), state_dir=tmp_path / "state")
-    publisher, signer = Publisher(settings), CommitSigner(OURS)
-    last = publisher.publish(lambda *_: {"index.html": b"1"}, "One\n", signer=signer).commit
-    publisher.publish(lambda *_: {"index.html": b"2"}, "Two\n\nMore\n", last=last, signer=signer)
+    publisher, sign = Publisher(settings), OURS.sign_commit
+    last = publisher.publish(lambda *_: {"index.html": b"1"}, "One\n", sign=sign).commit
+    publisher.publish(lambda *_: {"index.html": b"2"}, "Two\n\nMore\n", last=last, sign=sign)
     for key, status in ((OURS, 0), (OTHER, 1)):
         (tmp_path / "signers").write_text(f"* {openssh(key.public)}\n")
         settings = ("-c", "gpg.format=ssh", "-c", f"gpg.ssh.allowedSignersFile={tmp_path / 'signers'}")
@@ -54,9 +54,7 @@ def test_git_accepts_what_was_signed_here(tmp_path: Path) -> None:
 def test_a_signature_belongs_to_one_commit_and_has_one_form(old: bytes, new: bytes) -> None:
     """Another commit, another purpose and another spelling of the same signature are refused."""
     payload = b"tree 0\n\nmessage for git\n"
-    signature = CommitSigner(OURS).sign(payload)
+    signature = OURS.sign_commit(payload)
     assert signing_key(payload, signature) == OURS.public
-    assert CommitSigner(OURS).has_signed(payload, signature)
-    assert not CommitSigner(OTHER).has_signed(payload, signature)
     assert signing_key(payload.replace(old, new), signature.replace(old, new)) is None
     assert signing_key(payload, b"") is None

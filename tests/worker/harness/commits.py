@@ -9,7 +9,7 @@ from pathlib import Path
 
 from leaderboard.git import with_signature, without_signature
 from worker.fairness import receipts, signing
-from worker.fairness.signing import CommitSigner, Signer
+from worker.fairness.signing import Signer
 
 
 def sign_head(folder: Path, signer: Signer) -> None:
@@ -21,7 +21,7 @@ def sign_head(folder: Path, signer: Signer) -> None:
         return subprocess.run(command, check=True, input=stdin, env=environment, capture_output=True).stdout
 
     payload, _ = without_signature(git("cat-file", "commit", "HEAD"))
-    signed = with_signature(payload, CommitSigner(signer).sign(payload))
+    signed = with_signature(payload, signer.sign_commit(payload))
     commit = git("hash-object", "-t", "commit", "-w", "--stdin", stdin=signed)
     git("update-ref", "HEAD", commit.decode().strip())
 

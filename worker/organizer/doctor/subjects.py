@@ -290,8 +290,8 @@ def read_repository(challenge: Challenge) -> Repository:
     """Read the leaderboard's repository, after a dry run of a push."""
     challenge.repository  # noqa: B018 - an example is no address
     check_git()
-    publisher = challenge.publisher()
-    return Repository(challenge=challenge, files=publisher.check(), default_branch=publisher.default_branch())
+    files, shown = challenge.publisher().check()
+    return Repository(challenge=challenge, files=files, default_branch=shown)
 
 
 def check_git() -> None:

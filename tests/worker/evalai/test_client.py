@@ -395,7 +395,7 @@ def test_addresses_that_must_not_get_the_token_are_refused(connect: Callable[...
         with pytest.raises(OrganizerError) as problem:
             connect(server=server)
         assert problem.value.code == "evalai.server_address"
-    for server in ("https://eval.ai/", "http://localhost:1", "http://[::1]:1", "http://127.9.9.9"):
+    for server in ("https://eval.ai/", "http://localhost:1", "http://[::1]:1", "http://127.0.0.1"):
         connect(server=server)
 
 

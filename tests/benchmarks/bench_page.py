@@ -1,9 +1,8 @@
 """Measure the page of a large challenge in a browser.
 
 Run with ``python -m tests.benchmarks.bench_page`` (needs Chromium); ``--teams 100 --boards 50`` is quicker. Boards and page come from the
-product's own functions; the scores are made up. It prints the time to render everything and the size of the page. As medians of several
-runs in a desktop window, it prints the time until the first rank is painted, and the time from a key or button press to the next frame for
-a sort, a search and the opening of a row. The CPU time of the page's main thread, which other processes hardly change, is printed, too.
+product's own functions; the scores are made up. It prints the size of the page and, as medians of several runs in a desktop window, the
+time until the first rank is painted, until everything is loaded, and from a press of a button or key to the next frame.
 """
 
 from __future__ import annotations
@@ -13,12 +12,11 @@ import gzip
 import statistics
 import sys
 import tempfile
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
-from playwright.sync_api import Browser, CDPSession, Page
+from playwright.sync_api import Browser
 
 from leaderboard import Site
 from leaderboard.rendering import render
@@ -55,17 +53,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--teams", type=int, default=1000)
     parser.add_argument("--boards", type=int, default=500)
-    parser.add_argument("--keep", type=Path, help="File for the page; what is there already is measured.")
     options = parser.parse_args()
-    if options.keep and options.keep.exists():
-        page = options.keep.read_bytes()
-    else:
-        site = large_site(options.teams, options.boards)
-        begin = time.process_time()
-        page = render(site, readme=None)["index.html"]
-        tell("processor time of rendering all files", f"{time.process_time() - begin:.2f} s")
-    if options.keep:
-        options.keep.write_bytes(page)
+    page = render(large_site(options.teams, options.boards), readme=None)["index.html"]
     tell("page", f"{len(page) / 1e6:.2f} MB, {len(gzip.compress(page)) / 1e3:.0f} kB compressed")
     with tempfile.TemporaryDirectory() as folder, chromium() as browser:
         index = Path(folder) / "index.html"
@@ -101,37 +90,16 @@ def measure(browser: Browser, address: str) -> None:
     """Print the times that a reader waits."""
     first: list[float] = []
     loaded: list[float] = []
-    spent: list[float] = []
     for _ in range(RUNS):
-        page, meter = opened(browser, address)
+        page = browser.new_page(viewport={"width": 1180, "height": 860})
+        page.add_init_script(_FIRST_RANK)
+        page.goto(address)
         first.append(page.evaluate("window.firstRank"))
         loaded.append(page.evaluate("performance.timing.loadEventEnd - performance.timing.navigationStart"))
-        spent.append(processor_ms(meter))
-        page.close()
     tell("until the first rank", spread(first))
-    tell("until the page is loaded", f"{spread(loaded)}; processor time {spread(spent)}")
-    page, meter = opened(browser, address)
+    tell("until the page is loaded", spread(loaded))
     for words, script in ACTIONS.items():
-        before = processor_ms(meter)
-        waited = [drawn(page, script) for _ in range(RUNS)]
-        tell(words, f"{spread(waited)}; processor time {(processor_ms(meter) - before) / RUNS:.0f} ms")
-    page.close()
-
-
-def opened(browser: Browser, address: str) -> tuple[Page, CDPSession]:
-    """Open a page; return it, and a meter of its main thread's CPU time."""
-    page = browser.new_page(viewport={"width": 1180, "height": 860})
-    page.add_init_script(_FIRST_RANK)
-    meter = page.context.new_cdp_session(page)
-    meter.send("Performance.enable", {"timeDomain": "threadTicks"})
-    page.goto(address)
-    return page, meter
-
-
-def processor_ms(meter: CDPSession) -> float:
-    """Return the CPU time in ms that the page's main thread has used since it was opened."""
-    metrics = {one["name"]: one["value"] for one in meter.send("Performance.getMetrics")["metrics"]}
-    return float(metrics["TaskDuration"]) * 1000
+        tell(words, spread([page.evaluate(f"({_UNTIL_DRAWN})({script})") for _ in range(RUNS)]))
 
 
 ACTIONS: dict[str, str] = {
@@ -142,13 +110,7 @@ ACTIONS: dict[str, str] = {
         field.value = field.value ? "" : "77";
         field.dispatchEvent(new Event("input", { bubbles: true }));
     }""",
-    "open a row, or close it": f"""() => document.querySelectorAll("{BOARD} details.past summary")[4].click()""",
 }
-
-
-def drawn(page: Page, script: str) -> float:
-    """Return the milliseconds from an action until it is drawn."""
-    return float(page.evaluate(f"({_UNTIL_DRAWN})({script})"))
 
 
 def spread(values: list[float]) -> str:

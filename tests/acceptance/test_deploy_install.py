@@ -89,8 +89,7 @@ class Reader:
         command = self.manager.below(line.removeprefix("sudo "))
         if words[0] == "deploy/install.sh":
             command += " " + shlex.join(options(self.root, self._wheel))
-        tools = [self.root / "usr/local/bin", ROOT / ".cache/tools/usr/bin", Path(sys.executable).parent]
-        path = os.pathsep.join([*map(str, tools), os.environ["PATH"]])
+        path = f"{self.root}/usr/local/bin:{Path(sys.executable).parent}:{os.environ['PATH']}"
         if shutil.which(words[0], path=path) is None and words[0] in JUDGES:
             return ""
         told = subprocess.run(

@@ -1,26 +1,19 @@
-"""The demo, run once in a clean installation, as a newcomer runs it.
-
-The boards are computed again from the fold scores in the demo's database, with this module's own implementation of the paper's formulas.
-"""
+"""The demo, run once in a clean installation, as a newcomer runs it."""
 
 from __future__ import annotations
 
 import json
 import re
 import shutil
-import sqlite3
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, pstdev
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from tests.acceptance.installation import Installation
 
-EPSILON = 0.02
 TASKS = {"dev": 3, "eval": 6}
 FOLDS = 5
 
@@ -33,25 +26,6 @@ class Demo:
 
     folder: Path
     output: str
-
-    def rows(self, phase: str) -> list[dict[str, Any]]:
-        """Read the phase's submissions from the database, each with its folds by task."""
-        path = self.folder / "rehearsal" / "state" / "worker.db"
-        database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-        database.row_factory = sqlite3.Row
-        cells = database.execute("select * from cells where phase = ?", (phase,)).fetchall()
-        query = "select * from submissions where phase = ? order by submitted_at, pk"
-        rows = [dict(row) for row in database.execute(query, (phase,))]
-        database.close()
-        for row in rows:
-            row["baseline"] = row["method"].startswith("Baseline ")
-            row["name"] = row["method"] if row["baseline"] else row["team"]
-            row["folds"] = {
-                cell["task"]: json.loads(cell["folds"])
-                for cell in cells
-                if cell["content_hash"] == row["content_hash"]
-            }
-        return rows
 
     def published(self, phase: str) -> list[dict[str, Any]]:
         """Read the board's entries from the pushed repository, not from the worker's clone of it."""
@@ -73,45 +47,6 @@ def demo(installation: Installation, tmp_path_factory: pytest.TempPathFactory) -
     installation.environment["COLUMNS"] = "140"
     command = ("neuco-worker", "demo", "--dir", str(folder), "--folds", str(FOLDS))
     return Demo(folder, installation.run(*command, cwd=folder.parent))
-
-
-@pytest.mark.parametrize("phase", TASKS)
-def test_boards_can_be_computed_again(demo: Demo, phase: str) -> None:
-    """Q, weights and ranks from the stored fold scores, by equations 1 to 4, give the published board, row by row."""
-    counted = {row["name"]: row for row in demo.rows(phase) if row["public_at_first"] and row["folds"]}
-    quality = pd.DataFrame(
-        {
-            name: {
-                task: 100 * EPSILON * fmean(folds) / (pstdev(folds) + EPSILON)
-                for task, folds in row["folds"].items()
-            }
-            for name, row in counted.items()
-        }
-    ).T
-    assert len(quality.columns) == TASKS[phase]
-    spread = quality.std(ddof=0)
-    weighted = quality.rank(ascending=False, method="min") @ (spread / spread.sum())
-    means = quality.mean(axis=1)
-    competing = [name for name, row in counted.items() if not row["baseline"]]
-    published = pd.DataFrame(demo.published(phase)).set_index("team")
-    assert set(published.index) == set(counted)
-    assert published["rank"].dropna().to_dict() == weighted[competing].round(9).rank(method="min").to_dict()
-    by_mean = means[competing].round(9).rank(ascending=False, method="min")
-    assert published["rank_by_mean"].dropna().to_dict() == by_mean.to_dict()
-    assert published["q_mean"].to_dict() == pytest.approx(means.to_dict(), abs=0.0005 + 1e-9)
-    assert published["submission"].to_dict() == {name: row["pk"] for name, row in counted.items()}
-    assert weighted[published.index].round(9).is_monotonic_increasing
-    assert published.index[-1] == "Baseline random embeddings"
-
-
-def test_equal_embeddings_have_equal_folds_and_others_do_not(demo: Demo) -> None:
-    """Two teams' files with the same pixels on different scales have the same score in every fold, because they share their splits."""
-    folds = {(row["team"], row["pk"]): row["folds"] for row in demo.rows("dev") if row["folds"]}
-    (pixels,) = [one for (team, _), one in folds.items() if team == "Pixel Pushers"]
-    (same,) = [one for (team, _), one in folds.items() if team == "Last Minute"]
-    assert pixels == same
-    assert len({str(one) for one in folds.values()}) == len(folds) - 1
-    assert all(len(set(scores)) > 1 for one in folds.values() for scores in one.values())
 
 
 def test_output_shows_progress_boards_paths_and_a_reason(demo: Demo) -> None:

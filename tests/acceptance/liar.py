@@ -11,8 +11,8 @@ import copy
 import hashlib
 import json
 import subprocess
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -21,9 +21,13 @@ from typing import Any
 from leaderboard import Board, PhaseSite, Site
 from leaderboard.ranking import board as boards
 from leaderboard.rendering import render
+from scoring.inputs.embeddings import Embeddings
+from scoring.inputs.submission import read_submission
 from tests.acceptance.fair_challenge import PHASES, Fair, revealed, with_reveal
 from tests.worker.harness.commits import sign_head
-from tests.worker.harness.harness import clean_environment
+from tests.worker.harness.harness import DIM, IDS, clean_environment
+from worker.challenge.records import PhaseRecord
+from worker.challenge.setups import recorded
 from worker.fairness import commitments, events, receipts, signing
 from worker.fairness.decisions import public_decisions
 from worker.fairness.documents import FORMAT
@@ -32,7 +36,9 @@ from worker.fairness.manifests import Manifest, Opening, commitment_of, phase_co
 from worker.fairness.signing import Signer
 from worker.fairness.verify.public import Contents, PublicRepository, opened
 
-BEGUN = datetime.fromisoformat("2026-03-02T09:00:00+00:00")
+BEGUN = datetime.fromisoformat(
+    "2023-09-15T12:00:00+00:00"
+)  # an hour after the round of drand in liar_draws.py
 EVERY = timedelta(hours=1)
 REPLICATES = 20  # of the bootstrap; few, for speed
 
@@ -84,6 +90,8 @@ class Story:
         hidden: Phase to the other files of its reveal: ids, labels, the list of contents.
         events: The events, oldest first.
         contents: Name of a part to the content in it.
+        records: Phase to its record, which is not published.
+        embeddings: Content hash to the submitted embeddings, which are not published.
         revealed: The phases that are revealed.
         revealed_at: The claimed time of the reveal.
         log: The times of the lines of the log.
@@ -101,6 +109,8 @@ class Story:
     hidden: dict[str, dict[str, bytes]]
     events: list[Told]
     contents: dict[str, bytes]
+    records: dict[str, PhaseRecord]
+    embeddings: dict[str, Embeddings]
     revealed: tuple[str, ...] = PHASES
     revealed_at: datetime = BEGUN
     log: list[datetime] = field(default_factory=list)
@@ -300,12 +310,12 @@ def filler_key(number: int) -> bytes:
     return hashlib.sha256(f"line {number}".encode()).digest()
 
 
-def honest(fair: Fair, begun: datetime = BEGUN) -> Story:
+def honest(fair: Fair) -> Story:
     """Return the true story of a fully revealed challenge, with its moments one hour apart."""
     with opened(str(fair.board)) as public:
         page = json.loads(public.files["leaderboard/dev.json"])
         reveals = {name: revealed(public, f"reveal/{name}/reveal.json") for name in PHASES}
-        files = {
+        hidden = {
             name: {
                 path: content
                 for path, content in public.files.items()
@@ -316,42 +326,46 @@ def honest(fair: Fair, begun: datetime = BEGUN) -> Story:
         parts = [
             part["name"]
             for name in PHASES
-            for file in json.loads(files[name][f"reveal/{name}/files.json"])["files"]
+            for file in json.loads(hidden[name][f"reveal/{name}/files.json"])["files"]
             for part in file["parts"]
         ]
         contents = {name: public.contents.part(name) or b"" for name in parts}
-        entries = [_begun(entry, fair.signer, begun) for entry in json.loads(public.files[commitments.PATH])]
+        entries = [_begun(entry, fair.signer) for entry in json.loads(public.files[commitments.PATH])]
         readme = public.files["README.md"]
     with closing(fair.harness.store()) as store, store.read() as tx:
         happened = list(tx.events())
+        records = {name: recorded(tx, name) for name in PHASES}
+    files = fair.harness.state.glob("files/*/*")
+    submitted = [read_submission(file, IDS, DIM, max_expanded_bytes=10**7) for file in files]
     moments = sorted({event.fields["at"] for event in happened})
-    told = [Told(fields=_dated(event.fields, moments, begun), nonce=event.nonce) for event in happened]
+    told = [Told(fields=_dated(event.fields, moments), nonce=event.nonce) for event in happened]
     public_ = {one.fields["entry"] for one in told if one.fields.get("public_at_first") is True}
     for one in told:
         one.whole = "entry" not in one.fields or one.fields["entry"] in public_
-    ended = begun + (len(moments) + 1) * EVERY
     return Story(
         signer=fair.signer,
         site=Site(title=page["challenge"], link=page["link"], phases=(), committed=True),
         readme=readme,
         entries=entries,
         reveals=reveals,
-        hidden=files,
+        hidden=hidden,
         events=told,
         contents=contents,
-        revealed_at=ended,
-        log=[begun + number * EVERY for number in range(1, len(moments) + 2)],
+        records=records,
+        embeddings={one.content_hash: one for one in submitted},
+        revealed_at=BEGUN + (len(moments) + 1) * EVERY,
+        log=[BEGUN + number * EVERY for number in range(1, len(moments) + 2)],
     )
 
 
-def _begun(entry: Mapping[str, Any], signer: Signer, begun: datetime) -> dict[str, Any]:
+def _begun(entry: Mapping[str, Any], signer: Signer) -> dict[str, Any]:
     body = {name: value for name, value in entry.items() if name != "signature"}
-    body |= {"made_at": begun.isoformat(timespec="seconds"), "receipts_every": EVERY.total_seconds()}
+    body |= {"made_at": BEGUN.isoformat(timespec="seconds"), "receipts_every": EVERY.total_seconds()}
     return {**body, "signature": signer.sign(signing.COMMITMENT, body)}
 
 
-def _dated(fields: Mapping[str, Any], moments: list[str], begun: datetime) -> dict[str, Any]:
-    at = begun + moments.index(fields["at"]) * EVERY + EVERY / 2
+def _dated(fields: Mapping[str, Any], moments: list[str]) -> dict[str, Any]:
+    at = BEGUN + moments.index(fields["at"]) * EVERY + EVERY / 2
     dated = {**copy.deepcopy(dict(fields)), "at": at.isoformat()}
     if "rules" in dated:
         dated["rules"]["replicates"] = REPLICATES
@@ -361,33 +375,54 @@ def _dated(fields: Mapping[str, Any], moments: list[str], begun: datetime) -> di
 
 
 class Git:
-    """A git repository that receives versions of a challenge's public files.
+    """A git repository with versions of a challenge's public files.
 
     Args:
         folder: Folder of the repository.
         signer: Signs the commits.
-        branch: Its only branch.
+        clone_of: What it clones; by default, it begins empty.
     """
 
-    def __init__(self, folder: Path, signer: Signer, branch: str = "main") -> None:
+    def __init__(self, folder: Path, signer: Signer, clone_of: Path | None = None) -> None:
         self.folder = folder
-        self._signer = signer
+        self.signer = signer
         folder.mkdir()
-        self._git("init", "-q", "-b", branch)
+        if clone_of is None:
+            self.git("init", "-q", "-b", "main")
+        else:
+            self.git("clone", "-q", "-b", "main", str(clone_of), ".")
 
-    def _git(self, *arguments: str) -> None:
-        identity = ("-c", "user.name=worker", "-c", "user.email=worker@example.org")
+    def git(self, *arguments: str, **environment: str) -> str:
+        """Run git as Mallory, and return what it prints."""
+        identity = ("-c", "user.name=Mallory", "-c", "user.email=m@example.org")
         command = ["git", "-C", str(self.folder), *identity, *arguments]
-        subprocess.run(command, check=True, capture_output=True, env=clean_environment())
+        environment = {**clean_environment(), **environment}
+        done = subprocess.run(command, check=True, env=environment, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    def commit(self, files: Mapping[str, bytes | None]) -> str:
+        """Write and remove files, commit, and return the commit's hash."""
+        for path, content in files.items():
+            place = self.folder / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.unlink(missing_ok=True) if content is None else place.write_bytes(content)
+        self.git("add", "-A")
+        self.git("commit", "-qm", "mine")
+        return self.git("rev-parse", "HEAD")
 
     def push(self, repository: PublicRepository, *, signed: bool = True) -> None:
         """Replace all files of the repository, and commit them."""
-        for path in [path for path in self.folder.rglob("*") if path.is_file() and ".git" not in path.parts]:
-            path.unlink()
-        for path, content in repository.files.items():
-            (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (self.folder / path).write_bytes(content)
-        self._git("add", "-A")
-        self._git("commit", "-q", "-m", "board")
+        before = dict.fromkeys(self.git("ls-files").split())
+        self.commit({**before, **repository.files})
         if signed:
-            sign_head(self.folder, self._signer)
+            sign_head(self.folder, self.signer)
+
+    def read(self, path: str) -> bytes:
+        """Return a file's content."""
+        return (self.folder / path).read_bytes()
+
+    @contextmanager
+    def checked(self) -> Iterator[PublicRepository]:
+        """Open the repository as a verifier does."""
+        with opened(str(self.folder)) as repository:
+            yield repository

@@ -6,29 +6,29 @@ like best. All scores are then computed again on the resulting splits, and every
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from scoring.engines import make_engine
 from scoring.evaluate import score_embeddings
-from scoring.inputs.embeddings import Embeddings
-from scoring.inputs.submission import read_submission
 from scoring.metrics import shown
 from scoring.randomness import phase_key, secret_commitment
 from scoring.scorecard import folds_to_json
 from scoring.tasks import load_tasks
 from tests.acceptance.fair_challenge import PHASES
 from tests.acceptance.liar import EVERY, Story
-from tests.acceptance.lies import score
-from worker.challenge.records import PhaseRecord
+from tests.acceptance.lies import Lie, Tell, score
+from tests.worker.harness.harness import SECRET
 from worker.challenge.secrets import public_value, split_key
 from worker.challenge.setups import PhaseSetup, put_on_record
 from worker.fairness import commitments, events
 from worker.fairness.drand import QUICKNET, value_of
+from worker.organizer.rehearsal.practice_draw import practice_chain, sign
 from worker.organizer.reveal import label_csv
 from worker.state import Store
 
@@ -40,16 +40,14 @@ SIGNATURES = {
 }
 AT = QUICKNET.made_at(ROUND)
 NAMED, MIXED = AT - timedelta(minutes=11), AT + timedelta(minutes=1)
-BEGUN = AT + timedelta(minutes=15)
-"""The time at which submissions begin, after all commitments."""
 TEAMS, WINNER = ("A", "B", "C"), "C"
 """The teams, and the one that dishonest organizers want to win."""
 
 
 def named(number: int = ROUND, **otherwise: Any) -> dict[str, Any]:
     """Return the announcement of a round as a commitment publishes it."""
-    told = {"source": QUICKNET.name, "at": QUICKNET.made_at(number).isoformat(), "round": number}
-    return {**told, "chain": QUICKNET.to_json(), **otherwise}
+    announced = {"source": QUICKNET.name, "at": QUICKNET.made_at(number).isoformat(), "round": number}
+    return {**announced, "chain": QUICKNET.to_json(), **otherwise}
 
 
 def mixed(number: int = ROUND, **otherwise: Any) -> dict[str, Any]:
@@ -58,50 +56,20 @@ def mixed(number: int = ROUND, **otherwise: Any) -> dict[str, Any]:
     return {"round": number, "signature": signature, "value": value_of(signature), **otherwise}
 
 
-@dataclass(frozen=True)
-class Sent:
-    """The unpublished data that organizers have of a challenge.
-
-    Attributes:
-        records: Phase to its record.
-        contents: Content hash to the submitted embeddings.
-        secret: The challenge's secret.
-    """
-
-    records: Mapping[str, PhaseRecord]
-    contents: Mapping[str, Embeddings]
-    secret: bytes
-
-
-def read_sent(records: Mapping[str, PhaseRecord], files: Sequence[Path], secret: bytes) -> Sent:
-    """Read the submitted files."""
-    record = records["dev"]
-    dim = record.protocol.embedding_dim
-    read = [read_submission(file, record.ids, dim, max_expanded_bytes=10**7) for file in files]
-    return Sent(records=records, contents={one.content_hash: one for one in read}, secret=secret)
-
-
 class Organizers:
     """Organizers who commit, in a database of their own.
 
     Args:
         story: The story, which their actions change.
-        sent: Their unpublished data.
         folder: Folder of their database.
     """
 
-    def __init__(self, story: Story, sent: Sent, folder: Path) -> None:
-        self.secret = sent.secret
-        self.records = dict(sent.records)
-        self._story, self._sent, self._folder = story, sent, folder
-        self._state().close()
+    def __init__(self, story: Story, folder: Path) -> None:
+        self.secret = bytes.fromhex(SECRET)
+        self._story, self._folder = story, folder
 
     def commit(
-        self,
-        at: datetime,
-        *,
-        draw: Mapping[str, Any] | None = None,
-        drawn: Mapping[str, Any] | None = None,
+        self, at: datetime, draw: dict[str, Any] | None = None, drawn: dict[str, Any] | None = None
     ) -> None:
         """Commit to the current secret and tasks.
 
@@ -110,14 +78,11 @@ class Organizers:
             draw: The announcement of a value for all phases.
             drawn: The value of a draw that they mix in.
         """
+        value = {"round": None, "signature": None, **(drawn or {})}
+        values = {} if drawn is None else dict.fromkeys(PHASES, value)
         with closing(self._state()) as store, store.write() as tx:
-            before = [entry for entry, _ in tx.commitments()]
-            values = (
-                {}
-                if drawn is None
-                else {name: {"round": None, "signature": None, **drawn} for name in PHASES}
-            )
-            setups = [self._setup(name, public_value([*before, {"drawn": values}], name)) for name in PHASES]
+            before = [*(entry for entry, _ in tx.commitments()), {"drawn": values}]
+            setups = [self._setup(name, public_value(before, name)) for name in PHASES]
             for setup in setups:
                 put_on_record(tx, setup.record, now=at)
             commitments.commit(
@@ -134,7 +99,7 @@ class Organizers:
 
     def change_label(self) -> None:
         """Change one label of a task in phase dev."""
-        record, folder = self.records["dev"], self._folder / "labels"
+        record, folder = self._story.records["dev"], self._folder / "labels"
         folder.mkdir()
         for task in record.tasks:
             name = f"{task.name}__{task.type.value}.csv"
@@ -143,21 +108,21 @@ class Organizers:
                 lines[5] = lines[5].rpartition(",")[0] + ",0.125"
             (folder / name).write_text("\n".join(lines) + "\n")
             self._story.hidden["dev"][f"reveal/dev/labels/{name}"] = (folder / name).read_bytes()
-        self.records["dev"] = replace(record, tasks=tuple(load_tasks(folder, record.ids)))
+        self._story.records["dev"] = replace(record, tasks=tuple(load_tasks(folder, record.ids)))
 
     def grind(self, value: str | None) -> None:
         """Try secrets until the wanted team wins, given the value that is mixed in."""
         tried = iter(range(1, 1000))
-        while self.best(value) != WINNER:
+        while self._best(value) != WINNER:
             self.secret = next(tried).to_bytes(32, "big")
 
-    def grind_value(self) -> str:
-        """Try values until the wanted team wins, and return that value."""
+    def commit_to_a_ground_value(self, at: datetime) -> None:
+        """Try values until the wanted team wins, and mix that one in."""
         values = (f"{number:02} 15 26 35 41 49" for number in range(1, 1000))
-        return next(value for value in values if self.best(value) == WINNER)
+        self.commit(at, drawn={"value": next(value for value in values if self._best(value) == WINNER)})
 
-    def tell(self) -> Story:
-        """Return the story with the commitments, their openings, and the scores on the resulting splits."""
+    def tell(self) -> None:
+        """Put the commitments, their openings, and the scores on the resulting splits into the story."""
         with closing(self._state()) as store, store.read() as tx:
             made = tx.commitments()
         story = self._story
@@ -175,42 +140,35 @@ class Organizers:
                     for entry, private in made
                 ],
             }
-            for told in story.of(events.PHASE, name):
-                changed = {
-                    "record": setup.record.hash,
-                    "protocol": setup.record.protocol.hash,
-                    "tasks": setup.record.versions,
+            record = setup.record
+            for event in story.of(events.PHASE, name):
+                versions = dict(record.versions)
+                event.fields |= {"record": record.hash, "protocol": record.protocol.hash, "tasks": versions}
+            for event in story.of(events.SCORE, name):
+                card = self._card(event.fields["content"], setup)
+                event.fields |= {
+                    "protocol": record.protocol.hash,
+                    "q_mean": shown(card.q_mean, record.rules.decimals),
                 }
-                told.fields |= {**changed, "tasks": dict(setup.record.versions)}
-            for told in story.of(events.SCORE, name):
-                self._score(told.fields, setup)
-        return story
+                for task in card.tasks:
+                    event.fields["cells"][task.task] |= {
+                        "version": task.version,
+                        "folds": folds_to_json(task.folds),
+                    }
 
-    def _score(self, fields: dict[str, Any], setup: PhaseSetup) -> None:
-        card = self._card(fields["content"], setup)
-        fields["protocol"] = setup.record.protocol.hash
-        fields["q_mean"] = shown(card.q_mean, setup.record.rules.decimals)
-        for task in card.tasks:
-            cell = fields["cells"][task.task]
-            cell |= {"version": task.version, "folds": folds_to_json(task.folds)}
-
-    def best(self, value: str | None = None) -> str:
+    def _best(self, value: str | None) -> str:
         """Return the team whose last submission has the highest mean Q in phase dev, given the value that is mixed in."""
         setup = self._setup("dev", value)
         means = {team: self._card(score(self._story, team).fields["content"], setup).q_mean for team in TEAMS}
-        return max(means, key=lambda team: means[team])
+        return max(TEAMS, key=means.__getitem__)
 
     def _card(self, content: str, setup: PhaseSetup) -> Any:
-        return score_embeddings(
-            self._sent.contents[content],
-            setup.record.tasks,
-            setup.record.protocol,
-            setup.key,
-            engine=make_engine("local"),
-        )
+        record, embeddings = setup.record, self._story.embeddings[content]
+        engine = make_engine("local")
+        return score_embeddings(embeddings, record.tasks, record.protocol, setup.key, engine=engine)
 
     def _setup(self, name: str, value: str | None) -> PhaseSetup:
-        record, key = self.records[name], split_key(self.secret, name, value)
+        record, key = self._story.records[name], split_key(self.secret, name, value)
         protocol = replace(record.protocol, secret_commitment=secret_commitment(key))
         return PhaseSetup(record=replace(record, protocol=protocol), key=key)
 
@@ -219,3 +177,144 @@ class Organizers:
         with store.write() as tx:
             tx.set_fact("signing_key", self._story.signer.seed.hex())
         return store
+
+
+Step = Callable[[Organizers], object]
+LOTTO = {"source": "Lotto", "at": AT.isoformat(), "round": None, "chain": None}
+OURS = practice_chain(genesis=QUICKNET.genesis, period_s=QUICKNET.period_s).to_json()
+
+
+def drawn(*steps: Step) -> Tell:
+    """Return a lie: organizers take these steps instead of those of the true story."""
+
+    def tell(story: Story) -> None:
+        with TemporaryDirectory() as folder:
+            organizers = Organizers(story, Path(folder))
+            for step in steps:
+                step(organizers)
+            organizers.tell()
+
+    return tell
+
+
+def commit(at: datetime, **options: Any) -> Step:
+    """Commit at a claimed time."""
+    return lambda organizers: organizers.commit(at, **options)
+
+
+def grind(value: str | None) -> Step:
+    """Try secrets until the friend wins."""
+    return lambda organizers: organizers.grind(value)
+
+
+def grind_value(at: datetime) -> Step:
+    """Mix in a value with which the friend wins."""
+    return lambda organizers: organizers.commit_to_a_ground_value(at)
+
+
+def mixes(**otherwise: object) -> tuple[Step, ...]:
+    """Announce the round, and mix in something else."""
+    return NAME, commit(MIXED, drawn=mixed(**otherwise))
+
+
+def names(**otherwise: object) -> tuple[Step, ...]:
+    """Announce something else, and mix in the round."""
+    return commit(NAMED, draw=named(**otherwise)), MIX
+
+
+NAME, MIX = commit(NAMED, draw=named()), commit(MIXED, drawn=mixed())
+VALUE = value_of(SIGNATURES[ROUND])
+BEFORE, AFTER = AT - timedelta(minutes=1), MIXED + timedelta(minutes=1)
+FIRST_AT = QUICKNET.made_at(EARLIER)
+NAME_FIRST = commit(FIRST_AT - timedelta(minutes=11), draw=named(EARLIER))
+MIX_FIRST = commit(FIRST_AT + timedelta(minutes=1), drawn=mixed(EARLIER))
+RELABEL: Step = Organizers.change_label
+CONTRADICTED: dict[str, tuple[tuple[Step, ...], str]] = {
+    "a value that is made up": (mixes(value="66" * 32), "is not the one of round"),
+    "a signature of our own": (mixes(signature=sign(ROUND)), "is not the one of round"),
+    "a round without its signature": (
+        (NAME, commit(MIXED, drawn={"round": ROUND, "value": VALUE})),
+        "is not the one of round",
+    ),
+    "another round's signature": (mixes(signature=SIGNATURES[EARLIER]), "is not the one of round"),
+    "another round": (mixes(number=EARLIER), f"round {EARLIER} was mixed into its splits"),
+    "a chain of our own by drand's name": (
+        names(chain={**OURS, "name": QUICKNET.name}),
+        "names drand quicknet, but gives the key of another chain",
+    ),
+    "a round that was known": (
+        (commit(AT + timedelta(seconds=30), draw=named()), MIX),
+        "that was already known",
+    ),
+    "an earlier round": (
+        (commit(NAMED, draw=named(EARLIER)), commit(MIXED, drawn=mixed(EARLIER))),
+        "that was already known",
+    ),
+    "a moment that is not the round's": (
+        names(at=(AT + timedelta(seconds=30)).isoformat()),
+        "was not made at the time that commitment 1 gives",
+    ),
+    "a round before it was made": (
+        (NAME, commit(BEFORE, drawn=mixed())),
+        "that did not exist yet",
+    ),
+    "a lottery before it was drawn": (
+        (commit(NAMED, draw=LOTTO), grind_value(BEFORE)),
+        "that did not exist yet",
+    ),
+    "a round that nobody named": ((MIX,), "that no commitment had announced"),
+    "values tried that nobody named": (
+        (commit(NAMED), grind_value(MIXED)),
+        "that no commitment had announced",
+    ),
+    "a round that was named and not used": (
+        (grind(None), NAME),
+        "was never mixed into its splits",
+    ),
+    "a second round for one name": (
+        (NAME, MIX, commit(AFTER, drawn=mixed(EARLIER))),
+        "that no commitment had announced",
+    ),
+    "another secret when it was known": (
+        (NAME, grind(VALUE), MIX),
+        "its secret changed in commitment 2",
+    ),
+    "other tasks when it was known": ((NAME, RELABEL, MIX), "its tasks changed in commitment 2"),
+}
+BELIEVED: dict[str, tuple[tuple[Step, ...], str]] = {
+    "secrets tried without a value": (
+        (grind(None), commit(NAMED)),
+        "the organizers could have tried many and chosen some",
+    ),
+    "a lottery that was never drawn": (
+        (commit(NAMED, draw=LOTTO), grind_value(MIXED)),
+        "that Lotto published this value is taken on trust",
+    ),
+    "a chain of our own": (
+        (
+            commit(NAMED, draw=named(source="a chain of ours", chain=OURS)),
+            commit(MIXED, drawn=mixed(signature=sign(ROUND))),
+        ),
+        "that nobody could choose the values of this chain is taken on trust",
+    ),
+    "two draws": (
+        (NAME_FIRST, MIX_FIRST, NAME, MIX),
+        "this is draw number 2; that the earlier ones were not dropped because of their values is taken on trust",
+    ),
+    "named again when it was known": ((NAME_FIRST, NAME, MIX), "this is draw number 2"),
+    "another secret after the draw": (
+        (NAME, MIX, grind(VALUE), commit(AFTER)),
+        "its secret changed in commitment 3, when the value was known, so these splits could have been chosen",
+    ),
+    "other tasks after the draw": (
+        (NAME, MIX, RELABEL, commit(AFTER)),
+        "its tasks changed in commitment 3, when the value was known, so these splits could have been chosen",
+    ),
+    "an honest draw": ((NAME, MIX), f"round {ROUND} of drand quicknet (value {VALUE[:16]}"),
+}
+DRAWS = {
+    name: Lie(drawn(*steps), check, words)
+    for check, table in (("dev: beacon", CONTRADICTED), ("", BELIEVED))
+    for name, (steps, words) in table.items()
+}
+"""What organizers do to choose a draw, and what the report says of it."""

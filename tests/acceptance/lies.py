@@ -370,7 +370,7 @@ LIES: dict[str, Lie] = {
     "scores under each other's entry": Lie(_swap_entries, "dev: facts"),
     "scores of each other's file": Lie(_swap_all_but_the_file, "dev: facts"),
     "a submission that was sent at another time": Lie(
-        _other_fact(submitted_at="2026-03-01T00:00:00+00:00"), "dev: facts"
+        _other_fact(submitted_at="2023-09-14T00:00:00+00:00"), "dev: facts"
     ),
     "a submission that changes its team": Lie(_other_fact(team_key=99), "dev: facts"),
     "a submission that was never public": Lie(_other_fact(public_at_first=False), "dev: facts"),
@@ -463,7 +463,7 @@ LIES: dict[str, Lie] = {
     ),
     "the winner is disqualified": Lie(
         take_off(removed="too late"),
-        words="of A was disqualified on 2026-03-0",
+        words="of A was disqualified on 2023-09-1",
         receipt="it was disqualified (too late)",
     ),
     "the winner is flagged": Lie(take_off(flagged=True), words=": it was flagged at EvalAI"),
@@ -527,8 +527,8 @@ LIES: dict[str, Lie] = {
     ),
     "another close on the page": Lie(
         lambda story: setattr(story, "closed_told", story.log[1]),
-        words="Closed, according to the page: 2026-03-02T11:00; "
-        "according to the register until the reveal: 2026-03-0",
+        words="Closed, according to the page: 2023-09-15T14:00; "
+        "according to the register until the reveal: 2023-09-1",
     ),
     "words around the board": Lie(
         lambda story: setattr(story, "on_files", _text_around), words="The winner is B.”"

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.fair_challenge import REVEAL, Fair, lies, verify
-from tests.worker.harness.commits import sign_head
-from tests.worker.harness.harness import clean_environment
-from worker.fairness import commitments, receipts, signing
+from tests.acceptance.fair_challenge import Fair, lies, verify
+from tests.acceptance.liar import Git
+from tests.worker.harness.commits import forged_commitment, forged_line, sign_head
+from worker.fairness import commitments, receipts
 from worker.fairness.signing import Signer
 from worker.fairness.verify import Worth, older_verdicts, verdicts
 from worker.fairness.verify.public import PublicRepository, opened, read_folder
@@ -21,54 +18,13 @@ from worker.fairness.verify.public import PublicRepository, opened, read_folder
 pytestmark = pytest.mark.xdist_group("fairness")
 
 HISTORY = "leaderboard/history.jsonl"
-STRANGER = Signer(b"7" * 32)
-
-
-class Clone:
-    """A clone of the public repository in which a stranger called Mallory commits."""
-
-    def __init__(self, fair: Fair, folder: Path) -> None:
-        self.folder = folder
-        subprocess.run(
-            ["git", "clone", "-q", "-b", "main", str(fair.board), str(folder)],
-            check=True,
-            env=clean_environment(),
-        )
-
-    def git(self, *arguments: str, **environment: str) -> str:
-        """Run git with additions to its environment, and return what it prints."""
-        identity = ("-c", "user.name=Mallory", "-c", "user.email=m@example.org")
-        command = ["git", "-C", str(self.folder), *identity, *arguments]
-        done = subprocess.run(
-            command, check=True, env={**clean_environment(), **environment}, capture_output=True, text=True
-        )
-        return done.stdout.strip()
-
-    def commit(self, files: Mapping[str, bytes | None]) -> str:
-        """Commit files, and return the commit's hash."""
-        for path, content in files.items():
-            place = self.folder / path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.unlink(missing_ok=True) if content is None else place.write_bytes(content)
-        self.git("add", "-A")
-        self.git("commit", "-qm", "mine")
-        return self.git("rev-parse", "HEAD")
-
-    def read(self, path: str) -> bytes:
-        """Return a file's content."""
-        return (self.folder / path).read_bytes()
-
-    @contextmanager
-    def checked(self) -> Iterator[PublicRepository]:
-        """Open the clone as a verifier does."""
-        with opened(str(self.folder)) as repository:
-            yield repository
+MALLORY = Signer(b"7" * 32)
 
 
 @pytest.fixture
-def clone(fair: Fair, tmp_path: Path) -> Clone:
-    """A fresh clone."""
-    return Clone(fair, tmp_path / "clone")
+def clone(fair: Fair, tmp_path: Path) -> Git:
+    """A fresh clone, in which a stranger commits."""
+    return Git(tmp_path / "clone", fair.signer, clone_of=fair.board)
 
 
 def told(repository: PublicRepository, worth: Worth = Worth.CHANGED) -> list[str]:
@@ -76,160 +32,122 @@ def told(repository: PublicRepository, worth: Worth = Worth.CHANGED) -> list[str
     return [one.sentence for one in verdicts(repository) if one.check == "tip" and one.worth is worth]
 
 
-def stranger_entry(clone: Clone) -> bytes:
-    """Return the commitments with one more, signed by a stranger's key."""
-    entries = json.loads(clone.read(commitments.PATH))
-    body = {**entries[-1], "sequence": len(entries) + 1, "commitment": "66" * 32, "key": STRANGER.public}
-    del body["signature"]
-    return json.dumps([*entries, {**body, "signature": STRANGER.sign(signing.COMMITMENT, body)}]).encode()
+def sign_everything(clone: Git) -> None:
+    """Forge commitments, log and page, and sign the commit with a key of one's own."""
+    forged = forged_commitment(clone.read(commitments.PATH).decode(), MALLORY)
+    log = forged_line(clone.read(receipts.PATH).decode(), MALLORY)
+    clone.commit({commitments.PATH: forged, receipts.PATH: log, "index.html": b"<p>Mallory won</p>"})
+    sign_head(clone.folder, MALLORY)
 
 
-def by_a_stranger(clone: Clone) -> dict[str, bytes]:
-    """Return the files that a stranger can publish."""
-    files = read_folder(clone.folder).files
-    return {**files, commitments.PATH: stranger_entry(clone), "index.html": b"<p>Mallory won</p>"}
+def swap_teams(clone: Git) -> None:
+    """Swap two teams on the page."""
+    page = clone.read("index.html")
+    for team, other in ((b"A", b"?"), (b"B", b"A"), (b"?", b"B")):
+        page = page.replace(b"<bdi>" + team + b"<", b"<bdi>" + other + b"<")
+    clone.commit({"index.html": page})
 
 
-def swapped(clone: Clone) -> bytes:
-    """Return the page with two teams swapped."""
-    page = clone.read("index.html").decode()
-    return (
-        page.replace("<bdi>A<", "<bdi>?<")
-        .replace("<bdi>B<", "<bdi>A<")
-        .replace("<bdi>?<", "<bdi>B<")
-        .encode()
-    )
+def push_an_older_state(clone: Git) -> None:
+    """Commit the files of an older commit; without the key, the signed commit itself cannot be repeated."""
+    clone.git("checkout", "-q", "HEAD~2", "--", ".")
+    clone.commit({})
 
 
-def chained_line(clone: Clone) -> bytes:
-    """Return the log with one more line, chained correctly, which needs no key, but with an invalid signature."""
-    log = clone.read(receipts.PATH)
-    last = json.loads(log.splitlines()[-1])
-    body = {**last, "sequence": last["sequence"] + 1, "previous": last["head"]}
-    del body["head"], body["signature"]
-    line = {**body, "head": receipts.chained(body), "signature": "00" * 64}
-    return log + json.dumps(line).encode() + b"\n"
+def push_much(clone: Git) -> None:
+    """Push so many commits that naming each would flood the report."""
+    for number in range(22):
+        clone.commit({"index.html": str(number).encode()})
 
 
-VANDALISM: dict[str, Callable[[Clone], Mapping[str, bytes | None]]] = {
-    "garbage in the log": lambda clone: {receipts.PATH: clone.read(receipts.PATH) + b"garbage\n"},
-    "a chained line in the log": lambda clone: {receipts.PATH: chained_line(clone)},
-    "a log that is gone": lambda clone: {receipts.PATH: None},
-    "garbage in the commitments": lambda _: {commitments.PATH: b"garbage"},
-    "a stranger's commitment": lambda clone: {commitments.PATH: stranger_entry(clone)},
-    "everything, signed by a stranger": by_a_stranger,
-    "a shorter history": lambda _: {HISTORY: b""},
-    "another page": lambda _: {"index.html": b"<p>Mallory won</p>"},
-    "two teams swapped on the page": lambda clone: {"index.html": swapped(clone)},
-    "a page that hides ours": lambda _: {"docs/index.html": b"<p>Mallory won</p>"},
-    "a README that hides ours": lambda _: {".github/README.md": b"Mallory won"},
-    "a reveal that is not ours": lambda _: {"reveal/eval/reveal.json": b"{}"},
-    "another reveal": lambda clone: {REVEAL: clone.read(REVEAL).replace(b"0.", b"1.")},
-    "no board": lambda _: {"leaderboard/dev.json": None},
+def correct_vandalism(clone: Git) -> None:
+    """Change append-only files and restore them, so that visitors see what the challenge published."""
+    files = {path: clone.read(path) for path in (receipts.PATH, commitments.PATH, HISTORY)}
+    clone.commit({**dict.fromkeys(files, b""), HISTORY: files[HISTORY] + b'{"phase":"dev"}\n'})
+    clone.commit(files)
+
+
+def merge_a_branch(clone: Git) -> None:
+    """Merge a branch that began at an older state and changes none of the challenge's files."""
+    clone.git("checkout", "-qb", "side", "HEAD~2")
+    clone.commit({"LICENSE": b"mine"})
+    clone.git("checkout", "-q", "main")
+    clone.git("merge", "-q", "--no-edit", "side")
+
+
+def commit(path: str, content: bytes | None) -> Callable[[Git], object]:
+    """Return a change of one file."""
+    return lambda clone: clone.commit({path: content})
+
+
+VANDALISM: dict[str, tuple[Callable[[Git], object], str | None]] = {
+    "garbage in the commitments": (commit(commitments.PATH, b"garbage"), "commitment.json"),
+    "a log that is gone": (commit(receipts.PATH, None), "receipts.jsonl"),
+    "everything, signed by a stranger": (sign_everything, "commitment.json, index.html, receipts.jsonl"),
+    "two teams swapped on the page": (swap_teams, "index.html"),
+    "a page that hides ours": (commit("docs/index.html", b"<p>Mallory won</p>"), "docs/index.html"),
+    "a README that hides ours": (commit(".github/README.md", b"Mallory won"), ".github/README.md"),
+    "a reveal that is not ours": (commit("reveal/eval/reveal.json", b"{}"), "reveal/eval/reveal.json"),
+    "an older state": (push_an_older_state, "README.md"),
+    "many commits": (push_much, "and 17 more"),
+    "what was corrected": (correct_vandalism, None),
+    "a merge that changes nothing": (merge_a_branch, None),
 }
+"""What a stranger does, and what the sentence that names it contains; None if visitors see no change."""
 
 
-@pytest.mark.parametrize("what", VANDALISM)
-def test_unsigned_commits_are_named_and_not_checked(clone: Clone, what: str) -> None:
-    """The last signed commit is checked, and the one after it is named with its hash, author and files."""
+@pytest.mark.parametrize("name", VANDALISM)
+def test_unsigned_commits_are_named_and_not_checked(clone: Git, name: str) -> None:
+    """The last signed commit is checked, and what follows it is named with its hash, author and files if visitors see a change."""
+    vandalize, words = VANDALISM[name]
     before = clone.git("rev-parse", "HEAD")
-    commit = clone.commit(VANDALISM[what](clone))
-    changed = clone.git("diff", "--name-only", before, commit).split()
-    if "signed by a stranger" in what:
-        sign_head(clone.folder, STRANGER)
-        commit = clone.git("rev-parse", "HEAD")
+    vandalize(clone)
     with clone.checked() as repository:
         assert repository.commit is not None
         assert repository.commit.hash == before
         assert lies(repository) == set()
-        (sentence,) = told(repository)
-    assert f"changed by commit {commit[:10]} by Mallory." in sentence
-    assert all(path in sentence for path in changed[:5])
+        sentences = told(repository)
+    assert len(sentences) == (words is not None)
+    for sentence in sentences:
+        assert f"changed by commit {clone.git('rev-parse', 'HEAD')[:10]} by Mallory" in sentence
+        assert str(words) in sentence
 
 
-def test_command_tells_changes_by_others_from_lies(fair: Fair, clone: Clone) -> None:
+def test_command_tells_changes_by_others_from_lies(fair: Fair, clone: Git) -> None:
     """The exit code is 3 if only somebody else has changed what visitors see."""
-    for files, code, words in (
-        ({"LICENSE": b"mine"}, 0, "Consistent so far"),
-        ({"index.html": swapped(clone)}, 3, "Changed by somebody else"),
+    for vandalize, code, words in (
+        (commit("LICENSE", b"mine"), 0, "Consistent so far"),
+        (swap_teams, 3, "Changed by somebody else"),
     ):
-        clone.commit(files)
+        vandalize(clone)
         done = verify(fair, clone.folder, "--no-recompute")
         assert (done.returncode, done.stderr) == (code, "")
         assert words in done.stdout.splitlines()[-1]
     assert f"! index.html: changed by commit {clone.git('rev-parse', 'HEAD')[:10]} by Mallory." in done.stdout
 
 
-def test_corrected_vandalism_is_no_contradiction(clone: Clone) -> None:
-    """If append-only files were changed and restored, visitors see what the challenge published."""
-    files = {path: clone.read(path) for path in (receipts.PATH, commitments.PATH, HISTORY)}
-    clone.commit(
-        {receipts.PATH: b"", commitments.PATH: b"[]", HISTORY: files[HISTORY] + b'{"phase":"dev"}\n'}
-    )
-    clone.commit(files)
-    with clone.checked() as repository:
-        assert lies(repository) == set()
-        assert (told(repository), told(repository, Worth.BELIEVED)) == ([], [])
-
-
-def test_an_older_state_that_is_pushed_again_is_ignored(clone: Clone) -> None:
-    """Old files can be pushed again without the key; their commits cannot."""
-    tip, earlier = clone.git("rev-parse", "HEAD"), clone.git("rev-parse", "HEAD~2")
-    clone.git("checkout", "-q", earlier, "--", ".")
-    clone.git("commit", "-qam", "as it was")
-    with clone.checked() as repository:
-        assert repository.commit is not None
-        assert repository.commit.hash == tip
-        assert lies(repository) == set()
-        assert len(told(repository)) == 1
-
-
-def test_files_that_change_nothing_are_listed(fair: Fair, clone: Clone) -> None:
+def test_files_that_change_nothing_are_listed(clone: Git) -> None:
     """An organizer may add a license and a workflow. If the challenge has signed a commit with them, they are still not its own."""
     clone.commit({"LICENSE": b"mine", ".github/workflows/check.yml": b"on: push", "404.html": b"gone"})
     for is_signed in (False, True):
         if is_signed:
-            sign_head(clone.folder, fair.signer)
+            sign_head(clone.folder, clone.signer)
         with clone.checked() as repository:
             assert lies(repository) == set()
             assert len(told(repository)) == (0 if is_signed else 1)
-            sentences = told(repository, Worth.BELIEVED)
-        assert any(".github/workflows/check.yml, LICENSE" in sentence for sentence in sentences)
-        assert (
-            any("may change what visitors see: 404.html" in sentence for sentence in sentences) == is_signed
-        )
+            sentences = "\n".join(told(repository, Worth.BELIEVED))
+        assert ".github/workflows/check.yml, LICENSE" in sentences
+        assert ("may change what visitors see: 404.html" in sentences) == is_signed
 
 
-def test_a_merge_of_somebody_elses_branch_is_no_vandalism(clone: Clone) -> None:
-    """A branch that started from an older state may be merged if it changes none of the challenge's files."""
-    clone.git("checkout", "-qb", "side", "HEAD~2")
-    clone.commit({"LICENSE": b"mine"})
-    clone.git("checkout", "-q", "main")
-    clone.git("merge", "-q", "--no-edit", "side")
-    with clone.checked() as repository:
-        assert lies(repository) == set()
-        assert told(repository) == []
-
-
-def test_many_commits_are_named_up_to_a_number(clone: Clone) -> None:
-    """The report names a limited number of commits and counts the rest, so it cannot be flooded."""
-    for number in range(22):
-        clone.commit({"index.html": str(number).encode()})
-    with clone.checked() as repository:
-        assert lies(repository) == set()
-        (sentence,) = told(repository)
-    assert f"commit {clone.git('rev-parse', 'HEAD')[:10]} by Mallory, " in sentence
-    assert "and 17 more" in sentence
-
-
-def test_a_commit_that_a_forced_push_removed_can_come_back(fair: Fair, clone: Clone) -> None:
+def test_a_commit_that_a_forced_push_removed_can_come_back(clone: Git) -> None:
     """Somebody who merges it again does not make the challenge contradict itself, whatever the order of the merge."""
     for number, first in enumerate(("gone", "main")):
         clone.git("checkout", "-q", "-B", "gone", "origin/main")
         clone.git("checkout", "-q", "-B", "main", "origin/main~1")
         clone.git("checkout", "-q", "origin/main", "--", ".")
         clone.git("commit", "-qm", "again", GIT_COMMITTER_DATE="4070908800 +0000")
-        sign_head(clone.folder, fair.signer)
+        sign_head(clone.folder, clone.signer)
         again = clone.git("rev-parse", "HEAD")
         clone.git("checkout", "-q", "-B", f"both{number}", first)
         clone.git("merge", "-q", "--no-edit", "main" if first == "gone" else "gone")
@@ -239,29 +157,14 @@ def test_a_commit_that_a_forced_push_removed_can_come_back(fair: Fair, clone: Cl
             assert lies(repository) == set()
 
 
-def test_a_repository_without_a_signed_commit_is_named(clone: Clone) -> None:
-    """Nothing shows that the challenge published it, so it is neither consistent nor a lie of the organizers."""
-    clone.git("checkout", "-q", "--orphan", "other")
-    clone.commit({})
-    clone.git("branch", "-qD", "main")
-    clone.git("branch", "-qm", "main")
-    with clone.checked() as repository:
-        assert lies(repository) == set()
-        (sentence,) = [one.sentence for one in verdicts(repository) if one.worth is Worth.CHANGED]
-    assert "No commit is signed" in sentence
-
-
-def test_rewritten_history_of_the_repository_is_found(fair: Fair, clone: Clone) -> None:
+def test_rewritten_history_of_the_repository_is_found(fair: Fair, clone: Git) -> None:
     """A signed commit that shortens an append-only file is named; an older clone shows it, and removed commits."""
-    lines = clone.read(HISTORY).splitlines(keepends=True)
-    clone.commit({HISTORY: b"".join(lines[1:])})
-    with clone.checked() as repository:
-        assert "history" not in lies(repository)
-    sign_head(clone.folder, fair.signer)
+    clone.commit({HISTORY: clone.read(HISTORY).partition(b"\n")[2]})
+    sign_head(clone.folder, clone.signer)
     with clone.checked() as repository, opened(str(fair.board)) as older:
         assert "history" in lies(repository)
-        found = [verdict.sentence for verdict in verdicts(repository) if verdict.check == "history"]
-        assert any("by neuco-worker published is no longer in it" in sentence for sentence in found)
+        sentences = [verdict.sentence for verdict in verdicts(repository) if verdict.check == "history"]
+        assert any("by neuco-worker published is no longer in it" in sentence for sentence in sentences)
         ahead = [verdict.worth for verdict in older_verdicts(repository, older)]
         assert ahead.count(Worth.CONTRADICTED) == 1
         assert {verdict.worth for verdict in older_verdicts(older, older)} == {Worth.CONSISTENT}
@@ -275,8 +178,11 @@ def test_rewritten_history_of_the_repository_is_found(fair: Fair, clone: Clone) 
     assert [verdict.worth for verdict in copied] == [Worth.BELIEVED, *[Worth.CONSISTENT] * 3]
 
 
-def test_boards_from_before_the_commitment_are_found(clone: Clone) -> None:
-    """Boards that were committed before there was a commitment are a contradiction, whatever time the commitment claims."""
+def test_a_history_that_begins_anew_is_named(clone: Git) -> None:
+    """A repository without a signed commit is neither consistent nor a lie; boards from before there was a commitment are a lie.
+
+    The order of signed commits decides, whatever time the commitment claims.
+    """
     clone.git("checkout", "-q", "--orphan", "other")
     clone.git("reset", "-q")
     for paths in ("leaderboard", "."):
@@ -284,4 +190,6 @@ def test_boards_from_before_the_commitment_are_found(clone: Clone) -> None:
         clone.git("commit", "-qm", paths)
     clone.git("branch", "-qM", "main")
     with clone.checked() as repository:
-        assert "order" in lies(repository)
+        assert lies(repository) == {"order"}
+        (sentence,) = [one.sentence for one in verdicts(repository) if one.worth is Worth.CHANGED]
+    assert "No commit is signed" in sentence

@@ -26,10 +26,10 @@ def main(arguments: list[str]) -> int:
         for part in ("ahead", "stage"):
             (folder / part).mkdir()
         score_ahead(folder / "ahead", folder / "cells.json")
-        with ForkServer() as fork_server, prepared(folder / "stage", folder / "cells.json") as harness:
+        with prepared(folder / "stage", folder / "cells.json") as harness:
             figures = worker(
                 harness,
-                fork_server,
+                ForkServer(),
                 submissions=submissions,
                 teams=teams,
                 kills=kills,

@@ -57,10 +57,9 @@ def harness(
 
 
 @pytest.fixture(scope="session")
-def fork_server() -> Iterator[ForkServer]:
+def fork_server() -> ForkServer:
     """A process that starts workers and commands quickly."""
-    with ForkServer() as fork_server:
-        yield fork_server
+    return ForkServer()
 
 
 @pytest.fixture

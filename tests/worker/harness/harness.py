@@ -214,7 +214,7 @@ class Harness:
                 "queue": self.evalai.queue,
                 "token": "file:token",
                 "poll_every": 2,
-                "reconcile_every": 20,
+                "reconcile_every": 10,
                 "requests_per_minute": 100_000,
                 "media_hosts": [self.evalai.media_host],
             },
@@ -481,7 +481,7 @@ class StepWorker:
 
     def idle_s(self) -> float:
         """Return the seconds by which the clock moves when nothing is left to do for now."""
-        return 0.5
+        return 1.0
 
     def finish(self, *pks: int) -> None:
         """Step until nothing is left, and check that submissions are answered with a result."""

@@ -1,4 +1,4 @@
-"""The main loop: events wake it, and a step that hangs or fails is noticed."""
+"""The main loop: events wake it, a step that hangs or fails is noticed, and monitoring sees whether it works."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import importlib
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+import requests
 
 from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import LIMIT_S, NEW, Harness, StepWorker, embeddings
-from worker.daemon.health import SILENT_FOR, Health
+from worker.daemon.health import SILENT_FOR, Health, HealthServer
 from worker.daemon.run import LONGEST_WAIT_S, repeat, step
 from worker.daemon.signals import Signals, Watchdog
 from worker.daemon.start import utc_now
@@ -108,3 +109,38 @@ def test_a_defect_in_a_step_is_logged_and_the_next_step_tries_again(
         assert "Unexpected RuntimeError in the main loop." in capsys.readouterr().out
         with looping(live, worker):
             live.until(lambda: live.states().get(pk) == "published")
+
+
+@contextmanager
+def served(worker: StepWorker) -> Iterator[int]:
+    """Serve a worker's health inside the block, on the port that is yielded."""
+    report = Health(worker.daemon, Watchdog(utc_now()), utc_now)
+    with closing(HealthServer("127.0.0.1:0", report)) as server:
+        yield server.server_port
+
+
+def test_an_idle_connection_is_given_up(worker: StepWorker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connections are served one at a time, so it must not keep its place for ever."""
+    monkeypatch.setattr("worker.daemon.health._Handler.timeout", 0.05)
+    with served(worker) as port, socket.create_connection(("127.0.0.1", port), timeout=LIMIT_S) as idle:
+        assert idle.recv(1) == b""
+        assert requests.get(f"http://127.0.0.1:{port}/healthz", timeout=LIMIT_S).status_code == 200
+        assert requests.get(f"http://127.0.0.1:{port}/", timeout=LIMIT_S).status_code == 404
+
+
+def test_a_worker_with_a_refused_token_is_not_healthy(harness: Harness, worker: StepWorker) -> None:
+    """With a token that EvalAI accepts, it recovers without a restart."""
+
+    def answered() -> tuple[int, str | None]:
+        with served(worker) as port:
+            answer = requests.get(f"http://127.0.0.1:{port}/healthz", timeout=LIMIT_S)
+        return answer.status_code, (answer.json()["problem"] or {}).get("code")
+
+    worker.drive()
+    assert answered() == (200, None)
+    fresh = harness.evalai.refresh_token("host")
+    worker.wait(90)
+    assert answered() == (503, "evalai.token_refused")
+    (harness.folder / "token").write_text(fresh)
+    worker.drive(lambda: not worker.alerts())
+    assert answered() == (200, None)

@@ -13,9 +13,10 @@ import pytest
 
 from leaderboard import Private
 from leaderboard.ranking import to_json
+from scoring.protocol import ids_hash
 from tests.leaderboard.harness.site_fixtures import moving_site
 from tests.worker.harness.gate import Gate
-from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
+from tests.worker.harness.harness import IDS, Harness, StepWorker, embeddings, git
 from worker.challenge.configuration import load
 from worker.fairness import membership
 from worker.fairness.register import RegisterFold
@@ -67,11 +68,9 @@ def test_a_phase_closes_with_everything_that_was_answered(harness: Harness) -> N
         worker.clock.advance(3600)
         worker.drive(lambda: {worker.state(second), worker.state(third)} == {State.PUBLISHED})
         assert set(harness.teams()) == {"A", "B"}
-        message = harness.decide("challenge", "disqualify", str(second), "--reason", "a test")
-        assert "closed, so it does not change" in message
         harness.decide("board", "freeze", "--phase", "dev", "--undo")
         worker.clock.advance(3600)
-        worker.drive(lambda: set(harness.teams()) == {"A", "C"})
+        worker.drive(lambda: set(harness.teams()) == {"A", "B", "C"})
 
 
 def test_a_board_that_a_decision_overtakes_is_not_stored(harness: Harness, worker: StepWorker) -> None:
@@ -201,3 +200,16 @@ def test_the_history_in_memory_is_read_once(tmp_path: Path) -> None:
     equal = [row for old, new in pairwise(stored) for row in new.standings if row in old.standings]
     assert equal
     assert len({id(row) for row in rows}) == len(rows) - len(equal)
+
+
+def test_an_id_list_is_published_with_the_first_score_of_its_phase(tmp_path: Path) -> None:
+    """Ids of a phase that has not opened appear nowhere; those of an open one are the ids that were committed to."""
+    with Harness(tmp_path) as harness, harness.worker() as worker:
+        worker.drive()
+        assert git(harness.board, "ls-tree", "--name-only", "main", "ids/") == ""
+        harness.submit("A", embeddings(1))
+        worker.drive()
+        assert git(harness.board, "ls-tree", "--name-only", "main", "ids/").split() == ["ids/dev.txt"]
+        assert harness.published("ids/dev.txt").split("\n") == [*sorted(IDS), ""]
+        protocol = json.loads(harness.published("commitment.json"))[-1]["phases"]["dev"]
+        assert protocol["ids_hash"] == ids_hash(IDS)

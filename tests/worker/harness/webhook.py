@@ -35,6 +35,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.heard.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
         self.send_response(self.server.status)
         self.end_headers()
+        self.wfile.write(b"ok")
 
     def log_message(self, *_: Any) -> None:
         return

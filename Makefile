@@ -14,8 +14,8 @@ PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13; do \
 # Where PyTorch's CPU build is: a plain install on Linux would pull several gigabytes of CUDA packages. TORCH_INDEX= takes the plain one.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-# Compiled kernels of the tests, shared by all their processes and kept between runs.
-TEST_CACHE := $(CURDIR)/.cache/numba
+# The tests keep compiled kernels here, for all their processes and for the next run.
+check test soak: export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba
 PACKAGES := worker scoring leaderboard
 # Where `make package` installs the wheel that it has built, and what `make image` calls the image.
 INSTALLED := build/installed
@@ -34,12 +34,12 @@ demo: install  ## Watch a whole challenge on this machine: submissions, scores, 
 	@$(BIN)/neuco-worker demo
 
 check: $(VENV)/.installed-test lint  ## Linters, types, and the tests that start no process: for every save (about two minutes).
-	@NUMBA_CACHE_DIR="$(TEST_CACHE)" $(BIN)/python -m pytest -n 2 --quick
+	@$(BIN)/python -m pytest -n 2 --quick
 
 test: $(VENV)/.installed-test lint  ## Check everything: linters, types, and the whole test suite (about ten minutes).
 	@tests/setup.sh
-	@NUMBA_CACHE_DIR="$(TEST_CACHE)" $(BIN)/neuco-worker compile
-	@NUMBA_CACHE_DIR="$(TEST_CACHE)" $(BIN)/python -m pytest -n 2 --dist loadgroup
+	@$(BIN)/neuco-worker compile
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lint: $(VENV)/.installed-test  ## Only linters and types.
 	@$(BIN)/ruff check .
@@ -52,7 +52,7 @@ bench: $(VENV)/.installed-test  ## Measure the figures of docs/performance.md, o
 		echo "== $$(basename "$$file" .py)"; $(BIN)/python -m "tests.benchmarks.$$(basename "$$file" .py)"; done
 
 soak: $(VENV)/.installed-test  ## 2,000 submissions of 40 teams through the sandbox, with chaos (long).
-	@NUMBA_CACHE_DIR="$(TEST_CACHE)" $(BIN)/python -m tests.soak
+	@$(BIN)/python -m tests.soak
 
 fuzz: $(VENV)/.installed-test  ## Feed hostile bytes to every reader, guided by coverage (FUZZ_SECONDS=90 in all, FUZZ_SEED=N).
 	@$(PIP) install --quiet --constraint constraints.txt atheris

@@ -168,10 +168,11 @@ def begins(challenge: Challenge) -> None:
 
 
 def changes_its_tasks(challenge: Challenge) -> None:
-    """A phase is added that requires a score in the first one, even a private one; a task of each phase is corrected."""
+    """A phase is added that requires a score in the first one, even a private one; a task of each phase and epsilon are corrected."""
     harness = challenge.harness
     harness.configure({"phases": {"eval": {"eligible_if_scored_in": "dev"}}})
     challenge.work()
+    harness.configure({"scoring": {"epsilon": 0.5}})
     correct(harness.folder / "tasks" / "eval" / "alpha__regr.csv")
     correct(harness.folder / "tasks" / "dev" / "gamma__regr.csv")
     harness.decide("challenge", "apply", "--reason", "a wrong label")
@@ -191,8 +192,10 @@ def decides(challenge: Challenge) -> None:
     harness.decide(*disqualify, "--undo", "--reason", "without ground")
     harness.decide("challenge", "disqualify", str(pks["hidden"]), "--reason", "used test data")
     challenge.removed.add(pks["hidden"])
-    harness.configure({"phases": {"dev": {"selection": "chosen"}}, "leaderboard": {"decimals": 2}})
-    harness.decide("challenge", "apply", "--reason", "announced on 1 June")
+    rules = {"decimals": 2, "ghost_task": 0.5, "baselines_weigh": False, "hidden_teams": ["H"]}
+    harness.configure({"phases": {"dev": {"selection": "chosen"}}, "leaderboard": rules})
+    message = harness.decide("challenge", "apply", "--reason", "announced on 1 June")
+    assert all(name in message for name in ("selection", *rules))
     challenge.work()
     choice = ("challenge", "choose", str(pks["A1 again"]), "--reason", "asked by the team")
     harness.decide(*choice)

@@ -108,47 +108,6 @@ def test_a_beacon_cannot_be_undone(tmp_path: Path) -> None:
         assert lies(harness) == []
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"scoring": {"epsilon": 0.5}},
-        {
-            "leaderboard": {
-                "hidden_teams": ["B"],
-                "decimals": 2,
-                "ghost_task": 0.5,
-                "baselines": ["ours"],
-                "baselines_weigh": False,
-            }
-        },
-    ],
-    ids=lambda change: next(iter(change)),
-)
-def test_rules_may_change_during_a_phase(
-    harness: Harness, worker: StepWorker, change: dict[str, dict[str, object]]
-) -> None:
-    """Each board follows from the rules of its time, and each answer from the protocol of its time."""
-    pk = harness.submit("A", embeddings(0))
-    harness.submit("B", embeddings(1))
-    harness.submit("host", embeddings(3), method_name="ours")
-    worker.drive()
-    told = harness.stdout(pk)
-    harness.configure(change)
-    worker.reload()
-    if "scoring" in change:  # of every phase
-        harness.rescore("dev")
-        harness.rescore("eval")
-    else:
-        message = harness.decide("challenge", "apply")
-        assert all(name in message for name in change["leaderboard"])
-    worker.drive()
-    harness.submit("C", embeddings(2))
-    worker.drive()
-    assert worker.alerts() == set()
-    harness.decide("challenge", "reveal", "--open", "--phase", "dev")
-    assert lies(harness, told) == []
-
-
 def test_a_failed_reveal_leaves_nothing(harness: Harness, worker: StepWorker) -> None:
     """With another secret than the committed one, no batch is closed and no document stored."""
     harness.submit("A", embeddings(0))

@@ -1,6 +1,6 @@
 """Read and check files from outside: submissions, lists of ids and label files.
 
-``submission`` reads what participants send; the worker runs it only in the limited child process. No module is imported with this package,
+``tables`` reads what participants send; the worker runs it only in the limited child process. No module is imported with this package,
 and none loads a training kernel or torch, because a tool that only validates a file needs nothing else.
 """
 
@@ -9,10 +9,9 @@ __all__ = [
     "embeddings",
     "faults",
     "identifiers",
-    "label_files",
     "limits",
     "lines",
     "matrix_builder",
     "plain_lines",
-    "submission",
+    "tables",
 ]

@@ -100,29 +100,25 @@ def resolve_columns(names: Sequence[str], embedding_dim: int, faults: Faults) ->
     """
     stripped = tuple(name.strip() for name in names)
     id_column = find_id(stripped, faults)
+    others = [position for position in range(len(stripped)) if position != id_column]
+    numbers = {
+        position: int(stripped[position]) if len(stripped[position]) <= 9 else embedding_dim
+        for position in others
+        if NUMBER_NAME.match(stripped[position])
+    }
     taken: dict[int, int] = {}
-    unexpected: list[str] = []
-    extra: list[int] = []
-    for position, name in enumerate(stripped):
-        if position == id_column:
-            continue
-        if not NUMBER_NAME.match(name):
-            extra.append(position)
-            continue
-        number = int(name) if len(name) <= 9 else embedding_dim
-        if number >= embedding_dim:
-            unexpected.append(name)
-        elif number in taken:
-            faults.add("columns.duplicate", shown(name))
-        else:
-            taken[number] = position
+    for position, number in numbers.items():
+        if number < embedding_dim and taken.setdefault(number, position) != position:
+            faults.add("columns.duplicate", shown(stripped[position]))
+    unexpected = [stripped[position] for position, number in numbers.items() if number >= embedding_dim]
+    extra = tuple(position for position in others if position not in numbers)
     _judge_dimension(taken, unexpected, _described(stripped, extra), embedding_dim, faults)
     return Columns(
         names=stripped,
         id_column=id_column,
         positions=tuple(taken[number] for number in sorted(taken)),
         dimensions=tuple(sorted(taken)),
-        extra=tuple(extra),
+        extra=extra,
     )
 
 

@@ -42,7 +42,7 @@ class Embeddings:
 
         Args:
             ids: n distinct ids.
-            matrix: n x N, any floating type; copied only if order or type differ.
+            matrix: n x N, any floating type.
 
         Raises:
             ValueError: If the numbers of ids and rows differ or an id occurs twice.
@@ -51,11 +51,8 @@ class Embeddings:
             raise ValueError("embeddings need one row per distinct id")
         order = sorted(range(len(ids)), key=lambda row: ids[row].encode())
         rows = matrix if order == list(range(len(ids))) else matrix[order]
-        canonical = np.ascontiguousarray(rows, dtype=np.float32)
-        if canonical is matrix:
-            canonical = canonical.copy()
         # Adding 0.0 turns -0.0 into 0.0, so that both spellings of zero have the same score and hash.
-        canonical += np.float32(0.0)
+        canonical = np.ascontiguousarray(rows, dtype=np.float32) + np.float32(0.0)
         names = tuple(ids[row] for row in order)
         return cls(
             ids=names,

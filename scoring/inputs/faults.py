@@ -234,10 +234,6 @@ class Faults:
         kept = self.examples.setdefault(code, [])
         kept.extend(examples[: SHOWN - len(kept)])
 
-    def wants(self, code: str) -> bool:
-        """Return whether another example of the kind would be kept."""
-        return len(self.examples.get(code, ())) < SHOWN
-
     def merge(self, later: Faults) -> None:
         """Add the faults of the next part of the file."""
         for code, count in later.counts.items():

@@ -74,9 +74,6 @@ class CarefulReader:
             text, dimension = texts[index], self.columns.dimensions[index]
             values[index] = 0.0
             code = "cells.range" if NUMBER.match(text) else _kind_of(text)
-            if not faults.wants(code):
-                faults.add(code)
-                continue
             quoted = f": {shown(text)}" if code in ("cells.text", "cells.comma", "cells.range") else ""
             faults.add(code, f"{place}, column {dimension}{quoted}")
         if len(values) == self.dim:

@@ -76,10 +76,7 @@ class MatrixBuilder:
             identifiers: Ids as written in the file.
             numbers: Line or row number of each, from 1.
         """
-        targets = np.empty(len(identifiers), dtype=np.intp)
-        for position, written in enumerate(identifiers):
-            targets[position] = self._target(written, numbers[position])
-        return targets
+        return np.array([*map(self._target, identifiers, numbers)], dtype=np.intp)
 
     def assign(self, targets: NDArray[np.intp], first: int, values: NDArray[np.float32]) -> None:
         """Write values into the columns of claimed rows from ``first`` on."""

@@ -62,10 +62,8 @@ def _check_frame(file: BinaryIO, faults: Faults) -> None:
     file.seek(max(0, size - 8))
     tail = file.read(8)
     file.seek(0)
-    if size < 12 or tail[4:] != MAGIC:
-        raise faults.fatal("parquet.damaged", "its end is missing")
-    if int.from_bytes(tail[:4], "little") > min(FOOTER_BYTES, size - 12):
-        raise faults.fatal("parquet.damaged", "its metadata is longer than it can be")
+    if tail[4:] != MAGIC or int.from_bytes(tail[:4], "little") > min(FOOTER_BYTES, size - 12):
+        raise faults.fatal("parquet.damaged", "its end is missing or wrong")
 
 
 @contextmanager
@@ -74,11 +72,19 @@ def _arrow_errors(faults: Faults) -> Iterator[None]:
 
     try:
         yield
-    except OSError as error:
-        if error.errno is not None:  # an error of the disk; Arrow's own errors have no number
+    except (
+        OSError,
+        pyarrow.ArrowException,
+        ValueError,
+        TypeError,
+        LookupError,
+        OverflowError,
+        MemoryError,
+    ) as error:
+        if (
+            getattr(error, "errno", None) is not None
+        ):  # an error of the disk; Arrow's own errors have no number
             raise
-        raise faults.fatal("parquet.damaged") from None
-    except (pyarrow.ArrowException, ValueError, TypeError, LookupError, OverflowError, MemoryError):
         raise faults.fatal("parquet.damaged") from None
 
 

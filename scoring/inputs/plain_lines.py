@@ -10,6 +10,8 @@ give the same bits: the float64 nearest to the text, rounded to float32.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -137,23 +139,13 @@ class PlainReader:
             text: The lines, each ended by a line feed.
             lines: Their number.
         """
-        if len(text) < 2 * lines * len(self._targets) or not _is_plain_text(text):
+        if len(text) < 2 * lines * len(self._targets) or b"\0" in text:
             return None
-        rows = np.empty((lines, self._dim), dtype=np.float32)
-        places = np.empty((lines, 2), dtype=np.int64)
-        if not _read_lines(np.frombuffer(text, dtype=np.uint8), self._targets, POWERS, rows, places):
-            return None
-        # Spaces after a comma are a common style of CSV, and no part of a field.
-        return [text[begin:end].decode().lstrip(" ") for begin, end in places.tolist()], rows
-
-
-def _is_plain_text(text: bytes) -> bool:
-    if b"\0" in text:
-        return False
-    if text.isascii():
-        return True
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+        rows, places = np.empty((lines, self._dim), dtype=np.float32), np.empty((lines, 2), dtype=np.int64)
+        with suppress(UnicodeDecodeError):
+            if not text.isascii():
+                text.decode()
+            if _read_lines(np.frombuffer(text, dtype=np.uint8), self._targets, POWERS, rows, places):
+                # Spaces after a comma are a common style of CSV, and no part of a field.
+                return [text[begin:end].decode().lstrip(" ") for begin, end in places.tolist()], rows
+        return None

@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from scoring.inputs.faults import Faults
 
-ARCHIVES = {
+BINARIES = {
     b"\x1f\x8b": "gzip",
     b"PK": "zip",
     b"BZh": "bzip2",
@@ -18,8 +18,6 @@ ARCHIVES = {
     b"7z\xbc\xaf\x27\x1c": "7-Zip",
     b"Rar!": "RAR",
     b"\x28\xb5\x2f\xfd": "Zstandard",
-}
-BINARIES = {
     b"PAR1": "Parquet",
     b"PARE": "encrypted Parquet",
     b"\x93NUMPY": "a single NumPy array without ids",
@@ -123,7 +121,7 @@ def sniff_text(head: bytes, faults: Faults, *, nested: bool) -> None:
         raise faults.fatal("file.empty")
     if head.startswith(WIDE_MARKS):
         raise faults.fatal("file.utf16")
-    for magic, name in {**ARCHIVES, **BINARIES}.items():
+    for magic, name in BINARIES.items():
         if head.startswith(magic) and (magic != b"PK" or head[2:4] in (b"\3\4", b"\5\6")):
             if nested:
                 raise faults.fatal("archive.nested", f"inside is {name}")

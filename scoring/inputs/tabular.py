@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import io
 import re
-from collections import deque
-from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 1 << 20  # a block, its rows and the matrix rows they go to then stay in the second-level cache
 SMALL_FILE = 256 << 10  # bytes; below, loading the fast reader takes longer than doing without
 THREADS = 2
+AHEAD = 16  # blocks in memory
 LINE_FEED = ord("\n")
 BLANK_LINES = re.compile(rb"(?:[ \t]*\r?\n)+")
 SEPARATOR_LINE = re.compile(rb"\"?sep=.?\"?\s*\Z")
@@ -74,15 +74,12 @@ def read_csv(source: Readable, builder: MatrixBuilder, *, fast: bool | None = No
     faults = builder.faults
     builder.row_name = "line"
     stream = blocks(source, faults, most_lines=builder.most_rows)
-    first = next(stream, None)
-    if first is None:
-        raise faults.fatal("file.empty")
-    names, rest = read_header(first, faults, most_columns=builder.dim + builder.most_columns)
-    record, line, _ = _first_line(rest.text, rest.line)
+    names, first = read_header(stream, faults, most_columns=builder.dim + builder.most_columns)
+    record, line, _ = _first_line(first.text, first.line)
     judge_lists(names, record, line, builder.dim, faults)
     columns = builder.resolve(names)
     reader = _BlockReader(columns, builder, fast=len(first.text) >= SMALL_FILE if fast is None else fast)
-    for block, parsed in reader.read_all(chain([rest], stream)):
+    for block, parsed in reader.read_all(chain([first], stream)):
         faults.merge(parsed.faults)
         targets = builder.claim(parsed.identifiers, parsed.numbers)
         builder.assign(targets, 0, parsed.values)
@@ -124,17 +121,18 @@ def _block(text: bytes, line: int, *, unended: bool = False) -> Block:
     return Block(text=text, line=line, lines=lines, unended=unended)
 
 
-def read_header(block: Block, faults: Faults, *, most_columns: int) -> tuple[list[str], Block]:
+def read_header(stream: Iterator[Block], faults: Faults, *, most_columns: int) -> tuple[list[str], Block]:
     """Return the names in the first line of a file, and the rest of its first block.
 
     Args:
-        block: The first block.
+        stream: The file; its first block is taken.
         faults: Where faults go.
         most_columns: Most columns besides the first; if there are more, their names are not even read.
 
     Raises:
         Unreadable: If there are no names, or too many.
     """
+    block = next(stream, Block(text=b"", line=1, lines=0))
     text = block.text.removeprefix(MARK)
     record, line, end = _first_line(text, block.line)
     if not record:
@@ -162,13 +160,9 @@ def _first_line(text: bytes, number: int) -> tuple[bytes, int, int]:
 
 
 def _check_delimiter(names: list[str], faults: Faults) -> None:
-    if len(names) > 1:
-        return
-    for sign, word in ((";", "semicolons"), ("\t", "tabs"), ("|", "vertical bars")):
-        if sign in names[0]:
+    for sign, word in ((";", "semicolons"), ("\t", "tabs"), ("|", "vertical bars"), (" ", "spaces")):
+        if len(names) == 1 and sign in names[0].strip(" "):
             raise faults.fatal("file.delimiter", f"the first line has {word} instead")
-    if " " in names[0].strip():
-        raise faults.fatal("file.delimiter", "the first line has spaces instead")
 
 
 class _BlockReader:
@@ -184,17 +178,11 @@ class _BlockReader:
 
                 self._plain = PlainReader(columns, builder.dim)
 
-    def read_all(self, stream: Iterable[Block]) -> Iterator[tuple[Block, Parsed]]:
+    def read_all(self, stream: Iterator[Block]) -> Iterator[tuple[Block, Parsed]]:
         """Read blocks in threads and return what they held, in order."""
-        pending: deque[tuple[Block, Future[Parsed]]] = deque()
         with ThreadPoolExecutor(THREADS) as pool:
-            for block in stream:
-                pending.append((block, pool.submit(self.read, block)))
-                if len(pending) > THREADS:
-                    earliest, result = pending.popleft()
-                    yield earliest, result.result()
-            for earliest, result in pending:
-                yield earliest, result.result()
+            while batch := list(islice(stream, AHEAD)):
+                yield from zip(batch, pool.map(self.read, batch), strict=True)
 
     def read(self, block: Block) -> Parsed:
         """Read all lines of a block."""

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from scoring.errors import OrganizerError
 from scoring.inputs.embeddings import without_suffix
-from scoring.inputs.label_files import read_label_rows
 from scoring.inputs.lines import MISSING, NUMBER
+from scoring.inputs.tables import read_label_rows
 from scoring.printable import count_of
 from scoring.tasks import TaskType, is_package
 from scoring.tasks.packages import TaskPackage, read_package

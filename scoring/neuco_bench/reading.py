@@ -19,7 +19,7 @@ from scoring.inputs.embeddings import without_suffix
 from scoring.inputs.faults import CATALOGUE, Faults
 from scoring.inputs.identifiers import differing_form
 from scoring.inputs.matrix_builder import MatrixBuilder, has_equal_rows
-from scoring.inputs.submission import read_table
+from scoring.inputs.tables import read_table
 from scoring.printable import count_of
 
 ANY_NUMBER = 1 << 40  # no limit, because users run this on their own files

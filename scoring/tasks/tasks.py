@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from scoring.errors import OrganizerError
 from scoring.inputs.embeddings import without_suffix
-from scoring.inputs.label_files import read_label_rows
 from scoring.inputs.lines import NUMBER
+from scoring.inputs.tables import read_label_rows
 from scoring.printable import count_of
 from scoring.protocol import ids_hash
 from scoring.tasks.packages import NAME, is_package, read_package

@@ -22,7 +22,7 @@ from leaderboard import Board, PhaseSite, Site
 from leaderboard.ranking import board as boards
 from leaderboard.rendering import render
 from scoring.inputs.embeddings import Embeddings
-from scoring.inputs.submission import read_submission
+from scoring.inputs.tables import read_submission
 from tests.acceptance.fair_challenge import PHASES, Fair, revealed, with_reveal
 from tests.worker.harness.commits import sign_head
 from tests.worker.harness.harness import DIM, IDS, clean_environment

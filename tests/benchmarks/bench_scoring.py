@@ -78,7 +78,7 @@ def _scored(name: str, data: ChallengeData, threads: int) -> object:
     """Score with secret seeds, as the worker does."""
     from scoring.engines import make_engine
     from scoring.evaluate import score_embeddings
-    from scoring.inputs.submission import read_submission
+    from scoring.inputs.tables import read_submission
     from scoring.protocol import Protocol, ids_hash
     from scoring.randomness import phase_key, secret_commitment
     from scoring.tasks import load_tasks

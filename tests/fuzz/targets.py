@@ -26,7 +26,7 @@ from leaderboard.rendering import update_history
 from leaderboard.rendering.files import update_readme
 from leaderboard.rendering.shown import shown_phases
 from scoring.errors import NeucoError, OrganizerError, ParticipantError
-from scoring.inputs.submission import read_submission
+from scoring.inputs.tables import read_submission
 from worker.challenge import configuration
 from worker.evalai import records as evalai_records
 from worker.evalai.errors import failure, parse

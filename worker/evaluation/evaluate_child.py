@@ -98,7 +98,7 @@ def main(order: Order, say: Callable[..., None]) -> Result:
         ParticipantError: If the file is wrong.
         InfrastructureError: If the record is damaged.
     """
-    from scoring.inputs.submission import read_submission
+    from scoring.inputs.tables import read_submission
 
     ids, columns = tuple(order["ids"]), order["embedding_dim"]
     say(kind="stage", stage="reading")

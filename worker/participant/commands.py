@@ -162,7 +162,7 @@ def validate(
 
 def _embeddings(file: Path, wanted: Asked, max_megabytes: float) -> Embeddings:
     from scoring.inputs.limits import largest_expanded, largest_file, too_large
-    from scoring.inputs.submission import read_submission
+    from scoring.inputs.tables import read_submission
 
     # The worker would not download it at all.
     if file.is_file() and file.stat().st_size > largest_file(max_megabytes):

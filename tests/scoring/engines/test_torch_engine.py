@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +16,7 @@ from scoring.errors import OrganizerError
 from scoring.protocol import Recipe
 from tests.scoring.engines.units import make_unit
 from tests.scoring.harness.usual_loop import usual_scores
-from worker.sandbox import ManualClock
-from worker.state import State
+from worker.challenge.sections import Scoring
 
 
 def torch_engine(chunk: int = 20) -> Engine:
@@ -98,18 +96,7 @@ def test_naming_the_engines_imports_none_of_them() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_the_worker_scores_with_torch(tmp_path: Path) -> None:
-    """If it is configured, the evaluation process uses it, from submission to board."""
-    from tests.worker.harness.harness import Harness
-
-    scoring = {"engine": "torch", "chunk": 3}
-    with (
-        Harness(tmp_path, clock=ManualClock(), changes={"scoring": scoring}) as harness,
-        harness.worker() as worker,
-    ):
-        pk = harness.submit("A")
-        worker.drive(lambda: worker.states().get(pk) == State.PUBLISHED)
-        assert harness.status(pk) == "finished"
-        with worker.store.read() as tx:
-            made_by = {cell.engine for cell in tx.all_cells()}
-    assert made_by == {"torch"}
+def test_the_configuration_chooses_it() -> None:
+    """Its keys are what the engine is made with."""
+    settings = Scoring(engine="torch", chunk=3)
+    assert make_engine(settings.engine, **settings.engine_options()).name == "torch"

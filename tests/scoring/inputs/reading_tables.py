@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from scoring.errors import ParticipantError
 from scoring.inputs.embeddings import Embeddings
-from scoring.inputs.submission import read_submission
+from scoring.inputs.tables import read_submission
 
 CEILING = 64_000_000  # bytes a test file may expand to
 IDS = tuple(f"s{number:03d}" for number in range(12))

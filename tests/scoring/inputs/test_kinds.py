@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 from scoring.errors import OrganizerError, ParticipantError
-from scoring.inputs.label_files import read_label_rows
-from scoring.inputs.submission import read_submission
+from scoring.inputs.tables import read_label_rows, read_submission
 from scoring.neuco_bench.reading import read_embeddings
 from tests.scoring.inputs.reading_tables import DIM, IDS, as_npz, as_parquet, good, refused, table
 from tests.scoring.inputs.test_reading_refusals import REFUSALS

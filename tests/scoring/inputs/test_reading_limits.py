@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from scoring.errors import ParticipantError
-from scoring.inputs.submission import read_submission
+from scoring.inputs.tables import read_submission
 from tests.scoring.inputs.reading_tables import CEILING, DIM, IDS, check_manners
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -21,7 +21,7 @@ CHILD = """
 import json, sys
 from pathlib import Path
 from scoring.errors import ParticipantError
-from scoring.inputs.submission import read_submission
+from scoring.inputs.tables import read_submission
 path, count, dim = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 ids = [f"id{number:07d}" for number in range(count)]
 try:

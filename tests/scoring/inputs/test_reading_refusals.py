@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from scoring.errors import InfrastructureError, ParticipantError
 from scoring.inputs.faults import CATALOGUE, Faults, shown
-from scoring.inputs.submission import read_submission
+from scoring.inputs.tables import read_submission
 from tests.scoring.inputs.reading_tables import (
     DIM,
     IDS,
@@ -522,7 +522,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "parquet cut off": (
         as_parquet(COLUMNS)[:-20],
         "parquet.damaged",
-        "The Parquet file is cut off or damaged: its end is missing.",
+        "The Parquet file is cut off or damaged: its end is missing or wrong.",
     ),
     "parquet garbage": (
         b"PAR1" + b"\xff" * 90 + struct.pack("<I", 60) + b"PAR1",
@@ -532,7 +532,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "parquet long footer": (
         b"PAR1" + b"\0" * 90 + struct.pack("<I", 2**31) + b"PAR1",
         "parquet.damaged",
-        "its metadata is longer than it can be",
+        "its end is missing or wrong",
     ),
     "parquet encrypted": (
         b"PARE" + b"\0" * 90 + b"PARE",

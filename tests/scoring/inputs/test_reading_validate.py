@@ -136,7 +136,7 @@ READ = """
 import sys
 from pathlib import Path
 from scoring.inputs.identifiers import read_ids
-from scoring.inputs.submission import read_submission
+from scoring.inputs.tables import read_submission
 folder = Path(sys.argv[1])
 read_submission(folder / "good.csv", read_ids(folder / "ids.txt"), 4, max_expanded_bytes=10**6)
 print(*sys.modules)

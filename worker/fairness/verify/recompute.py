@@ -14,7 +14,7 @@ from scoring.engines import TOLERANCE, make_engine
 from scoring.errors import OrganizerError, ParticipantError
 from scoring.evaluate import score_embeddings
 from scoring.inputs.embeddings import Embeddings, canonical_bytes
-from scoring.inputs.submission import read_submission
+from scoring.inputs.tables import read_submission
 from scoring.printable import count_of
 from scoring.tasks import Task, TaskType, make_task
 from worker.fairness import disclosure

@@ -161,11 +161,8 @@ def record_push(
             tx.move(row.pk, State.POSTED, State.PUBLISHED)
     receipts.went_on(tx, now=now)
     tx.set_fact("pushed_at", now.isoformat())
-    number, since = (
-        len(json.loads(cycle.attestations.get(commitments.PATH, b"[]"))),
-        json.loads(tx.fact(PUBLIC_SINCE) or "[]"),
-    )
-    tx.set_fact(PUBLIC_SINCE, json.dumps(since + [now.isoformat()] * (number - len(since))))
+    since, public = json.loads(tx.fact(PUBLIC_SINCE) or "[]"), cycle.attestations.get(commitments.PATH, b"[]")
+    tx.set_fact(PUBLIC_SINCE, json.dumps(since + [now.isoformat()] * (len(json.loads(public)) - len(since))))
     tx.complete_publish(
         Completed(generation=cycle.generation, commit=published.commit, changed=published.changed)
     )

@@ -20,7 +20,6 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 DECLARED: list[str] = PROJECT["project"]["dependencies"]
-RESEARCH: list[str] = PROJECT["project"]["optional-dependencies"]["research"]
 BUILD: list[str] = PROJECT["build-system"]["requires"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
@@ -28,19 +29,22 @@ def commands(page: str) -> list[list[str]]:
     ]
 
 
-COMMANDS = commands(PAGE)
+COMMANDS = [*commands(PAGE), *commands(RESEARCHERS)]
 
 
-def test_every_command_of_the_page_for_researchers_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Every command succeeds."""
+@pytest.mark.parametrize("page", [PAGE, RESEARCHERS], ids=["kin", "researchers"])
+def test_every_command_of_the_pages_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str) -> None:
+    """Every command succeeds, and writes what the page says."""
     monkeypatch.chdir(shutil.copytree(ROOT / "config" / "kin", tmp_path / "kin"))
-    listed = commands(RESEARCHERS)
-    assert listed[0] == ["cd", "config/kin"]
-    for program, *arguments in listed[1:]:
+    for program, *arguments in commands(page):
+        if program == "cd":
+            assert arguments == ["config/kin"]
+            continue
         words = [str(name) for word in arguments for name in sorted(Path().glob(word)) or [word]]
         assert (program, guarded(words)) == ("neuco-worker", 0), " ".join(arguments)
+    if page is PAGE:
+        assert Path("board", "README.md").exists()
+        assert json.loads(Path("neurobench", "ink.json").read_text())["framework"] == "neuco-worker"
 
 
 def test_every_flag_key_and_probe_is_described() -> None:

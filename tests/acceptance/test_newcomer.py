@@ -1,11 +1,11 @@
 """Commands that need no challenge work in an environment with only the dependencies that neuco-worker declares.
 
-Those of an organizer are typed there in ``test_organizer.py``, and ``demo`` in ``test_demo.py``.
+Those of an organizer are typed there in ``test_organizer.py``, and ``demo`` in ``test_demo.py``; those of researchers need the extra
+``research`` and run in ``test_kin_documentation.py``.
 """
 
 from __future__ import annotations
 
-import json
 import shlex
 import shutil
 from collections.abc import Iterable, Iterator
@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 import typer
 
-from tests.acceptance.installation import DECLARED, RESEARCH, ROOT, Installation
-from tests.acceptance.test_kin_documentation import COMMANDS as KIN
+from tests.acceptance.installation import ROOT, Installation
 from tests.worker.harness.harness import DIM, IDS, Harness, embeddings
 
 FIRST_STEPS = (
@@ -27,10 +26,8 @@ FIRST_STEPS = (
     f"template empty.csv --ids ids.txt --dim {DIM}",
     "rank table.csv",
 )
-RESEARCHERS = tuple(" ".join(words[1:]) for words in KIN if words[0] == "neuco-worker")
 OTHERS = {
     "demo": "in test_demo.py",
-    "compare": "in test_kin_documentation.py",
     "challenge choose": "only under the rule that organizers choose; as `challenge disqualify`",
     "challenge retry": "for a submission that waits",
     "sandbox submit": "for a sandbox that listens",
@@ -70,19 +67,6 @@ def test_first_steps(installation: Installation, tmp_path: Path) -> None:
     (tmp_path / "ids.txt").write_text("\n".join(IDS) + "\n")
     shutil.copy(ROOT / "tests/leaderboard/data/neuco_bench_table4_r2.csv", tmp_path / "table.csv")
     worker(installation, FIRST_STEPS, tmp_path)
-
-
-def test_researchers_commands(wheel: Path, tmp_path: Path) -> None:
-    """The commands on the page for users of other benchmarks succeed with the libraries of the extra ``research``."""
-    installation = Installation(tmp_path / "installation", [*DECLARED, *RESEARCH])
-    installation.run("pip", "install", "--quiet", str(wheel), cwd=tmp_path)
-    folder = shutil.copytree(ROOT / "config" / "kin", tmp_path / "kin")
-    for line in RESEARCHERS:
-        for pattern in [word for word in line.split() if "*" in word]:
-            line = line.replace(pattern, " ".join(map(str, sorted(folder.glob(pattern)))))
-        worker(installation, [line], folder)
-    assert (folder / "board" / "README.md").exists()
-    assert json.loads((folder / "neurobench" / "ink.json").read_text())["framework"] == "neuco-worker"
 
 
 @pytest.mark.parametrize(

@@ -20,193 +20,201 @@ PLAIN = frozenset(string.ascii_letters + string.digits + string.punctuation + " 
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """The message for one fault of a kind and for many; ``{count}`` is filled in, and examples follow after a colon."""
+    """The message for one fault of a kind and for several; ``{count}`` is filled in, and examples follow after a colon."""
 
-    one: str
-    many: str = ""
+    singular: str
+    plural: str = ""
     cure: str
 
     def sentence(self, count: int) -> str:
         """Return the message for this number of faults."""
-        return self.one if count == 1 or not self.many else self.many.format(count=f"{count:,}")
+        return self.singular if count == 1 or not self.plural else self.plural.format(count=f"{count:,}")
 
 
 CATALOGUE: dict[str, Kind] = {
-    "file.empty": Kind(one="The file is empty", cure="Write the table with the columns {columns}."),
+    "file.empty": Kind(singular="The file is empty", cure="Write the table with the columns {columns}."),
     "file.html": Kind(
-        one="The file is a web page (HTML), not a table",
+        singular="The file is a web page (HTML), not a table",
         cure="This is often a saved sign-in or error page. Upload the table itself.",
     ),
-    "file.json": Kind(one="The file is JSON, not a table", cure="Save it as CSV with the columns {columns}."),
+    "file.json": Kind(
+        singular="The file is JSON, not a table", cure="Save it as CSV with the columns {columns}."
+    ),
     "file.kind": Kind(
-        one="The file is not CSV, Parquet or NPZ",
+        singular="The file is not CSV, Parquet or NPZ",
         cure="Save it as CSV with the columns {columns}.",
     ),
     "file.pointer": Kind(
-        one="The file is a pointer to the table, not the table",
+        singular="The file is a pointer to the table, not the table",
         cure="Fetch the table (git lfs pull, dvc pull or git annex get), and use that.",
     ),
-    "file.utf16": Kind(one="The file is UTF-16 or UTF-32 text", cure="Save it as UTF-8."),
+    "file.utf16": Kind(singular="The file is UTF-16 or UTF-32 text", cure="Save it as UTF-8."),
     "file.nul": Kind(
-        one="1 line contains NUL bytes",
-        many="{count} lines contain NUL bytes",
+        singular="1 line contains NUL bytes",
+        plural="{count} lines contain NUL bytes",
         cure="Save the file as plain UTF-8 text.",
     ),
     "file.encoding": Kind(
-        one="1 line is not UTF-8", many="{count} lines are not UTF-8", cure="Save the file as UTF-8."
+        singular="1 line is not UTF-8", plural="{count} lines are not UTF-8", cure="Save the file as UTF-8."
     ),
     "file.delimiter": Kind(
-        one="The columns are not separated by commas", cure="Separate the columns with commas."
+        singular="The columns are not separated by commas", cure="Separate the columns with commas."
     ),
     "file.separator_line": Kind(
-        one="The first line tells Excel how columns are separated",
+        singular="The first line tells Excel how columns are separated",
         cure="Remove it, so that the file begins with the column names.",
     ),
     "file.line_ends": Kind(
-        one="The lines end with carriage returns only", cure="Save the file with LF or CRLF line endings."
+        singular="The lines end with carriage returns only",
+        cure="Save the file with LF or CRLF line endings.",
     ),
     "file.line_too_long": Kind(
-        one="A line is too long", cure="Write one line per id, and end each line with a line feed."
+        singular="A line is too long", cure="Write one line per id, and end each line with a line feed."
     ),
     "file.too_large": Kind(
-        one="The file expands to more than the challenge accepts",
+        singular="The file expands to more than the challenge accepts",
         cure="Upload only the public ids, the column id and the numbered columns.",
     ),
     "archive.damaged": Kind(
-        one="The archive is incomplete or damaged", cure="Create it again, and let the upload finish."
+        singular="The archive is incomplete or damaged", cure="Create it again, and let the upload finish."
     ),
     "archive.bomb": Kind(
-        one="The archive expands to many times its size", cure="Upload the table without compression."
+        singular="The archive expands to many times its size", cure="Upload the table without compression."
     ),
     "archive.members": Kind(
-        one="The zip must contain exactly one file", cure="Put only the table into the zip."
+        singular="The zip must contain exactly one file", cure="Put only the table into the zip."
     ),
     "archive.method": Kind(
-        one="The zip is encrypted, or compressed by a method that is not supported",
+        singular="The zip is encrypted, or compressed by a method that is not supported",
         cure="Create it without a password, with Deflate, which most programs use by default.",
     ),
     "archive.nested": Kind(
-        one="The archive contains another archive or a binary file",
+        singular="The archive contains another archive or a binary file",
         cure="Compress the CSV file once. Upload Parquet and NPZ files as they are.",
     ),
     "parquet.damaged": Kind(
-        one="The Parquet file is cut off or damaged", cure="Write it again, and check that you can read it."
+        singular="The Parquet file is cut off or damaged",
+        cure="Write it again, and check that you can read it.",
     ),
-    "npz.damaged": Kind(one="The NPZ file is cut off or damaged", cure="Write it again with numpy.savez."),
+    "npz.damaged": Kind(
+        singular="The NPZ file is cut off or damaged", cure="Write it again with numpy.savez."
+    ),
     "npz.arrays": Kind(
-        one="The NPZ file does not contain the arrays ids and embeddings",
+        singular="The NPZ file does not contain the arrays ids and embeddings",
         cure="Write it with numpy.savez(file, ids=ids, embeddings=embeddings).",
     ),
     "npz.pickle": Kind(
-        one="An array in the NPZ file is a pickled object, which is not safe to open",
+        singular="An array in the NPZ file is a pickled object, which is not safe to open",
         cure="Save numpy.array(ids, dtype=str) and numpy.asarray(embeddings, dtype=numpy.float32).",
     ),
     "npz.shape": Kind(
-        one="An array in the NPZ file has the wrong shape",
+        singular="An array in the NPZ file has the wrong shape",
         cure="The array embeddings needs one row for each entry of the array ids.",
     ),
     "columns.no_header": Kind(
-        one="The first line has values instead of column names",
+        singular="The first line has values instead of column names",
         cure="Begin the file with a line of the column names: {columns}.",
     ),
     "columns.no_id": Kind(
-        one="There is no column named id", cure='Rename the column with the ids to "id", in lower case.'
+        singular="There is no column named id", cure='Rename the column with the ids to "id", in lower case.'
     ),
-    "columns.two_ids": Kind(one="More than one column is named id", cure="Keep one of them."),
+    "columns.two_ids": Kind(singular="More than one column is named id", cure="Keep one of them."),
     "columns.type": Kind(
-        one="1 column has the wrong type",
-        many="{count} columns have the wrong type",
+        singular="1 column has the wrong type",
+        plural="{count} columns have the wrong type",
         cure="Store ids as text and values as floating-point numbers.",
     ),
     "columns.dimension": Kind(
-        one="The embeddings have the wrong number of columns",
+        singular="The embeddings have the wrong number of columns",
         cure="Write one column for each dimension.",
     ),
     "columns.names": Kind(
-        one="No column has a number as its name; 1 has another name",
-        many="No column has a number as its name; {count} have other names",
+        singular="No column has a number as its name; 1 has another name",
+        plural="No column has a number as its name; {count} have other names",
         cure="Write one column for each dimension, and name it by its number.",
     ),
     "columns.missing": Kind(
-        one="1 numbered column is missing",
-        many="{count} numbered columns are missing",
+        singular="1 numbered column is missing",
+        plural="{count} numbered columns are missing",
         cure="Add a column for each dimension.",
     ),
     "columns.unexpected": Kind(
-        one="1 numbered column is beyond the last dimension",
-        many="{count} numbered columns are beyond the last dimension",
+        singular="1 numbered column is beyond the last dimension",
+        plural="{count} numbered columns are beyond the last dimension",
         cure="Remove such columns. Column numbers begin at 0.",
     ),
     "columns.duplicate": Kind(
-        one="1 numbered column occurs twice",
-        many="{count} numbered columns occur twice",
+        singular="1 numbered column occurs twice",
+        plural="{count} numbered columns occur twice",
         cure="Keep each column once.",
     ),
     "columns.too_many": Kind(
-        one="There are too many columns", cure="Upload only the column id and the numbered columns."
+        singular="There are too many columns", cure="Upload only the column id and the numbered columns."
     ),
-    "rows.too_many": Kind(one="There are too many rows", cure="Upload one row per public id."),
+    "rows.too_many": Kind(singular="There are too many rows", cure="Upload one row per public id."),
     "rows.stopped": Kind(
-        one="Reading stopped because too many lines have errors", cure="Fix the other problems first."
+        singular="Reading stopped because too many lines have errors", cure="Fix the other problems first."
     ),
-    "rows.none": Kind(one="The file has column names but no rows", cure="Add one row per public id."),
+    "rows.none": Kind(singular="The file has column names but no rows", cure="Add one row per public id."),
     "rows.ragged": Kind(
-        one="1 line has the wrong number of fields",
-        many="{count} lines have the wrong number of fields",
+        singular="1 line has the wrong number of fields",
+        plural="{count} lines have the wrong number of fields",
         cure="Every line needs as many fields as there are column names.",
     ),
     "rows.quotes": Kind(
-        one="1 line has a misplaced quotation mark or line break",
-        many="{count} lines have a misplaced quotation mark or line break",
+        singular="1 line has a misplaced quotation mark or line break",
+        plural="{count} lines have a misplaced quotation mark or line break",
         cure="Close every quotation mark before the next comma, and write every row on one line.",
     ),
     "rows.no_id": Kind(
-        one="1 row has no id", many="{count} rows have no id", cure="Fill in the id of every row."
+        singular="1 row has no id", plural="{count} rows have no id", cure="Fill in the id of every row."
     ),
     "rows.duplicate": Kind(
-        one="1 id occurs more than once", many="{count} rows repeat an id", cure="Keep one row per id."
+        singular="1 id occurs more than once", plural="{count} rows repeat an id", cure="Keep one row per id."
     ),
     "rows.missing": Kind(
-        one="1 id of the public list is missing",
-        many="{count} ids of the public list are missing",
+        singular="1 id of the public list is missing",
+        plural="{count} ids of the public list are missing",
         cure="Add a row for every public id.",
     ),
     "rows.form": Kind(
-        one="1 id of the public list is written differently in the file",
-        many="{count} ids of the public list are written differently in the file",
+        singular="1 id of the public list is written differently in the file",
+        plural="{count} ids of the public list are written differently in the file",
         cure="Write every id exactly as it is in the list.",
     ),
     "cells.text": Kind(
-        one="1 cell is not a number",
-        many="{count} cells are not numbers",
+        singular="1 cell is not a number",
+        plural="{count} cells are not numbers",
         cure="Write numbers such as 0.25 or 1e-3.",
     ),
     "cells.comma": Kind(
-        one="1 number has a decimal comma",
-        many="{count} numbers have a decimal comma",
+        singular="1 number has a decimal comma",
+        plural="{count} numbers have a decimal comma",
         cure="Use a decimal point.",
     ),
     "cells.list": Kind(
-        one="A cell holds a list of numbers",
-        many="{count} cells hold lists of numbers",
+        singular="A cell holds a list of numbers",
+        plural="{count} cells hold lists of numbers",
         cure="Give every number its own column.",
     ),
-    "cells.empty": Kind(one="1 cell is empty", many="{count} cells are empty", cure="Fill every cell."),
+    "cells.empty": Kind(
+        singular="1 cell is empty", plural="{count} cells are empty", cure="Fill every cell."
+    ),
     "cells.nan": Kind(
-        one="1 cell is NaN", many="{count} cells are NaN", cure="Write a finite number in every cell."
+        singular="1 cell is NaN", plural="{count} cells are NaN", cure="Write a finite number in every cell."
     ),
     "cells.infinite": Kind(
-        one="1 cell is infinite",
-        many="{count} cells are infinite",
+        singular="1 cell is infinite",
+        plural="{count} cells are infinite",
         cure="Write a finite number in every cell.",
     ),
     "cells.range": Kind(
-        one="1 value is too large for float32",
-        many="{count} values are too large for float32",
+        singular="1 value is too large for float32",
+        plural="{count} values are too large for float32",
         cure="Keep values between -3.4e38 and 3.4e38.",
     ),
     "values.constant": Kind(
-        one="All rows are equal, so there is nothing to learn from",
+        singular="All rows are equal, so there is nothing to learn from",
         cure="Check how the embeddings were computed.",
     ),
 }
@@ -266,7 +274,7 @@ class Faults:
         kind, count, examples = CATALOGUE[code], self.counts[code], self.examples[code]
         text = kind.sentence(count)
         if examples:
-            rest = "; and so on" if kind.many and count > len(examples) else ""
+            rest = "; and so on" if kind.plural and count > len(examples) else ""
             text = f"{text}: {'; '.join(examples)}{rest}"
         return f"{text} ({self.hints[code]})" if code in self.hints else text
 
@@ -280,12 +288,8 @@ def shown(text: str) -> str:
     Plain ASCII stays, except for markup, quotation marks and what shells expand; every other character (controls, bidirectional marks,
     letters that look like others) is replaced by its code point, and a long piece is shortened.
     """
-    out: list[str] = []
-    room = PIECE_LIMIT
-    for character in text[: PIECE_LIMIT + 1]:
-        piece = character if character in PLAIN else f"U+{ord(character):04X}."
-        if len(piece) > room:
-            return '"' + "".join(out) + '..."'
-        out.append(piece)
-        room -= len(piece)
-    return '"' + "".join(out) + '"'
+    whole = "".join(
+        character if character in PLAIN else f"U+{ord(character):04X}."
+        for character in text[: PIECE_LIMIT + 1]
+    )
+    return f'"{whole}"' if len(whole) <= PIECE_LIMIT else f'"{whole[:PIECE_LIMIT]}..."'

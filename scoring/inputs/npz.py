@@ -124,13 +124,11 @@ def _read_ids(array: Array, builder: MatrixBuilder) -> list[str]:
         raise faults.fatal("rows.too_many", f"ids has {count:,} entries of {width:,} bytes")
     data = array.read(count, faults)
     array.end(faults)
-    if width == 0:
-        return [""] * count
-    if array.dtype.kind == "U":
-        points = np.frombuffer(data, dtype=np.dtype("u4").newbyteorder(array.dtype.byteorder))
-        if points.max(initial=0) > sys.maxunicode:  # numpy would make an invalid str of it
-            raise faults.fatal("file.encoding", "an id is not text")
     try:
+        if array.dtype.kind == "U":
+            points = np.frombuffer(data, dtype=np.dtype("u4").newbyteorder(array.dtype.byteorder))
+            if points.max(initial=0) > sys.maxunicode:  # numpy would make an invalid str of it
+                raise faults.fatal("file.encoding", "an id is not text")
         written = np.frombuffer(data, dtype=array.dtype).tolist()
         return [name.decode() if isinstance(name, bytes) else str(name) for name in written]
     except (UnicodeDecodeError, ValueError):

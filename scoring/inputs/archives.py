@@ -74,10 +74,7 @@ class Capped:
         pieces = [self._peeked[:size]] if self._peeked else []  # a single piece is not copied below
         missing = size - len(self._peeked[:size])
         self._peeked = self._peeked[size:]
-        while missing:
-            more = self._read(missing)
-            if not more:
-                break
+        while missing and (more := self._read(missing)):
             pieces.append(more)
             missing -= len(more)
         return b"".join(pieces)
@@ -102,7 +99,7 @@ def open_zip(file: BinaryIO, faults: Faults) -> Readable:
         Unreadable: If the zip is damaged or encrypted, or does not hold exactly one file.
     """
     archive = open_directory(file, faults)
-    members = [member for member in archive.infolist() if not _is_ignorable_entry(member)]
+    members = [member for member in archive.infolist() if not _is_ignorable_entry(member.filename)]
     if len(members) != 1:
         if (kind := kind_of_members(archive.namelist())) is not None:
             raise faults.fatal("file.kind", f"it is {kind}")
@@ -145,9 +142,8 @@ def open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, faults: Fault
         raise faults.fatal("archive.damaged") from None
 
 
-def _is_ignorable_entry(member: zipfile.ZipInfo) -> bool:
+def _is_ignorable_entry(name: str) -> bool:
     """Return whether an entry is a folder or one of the files that macOS adds to every zip."""
-    name = member.filename
     return name.endswith("/") or name.startswith("__MACOSX/") or name.rpartition("/")[2] == ".DS_Store"
 
 

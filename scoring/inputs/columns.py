@@ -6,12 +6,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scoring.inputs.faults import Faults, Unreadable, shown
+from scoring.inputs.faults import SHOWN, Faults, Unreadable, shown
 
 ID_NAMES = ("id", "file_id")  # the second is what TerraTorch writes
 EXTRA_COLUMNS = 10_000  # a table with more extra named columns than this is not a table of embeddings
 NUMBER_NAME = re.compile(r"[0-9]+\Z")
-NAMED = 3  # how many columns a fault or a note names
 LOOKS_LIKE_VALUE = re.compile(r"[+-]?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?\Z")
 FACTS = frozenset(
     {
@@ -68,7 +67,7 @@ class Columns:
         """The first few ignored columns, described for the participant."""
         return tuple(
             shown(self.names[position]) if self.names[position] else f"column {position + 1}, without a name"
-            for position in self.extra[:NAMED]
+            for position in self.extra[:SHOWN]
         )
 
 
@@ -168,10 +167,10 @@ def _judge_dimension(
         faults.add("columns.names", *others, count=len(others))
         faults.hints["columns.names"] = wanted
     elif missing:
-        faults.add("columns.missing", *(f"column {number}" for number in missing[:NAMED]), count=len(missing))
-        faults.hints["columns.missing"] = "; ".join([hint, *others[:NAMED]])
+        faults.add("columns.missing", *(f"column {number}" for number in missing[:SHOWN]), count=len(missing))
+        faults.hints["columns.missing"] = "; ".join([hint, *others[:SHOWN]])
     if beyond:
-        named = (f"column {shown(name)}" for name in beyond[:NAMED])
+        named = (f"column {shown(name)}" for name in beyond[:SHOWN])
         faults.add("columns.unexpected", *named, count=len(beyond))
         faults.hints["columns.unexpected"] = hint
 

@@ -26,10 +26,6 @@ class Kind:
     plural: str = ""
     cure: str
 
-    def sentence(self, count: int) -> str:
-        """Return the message for this number of faults."""
-        return self.singular if count == 1 or not self.plural else self.plural.format(count=f"{count:,}")
-
 
 CATALOGUE: dict[str, Kind] = {
     "file.empty": Kind(singular="The file is empty", cure="Write the table with the columns {columns}."),
@@ -255,15 +251,18 @@ class Faults:
 
     def verdict(self, codes: Collection[str] = CATALOGUE.keys()) -> ParticipantError:
         """Return one error with all faults of these kinds, one per line, in at most ``MESSAGE_LIMIT`` characters."""
-        codes = [code for code in self.counts if code in codes]
-        if len(codes) == 1:
-            return ParticipantError(self.sentence(codes[0]) + ".", cure=self._cure(codes[0]), code=codes[0])
-        lines = [f"The file has {len(codes)} problems:"]
+        cures = {
+            code: CATALOGUE[code].cure.format(columns=self.columns) for code in self.counts if code in codes
+        }
+        if len(cures) == 1:
+            [(code, cure)] = cures.items()
+            return ParticipantError(self.sentence(code) + ".", cure=cure, code=code)
+        lines = [f"The file has {len(cures)} problems:"]
         room = MESSAGE_LIMIT - len(lines[0]) - 40  # keeps 40 characters for the last line
-        for number, code in enumerate(codes):
-            line = f"- {self.sentence(code)}. {self._cure(code)}"
+        for number, (code, cure) in enumerate(cures.items()):
+            line = f"- {self.sentence(code)}. {cure}"
             if len(line) + 1 > room:
-                lines.append(f"- And {count_of(len(codes) - number, 'more problem')}.")
+                lines.append(f"- And {count_of(len(cures) - number, 'more problem')}.")
                 break
             lines.append(line)
             room -= len(line) + 1
@@ -272,14 +271,11 @@ class Faults:
     def sentence(self, code: str) -> str:
         """Return what is wrong, with examples, without a full stop."""
         kind, count, examples = CATALOGUE[code], self.counts[code], self.examples[code]
-        text = kind.sentence(count)
+        text = kind.plural.format(count=f"{count:,}") if kind.plural and count > 1 else kind.singular
         if examples:
             rest = "; and so on" if kind.plural and count > len(examples) else ""
             text = f"{text}: {'; '.join(examples)}{rest}"
         return f"{text} ({self.hints[code]})" if code in self.hints else text
-
-    def _cure(self, code: str) -> str:
-        return CATALOGUE[code].cure.format(columns=self.columns)
 
 
 def shown(text: str) -> str:

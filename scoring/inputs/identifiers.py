@@ -9,10 +9,8 @@ from pathlib import Path
 
 from scoring.errors import OrganizerError
 from scoring.inputs.embeddings import without_suffix
-from scoring.inputs.faults import shown
+from scoring.inputs.faults import SHOWN, shown
 from scoring.printable import count_of
-
-SHOWN = 3
 
 
 def read_ids(path: Path) -> tuple[str, ...]:

@@ -76,9 +76,8 @@ class CarefulReader:
             code = "cells.range" if NUMBER.match(text) else _kind_of(text)
             quoted = f": {shown(text)}" if code in ("cells.text", "cells.comma", "cells.range") else ""
             faults.add(code, f"{place}, column {dimension}{quoted}")
-        if len(values) == self.dim:
-            return values
-        return np.zeros(self.dim, dtype=np.float32)  # of a file that lacks columns, and is refused
+        # A file that lacks columns is refused, whatever its values are.
+        return values if len(values) == self.dim else np.zeros(self.dim, dtype=np.float32)
 
 
 def _numbers(texts: list[str]) -> NDArray[np.float64]:

@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 
 from scoring.inputs.columns import EXTRA_COLUMNS, Columns, resolve_columns
 from scoring.inputs.embeddings import Embeddings, content_hash, without_suffix
-from scoring.inputs.faults import Faults, shown
+from scoring.inputs.faults import SHOWN, Faults, shown
 from scoring.inputs.identifiers import differing_form
 from scoring.inputs.lines import narrow
 from scoring.printable import count_of
 
-STRANGERS_KEPT = 3
 MOST_ROWS = 1_000_000  # in a table, unless the public list is longer; limits time, and memory for ids
 MOST_FAULTS = 100_000  # more need not be counted; it bounds the time that a hopeless file takes
 
@@ -135,11 +134,13 @@ class MatrixBuilder:
             self.first_seen[row] = number
             return row
         if row >= 0:
-            place = f"{shown(identifier)} on {self.row_name}s {self.first_seen[row]} and {number}"
-            self.faults.add("rows.duplicate", place)
+            self.faults.add(
+                "rows.duplicate",
+                f"{shown(identifier)} on {self.row_name}s {self.first_seen[row]} and {number}",
+            )
         elif identifier:
             self.strangers += 1
-            if len(self.stranger_examples) < STRANGERS_KEPT:
+            if len(self.stranger_examples) < SHOWN:
                 self.stranger_examples.append(trimmed)
         else:
             self.faults.add("rows.no_id", f"{self.row_name} {number}")
@@ -190,8 +191,12 @@ class MatrixBuilder:
         if self.suffix_removed:
             notes.append(".zarr or .zarr.zip suffixes were removed from ids")
         if self.strangers:
-            ids_are = count_of(self.strangers, "id that is", "ids that are")
-            notes.append(f"{ids_are} not in the public list {_were(self.strangers)} ignored")
+            ids_were = count_of(
+                self.strangers,
+                "id that is not in the public list was",
+                "ids that are not in the public list were",
+            )
+            notes.append(f"{ids_were} ignored")
         return [*notes, *self.notes_on_table()]
 
     def notes_on_table(self) -> list[str]:
@@ -199,9 +204,9 @@ class MatrixBuilder:
         notes = []
         for word, (count, names) in self.extra.items():
             if count:
-                more = "; and so on" if count > len(names) else ""
+                were = count_of(count, f"extra {word} was", f"extra {word}s were")
                 notes.append(
-                    f"{count_of(count, f'extra {word}')} {_were(count)} ignored: {'; '.join(names)}{more}"
+                    f"{were} ignored: {'; '.join(names)}{'; and so on' if count > len(names) else ''}"
                 )
         if self.ends_in_number:
             notes.append("the file ends within a line, so its last number may be cut off")
@@ -211,7 +216,3 @@ class MatrixBuilder:
 def has_equal_rows(matrix: NDArray[np.float32]) -> bool:
     """Return whether all rows of a matrix are equal, so that they tell nothing about the samples."""
     return all(np.array_equal(row, matrix[0]) for row in matrix)
-
-
-def _were(count: int) -> str:
-    return "were" if count > 1 else "was"

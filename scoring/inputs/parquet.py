@@ -9,10 +9,13 @@ from functools import partial
 from typing import Any, BinaryIO
 
 import numpy as np
+import pyarrow.compute
+import pyarrow.parquet
 from numpy.typing import NDArray
+from pyarrow.types import is_fixed_size_list, is_floating, is_integer, is_large_list, is_list
 
-from scoring.inputs.columns import EXTRA_COLUMNS, ID_NAMES, NAMED, NUMBER_NAME, find_id
-from scoring.inputs.faults import Faults, Unreadable, shown
+from scoring.inputs.columns import EXTRA_COLUMNS, ID_NAMES, NUMBER_NAME, find_id
+from scoring.inputs.faults import SHOWN, Faults, Unreadable, shown
 from scoring.inputs.matrix_builder import MatrixBuilder
 
 GROUP_BYTES = 32 << 20  # values that are decoded at a time
@@ -33,8 +36,6 @@ def read_parquet(
         Unreadable: If reading cannot go on.
         OSError: If the disk fails.
     """
-    import pyarrow.parquet
-
     faults = builder.faults
     _check_frame(file, faults)
     with _arrow_errors(faults):
@@ -68,8 +69,6 @@ def _check_frame(file: BinaryIO, faults: Faults) -> None:
 
 @contextmanager
 def _arrow_errors(faults: Faults) -> Iterator[None]:
-    import pyarrow
-
     try:
         yield
     except (
@@ -110,31 +109,26 @@ def _judge_size(table: Any, builder: MatrixBuilder, max_expanded_bytes: int) -> 
 
 def _vector_column(schema: Any) -> int | None:
     """Return the position of the column that holds whole embeddings, as vector databases write them; None if there is none."""
-    from pyarrow import types
-
     if any(NUMBER_NAME.match(name.strip()) for name in schema.names):
         return None
-    checks = (types.is_list, types.is_large_list, types.is_fixed_size_list)
     vectors = [
         position
         for position, field in enumerate(schema)
-        if any(check(field.type) for check in checks) and _is_number(field.type.value_type)
+        if (is_list(field.type) or is_large_list(field.type) or is_fixed_size_list(field.type))
+        and _is_number(field.type.value_type)
     ]
     named = [position for position in vectors if schema.names[position] == "embedding"] or vectors
     return named[0] if len(named) == 1 else None
 
 
 def _is_number(kind: Any) -> bool:
-    from pyarrow import types
-
-    return bool(types.is_floating(kind) or types.is_integer(kind))
+    return bool(is_floating(kind) or is_integer(kind))
 
 
 def _check_id_type(kind: Any, faults: Faults) -> None:
-    if hasattr(kind, "value_type"):  # of a dictionary
-        kind = kind.value_type
-    if "string" not in str(kind) and "int" not in str(kind):
-        faults.add("columns.type", f"column id holds {shown(str(kind))}")
+    name = str(getattr(kind, "value_type", kind))  # that of a dictionary's values
+    if "string" not in name and "int" not in name:
+        raise faults.fatal("columns.type", f"column id holds {shown(name)}")
 
 
 def _read_columns(table: Any, builder: MatrixBuilder) -> None:
@@ -171,16 +165,12 @@ def _read_columns(table: Any, builder: MatrixBuilder) -> None:
 
 def _read_vectors(table: Any, position: int, builder: MatrixBuilder) -> None:
     """Read a column of whole embeddings, some rows at a time."""
-    import pyarrow.compute
-
     schema, faults = table.schema_arrow, builder.faults
     names = [name.strip() for name in schema.names]
     id_column = find_id(names, faults)
     _check_id_type(schema.field(id_column).type, faults)
     others = [name for column, name in enumerate(names) if column not in (id_column, position)]
-    builder.extra["column"] = len(others), tuple(shown(name) for name in others[:NAMED])
-    if "columns.type" in faults.counts:
-        raise Unreadable
+    builder.extra["column"] = len(others), tuple(shown(name) for name in others[:SHOWN])
     wanted = [schema.names[id_column], schema.names[position]]
     first_row, batch_rows = 1, max(1, GROUP_BYTES // (8 * max(builder.dim, EXTRA_COLUMNS)))
     for batch in table.iter_batches(batch_size=batch_rows, columns=wanted):

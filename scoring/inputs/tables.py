@@ -152,5 +152,8 @@ def read_label_rows(path: Path) -> list[tuple[int, str, str]]:
 
 
 def _refusal(sentence: str) -> OrganizerError:
-    cure = "Save it as CSV that begins with the line id,label and is separated by commas."
-    return OrganizerError(sentence, cure=cure, code="labels.columns")
+    return OrganizerError(
+        sentence,
+        cure="Save it as CSV that begins with the line id,label and is separated by commas.",
+        code="labels.columns",
+    )

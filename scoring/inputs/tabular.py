@@ -54,8 +54,8 @@ class Block:
 class Parsed:
     """The content of a block: the id and the number of each line that has an id, and its values, which are 0 if they cannot be used."""
 
-    identifiers: list[str] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)
+    identifiers: list[str]
+    numbers: list[int]
     values: NDArray[np.float32]
     faults: Faults = field(default_factory=Faults)
 
@@ -187,17 +187,17 @@ class _BlockReader:
     def read(self, block: Block) -> Parsed:
         """Read all lines of a block."""
         if self._plain is not None and (rows := self._plain.read(block.text, block.lines)) is not None:
-            identifiers, values = rows
             numbers = list(range(block.line, block.line + block.lines))
-            return Parsed(identifiers=identifiers, numbers=numbers, values=values)
-        parsed = Parsed(values=np.empty((0, self._dim), dtype=np.float32))
-        nothing, rows_read = np.zeros(self._dim, dtype=np.float32), []
-        for line, record in enumerate(io.BytesIO(block.text), start=block.line):
-            identifier, row = self._careful.read(record, line, parsed.faults)
-            if identifier is not None:
-                rows_read.append(nothing if row is None else row)
-                parsed.identifiers.append(identifier)
-                parsed.numbers.append(line)
-        if rows_read:
-            parsed.values = np.stack(rows_read)
-        return parsed
+            return Parsed(identifiers=rows[0], numbers=numbers, values=rows[1])
+        faults, nothing = Faults(), np.zeros(self._dim, dtype=np.float32)
+        records = enumerate(io.BytesIO(block.text), start=block.line)
+        lines = [(line, *self._careful.read(record, line, faults)) for line, record in records]
+        parsed = [(line, name, row) for line, name, row in lines if name is not None]
+        return Parsed(
+            identifiers=[name for _, name, _ in parsed],
+            numbers=[line for line, _, _ in parsed],
+            values=np.array(
+                [nothing if row is None else row for _, _, row in parsed], dtype=np.float32
+            ).reshape(-1, self._dim),
+            faults=faults,
+        )

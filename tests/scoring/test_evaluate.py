@@ -84,9 +84,11 @@ def test_other_tasks_and_their_order_change_nothing() -> None:
     """A task's scores have the same bits alone, among others, and in any order."""
     whole = folds(score_embeddings(embeddings(), TASKS, protocol(), KEY, engine=LOCAL))
     assert folds(score_embeddings(embeddings(), TASKS[::-1], protocol(), KEY, engine=LOCAL)) == whole
-    for one in TASKS:
-        alone = score_embeddings(embeddings(), [one], protocol(), KEY, engine=make_engine("local", threads=1))
-        assert folds(alone) == {one.name: whole[one.name]}
+    for task_alone in TASKS:
+        alone = score_embeddings(
+            embeddings(), [task_alone], protocol(), KEY, engine=make_engine("local", threads=1)
+        )
+        assert folds(alone) == {task_alone.name: whole[task_alone.name]}
 
 
 def test_tasks_on_the_same_ids_share_their_splits_and_other_secrets_do_not() -> None:

@@ -35,7 +35,8 @@ def folder(tmp_path: Path) -> Path:
     for name, table in tables.items():
         header = ",".join(map(str, range(DIM))) if table.shape[1] == DIM else "label"
         rows = (
-            ",".join([one, *(f"{value:.4f}" for value in row)]) for one, row in zip(ids, table, strict=True)
+            ",".join([identifier, *(f"{value:.4f}" for value in row)])
+            for identifier, row in zip(ids, table, strict=True)
         )
         (tmp_path / name).write_text("\n".join([f"id,{header}", *rows]) + "\n")
     return tmp_path

@@ -26,11 +26,11 @@ def test_row_order_and_signs_of_zero_do_not_matter(data: st.DataObject, ids: lis
     finite = st.floats(width=32, allow_nan=False, allow_infinity=False)
     matrix = data.draw(hnp.arrays(np.float32, (len(ids), 3), elements=finite))
     order = data.draw(st.permutations(range(len(ids))))
-    one = Embeddings.from_rows(ids, matrix)
-    other = Embeddings.from_rows([ids[row] for row in order], np.where(matrix == 0, -0.0, matrix)[order])
-    assert one.ids == other.ids == tuple(sorted(ids, key=str.encode))
-    assert one.matrix.tobytes() == other.matrix.tobytes()
-    assert one.content_hash == other.content_hash
+    first = Embeddings.from_rows(ids, matrix)
+    second = Embeddings.from_rows([ids[row] for row in order], np.where(matrix == 0, -0.0, matrix)[order])
+    assert first.ids == second.ids == tuple(sorted(ids, key=str.encode))
+    assert first.matrix.tobytes() == second.matrix.tobytes()
+    assert first.content_hash == second.content_hash
 
 
 def test_the_hash_is_what_the_documentation_says() -> None:

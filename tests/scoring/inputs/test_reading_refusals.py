@@ -654,10 +654,10 @@ def test_refusals_say_what_is_wrong(name: str, tmp_path: Path) -> None:
 
 def test_every_fault_in_the_catalogue_has_a_case() -> None:
     """Each code in the catalogue is the verdict of a case, or is among several faults of one."""
-    said = {code for _, code, _ in REFUSALS.values()}
+    verdicts = {code for _, code, _ in REFUSALS.values()}
     among_others = {"columns.duplicate", "rows.stopped"}
     elsewhere = {"file.too_large", "rows.too_many", "npz.damaged"}
-    assert set(CATALOGUE) == (said - {"file.invalid"}) | among_others | elsewhere
+    assert set(CATALOGUE) == (verdicts - {"file.invalid"}) | among_others | elsewhere
 
 
 def test_all_faults_come_in_one_message(tmp_path: Path) -> None:

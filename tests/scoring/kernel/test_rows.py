@@ -16,10 +16,10 @@ from scoring.kernel import ALIGNMENT, LARGE_PAGE, Moments, aligned, gather, mome
 def test_moments_are_numpys_in_float64(rows: int, dim: int, shift: float, scale: float, seed: int) -> None:
     """This holds for any number of chunks."""
     matrix = (np.random.RandomState(seed).standard_normal((rows, dim)) * scale + shift).astype(np.float32)
-    found = moments(matrix)
+    scale_of = moments(matrix)
     wide = matrix.astype(np.float64)
-    assert found.mean == pytest.approx(wide.mean(), rel=1e-12, abs=1e-12 * scale)
-    assert found.std == pytest.approx(wide.std(), rel=1e-9)
+    assert scale_of.mean == pytest.approx(wide.mean(), rel=1e-12, abs=1e-12 * scale)
+    assert scale_of.std == pytest.approx(wide.std(), rel=1e-9)
 
 
 def test_a_small_deviation_survives_a_large_mean() -> None:
@@ -44,7 +44,7 @@ def test_gathered_rows_are_standardized_aligned_and_in_order() -> None:
 )
 def test_aligned_memory_starts_a_cache_line_or_a_large_page(rows: int, boundary: int) -> None:
     """The kernel needs large pages for large matrices, of which two share no memory."""
-    one, other = aligned((rows, 16)), aligned((rows, 16))
-    one[:], other[:] = 1, 2
-    assert one.ctypes.data % boundary == other.ctypes.data % boundary == 0
-    assert (one == 1).all()
+    first, second = aligned((rows, 16)), aligned((rows, 16))
+    first[:], second[:] = 1, 2
+    assert first.ctypes.data % boundary == second.ctypes.data % boundary == 0
+    assert (first == 1).all()

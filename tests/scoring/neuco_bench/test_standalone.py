@@ -19,6 +19,7 @@ from scoring.neuco_bench.run import read_material, score_run
 from scoring.tasks import TaskType
 
 IDS = [f"a{number:02}" for number in range(30)]
+GOLDEN = Path(__file__).parents[1] / "golden" / "digits_pixels"
 
 
 def write_csv(path: Path, header: list[object], rows: object) -> Path:
@@ -54,14 +55,6 @@ def test_cells_that_are_not_numbers_count_as_zero(tmp_path: Path) -> None:
     assert {warning.partition(". ")[2] for warning in read.warnings} == {
         "Scored as 0, before the embeddings are standardized."
     }
-
-
-def test_ids_stay_text_and_lose_their_suffix(tmp_path: Path) -> None:
-    """Leading zeros stay, .zarr and .zarr.zip are removed, and excluded and unknown ids are left out."""
-    rows = [["007", 1], ["b.zarr", 2], ["c.zarr.zip", 3], ["strange", 5], ["bad", 6]]
-    path = write_csv(tmp_path / "t.csv", ["id", "0"], rows)
-    read = read_embeddings(path, ["007", "b", "c", "bad"], exclude=["bad"])
-    assert (read.ids, read.warnings) == (("007", "b", "c"), ())
 
 
 @pytest.mark.parametrize(
@@ -222,3 +215,15 @@ def test_two_runs_in_a_second_have_different_folders(tmp_path: Path) -> None:
     for phase, method in (("..", "m"), ("p", "a/b"), ("", "m")):
         with pytest.raises(OrganizerError):
             make_run_folder(tmp_path, phase=phase, method=method, now=now)
+
+
+def test_leaving_out_a_task_changes_only_later_ones() -> None:
+    """As in NeuCo-Bench, one random stream runs through all tasks: the tasks after it change, and those before it do not."""
+    labels = read_annotations(GOLDEN / "labels")
+    names, scores = [task.name for task in labels.tasks], []
+    for chosen in (names, [names[0], names[2]]):
+        settings = parse_settings({"k_folds": 2, "epochs": 1, "task_filter": chosen})
+        report = score_run(read_material(GOLDEN / "embeddings.csv", labels, settings), settings)
+        scores.append({task.data.name: [fold.score for fold in task.folds] for task in report.tasks})
+    assert scores[1][names[0]] == scores[0][names[0]]
+    assert scores[1][names[2]] != scores[0][names[2]]

@@ -69,8 +69,8 @@ def test_the_version_depends_only_on_the_parsed_rows(
     lines = [f'x,"{ROWS[row][0]}.zarr", {float(ROWS[row][1]):.3e}' for row in order]
     text = "\ufeffnote,id,label\r\n" + "\r\n".join(lines)
     folder_of(root, one__regr=label_file(ROWS), two__regr=text)
-    one, two = load_tasks(root, PUBLIC)
-    assert one.version == two.version
+    first, second = load_tasks(root, PUBLIC)
+    assert first.version == second.version
 
 
 def test_another_label_id_or_type_is_another_version(tmp_path: Path) -> None:

@@ -152,9 +152,6 @@ class CallRunner:
             self._succeeded(call, now)
         else:
             self._failed(call, ended.error, now)
-        if ended.error is not None and self._reloaded:
-            # a call from before the reload says nothing about the present configuration
-            self._retries.clear()
         return True
 
     def _succeeded(self, call: Call[Result], now: datetime) -> None:

@@ -42,7 +42,8 @@ def taking_time(clock: ManualClock) -> Callable[[str], None]:
 
 def requests(harness: Harness, since: int) -> list[JournalEntry]:
     """Return the calls to EvalAI's API after a line of the journal."""
-    return [one for one in harness.evalai.journal.requests() if one.origin == "api" and one.number >= since]
+    journal = harness.evalai.journal.requests()
+    return [entry for entry in journal if entry.origin == "api" and entry.number >= since]
 
 
 def test_a_burst_is_processed_without_a_gap(throttled: Harness) -> None:
@@ -55,14 +56,14 @@ def test_a_burst_is_processed_without_a_gap(throttled: Harness) -> None:
         pks = [harness.submit(f"team {n}", embeddings(n % AHEAD)) for n in range(18)]
         worker.drive(lambda: all(harness.status(pk) == "finished" for pk in pks))
         answered_at, made = clock.now(), requests(harness, since)
-        begun = [one.at for one in made if one.method == "PATCH"]
+        begun = [entry.at for entry in made if entry.method == "PATCH"]
         assert len(begun) == len(pks)
         assert max(later - earlier for earlier, later in pairwise(begun)) <= timedelta(seconds=25)
         assert answered_at - sent_at <= timedelta(seconds=100 + 30)
         assert len(made) <= 4 * len(pks)
         worker.drive(lambda: harness.evalai.queue_length() == 0)
         assert clock.now() - answered_at <= timedelta(seconds=60)
-        assert not [one for one in requests(harness, since) if one.status == 429]
+        assert not [entry for entry in requests(harness, since) if entry.status == 429]
 
 
 def test_one_submission_in_an_idle_challenge_costs_six_calls(throttled: Harness) -> None:
@@ -75,7 +76,9 @@ def test_one_submission_in_an_idle_challenge_costs_six_calls(throttled: Harness)
         since = len(harness.evalai.journal)
         pk = harness.submit("A", embeddings(1))
         worker.drive(lambda: harness.status(pk) == "finished" and harness.evalai.queue_length() == 0)
-        made = [(one.method, one.path.split("/jobs/")[1].split("/")[0]) for one in requests(harness, since)]
+        made = [
+            (entry.method, entry.path.split("/jobs/")[1].split("/")[0]) for entry in requests(harness, since)
+        ]
         assert sorted(made) == [
             ("GET", "challenge"),
             ("GET", "challenge"),
@@ -86,10 +89,9 @@ def test_one_submission_in_an_idle_challenge_costs_six_calls(throttled: Harness)
         ]
 
 
-@pytest.mark.parametrize("per_minute", [6])
-def test_a_small_budget_begins_what_waits(throttled: Harness, per_minute: int) -> None:
+def test_a_small_budget_begins_what_waits(throttled: Harness) -> None:
     """A submission is read only if `running` can follow: if calls become free one by one, the reading would be too old each time."""
-    harness = throttled
+    harness, per_minute = throttled, 6
     harness.configure({"evalai": {"requests_per_minute": per_minute}})
     with harness.worker() as worker:
         worker.drive()

@@ -59,14 +59,6 @@ def test_what_a_child_leaves_behind_is_killed_before_it_is_reaped(tmp_path: Path
     assert not (tmp_path / "child").exists()
 
 
-def test_a_death_by_signal_is_reported(tmp_path: Path) -> None:
-    """The status is negative for any signal, and the memory of a dead process is zero."""
-    with closing(started(tmp_path, "sh", "-c", "kill -SEGV $$")) as child:
-        until(child.exited)
-        assert child.memory_bytes() == 0
-        until(lambda: child.ended() == -11)
-
-
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A folder that looks like a delegated part of the kernel's tree."""

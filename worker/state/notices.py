@@ -20,7 +20,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from scoring.errors import InfrastructureError, NeucoError, error_document, read_error
-from worker.state.rows import Alert, AuditStep
+from worker.state.rows import Alert
 from worker.state.schema import Tables, alerts, audit, facts
 
 ALERT_CODES = frozenset(
@@ -174,10 +174,6 @@ class Notices(Tables):
         self._connection.execute(
             audit.insert().values(at=now, actor=actor, action=action, submission=submission, detail=detail)
         )
-
-    def trail(self) -> list[AuditStep]:
-        """Return the audit trail, oldest first."""
-        return self._all(AuditStep, sa.select(audit).order_by(audit.c.id))
 
     def fact(self, name: str) -> str | None:
         """Return a named fact."""

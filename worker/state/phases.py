@@ -1,14 +1,26 @@
-"""The phases: their records, which record is current, whether a board is frozen, the boards, and the organizer's choices."""
+"""The phases with their records, boards and choices, and what the challenge attests: events, commitments, the public log, reveals."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 
-from worker.state.rows import PhaseRow
-from worker.state.schema import Tables, boards, choices, phases, records
+from worker.state.rows import Event, PhaseRow
+from worker.state.schema import (
+    AT_ONCE,
+    Tables,
+    batches,
+    boards,
+    choices,
+    commitments,
+    events,
+    phases,
+    records,
+    reveals,
+)
 
 
 class Phases(Tables):
@@ -69,3 +81,111 @@ class Phases(Tables):
     def choose(self, phase: str, team_key: int, submission: int) -> None:
         """Choose the submission that counts for a team, regardless of the rule."""
         self._put(choices, {"phase": phase, "team_key": team_key}, submission=submission)
+
+
+class Attestations(Tables):
+    """Methods for events, commitments, the public log and reveals."""
+
+    def commitments(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """Return all commitments, oldest first, each as its public entry and the secret part that opens it."""
+        rows = self._connection.execute(sa.select(commitments).order_by(commitments.c.sequence))
+        return [(row.public, row.private) for row in rows]
+
+    def public_commitments(self) -> list[dict[str, Any]]:
+        """Return the public entries of all commitments, oldest first."""
+        rows = self._connection.execute(sa.select(commitments.c.public).order_by(commitments.c.sequence))
+        return list(rows.scalars())
+
+    def add_commitment(self, sequence: int, public: dict[str, Any], private: dict[str, Any]) -> None:
+        """Append a commitment."""
+        self._connection.execute(
+            commitments.insert().values(sequence=sequence, public=public, private=private)
+        )
+
+    def batches(self) -> list[str]:
+        """Return the lines of the public log."""
+        return list(
+            self._connection.execute(sa.select(batches.c.line).order_by(batches.c.sequence)).scalars()
+        )
+
+    def last_batch(self) -> tuple[int, str | None]:
+        """Return the number and the text of the last line of the public log; 0 and None if it is empty."""
+        query = sa.select(batches.c.sequence, batches.c.line).order_by(batches.c.sequence.desc()).limit(1)
+        row = self._connection.execute(query).first()
+        return (0, None) if row is None else (row.sequence, row.line)
+
+    def fillers(self) -> dict[int, str]:
+        """Return the keys of the filler entries in the lines of the public log."""
+        rows = self._connection.execute(sa.select(batches).where(batches.c.fillers.is_not(None)))
+        return {row.sequence: row.fillers for row in rows}
+
+    def add_batch(
+        self, sequence: int, line: str, commitments: Sequence[str], *, fillers: str | None = None
+    ) -> None:
+        """Append a batch, and mark its commitments as published."""
+        self._connection.execute(batches.insert().values(sequence=sequence, line=line, fillers=fillers))
+        for commitment in commitments:
+            self._connection.execute(
+                events.update().where(events.c.commitment == commitment).values(batch=sequence)
+            )
+
+    def reveals(self) -> dict[str, dict[str, str]]:
+        """Return what was revealed: phase to path to text."""
+        rows = self._connection.execute(sa.select(reveals))
+        return {row.phase: row.files for row in rows}
+
+    def add_reveal(self, phase: str, files: dict[str, str]) -> None:
+        """Reveal a phase, or replace its reveal."""
+        self._put(reveals, {"phase": phase}, files=files)
+
+    def add_event(
+        self, *, subject: str, facts: str, fields: Mapping[str, Any], nonce: str, commitment: str
+    ) -> None:
+        """Append an event, which the next batch will publish."""
+        self._connection.execute(
+            events.insert().values(
+                kind=fields["kind"],
+                subject=subject,
+                phase=fields["phase"],
+                facts=facts,
+                fields=dict(fields),
+                nonce=nonce,
+                commitment=commitment,
+            )
+        )
+
+    def events(self, phase: str | None = None, *, kind: str | None = None, after: int = 0) -> Iterator[Event]:
+        """Yield all events after an id, or those of a phase and of the whole challenge, or of a kind, oldest first.
+
+        A list of all would take much memory.
+        """
+        query = sa.select(events).where(events.c.id > after).order_by(events.c.id)
+        if kind is not None:
+            query = query.where(events.c.kind == kind)
+        if phase is not None:
+            query = query.where((events.c.phase == phase) | events.c.phase.is_(None))
+        return self._each(Event, query, yield_per=AT_ONCE)
+
+    def event_commitment(self, number: int) -> str | None:
+        """Return the commitment of the event with an id."""
+        query = sa.select(events.c.commitment).where(events.c.id == number)
+        return self._connection.execute(query).scalar()
+
+    def latest_facts(self, kind: str) -> dict[str, str]:
+        """Return for each subject the hash of the facts in its newest event of a kind."""
+        newest = sa.select(sa.func.max(events.c.id)).where(events.c.kind == kind).group_by(events.c.subject)
+        rows = self._connection.execute(
+            sa.select(events.c.subject, events.c.facts).where(events.c.id.in_(newest))
+        )
+        return {row.subject: row.facts for row in rows}
+
+    def latest_event(self, kind: str, subject: str) -> Event | None:
+        """Return the newest event of a kind about a subject."""
+        query = sa.select(events).where(events.c.kind == kind, events.c.subject == subject)
+        rows = self._all(Event, query.order_by(events.c.id.desc()).limit(1))
+        return rows[0] if rows else None
+
+    def open_events(self) -> list[str]:
+        """Return the commitments of events that no batch has published yet."""
+        query = sa.select(events.c.commitment).where(events.c.batch.is_(None)).order_by(events.c.id)
+        return list(self._connection.execute(query).scalars())

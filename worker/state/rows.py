@@ -1,17 +1,59 @@
-"""Rows of the durable state, as values; the tables are made from them, see :mod:`worker.state.schema`."""
+"""Rows of the durable state, as values; the tables are made from them, see :mod:`worker.state.schema`.
+
+Times are aware UTC, stored as ISO 8601 text with microseconds, so that they sort and read the same in every database.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
-from sqlalchemy import JSON, String
+import sqlalchemy as sa
 
-from worker.state.columns import Code, FoldScores, Hash, Name
+from scoring.scorecard import folds_from_json, folds_to_json
 from worker.state.states import Attempt, OutboxKind, Outcome, State
 
+
+class Instant(sa.TypeDecorator[datetime]):
+    """An aware UTC time as fixed-width ISO text."""
+
+    impl = sa.String(32)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> str | None:
+        """Refuse a naive time, which would silently depend on the machine's time zone."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("naive datetime")
+        return value.astimezone(UTC).isoformat(timespec="microseconds")
+
+    def process_result_value(self, value: Any | None, dialect: sa.Dialect) -> datetime | None:
+        """Read it back as aware UTC."""
+        return None if value is None else datetime.fromisoformat(value)
+
+
+class FoldScores(sa.TypeDecorator[tuple[float, ...]]):
+    """Scores of folds as a JSON list; a failed fold is ``null``."""
+
+    impl = sa.Text()
+    cache_ok = True
+
+    def process_bind_param(self, value: tuple[float, ...] | None, dialect: sa.Dialect) -> str:
+        """Write the scores."""
+        return json.dumps(folds_to_json(value or ()))
+
+    def process_result_value(self, value: Any, dialect: sa.Dialect) -> tuple[float, ...]:
+        """Read the scores."""
+        return folds_from_json(json.loads(value))
+
+
+Hash = Annotated[str, sa.String(64)]
+Code = Annotated[str, sa.String(64)]
+Name = Annotated[str, sa.String(100)]
 LONGEST_WAIT = timedelta(seconds=120)
 """The longest back-off; a time further in the future was set before the clock was set back, and is ignored."""
 KEY = {"primary_key": True}
@@ -52,7 +94,7 @@ class SubmissionRow:
     baseline: bool = False
     flagged: bool = False
     deleted: bool = False
-    remote_status: Annotated[str, String(24)] | None
+    remote_status: Annotated[str, sa.String(24)] | None
     read_at: datetime | None  # when EvalAI was last asked
     # our own state
     not_before: datetime | None
@@ -127,11 +169,11 @@ class CellRow:
     """A row of ``cells``: the scores of one content on one task."""
 
     content_hash: Hash = field(metadata=KEY)
-    task: Annotated[str, String(200)] = field(metadata=KEY)
+    task: Annotated[str, sa.String(200)] = field(metadata=KEY)
     version: Hash = field(metadata=KEY)
     protocol_hash: Hash = field(metadata=KEY)
     phase: Name
-    type: Annotated[str, String(8)]
+    type: Annotated[str, sa.String(8)]
     row_set: Hash
     folds: Annotated[tuple[float, ...], FoldScores()]
     mean: float | None
@@ -140,12 +182,7 @@ class CellRow:
     failed_folds: int
     seconds: float
     scored_at: datetime
-    provenance: Annotated[dict[str, Any], JSON()]  # versions, machine, seconds, memory
-
-    @property
-    def engine(self) -> str:
-        """The engine that trained the probes."""
-        return str(self.provenance.get("versions", {}).get("engine", "local"))
+    provenance: Annotated[dict[str, Any], sa.JSON()]  # versions, machine, seconds, memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +206,7 @@ class PhaseRow:
 
     phase: Name = field(metadata=KEY)
     protocol_hash: Hash
-    tasks: Annotated[dict[str, str], JSON()]  # identifier to the version from which the scores are made
+    tasks: Annotated[dict[str, str], sa.JSON()]  # identifier to the version from which the scores are made
     frozen_at: datetime | None
     record: Hash  # hash of its current record
 
@@ -178,7 +215,7 @@ class PhaseRow:
 class Alert:
     """A row of ``alerts``: something a person should know, raised until it is resolved."""
 
-    key: Annotated[str, String(200)] = field(metadata=KEY)
+    key: Annotated[str, sa.String(200)] = field(metadata=KEY)
     code: Code
     text: str
     raised_at: datetime
@@ -189,27 +226,15 @@ class Alert:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditStep:
-    """A row of ``audit``: what an organizer or EvalAI did."""
-
-    id: int = field(metadata=KEY)
-    at: datetime
-    actor: Name
-    action: Code
-    submission: int | None
-    detail: Annotated[dict[str, object], JSON()]
-
-
-@dataclass(frozen=True, kw_only=True)
 class Event:
     """A row of ``events``: something that decides a board and to which the challenge commits."""
 
     id: int = field(metadata=KEY)
-    kind: Annotated[str, String(16)]
-    subject: Annotated[str, String(120)]  # what it is about, such as `submission 1001`
+    kind: Annotated[str, sa.String(16)]
+    subject: Annotated[str, sa.String(120)]  # what it is about, such as `submission 1001`
     phase: Name | None = field(metadata=INDEXED)
     facts: Hash  # hash of its contents without the time, to detect changes
-    fields: Annotated[dict[str, Any], JSON()]
+    fields: Annotated[dict[str, Any], sa.JSON()]
     nonce: Hash  # salt of the commitment
     commitment: Hash = field(metadata={"unique": True})
     batch: int | None  # number of the log line that contains the commitment

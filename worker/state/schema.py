@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from dataclasses import MISSING, Field, fields
+from datetime import datetime
+from types import NoneType
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import sqlalchemy as sa
 from sqlalchemy import (
@@ -20,7 +23,44 @@ from sqlalchemy import (
 )
 
 from worker.state import rows
-from worker.state.columns import table
+from worker.state.states import Attempt, OutboxKind, Outcome, State
+
+TYPES: dict[type, sa.types.TypeEngine[Any]] = {
+    bool: sa.Boolean(),
+    int: Integer(),
+    float: sa.Float(),
+    str: Text(),
+    datetime: rows.Instant(),
+    **{
+        kind: sa.Enum(kind, native_enum=False, length=16, values_callable=list)
+        for kind in (Attempt, OutboxKind, Outcome, State)
+    },
+}
+"""The column's type of each type of field that declares none."""
+
+
+def table(name: str, metadata: MetaData, row: type, *items: sa.schema.SchemaItem) -> Table:
+    """Make the table whose rows a dataclass describes: a column for each field, with its default and the options in its metadata.
+
+    Args:
+        name: Name of the table.
+        metadata: Collects the tables.
+        row: The dataclass. ``X | None`` may be NULL; the column's type follows from the field's type or its annotation.
+        items: Indexes and constraints.
+    """
+    hints = get_type_hints(row, include_extras=True)
+    return Table(name, metadata, *(_column(field, hints[field.name]) for field in fields(row)), *items)
+
+
+def _column(field: Field[Any], hint: Any) -> Column[Any]:
+    optional = NoneType in get_args(hint)
+    kind = get_args(hint)[0] if optional else hint
+    declared = getattr(kind, "__metadata__", None)
+    default = {} if field.default is MISSING else {"default": field.default}
+    return Column(
+        field.name, declared[0] if declared else TYPES[kind], nullable=optional, **default, **field.metadata
+    )
+
 
 metadata = MetaData()
 
@@ -38,8 +78,18 @@ outbox = table(
 )
 phases = table("phases", metadata, rows.PhaseRow)
 alerts = table("alerts", metadata, rows.Alert)
-audit = table("audit", metadata, rows.AuditStep)
 events = table("events", metadata, rows.Event, Index("events_latest", "kind", "subject"))
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("at", rows.Instant, nullable=False),
+    Column("actor", String(100), nullable=False),
+    Column("action", String(64), nullable=False),
+    Column("submission", Integer),
+    Column("detail", JSON, nullable=False),
+)
 
 boards = Table(
     "boards",

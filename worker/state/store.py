@@ -21,14 +21,12 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from scoring.errors import InfrastructureError
-from worker.state.attestations import Attestations
-from worker.state.cells import Cells
 from worker.state.database import WRITE_LOCK, make_engine, typed
 from worker.state.migrations import bring_up_to_date
 from worker.state.notices import Notices
-from worker.state.phases import Phases
+from worker.state.phases import Attestations, Phases
 from worker.state.submissions import Submissions
-from worker.state.work import Work
+from worker.state.work import Cells, Work
 
 BUSY_TIMEOUT_S = 15
 LOOK_S = 1  # how long a try at SQLite's lock takes, which nothing can interrupt

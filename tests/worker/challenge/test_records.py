@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from scoring.errors import InfrastructureError, OrganizerError
-from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
+from tests.worker.harness.harness import Harness, StepWorker, embeddings, git, stored
 from tests.worker.test_promises import lies
 from worker.challenge.configuration import load
 from worker.challenge.files import read_phases
@@ -23,6 +23,7 @@ from worker.organizer.board_by_hand import freeze
 from worker.organizer.reveal import reveal
 from worker.organizer.session import open_session
 from worker.sandbox import ManualClock
+from worker.state import schema
 
 
 def recorded(worker: StepWorker, phase: str = "dev") -> PhaseRecord:
@@ -117,7 +118,9 @@ def test_rules_change_by_a_command_with_a_reason(harness: Harness, worker: StepW
     assert "late" in recorded(worker).versions
     assert "Nothing needs attention" in harness.command("status").stdout
     with worker.store.read() as tx:
-        reasons = [step.detail["reason"] for step in tx.trail() if step.action == "rules_changed"]
+        reasons = [
+            step["detail"]["reason"] for step in stored(tx, schema.audit) if step["action"] == "rules_changed"
+        ]
     assert set(reasons) == {"announced on 1 June"}
 
 
@@ -157,7 +160,7 @@ def test_a_phase_without_scores_follows_its_files(tmp_path: Path) -> None:
         harness.submit("A", embeddings(0))
         worker.drive()
         with worker.store.read() as tx:
-            assert {cell.task for cell in tx.all_cells()} == {"alpha", "beta", "gamma", "late"}
+            assert {cell["task"] for cell in stored(tx, schema.cells)} == {"alpha", "beta", "gamma", "late"}
             reasons = [public["reason"] for public, _ in tx.commitments()]
         changed = "phase dev was changed before anything was scored in it"
         assert reasons == ["the challenge begins", changed, "a task more"]

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.worker.harness.harness import Harness, StepWorker, embeddings
+from tests.worker.harness.harness import Harness, StepWorker, embeddings, stored
 from tests.worker.harness.terminal import shown
 from tests.worker.harness.webhook import Hook
 from worker.cli import guarded
 from worker.sandbox import Fault, FaultPlan
+from worker.state import schema
 
 
 def printed(
@@ -89,7 +90,7 @@ def test_a_decision_needs_a_yes_and_a_reason(
     worker.drive()
     harness.configure({"leaderboard": {"decimals": 2}})
     with worker.store.read() as tx:
-        before = len(list(tx.events())), len(tx.trail()), len(tx.commitments())
+        before = len(list(tx.events())), len(stored(tx, schema.audit)), len(tx.commitments())
     for words, consequence in (
         (("challenge", "apply"), "the next board uses the new decimals"),
         (("challenge", "apply", "--new-key"), "A new key signs"),
@@ -108,10 +109,10 @@ def test_a_decision_needs_a_yes_and_a_reason(
     command = ("board", "freeze", "--phase", "dev", "--now", "--config", str(harness.path))
     assert "Nothing has been done yet" in shown(*command, answers="n\n")
     with worker.store.read() as tx:
-        assert (len(list(tx.events())), len(tx.trail()), len(tx.commitments())) == before
+        assert (len(list(tx.events())), len(stored(tx, schema.audit)), len(tx.commitments())) == before
     assert "The board of dev is closed; the worker publishes it" in shown(*command, answers="y\nthe end\n")
     with worker.store.read() as tx:
-        assert tx.trail()[-1].detail["reason"] == "the end"
+        assert stored(tx, schema.audit)[-1]["detail"]["reason"] == "the end"
 
 
 def test_a_report_names_a_noisy_copy(

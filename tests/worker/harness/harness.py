@@ -19,7 +19,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -28,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import psutil
+import sqlalchemy as sa
 import yaml
 
 from scoring.scorecard import Scorecard
@@ -42,7 +42,7 @@ from worker.organizer.rescoring import carry_out, make_plan
 from worker.organizer.session import open_session
 from worker.runtime import Job
 from worker.sandbox import FaultPlan, ManualClock, PhaseSettings, Sandbox, SandboxSettings
-from worker.state import ACTIVE, State, Store, SubmissionRow, schema
+from worker.state import ACTIVE, State, Store, SubmissionRow, Transaction, schema
 
 if TYPE_CHECKING:
     from tests.worker.harness.fork_server import ForkServer
@@ -104,8 +104,14 @@ def score_ahead(folder: Path, place: Path) -> None:
                         now=datetime.now(UTC),
                     )
         with store.read() as tx:
-            place.write_bytes(pickle.dumps([asdict(cell) for cell in tx.all_cells()]))
+            place.write_bytes(pickle.dumps(stored(tx, schema.cells)))
         store.close()
+
+
+def stored(tx: Transaction, table: sa.Table) -> list[dict[str, Any]]:
+    """Return all rows of a table, in the order of their keys."""
+    result = tx._connection.execute(sa.select(table).order_by(*table.primary_key))
+    return [dict(row) for row in result.mappings()]
 
 
 def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Turn the score matrix and facts about submissions into standings and published files."""
 
-from leaderboard.figures import Private
 from leaderboard.snapshot import (
     Board,
     Decision,
@@ -27,7 +26,6 @@ __all__ = [
     "MoveKind",
     "PhaseSite",
     "PhaseSnapshot",
-    "Private",
     "Rules",
     "Selection",
     "Site",

@@ -7,14 +7,11 @@ boards so far. ``render`` makes files from a :class:`Site`. Both are pure: equal
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
 
-from pydantic import ConfigDict
-
-from leaderboard.figures import Private
 from scoring.metrics import shown
 
 RowKey = tuple[int, str]
@@ -62,8 +59,6 @@ class Decision:
         effect: What changed on that board, as a sentence; may be empty.
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
-
     at: datetime
     kind: DecisionKind
     text: str
@@ -71,16 +66,6 @@ class Decision:
     submission: int | None = None
     board: int | None = None
     effect: str = ""
-
-    @property
-    def sentence(self) -> str:
-        """What was decided, and why, without a full stop."""
-        return f"{self.text} ({self.reason})" if self.reason else self.text
-
-    @property
-    def account(self) -> str:
-        """What was decided, why, and with what effect, as whole sentences."""
-        return f"{self.sentence[:1].upper()}{self.sentence[1:]}. {self.effect}".strip()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,25 +105,30 @@ class Entry:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rules:
+class Rounding:
+    """How mean Q is shown."""
+
+    decimals: int = 3
+    ladder_step: float | None = None  # values are shown as multiples of this step
+
+    def value(self, q_mean: float) -> float:
+        """Return mean Q as it is shown."""
+        return shown(q_mean, self.decimals, self.ladder_step)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules(Rounding):
     """The organizer's settings that decide a board."""
 
     selection: Selection = Selection.LAST
     epsilon: float = 0.02
     baselines_weigh: bool = True
     ghost_task: float = 0.0
-    decimals: int = 3
     hidden_teams: frozenset[str] = frozenset()
     chosen: Mapping[int, int] = field(default_factory=dict)  # team_key -> submission pk
     visibility: str = "at_submission"
     eligible_if_scored_in: str | None = None
-    ladder_step: float | None = None  # values are shown as multiples of this step
-    shown: str = "at_once"  # or "at_end", which shows values only once the phase is closed
     replicates: int = 2000  # of the bootstrap
-
-    def value(self, q_mean: float) -> float:
-        """Return mean Q as it is shown."""
-        return shown(q_mean, self.decimals, self.ladder_step)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,14 +137,12 @@ class PhaseSnapshot:
 
     Attributes:
         codename: EvalAI phase codename; names the files.
-        title: Phase name for people.
         rules: The organizer's settings.
         row_sets: Task identifier to row-set hash; tasks with equal hashes share splits. Its keys are the phase's tasks.
         entries: Scored submissions with complete rows, any order, private ones included.
     """
 
     codename: str
-    title: str
     rules: Rules
     row_sets: Mapping[str, str]
     entries: tuple[Entry, ...]
@@ -211,6 +199,58 @@ class Standing:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RowFigures:
+    """The figures of one row of a board.
+
+    Attributes:
+        q: Task to quality score.
+        score: Task to the mean of its finite fold scores.
+        task_ranks: Task to rank.
+        q_interval: Ends of the 95 % interval of mean Q; None if there are too few folds.
+        swap_with_next: Share of replicates in which the row below is ahead; None for the last row.
+        views: Stable view to score.
+        rank_by: Stable view to rank.
+    """
+
+    submission: int
+    q: Mapping[str, float]
+    score: Mapping[str, float]
+    weighted_rank: float
+    task_ranks: Mapping[str, int]
+    q_interval: tuple[float, float] | None
+    rank_interval: tuple[int, int]
+    p_first: float
+    p_top3: float
+    swap_with_next: float | None
+    views: Mapping[str, float]
+    rank_by: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """The figures of a board that only the organizers may see.
+
+    Some of them reveal the number of tasks (as a mean rank such as 3.25 does; ``doctor`` warns of that), so they are published only with
+    the reveal, except for what the organizers release early: ``intervals`` (q_interval, rank_interval, p_first, p_top3 and swap_with_next)
+    and ``stable_views`` (views with their ranks, tau and leave_one_out).
+
+    Attributes:
+        weights: Task to weight, sorted by task.
+        replicates: Number of bootstrap replicates.
+        rows: In board order.
+        tau: Stable view to its Kendall's tau with the official order.
+        leave_one_out: Submission to the pairs (ahead, behind) of submissions whose order reverses when it is left out of weights and task
+            ranks, if there are any.
+    """
+
+    weights: Mapping[str, float]
+    replicates: int
+    rows: tuple[RowFigures, ...]
+    tau: Mapping[str, float | None]
+    leave_one_out: Mapping[int, tuple[tuple[int, int], ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Board:
     """One state of a phase's board; the sequence of boards is the published history.
 
@@ -220,7 +260,9 @@ class Board:
         made_at: When it was made, in UTC with a time zone.
         triggers: Pks of public submissions that count since this board; empty if only a rule, name or flag changed.
         standings: In board order.
-        private: Kept for the organizer and the reveal; not published before the reveal.
+        rounding: How its values are shown.
+        fingerprint: Hash of everything that decided it.
+        figures: For the organizers; not published before the reveal. None for a board without rows, and if they were not kept.
     """
 
     phase: str
@@ -228,12 +270,9 @@ class Board:
     made_at: datetime
     triggers: tuple[int, ...]
     standings: tuple[Standing, ...]
-    private: Private = field(default_factory=Private)
-
-    def rules_then(self, rules: Rules) -> Rules:
-        """Return the rules by which this board was made; the others are taken from ``rules``."""
-        kept = self.private.rules
-        return rules if kept is None else replace(rules, **asdict(kept))
+    rounding: Rounding = Rounding()
+    fingerprint: str = ""
+    figures: Figures | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -281,8 +320,6 @@ class Terms:
         in_all: The same in all.
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
-
     embedding_dim: int
     ids: str = ""
     ends_at: datetime | None = None
@@ -304,7 +341,6 @@ class PhaseSite:
     """
 
     codename: str
-    title: str
     rules: Rules
     history: tuple[Board, ...]
     waiting: tuple[WaitingTeam, ...] | None = None

@@ -156,7 +156,6 @@ def board_files(
     fewest = {dataset: min(len(of[dataset]) for of in scores.values()) for dataset in datasets}
     snapshot = PhaseSnapshot(
         codename=PHASE,
-        title=TITLE,
         rules=Rules(),
         row_sets={dataset: dataset for dataset in datasets},
         entries=tuple(
@@ -176,7 +175,6 @@ def board_files(
     board = next_board(snapshot, (), at=at)
     phase = PhaseSite(
         codename=PHASE,
-        title=TITLE,
         rules=Rules(),
         history=() if board is None else (board,),
         revealed=True,

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from leaderboard.figures import Figures, RowFigures
 from leaderboard.ranking.dynamic_rank import Ranking, View, leave_one_out, rank, views
 from leaderboard.ranking.selection import Contender, counted, quality_scores
 from leaderboard.ranking.uncertainty import REPLICATES, FoldTable, Uncertainty, bootstrap, tie_groups
-from leaderboard.snapshot import PhaseSnapshot
+from leaderboard.snapshot import Figures, PhaseSnapshot, RowFigures
 from scoring.errors import OrganizerError
 from scoring.metrics import quality
 

@@ -17,11 +17,10 @@ from datetime import datetime
 import numpy as np
 from pydantic import TypeAdapter
 
-from leaderboard.figures import KeptRules, Private
 from leaderboard.ranking.assessment import Assessment, Order, assess
 from leaderboard.ranking.selection import Contender, counted
 from leaderboard.ranking.uncertainty import REPLICATES
-from leaderboard.snapshot import Board, MoveKind, PhaseSnapshot, Rules, Standing
+from leaderboard.snapshot import Board, MoveKind, PhaseSnapshot, Rounding, Standing
 
 _BOARD = TypeAdapter(Board)
 
@@ -45,7 +44,7 @@ def next_board(
     before = history[-1] if history else None
     contenders = counted(phase)
     content = fingerprint(phase, contenders, replicates)
-    if before is not None and before.private.fingerprint == content and _has_names(before, contenders):
+    if before is not None and before.fingerprint == content and _has_names(before, contenders):
         return None
     order = assess(phase, replicates=replicates)
     board = following_board(phase, order, before, at=at, replicates=replicates)
@@ -78,15 +77,9 @@ def following_board(
         made_at=at,
         triggers=tuple(sorted({standing.submission for standing in standings} - earlier)),
         standings=standings,
-        private=Private(
-            fingerprint=fingerprint(phase, counted(phase), replicates),
-            rules=KeptRules(
-                baselines_weigh=phase.rules.baselines_weigh,
-                decimals=phase.rules.decimals,
-                ladder_step=phase.rules.ladder_step,
-            ),
-            figures=order.figures if isinstance(order, Assessment) else None,
-        ),
+        rounding=Rounding(decimals=phase.rules.decimals, ladder_step=phase.rules.ladder_step),
+        fingerprint=fingerprint(phase, counted(phase), replicates),
+        figures=order.figures if isinstance(order, Assessment) else None,
     )
 
 
@@ -133,7 +126,7 @@ def movement(rank: int, submission: int, q_mean: float, before: Standing | None)
     return before.rank - rank, MoveKind.OWN if own else MoveKind.PASSIVE
 
 
-def _content(standings: Sequence[Standing], rules: Rules) -> tuple[object, ...]:
+def _content(standings: Sequence[Standing], rounding: Rounding) -> tuple[object, ...]:
     """Return everything that a reader can see of the rows, except for movement."""
     return tuple(
         (
@@ -142,7 +135,7 @@ def _content(standings: Sequence[Standing], rules: Rules) -> tuple[object, ...]:
             standing.rank_by_mean,
             standing.team,
             standing.submission,
-            rules.value(standing.q_mean),
+            rounding.value(standing.q_mean),
             standing.baseline,
             standing.eligible,
             standing.group,
@@ -186,12 +179,11 @@ def fingerprint(phase: PhaseSnapshot, contenders: tuple[Contender, ...], replica
 def append_board(history: list[Board], board: Board) -> None:
     """Append a board to the history, sharing what did not change, to save memory.
 
-    Equal rows of consecutive boards are stored once. Private figures, which are the larger part of a board, are kept only for the last
-    board; earlier ones keep only their rules.
+    Equal rows of consecutive boards are stored once. Figures, which are the larger part of a board, are kept only for the last board.
     """
     if history:
         rows = {standing.key: standing for standing in history[-1].standings}
-        history[-1] = replace(history[-1], private=Private(rules=history[-1].private.rules))
+        history[-1] = replace(history[-1], figures=None)
         same = (rows.get(standing.key) for standing in board.standings)
         board = replace(
             board,

@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from leaderboard.rendering.documents import stamp
 from leaderboard.rendering.names import display_name, markdown
-from leaderboard.rendering.rows import minute, movement
+from leaderboard.rendering.rows import account, minute, movement
 
 
 @cache
@@ -27,6 +27,7 @@ def templates() -> Environment:
         "minute": minute,
         "stamp": stamp,
         "movement": movement,
+        "account": account,
         "md": markdown,
     }
     return environment

@@ -78,7 +78,7 @@ def render(site: Site, *, readme: bytes | None, history: bytes | None = None) ->
         files[f"leaderboard/{phase.document.phase}.json"] = phase.document.to_bytes()
         files[f"leaderboard/{phase.document.phase}.csv"] = _csv(phase.document)
         if phase.evolution:
-            light, dark = evolution_figures(phase.document.title, phase.evolution)
+            light, dark = evolution_figures(phase.document.phase, phase.evolution)
             files[f"leaderboard/{phase.document.phase}-evolution-light.svg"] = light
             files[f"leaderboard/{phase.document.phase}-evolution-dark.svg"] = dark
     return dict(sorted(files.items()))

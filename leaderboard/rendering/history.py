@@ -33,27 +33,27 @@ def update_history(existing: bytes | None, site: Site) -> bytes:
     kept = existing or b""
     if kept and not kept.endswith(b"\n"):
         kept += b"\n"
-    known = _known(kept)
+    recorded = _recorded(kept)
     fresh = sorted(
         (stamp(board.made_at), place, board.sequence, line)
         for place, phase in enumerate(site.phases)
-        for board, line in history_lines(phase, known)
+        for board, line in history_lines(phase, recorded)
     )
     return kept + b"".join(line + b"\n" for *_, line in fresh)
 
 
 def unrecorded(existing: bytes | None, site: Site) -> tuple[Board, ...]:
     """Return the boards of a site that are not in a history yet, and which the next push publishes."""
-    known = _known(existing or b"")
+    recorded = _recorded(existing or b"")
     return tuple(
         board
         for phase in site.phases
         for board in phase.history
-        if (phase.codename, board.sequence, stamp(board.made_at)) not in known
+        if (phase.codename, board.sequence, stamp(board.made_at)) not in recorded
     )
 
 
-def _known(history: bytes) -> set[tuple[str, int, str]]:
+def _recorded(history: bytes) -> set[tuple[str, int, str]]:
     return {
         (phase.decode(), int(sequence), made_at.decode())
         for phase, sequence, made_at in _OURS.findall(history)
@@ -61,15 +61,14 @@ def _known(history: bytes) -> set[tuple[str, int, str]]:
 
 
 def history_lines(
-    phase: PhaseSite, known: Collection[tuple[str, int, str]] = ()
+    phase: PhaseSite, recorded: Collection[tuple[str, int, str]] = ()
 ) -> Iterator[tuple[Board, bytes]]:
     """Yield the boards of a phase with their lines, except known ones: codename, sequence and time."""
     for place, board in enumerate(phase.history):
-        if (phase.codename, board.sequence, stamp(board.made_at)) in known:
+        if (phase.codename, board.sequence, stamp(board.made_at)) in recorded:
             continue
-        rules = board.rules_then(phase.rules)
-        before = _facts(public_rows(phase.history[place - 1], rules) if place else ())
-        rows = public_rows(board, rules)
+        before = _facts(public_rows(phase.history[place - 1], board.rounding) if place else ())
+        rows = public_rows(board, board.rounding)
         now = _facts(rows)
         line = HistoryLine(
             version=1,
@@ -140,15 +139,15 @@ class Past:
 def past_submissions(phase: PhaseSite) -> tuple[tuple[Past, ...], ...]:
     """Return for each row of a phase's newest board the submissions that have counted for it, the newest first."""
     pasts: dict[RowKey, list[Past]] = {}
-    known: set[int] = set()
+    listed: set[int] = set()
     for board in phase.history:
-        rules = board.rules_then(phase.rules)
+        rounding = board.rounding
         for row in board.standings:
-            if row.submission not in known:
-                known.add(row.submission)
+            if row.submission not in listed:
+                listed.add(row.submission)
                 past = Past(
                     at=minute(board.made_at),
-                    q_text=printed(rules.value(row.q_mean), rules.decimals, rules.ladder_step),
+                    q_text=printed(rounding.value(row.q_mean), rounding.decimals, rounding.ladder_step),
                     rank=row.rank if row.numbered else None,
                 )
                 pasts.setdefault(row.key, []).insert(0, past)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from leaderboard.rendering.assets import asset, templates
 from leaderboard.rendering.documents import Interval, PhaseDocument
 from leaderboard.rendering.history import Past, Update, past_submissions, updates
-from leaderboard.rendering.names import display_name
 from leaderboard.rendering.shown import ShownPhase
 from leaderboard.rendering.unlocked import VIEW_TITLES
 from leaderboard.snapshot import Site
@@ -68,7 +67,7 @@ def render_page(site: Site, phases: Sequence[ShownPhase]) -> bytes:
 
 def _summary(phases: Sequence[ShownPhase]) -> str:
     """Return how far each phase is, for link previews; it does not name the leader."""
-    return " ".join(f"{display_name(phase.document.title)}: {phase.state}" for phase in phases)
+    return " ".join(f"{phase.document.phase}: {phase.state}" for phase in phases)
 
 
 def _section(phase: ShownPhase) -> Section:
@@ -88,8 +87,8 @@ def _whiskers(document: PhaseDocument) -> tuple[tuple[Interval, float, float, fl
     """Place intervals of mean Q on a common scale; one that is not known is a point."""
     intervals = document.intervals.entries if document.intervals else ()
     ends = [
-        (*(one.q_mean or (row.q_mean, row.q_mean)), row.q_mean)
-        for one, row in zip(intervals, document.entries, strict=False)
+        (*(interval.q_mean or (row.q_mean, row.q_mean)), row.q_mean)
+        for interval, row in zip(intervals, document.entries, strict=False)
     ]
     low = min(map(min, ends), default=0.0)
     span = max(map(max, ends), default=0.0) - low or 1.0
@@ -98,8 +97,8 @@ def _whiskers(document: PhaseDocument) -> tuple[tuple[Interval, float, float, fl
         return round(length / span * 100, 1)
 
     return tuple(
-        (one, percent(left - low), percent(right - left), percent(middle - low))
-        for one, (left, right, middle) in zip(intervals, ends, strict=True)
+        (interval, percent(left - low), percent(right - left), percent(middle - low))
+        for interval, (left, right, middle) in zip(intervals, ends, strict=True)
     )
 
 

@@ -20,8 +20,8 @@ from leaderboard.snapshot import (
     Method,
     MoveKind,
     PhaseSite,
+    Rounding,
     RowKey,
-    Rules,
     Standing,
 )
 from scoring.printable import count_of, name_some
@@ -72,8 +72,8 @@ def team_names(board: Board) -> dict[RowKey, str]:
 
 def causes(board: Board, names: Mapping[RowKey, str], decisions: Sequence[Decision]) -> str:
     """Return what made a board differ from the one before, as a sentence."""
-    told = "; ".join(filter(None, (_submissions(board, names), *_decided(board, decisions))))
-    return f"{told[:1].upper()}{told[1:]}." if told else "The entries changed."
+    sentences = "; ".join(filter(None, (_submissions(board, names), *_decided(board, decisions))))
+    return f"{sentences[:1].upper()}{sentences[1:]}." if sentences else "The entries changed."
 
 
 def why(row: Standing, board: Board, names: Mapping[RowKey, str], decisions: Sequence[Decision]) -> str:
@@ -86,8 +86,19 @@ def why(row: Standing, board: Board, names: Mapping[RowKey, str], decisions: Seq
     if not row.numbered:
         places = f"{count_of(abs(row.move), 'place')} {'up' if row.move > 0 else 'down'}"
     own = "another submission of its own counts" if row.move_kind is MoveKind.OWN else ""
-    told = [own, _submissions(board, names, but=row), *_decided(board, decisions)]
-    return f"{places}: {'; '.join(filter(None, told)) or 'other entries changed'}."
+    reasons = [own, _submissions(board, names, but=row), *_decided(board, decisions)]
+    return f"{places}: {'; '.join(filter(None, reasons)) or 'other entries changed'}."
+
+
+def sentence(decision: Decision) -> str:
+    """Return what was decided, and why, without a full stop."""
+    return f"{decision.text} ({decision.reason})" if decision.reason else decision.text
+
+
+def account(decision: Decision) -> str:
+    """Return what was decided, why, and with what effect, as whole sentences."""
+    words = sentence(decision)
+    return f"{words[:1].upper()}{words[1:]}. {decision.effect}".strip()
 
 
 def _submissions(board: Board, names: Mapping[RowKey, str], but: Standing | None = None) -> str:
@@ -102,10 +113,10 @@ def _submissions(board: Board, names: Mapping[RowKey, str], but: Standing | None
 
 def _decided(board: Board, decisions: Sequence[Decision]) -> list[str]:
     effective = sorted(
-        (one for one in decisions if one.board == board.sequence and one.kind in ORDER),
-        key=lambda one: ORDER.index(one.kind),
+        (decision for decision in decisions if decision.board == board.sequence and decision.kind in ORDER),
+        key=lambda decision: ORDER.index(decision.kind),
     )
-    sentences = [one.sentence for one in effective]
+    sentences = [sentence(decision) for decision in effective]
     return [
         *sentences[:NAMED],
         *([f"{len(sentences) - NAMED} more decisions"] if len(sentences) > NAMED else []),
@@ -117,7 +128,7 @@ NO_METHOD = Method()
 
 def public_rows(
     board: Board,
-    rules: Rules,
+    rounding: Rounding,
     methods: Mapping[int, Method] | None = None,
     decisions: Sequence[Decision] = (),
 ) -> tuple[Row, ...]:
@@ -125,14 +136,14 @@ def public_rows(
 
     Args:
         board: The board.
-        rules: The rules by which its values are shown.
+        rounding: How its values are shown.
         methods: Submission pk to method.
         decisions: What was decided, for the reasons of moves.
     """
     names = team_names(board)
     rows = []
     for position, standing in enumerate(board.standings, 1):
-        value = float(rounded(rules.value(standing.q_mean), rules.decimals))
+        value = float(rounded(rounding.value(standing.q_mean), rounding.decimals))
         name = names[standing.key]
         method = shown_method((methods or {}).get(standing.submission, NO_METHOD), known_as=name)
         rows.append(
@@ -142,7 +153,7 @@ def public_rows(
                 rank_by_mean=standing.rank_by_mean if standing.numbered else None,
                 team=name,
                 q_mean=value,
-                q_text=printed(value, rules.decimals, rules.ladder_step),
+                q_text=printed(value, rounding.decimals, rounding.ladder_step),
                 reliable=value >= 0,
                 group=standing.group,
                 submission=standing.submission,

@@ -41,7 +41,7 @@ def take_part(document: PhaseDocument) -> TakePart | None:
     if terms is None or document.frozen_at is not None:
         return None
     repository, last = document.repository, terms.embedding_dim - 1
-    source = f"--challenge {repository} --phase {document.title}"
+    source = f"--challenge {repository} --phase {document.phase}"
     if not repository or not terms.ids:
         source = f"--ids {terms.ids or 'IDS'} --dim {terms.embedding_dim}"
     columns = [str(column) for column in range(last + 1)] if last < 3 else ["0", "1", "…", str(last)]
@@ -121,7 +121,6 @@ def _document(site: Site, phase: PhaseSite) -> PhaseDocument:
         repository=site.repository,
         page=site.page,
         phase=phase.codename,
-        title=phase.title,
         frozen_at=phase.frozen_at,
         made_at=board.made_at if board else None,
         sequence=board.sequence if board else 0,

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from leaderboard.figures import Figures, RowFigures
 from leaderboard.rendering.documents import (
     Flip,
     Interval,
@@ -20,7 +19,7 @@ from leaderboard.rendering.documents import (
     View,
     rounded,
 )
-from leaderboard.snapshot import Board, PhaseSite, Rules
+from leaderboard.snapshot import Board, Figures, PhaseSite, Rounding, RowFigures
 
 INTERVALS, STABLE_VIEWS = "intervals", "stable_views"  # possible items of ``leaderboard.publish``
 VIEW_TITLES = {"mean_rank": "Mean rank", "borda": "Borda count", "iqm": "Interquartile mean of Q"}
@@ -31,7 +30,7 @@ def unlocked(
     phase: PhaseSite, board: Board | None, rows: Sequence[Row], publish: frozenset[str]
 ) -> dict[str, Any]:
     """Return the fields of a phase's document that may be locked, for its newest board and the rows of that."""
-    figures = None if board is None else board.private.figures
+    figures = None if board is None else board.figures
     if figures is None:
         return dict(LOCKED)
     fields: dict[str, Any] = dict(LOCKED)
@@ -47,8 +46,10 @@ def unlocked(
     return fields
 
 
-def _interval(row: RowFigures, rules: Rules) -> Interval:
-    ends = row.q_interval and [float(rounded(rules.value(end), rules.decimals)) for end in row.q_interval]
+def _interval(row: RowFigures, rounding: Rounding) -> Interval:
+    ends = row.q_interval and [
+        float(rounded(rounding.value(end), rounding.decimals)) for end in row.q_interval
+    ]
     return Interval(
         submission=row.submission,
         q_mean=(ends[0], ends[1]) if ends else None,

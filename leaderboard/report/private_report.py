@@ -81,10 +81,9 @@ def report(
     ]
     return {
         "phase": phase.codename,
-        "title": phase.title,
         "made_at": made_at.isoformat(),
         "rules": asdict(phase.rules) | {"hidden_teams": sorted(phase.rules.hidden_teams)},
-        "awards": "" if board is None else awards(public_rows(board, board.rules_then(phase.rules))),
+        "awards": "" if board is None else awards(public_rows(board, board.rounding)),
         "standings": [],
         **({} if assessment is None else _figures(phase, assessment, packages)),
         "duplicates": [

@@ -249,7 +249,6 @@ class Story:
             sites.append(
                 PhaseSite(
                     codename=name,
-                    title=name,
                     rules=rules,
                     history=tuple(history),
                     revealed=name in shown,

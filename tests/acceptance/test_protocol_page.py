@@ -22,11 +22,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from leaderboard.figures import Figures
 from leaderboard.ranking import next_board
 from leaderboard.ranking.dynamic_rank import rank
 from leaderboard.rendering import public_rows
-from leaderboard.snapshot import Board, Entry, PhaseSnapshot, Rules
+from leaderboard.snapshot import Board, Entry, Figures, PhaseSnapshot, Rules
 from scoring.evaluate import score_embeddings
 from scoring.inputs.embeddings import Embeddings
 from scoring.protocol import Protocol, Recipe, ids_hash
@@ -292,7 +291,7 @@ def check_board(snapshot: PhaseSnapshot, board: Board, replicates: int, before: 
         f"{shown(mean, rules.decimals, rules.ladder_step):.{rules.decimals}f}" for mean in means.tolist()
     ]
     assert [row.q_text.removeprefix("≈ ") for row in public_rows(board, rules)] == printed
-    figures = board.private.figures
+    figures = board.figures
     assert figures is not None
     assert [list(row.q.values()) for row in figures.rows] == table.tolist()
     scores = [[np.nanmean(one.scores[task]) for task in tasks] for one in entries]
@@ -453,7 +452,7 @@ def test_boards_with_ties_failed_folds_and_rows_out_of_competition(seed: int) ->
         ladder_step=0.3 if seed % 2 else None,
     )
     entries.append(replace(entries[1], submission=8, team_key=6, submitted_at=START + timedelta(hours=8)))
-    snapshot = PhaseSnapshot(codename="dev", title="", rules=rules, row_sets=tasks, entries=tuple(entries))
+    snapshot = PhaseSnapshot(codename="dev", rules=rules, row_sets=tasks, entries=tuple(entries))
     earlier = replace(snapshot, entries=tuple(entries[1:7]))
     before = next_board(earlier, (), at=START + timedelta(days=1), replicates=10)
     assert before is not None

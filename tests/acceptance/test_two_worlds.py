@@ -291,7 +291,7 @@ def leak_weighted_ranks(patch: pytest.MonkeyPatch, world: World) -> None:
     def render(site: Site, **options: Any) -> dict[str, bytes]:
         made = files.render(site, **options)
         for phase in site.phases:
-            figures = phase.history[-1].private.figures if phase.history else None
+            figures = phase.history[-1].figures if phase.history else None
             if figures:
                 path = f"leaderboard/{phase.codename}.json"
                 ranks = [row.weighted_rank for row in figures.rows]

@@ -94,7 +94,7 @@ def make_repository(folder: Path, size: Size) -> Path:
     history = tuple(story.boards)
     site = Site(
         title=TITLE,
-        phases=(PhaseSite(codename=PHASE, title=PHASE, rules=rules, history=history, revealed=True),),
+        phases=(PhaseSite(codename=PHASE, rules=rules, history=history, revealed=True),),
         committed=True,
     )
     reveal = {

@@ -149,7 +149,7 @@ def settings(data: bytes) -> None:
 
 @cache
 def _site() -> Site:
-    phase = PhaseSite(codename="dev", title="dev", rules=Rules(), history=())
+    phase = PhaseSite(codename="dev", rules=Rules(), history=())
     return Site(title="Fuzz", phases=(phase,))
 
 

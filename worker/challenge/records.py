@@ -69,7 +69,6 @@ class PhaseRules:
             visibility=self.visibility,
             eligible_if_scored_in=self.eligible_if_scored_in,
             ladder_step=self.ladder_step,
-            shown=self.shown,
             replicates=self.replicates,
         )
 

@@ -215,7 +215,6 @@ class PhaseFold:
         chosen = {int(team): submission for team, submission in decided.chosen.items()}
         return PhaseSnapshot(
             codename=self.name,
-            title=self.name,
             rules=decided.rules.for_board(epsilon=decided.epsilon, chosen=chosen),
             row_sets=row_sets,
             entries=tuple(entries),

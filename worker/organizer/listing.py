@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from leaderboard import PhaseSnapshot, Rules
+from leaderboard import PhaseSnapshot
 from leaderboard.ranking import from_json
 from leaderboard.rendering import printed, public_rows
 from leaderboard.report import awards
@@ -150,7 +150,7 @@ def _last_board(tx: Transaction, name: str) -> dict[str, Any]:
     record, text = tx.phase_record(name), tx.newest_board(name)
     frozen_at = None if record is None else record.frozen_at
     board = None if text is None else from_json(text)
-    rows = () if board is None else public_rows(board, board.rules_then(Rules()))
+    rows = () if board is None else public_rows(board, board.rounding)
     return {
         "phase": name,
         "sequence": 0 if board is None else board.sequence,

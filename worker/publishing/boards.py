@@ -143,7 +143,6 @@ def _phase_site(
     decisions, only_if_shown = public_decisions(phase)
     site = PhaseSite(
         codename=name,
-        title=name,
         rules=snapshot.rules if snapshot else before_record,
         history=history.read(tx, name),
         waiting=waiting_teams(snapshot) if snapshot and withheld else None,

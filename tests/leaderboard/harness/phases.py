@@ -36,7 +36,6 @@ def phase(*entries: Entry, row_sets: Mapping[str, str] | None = None, **rules: o
     tasks = entries[0].scores if entries else ()
     return PhaseSnapshot(
         codename="dev",
-        title="Development",
         rules=Rules(**rules),  # type: ignore[arg-type]
         row_sets=row_sets or {task: f"rows of {task}" for task in tasks},
         entries=entries,

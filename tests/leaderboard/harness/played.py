@@ -17,7 +17,6 @@ class PlayedPhase:
         tasks: Its tasks, all on the same samples.
         replicates: Number of the bootstrap's replicates for each board.
         codename: Its codename.
-        title: Its title.
 
     Attributes:
         snapshot: Its state.
@@ -30,12 +29,10 @@ class PlayedPhase:
         *,
         replicates: int,
         codename: str = "eval",
-        title: str = "Evaluation phase",
     ) -> None:
         self._replicates = replicates
         self.snapshot = PhaseSnapshot(
             codename=codename,
-            title=title,
             rules=Rules(),
             row_sets=dict.fromkeys(tasks, "rows"),
             entries=(),
@@ -55,9 +52,7 @@ class PlayedPhase:
     def site(self, title: str, **facts: object) -> Site:
         """Return the site of a challenge with this phase alone."""
         now = self.snapshot
-        phase = PhaseSite(
-            codename=now.codename, title=now.title, rules=now.rules, history=tuple(self.history)
-        )
+        phase = PhaseSite(codename=now.codename, rules=now.rules, history=tuple(self.history))
         return Site(title=title, phases=(phase,), **facts)  # type: ignore[arg-type]
 
     def revealed_site(self, title: str, *, frozen_at: datetime | None = None, **facts: object) -> Site:

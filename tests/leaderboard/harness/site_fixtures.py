@@ -8,8 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from leaderboard.figures import Figures, Private
-from leaderboard.snapshot import Board, Method, MoveKind, PhaseSite, Rules, Site, Standing
+from leaderboard.snapshot import Board, Figures, Method, MoveKind, PhaseSite, Rules, Site, Standing
 from tests.leaderboard.harness.phases import START, steady
 from tests.leaderboard.harness.played import PlayedPhase
 
@@ -45,17 +44,14 @@ def board(
         made_at=START + timedelta(hours=sequence),
         triggers=triggers,
         standings=tuple(standings),
-        private=Private(figures=SECRET),
+        figures=SECRET,
     )
 
 
-def phase_site(
-    *boards: Board, codename: str = "dev", title: str = "Development phase", **facts: object
-) -> PhaseSite:
+def phase_site(*boards: Board, codename: str = "dev", **facts: object) -> PhaseSite:
     """Return a phase with the given boards as its history."""
     values: dict[str, object] = {
         "codename": codename,
-        "title": title,
         "rules": Rules(),
         "history": tuple(boards),
     }
@@ -70,14 +66,14 @@ def simple_site(names: Sequence[str] = ("Alpha", "Beta", "Gamma", "Delta"), **fa
 
 def moving_site(updates: int = 12) -> Site:
     """Return a site whose teams overtake each other, with own and passive moves, a baseline and a negative score."""
-    phase = PlayedPhase("ab", replicates=2, codename="dev", title="Development phase")
+    phase = PlayedPhase("ab", replicates=2, codename="dev")
     for update in range(updates):
         team, at = update * 5 % 6, START + timedelta(hours=7 * update)
         facts = {"team": f"Team_{team}", "method": "", "submitted_at": at, "baseline": team == 4}
         phase.receive(steady(2000 + update, team + 1, update * 7 % 40 - 3, update * 11 % 30, **facts))
         phase.make_board(at + timedelta(minutes=11))
     site = phase.site("Test challenge", link="https://eval.ai/web/challenges/challenge-page/2465/overview")
-    return replace(site, phases=(*site.phases, phase_site(codename="eval", title="Evaluation phase")))
+    return replace(site, phases=(*site.phases, phase_site(codename="eval")))
 
 
 def embed2scale_site() -> Site:
@@ -99,8 +95,8 @@ def embed2scale_site() -> Site:
         title="Embed2Scale 2025",
         link="https://eval.ai/web/challenges/challenge-page/2465/overview",
         phases=tuple(
-            PhaseSite(codename=phase, title=title, rules=Rules(), history=_boards_2025(phase, tables, keys))
-            for phase, title in (("dev", "Development phase"), ("test", "Test phase"))
+            PhaseSite(codename=phase, rules=Rules(), history=_boards_2025(phase, tables, keys))
+            for phase in ("dev", "test")
         ),
     )
 

@@ -105,7 +105,7 @@ def test_many_entries() -> None:
 def test_figures_are_well_formed() -> None:
     """With hostile names the SVG is still well-formed and has no external reference; light and dark differ only in colors."""
     for phase in (*embed2scale_site().phases, simple_site(HOSTILE).phases[0]):
-        light, dark = evolution_figures(phase.title, drawn(phase))
+        light, dark = evolution_figures(phase.codename, drawn(phase))
         assert re.sub(rb"#[0-9a-f]{6}", b"", light) == re.sub(rb"#[0-9a-f]{6}", b"", dark)
         assert light != dark
         root = ET.fromstring(light)

@@ -117,13 +117,13 @@ def test_the_document_has_all_figures() -> None:
     snapshot = world()
     board = next_board(snapshot, (), at=START, replicates=50)
     assert board is not None
-    assert board.private.figures is not None
+    assert board.figures is not None
     made = report(snapshot, board, made_at=START, replicates=50)
     document = json.loads(json.dumps(made, allow_nan=False))
     assert document["awards"].startswith("Award for the dynamic rank: ")
     assert [row["numbered"] for row in document["standings"]] == [True, True, True, False]
     assert [row["q_mean"] for row in document["standings"]] == [row.q_mean for row in board.standings]
-    assert document["weights"] == board.private.figures.weights
+    assert document["weights"] == board.figures.weights
     again = report(snapshot, board, made_at=START, replicates=50)
     assert (again, report_page(again)) == (made, report_page(made))
 

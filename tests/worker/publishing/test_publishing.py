@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from leaderboard import Private
 from leaderboard.ranking import to_json
 from scoring.protocol import ids_hash
 from tests.leaderboard.harness.site_fixtures import moving_site
@@ -180,7 +179,7 @@ def test_methods_follow_evalai_and_private_ones_are_not_shown(harness: Harness, 
 def test_the_history_in_memory_is_read_once(tmp_path: Path) -> None:
     """Boards are complete, but private figures are kept only for the latest, and an unchanged row once."""
     stored = [
-        replace(board, private=Private(fingerprint=f"{board.sequence}"))
+        replace(board, fingerprint=f"{board.sequence}")
         for board in moving_site(PORTION + 7).phases[0].history
     ]
     history = BoardHistory()
@@ -190,9 +189,7 @@ def test_the_history_in_memory_is_read_once(tmp_path: Path) -> None:
                 tx.save_board(board.phase, board.sequence, to_json(board))
             read = history.read(tx, "dev")
             assert history.read(tx, "another") == ()
-            assert list(read[:-1]) == [
-                replace(board, private=Private()) for board in stored[: max(end - 1, 0)]
-            ]
+            assert list(read[:-1]) == [replace(board, figures=None) for board in stored[: max(end - 1, 0)]]
             assert read[-1:] == tuple(stored[:end][-1:])
             for board in stored[begin:end]:
                 tx.save_board(board.phase, board.sequence, "no board: it is not read again")

@@ -93,11 +93,11 @@ def page(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) ->
 def _shown(repository: PublicRepository, stem: str, revealed: Mapping[str, RevealedPhase]) -> ShownPhase:
     path = f"leaderboard/{stem}.json"
     document = read(PhaseDocument, repository.files[path], path)
-    name, phase = document.title, revealed.get(document.title)
+    name, phase = document.phase, revealed.get(document.phase)
     if phase is None:
         rules = Rules(**dict(document.rules))
         nothing = not (document.entries or document.decisions) and document.waiting is None
-        site = PhaseSite(codename=name, title=name, rules=rules, history=(), terms=document.terms)
+        site = PhaseSite(codename=name, rules=rules, history=(), terms=document.terms)
         return ShownPhase(document=document, site=site, complete=nothing)
     decisions, only_if_shown = public_decisions(phase.fold)
     site = replace(

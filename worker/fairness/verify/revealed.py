@@ -243,7 +243,7 @@ class RevealedPhase:
 
     def site(self, history: Sequence[Board]) -> PhaseSite:
         """Return it as a part of the page, with some of its boards."""
-        return PhaseSite(codename=self.name, title=self.name, rules=self.rules, history=tuple(history))
+        return PhaseSite(codename=self.name, rules=self.rules, history=tuple(history))
 
     @property
     def records(self) -> Mapping[int, list[ScoreEvent]]:

@@ -1,7 +1,19 @@
 """Rank a phase: select the submissions that count, compute the dynamic rank and its uncertainty, and make the board."""
 
 from leaderboard.ranking import board
-from leaderboard.ranking.assessment import Assessment, Order, assess, fold_table, order
+from leaderboard.ranking.assessment import (
+    Assessment,
+    Order,
+    assess,
+    complete,
+    counted,
+    counts,
+    fold_table,
+    mean_quality,
+    order,
+    row_key,
+    waiting_teams,
+)
 from leaderboard.ranking.board import (
     append_board,
     fingerprint,
@@ -12,7 +24,6 @@ from leaderboard.ranking.board import (
 )
 from leaderboard.ranking.comparison import Comparison, Difference, TaskPair, compare
 from leaderboard.ranking.dynamic_rank import LARGEST, Ranking, middle_half, rank, task_weights
-from leaderboard.ranking.selection import complete, counted, counts, mean_quality, row_key, waiting_teams
 from leaderboard.ranking.uncertainty import REPLICATES, FoldTable, standard_errors
 
 __all__ = [

@@ -17,8 +17,7 @@ from datetime import datetime
 import numpy as np
 from pydantic import TypeAdapter
 
-from leaderboard.ranking.assessment import Assessment, Order, assess
-from leaderboard.ranking.selection import Contender, counted
+from leaderboard.ranking.assessment import Assessment, Contender, Order, assess, counted
 from leaderboard.ranking.uncertainty import REPLICATES
 from leaderboard.snapshot import Board, MoveKind, PhaseSnapshot, Rounding, Standing
 

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from leaderboard.ranking.dynamic_rank import Floats
 from leaderboard.ranking.uncertainty import REPLICATES, studentized
 from scoring.metrics import quality_of_moments
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

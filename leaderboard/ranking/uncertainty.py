@@ -23,10 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from leaderboard.ranking.dynamic_rank import final_ranks, task_ranks, task_weights, weighted_ranks
+from leaderboard.ranking.dynamic_rank import Floats, final_ranks, task_ranks, task_weights, weighted_ranks
 from scoring.metrics import quality_of_moments
-
-Floats = NDArray[np.float64]
 
 REPLICATES = 2000
 CHUNK = 100  # most replicates at a time; 100 teams x 20 tasks x 200 folds then take less than 200 MB

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from leaderboard.ranking.selection import counted, waiting_teams
+from leaderboard.ranking.assessment import counted, waiting_teams
 from leaderboard.snapshot import Entry, Selection
 from tests.leaderboard.harness.phases import START, phase, steady
 

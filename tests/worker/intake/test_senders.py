@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
-from worker.organizer.decisions import retry
+from worker.organizer.decisions import disqualify, retry
 from worker.organizer.session import open_session
 from worker.state import State
 
@@ -126,3 +126,16 @@ def test_a_renamed_team_is_the_same_team(harness: Harness, worker: StepWorker) -
     worker.drive()
     assert shown(harness) == {"B": (before[first], first), "A": (before[second], second)}
     assert worker.alerts() == set()
+
+
+def test_a_team_gets_rid_of_a_submission_it_did_not_send(harness: Harness, worker: StepWorker) -> None:
+    """What cannot be told from an honest upload is taken off with a reason, and the team's own submission counts again."""
+    own = harness.submit("A", embeddings(0))
+    worker.drive()
+    forged = harness.submit("A", embeddings(1, noise=3.0))
+    worker.drive()
+    assert shown(harness)["A"][1] == forged
+    with open_session(harness.path) as session:
+        disqualify(session, forged, "team A did not send it")
+    worker.drive()
+    assert shown(harness)["A"][1] == own

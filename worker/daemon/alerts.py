@@ -16,8 +16,7 @@ from scoring.errors import InfrastructureError, NeucoError
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context
 from worker.evalai import Retry
-from worker.runtime import Runner, UnrecordedAct
-from worker.runtime.user_agent import USER_AGENT
+from worker.runtime import USER_AGENT, Runner, UnrecordedAct
 from worker.state import Alert, alert_code
 
 TIMEOUT_S = (5.0, 10.0)  # for connecting and for each read

@@ -19,7 +19,7 @@ from requests.auth import AuthBase
 from scoring.documents import is_loopback
 from scoring.errors import NeucoError, OrganizerError
 from worker.evalai.errors import Unreachable, failure, parse
-from worker.runtime.user_agent import USER_AGENT
+from worker.runtime import USER_AGENT
 
 CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 60.0  # a listing of a whole challenge takes long

@@ -15,7 +15,7 @@ import urllib3
 from scoring.documents import is_loopback
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from scoring.inputs.limits import too_large
-from worker.runtime.user_agent import USER_AGENT
+from worker.runtime import USER_AGENT
 
 CHUNK = 1 << 18  # bytes
 DEFAULT_PORTS = {"http": 80, "https": 443}

@@ -18,8 +18,7 @@ from worker.fairness import commitments, draws
 from worker.fairness.commitments import commit
 from worker.fairness.drand import Chain, is_signed, value_of
 from worker.fairness.draws import Draw
-from worker.runtime import Act, Runner
-from worker.runtime.user_agent import USER_AGENT
+from worker.runtime import USER_AGENT, Act, Runner
 from worker.state import Transaction
 
 UNREACHABLE = "beacon.unreachable"

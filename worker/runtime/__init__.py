@@ -1,9 +1,12 @@
 """External effects: acts, the runners that perform them outside the main loop, and the timetable of periodic jobs."""
 
+from importlib.metadata import version
+
 from worker.runtime.acts import Act, Ended, NotDue, Result, Runner, UnrecordedAct
 from worker.runtime.timetable import Job, Timetable
 
 __all__ = [
+    "USER_AGENT",
     "Act",
     "Ended",
     "Job",
@@ -16,5 +19,7 @@ __all__ = [
     "child",
     "child_acts",
     "storage",
-    "user_agent",
 ]
+
+USER_AGENT = f"neuco-worker/{version('neuco-worker')}"
+"""What operators of servers see of the software that sends a request."""

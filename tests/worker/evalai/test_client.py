@@ -290,19 +290,19 @@ def test_unknown_keys_and_missing_optional_ones_are_tolerated(
 ) -> None:
     """Answers of newer or older EvalAI versions can be read; primary keys may be strings."""
     url, answer = scripted
-    known = {
+    document = {
         "id": "4",
         "status": "queued",
         "challenge_phase": "11",
         "participant_team": 2,
         "novelty": {"a": []},
     }
-    known |= {"\ud800": 1, "is_public": "yes", "input_file": 7}
-    answer["body"] = json.dumps(known | {"submitted_at": "2026-01-01T12:00:00Z"})
+    document |= {"\ud800": 1, "is_public": "yes", "input_file": 7}
+    answer["body"] = json.dumps(document | {"submitted_at": "2026-01-01T12:00:00Z"})
     read = connect(server=url).submission(4)
     assert (read.pk, read.phase_pk, read.input_file, read.is_public) == (4, 11, None, False)
     for name in ("id", "status", "challenge_phase", "submitted_at"):
-        answer["body"] = json.dumps({k: v for k, v in known.items() if k != name})
+        answer["body"] = json.dumps({k: v for k, v in document.items() if k != name})
         with pytest.raises(Unintelligible):
             connect(server=url).submission(4)
 

@@ -49,9 +49,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def row(store: Store) -> SubmissionRow:
     """Return the submission."""
     with store.read() as tx:
-        known = tx.get(11)
-    assert known is not None
-    return known
+        submission = tx.get(11)
+    assert submission is not None
+    return submission
 
 
 @pytest.mark.parametrize("state", [State.ACKNOWLEDGED, State.FETCHED])
@@ -65,14 +65,14 @@ def test_recording_an_unchanged_submission_equals_processing_it(store: Store, st
         )
         if state is State.FETCHED:
             tx.move(11, State.ACKNOWLEDGED, state)
-    known = row(store)
-    assert facts.is_unchanged(known, again, challenge=3, phases=PHASES)
+    before = row(store)
+    assert facts.is_unchanged(before, again, challenge=3, phases=PHASES)
     with store.write() as tx:
         tx.seen({again.pk: str(again.input_file)}, asked_at=later)
     seen = row(store)
-    assert seen == replace(known, read_at=later, input_file=again.input_file)
+    assert seen == replace(before, read_at=later, input_file=again.input_file)
     with store.write() as tx:
-        tx.note(11, read_at=known.read_at, input_file=known.input_file)
+        tx.note(11, read_at=before.read_at, input_file=before.input_file)
         facts.take_facts(tx, again, challenge=3, phases=PHASES, asked_at=later, now=later)
     assert row(store) == seen
 
@@ -105,7 +105,7 @@ def test_every_change_is_processed(store: Store, change: dict[str, Any]) -> None
 
 def test_held_and_unread_submissions_are_processed(store: Store) -> None:
     """A hold may have ended, and a reload may have named another phase."""
-    known = row(store)
+    before = row(store)
     for change in (
         {"hold": "facts.phase_differs"},
         {"read_at": None},
@@ -113,7 +113,7 @@ def test_held_and_unread_submissions_are_processed(store: Store) -> None:
         {"phase": None},
     ):
         assert not facts.is_unchanged(
-            SubmissionRow(**{**asdict(known), **change}), FACTS, challenge=3, phases=PHASES
+            SubmissionRow(**{**asdict(before), **change}), FACTS, challenge=3, phases=PHASES
         )
-    assert not facts.is_unchanged(known, FACTS, challenge=3, phases={})
-    assert not facts.is_unchanged(known, FACTS, challenge=4, phases=PHASES)
+    assert not facts.is_unchanged(before, FACTS, challenge=3, phases={})
+    assert not facts.is_unchanged(before, FACTS, challenge=4, phases=PHASES)

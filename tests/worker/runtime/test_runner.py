@@ -111,7 +111,7 @@ def pass_time(runner: Runner[str], now: datetime, seconds: float) -> datetime:
     return now
 
 
-def said(store: Store) -> str | None:
+def recorded(store: Store) -> str | None:
     """Return what was recorded."""
     with store.read() as tx:
         return tx.fact("said")
@@ -133,7 +133,7 @@ def test_a_late_result_is_ignored(store: Store) -> None:
         act.may_go_on.set()
         assert wake.wait(LIMIT_S)  # it has said what it had to say
     acts.collect(now)
-    assert said(store) == "act.timed_out;new word;"
+    assert recorded(store) == "act.timed_out;new word;"
 
 
 @pytest.mark.parametrize("jump", [86400, -86400])
@@ -165,7 +165,7 @@ def test_a_defect_in_an_outcome_is_recorded_as_a_failure(
     assert ended is not None
     assert ended.error is not None
     assert ended.error.message.startswith("Unexpected KeyError in the outcome of say.")
-    assert said(store) == "unexpected;"
+    assert recorded(store) == "unexpected;"
     assert not acts.busy
     assert "in outcome" in capsys.readouterr().out
 

@@ -250,11 +250,11 @@ def test_answers_leave_on_multiples_of_the_grid(elapsed_s: float, grid_s: float)
 @given(st.floats(allow_nan=False, allow_infinity=False, min_value=-1e6, max_value=1e6), st.integers(0, 12))
 def test_a_success_says_one_rounded_number_twice(q_mean: float, decimals: int) -> None:
     """The posted value equals that in stdout, byte for byte after storing; there is no negative zero."""
-    told = ShownValue(value=shown(q_mean, decimals))
-    answer = answers.finished(told, step=None, notes=("note",), zarr_suffix_removed=False)
+    value = ShownValue(value=shown(q_mean, decimals))
+    answer = answers.finished(value, step=None, notes=("note",), zarr_suffix_removed=False)
     assert answers.Answer.from_json(answer.to_json()) == answer
-    said = json.loads(answer.stdout)
-    assert said["q_mean"] == answer.value == round(q_mean, decimals)
+    stdout = json.loads(answer.stdout)
+    assert stdout["q_mean"] == answer.value == round(q_mean, decimals)
     assert not str(answer.value).startswith("-0.0") or answer.value != 0
     assert answer.stderr == ""
 

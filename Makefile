@@ -58,7 +58,7 @@ fuzz: $(VENV)/.installed-test  ## Feed hostile bytes to every reader, guided by 
 	@$(PIP) install --quiet --constraint constraints.txt atheris
 	@$(BIN)/python -m tests.fuzz
 
-systemd: $(VENV)/.installed-test  ## Run the service under a real systemd, in a container and in User-Mode Linux (as root; long).
+systemd: $(VENV)/.installed-test  ## Run the service under a real systemd, in a container (as root; long).
 	@$(BIN)/python -m tests.systemd
 
 package: $(VENV)/.installed  ## Build sdist and wheel, check them, and run the demo from the wheel in an environment of its own.

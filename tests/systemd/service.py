@@ -173,11 +173,6 @@ class Service:
         """Return the log of a unit."""
         return self.machine.run("journalctl", "--unit", unit or self.unit, "-o", "cat", "--no-pager")
 
-    def events(self, key: str) -> list[dict[str, Any]]:
-        """Return the log events of the daemon with a given key."""
-        lines = [line for line in self.journal().splitlines() if line.startswith("{")]
-        return [event for event in map(json.loads, lines) if event.get("event_key") == key]
-
     def alerts(self) -> set[str]:
         """Return the codes of the active alerts."""
         return {str(alert["code"]) for alert in json.loads(self.challenge("status", "--json"))["alerts"]}

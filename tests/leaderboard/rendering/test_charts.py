@@ -60,21 +60,6 @@ def test_moves_are_drawn_by_kind() -> None:
     ]
 
 
-def test_every_move_of_2025_is_drawn() -> None:
-    """With fewer updates than columns, the curves are exactly the changes of place between boards, own and passive."""
-    phase = embed2scale_site().phases[0]
-    assert len(phase.history) < COLUMNS
-    chart = drawn(phase)
-    for lane, row in zip(chart.lanes, phase.history[-1].standings, strict=True):
-        own = passive = 0
-        places = [[s.key for s in made.standings] for made in phase.history]
-        for before, after, made in zip(places, places[1:], phase.history[1:], strict=False):
-            if row.key in before and row.key in after and before.index(row.key) != after.index(row.key):
-                kind = next(s.move_kind for s in made.standings if s.key == row.key)
-                own, passive = own + (kind is MoveKind.OWN), passive + (kind is not MoveKind.OWN)
-        assert (moves(lane.own), moves(lane.passive)) == (own, passive)
-
-
 @pytest.mark.parametrize("updates", [1, 2, COLUMNS - 1, COLUMNS, COLUMNS + 1, 3 * COLUMNS + 7])
 def test_long_histories_are_thinned(updates: int) -> None:
     """At most ``COLUMNS`` boards are drawn, including the newest, inside the figure."""

@@ -158,7 +158,6 @@ def demo(
 
     Example: `neuco-worker demo --dir my-demo`
     """
-    from worker.cli.rehearse import show_rehearsal
     from worker.organizer.demo import run_demo
 
     # ends the worker, too

@@ -55,9 +55,10 @@ class RehearsalFolder:
     def board(self, codename: str) -> tuple[Mapping[str, Any], ...]:
         """Return the rows of a phase's board as a visitor of the repository sees them; none if there is no board."""
         repository = git.Repo(self.repository).git
-        names = repository.ls_tree("--name-only", "main", "leaderboard/").split()
-        documents = (json.loads(repository.show(f"main:{name}")) for name in names if name.endswith(".json"))
-        return next((tuple(board["entries"]) for board in documents if board.get("title") == codename), ())
+        path = f"leaderboard/{codename}.json"
+        if path not in repository.ls_tree("--name-only", "main", "leaderboard/").split():
+            return ()
+        return tuple(json.loads(repository.show(f"main:{path}"))["entries"])
 
     @contextmanager
     def worker(self, command: str) -> Iterator[subprocess.Popen[bytes]]:

@@ -17,6 +17,7 @@ from worker.fetching import uploads
 from worker.fetching.act import FetchFile
 from worker.fetching.stage import Fetching
 from worker.intake.facts import hold, take_message
+from worker.runtime import Job
 from worker.runtime.acts import LOOK_S
 from worker.sandbox import Fault, FaultPlan
 from worker.state import OutboxKind, State
@@ -39,14 +40,18 @@ def test_below_the_disk_reserve_nothing_is_fetched_and_links_may_expire_meanwhil
     harness: Harness, worker: StepWorker
 ) -> None:
     """The organizer is told; when there is room, the submission's next reading brings a fresh address of the same file."""
-    harness.configure({"submission": {"disk_reserve_gigabytes": 10**9}})
-    worker.reload()
+    settings = {"disk_reserve_gigabytes": 10**9}
+    harness.configure({"submission": settings, "evalai": {"reconcile_every": 100_000}})
+    worker.restart()
+    timetable = worker.daemon.context.timetable
+    # The only listing: none brings a fresh address.
+    worker.drive(lambda: timetable.done_at(Job.RECONCILE) is not None)
     pk = harness.submit("A", embeddings(1))
     worker.drive(lambda: "disk.reserve" in worker.alerts())
     worker.wait(30)
     assert worker.state(pk) is State.ACKNOWLEDGED
     harness.evalai.expire_link(pk)
-    harness.configure({"submission": {"disk_reserve_gigabytes": 0}, "evalai": {"reconcile_every": 100_000}})
+    harness.configure({"submission": {"disk_reserve_gigabytes": 0}})
     worker.reload()
     worker.drive(lambda: worker.state(pk) is State.PUBLISHED)
     assert worker.outcomes(pk, "fetch") == ["infrastructure", "done"]

@@ -21,7 +21,7 @@ CALL = re.compile(
     r"(?:(?<=^)|(?<=[\s(])|(?<=bin/))(neuco-worker|neuco-check|sudo neuco-challenge \w+) ([a-z][^\n|;&#>]*)"
 )
 ROOTS = {"neuco-worker": app, "neuco-check": checker}
-OWN = {"adopt", "credential", "paths"}
+OWN = {"adopt", "credential"}
 """Commands that neuco-challenge has and neuco-worker does not."""
 
 

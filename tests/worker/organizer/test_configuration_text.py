@@ -26,12 +26,6 @@ def test_a_value_is_replaced_where_it_is_written(text: str, expected: str | None
     assert read_yaml(edited)["a"]["c"] == "new: er"
 
 
-def test_unchanged_values_keep_their_spelling() -> None:
-    """A value that is equal, but written in another way, is not edited."""
-    text = "a: 'x' # quoted\n"
-    assert with_values(text, {("a",): "x"}) == text
-
-
 @pytest.mark.parametrize(
     "text",
     [

@@ -29,6 +29,9 @@ class Section:
         older: The other updates.
         whiskers: Intervals with the left end, width and middle of their bar on a common scale, in percent.
         heat: Per row and task, the step of the color scale; -1 for a negative Q.
+        shares: Per row, the length of the bar of mean Q, as a share of the longest; a negative mean Q has none.
+        widths: Per task, the length of the bar of its weight, in percent of the longest.
+        has_methods: Whether any row has a method.
     """
 
     phase: ShownPhase
@@ -37,6 +40,9 @@ class Section:
     older: tuple[Update, ...]
     whiskers: tuple[tuple[Interval, float, float, float], ...]
     heat: tuple[tuple[int, ...], ...]
+    shares: tuple[float, ...]
+    widths: tuple[float, ...]
+    has_methods: bool
 
 
 def render_page(site: Site, phases: Sequence[ShownPhase]) -> bytes:
@@ -73,6 +79,9 @@ def _summary(phases: Sequence[ShownPhase]) -> str:
 def _section(phase: ShownPhase) -> Section:
     history = phase.site.history if phase.evolution else ()
     changes = updates(history, phase.document.decisions)
+    rows, weights = phase.document.entries, [task.weight for task in phase.document.tasks or ()]
+    lengths = [max(row.q_mean, 0.0) for row in rows]
+    longest, widest = max(lengths, default=0.0) or 1.0, max(weights, default=0.0) or 1.0
     return Section(
         phase=phase,
         past=past_submissions(phase.site),
@@ -80,6 +89,9 @@ def _section(phase: ShownPhase) -> Section:
         older=changes[CHANGES:],
         whiskers=_whiskers(phase.document),
         heat=_heat(phase.document),
+        shares=tuple(round(length / longest, 3) for length in lengths),
+        widths=tuple(round(weight / widest * 100, 1) for weight in weights),
+        has_methods=any(row.has_method for row in rows),
     )
 
 

@@ -34,12 +34,12 @@ demo: install  ## Watch a whole challenge on this machine: submissions, scores, 
 	@$(BIN)/neuco-worker demo
 
 check: $(VENV)/.installed-test lint  ## Linters, types, and the tests that start no process: for every save (about two minutes).
-	@$(BIN)/python -m pytest -n 2 --quick
+	@$(BIN)/python -m pytest -n 3 --quick
 
 test: $(VENV)/.installed-test lint  ## Check everything: linters, types, and the whole test suite (about ten minutes).
 	@tests/setup.sh
 	@$(BIN)/neuco-worker compile
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup
+	@$(BIN)/python -m pytest -n 3 --dist loadgroup
 
 lint: $(VENV)/.installed-test  ## Only linters and types.
 	@$(BIN)/ruff check .

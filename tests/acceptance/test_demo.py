@@ -40,7 +40,7 @@ class Demo:
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def demo(installation: Installation, tmp_path_factory: pytest.TempPathFactory) -> Demo:
     """A finished demo."""
     folder = tmp_path_factory.mktemp("demos") / "whole"

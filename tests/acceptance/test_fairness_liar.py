@@ -17,7 +17,7 @@ from worker.fairness import disclosure, events, signing
 from worker.fairness.verify import Worth, make_report, older_verdicts, receipt_verdicts, verdicts
 from worker.fairness.verify.recompute import published_verdicts, submission_verdicts
 
-pytestmark = pytest.mark.xdist_group("fairness_liar")
+pytestmark = pytest.mark.xdist_group("fairness")
 
 
 @pytest.fixture(scope="module")

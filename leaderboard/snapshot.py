@@ -270,9 +270,9 @@ class Board:
     made_at: datetime
     triggers: tuple[int, ...]
     standings: tuple[Standing, ...]
-    rounding: Rounding = Rounding()
-    fingerprint: str = ""
-    figures: Figures | None = None
+    rounding: Rounding
+    fingerprint: str
+    figures: Figures | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -96,7 +96,10 @@ def _with_header(name: str, source: Capped, faults: Faults) -> Array:
     start = source.read(10)
     match = HEADER.fullmatch(start + source.read(int.from_bytes(start[8:], "little")))
     if match is None:
-        raise faults.fatal("columns.type", f"{name} is not a plain array of text or numbers")
+        raise faults.fatal(
+            "columns.type" if start[:6] == b"\x93NUMPY" else "npz.damaged",
+            f"{name} is not a plain array of text or numbers",
+        )
     described, order, lengths = (group.decode() for group in match.groups())
     if "O" in described:
         raise faults.fatal("npz.pickle", f"the array {name}")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 1 << 20  # a block, its rows and the matrix rows they go to then stay in the second-level cache
 SMALL_FILE = 256 << 10  # bytes; below, loading the fast reader takes longer than doing without
 THREADS = 2
-AHEAD = 16  # blocks in memory
+AHEAD = 4  # blocks in memory
 LINE_FEED = ord("\n")
 BLANK_LINES = re.compile(rb"(?:[ \t]*\r?\n)+")
 SEPARATOR_LINE = re.compile(rb"\"?sep=.?\"?\s*\Z")

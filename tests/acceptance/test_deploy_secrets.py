@@ -104,6 +104,10 @@ def test_adoption_turns_secrets_into_credentials(tmp_path: Path, monkeypatch: py
     for place in (source, folder):
         (place / "challenge.yaml").write_text(text)
     monkeypatch.setenv("EVALAI_TOKEN", "the-token")
+    for name in ("tasks/dev", "ids/dev.txt", "tasks/eval", "ids/eval.txt"):
+        with pytest.raises(OrganizerError, match=f"{name} was not copied"):
+            install(source, folder, tmp_path / "worker.db")
+        (folder / name).mkdir(parents=True)
     install(source, folder, tmp_path / "worker.db")
     new = load(folder / "challenge.yaml")
     assert (new.evalai.token, new.alerts.webhook) == ("credential:evalai.token", "credential:alerts.webhook")

@@ -10,14 +10,21 @@ from leaderboard.git import Publisher
 from leaderboard.rendering import render
 from scoring.errors import InfrastructureError, OrganizerError
 from scoring.printable import count_of
-from worker.challenge.setups import recorded
+from worker.challenge.setups import read_record, recorded
 from worker.daemon import make_client
 from worker.fairness import receipts
 from worker.fairness.register import RegisterFold, withholds
 from worker.organizer.decisions import decided
 from worker.organizer.session import LeaderWait, OrganizerSession, Tell
 from worker.publishing import publisher_settings
-from worker.publishing.boards import BoardHistory, Cycle, begin_cycle, keep_boards, make_boards
+from worker.publishing.boards import (
+    BoardHistory,
+    Cycle,
+    begin_cycle,
+    close_due_batch,
+    keep_boards,
+    make_boards,
+)
 from worker.publishing.pushing import last_commit, push, push_contents, record_push
 from worker.state import ACTIVE, COUNTED, Completed, State, Transaction
 
@@ -58,6 +65,8 @@ def _publish_leading(session: OrganizerSession) -> Completed:
         pass  # from now on, a daemon that has lost the lock without noticing pushes nothing
     try:
         while True:
+            with session.store.write() as tx:
+                close_due_batch(tx, now=session.clock())
             cycle = _make_boards(session, session.configuration.phases)
             with session.store.write() as tx:
                 _keep(tx, cycle)
@@ -199,6 +208,8 @@ def thaw(session: OrganizerSession, phase: str, reason: str = "") -> None:
 
 def _make_boards(session: OrganizerSession, phases: Collection[str], *, closing: str | None = None) -> Cycle:
     with session.store.write() as tx:
+        for name in phases:
+            read_record(tx, name)  # a damaged one ends the command
         cycle = begin_cycle(
             tx,
             session.configuration,

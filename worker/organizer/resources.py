@@ -12,5 +12,5 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 def shipped(name: str) -> Path:
     """Return the path of a shipped file or folder, for example ``config/challenge.yaml`` or ``deploy``."""
-    is_checkout = (_PACKAGE.parent / "pyproject.toml").is_file()
-    return (_PACKAGE.parent if is_checkout else _PACKAGE) / name
+    installed = _PACKAGE / name
+    return installed if installed.exists() else _PACKAGE.parent / name

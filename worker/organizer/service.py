@@ -9,6 +9,7 @@ configuration names.
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ UNITS = Path("etc/systemd/system")
 SHARED = Path("/srv")
 # Only compared; no file is made there.
 HIDDEN = tuple(map(Path, ("/home", "/root", "/run/user", "/tmp", "/var/tmp")))  # noqa: S108
+_OPENED = re.compile(r"^(ReadWritePaths|BindPaths|BindReadOnlyPaths)=(.*)$", re.MULTILINE)
 
 
 CREDENTIALS = {
@@ -43,7 +45,7 @@ def install(source: Path, folder: Path, database: Path) -> None:
         database: The service's SQLite file.
 
     Raises:
-        OrganizerError: If the configuration is wrong.
+        OrganizerError: If the configuration is wrong, or tasks or ids that it names are not in the new folder.
     """
     path = folder / "challenge.yaml"
     old = load(source / "challenge.yaml")
@@ -62,6 +64,14 @@ def install(source: Path, folder: Path, database: Path) -> None:
     if old.database_file is not None:
         values["state",] = f"sqlite:///{database}"
     path.write_text(with_values(path.read_text(encoding="utf-8-sig"), values), encoding="utf-8")
+    new = load(path)
+    for place in (new.path(place) for phase in new.phases.values() for place in (phase.tasks, phase.ids)):
+        if not place.exists():
+            raise OrganizerError(
+                f"{place} was not copied.",
+                cure="The command copies only tasks/ and ids/. Copy this file by hand, or use an absolute path.",
+                code="adopt.missing",
+            )
 
 
 def _copy_secret(old: Configuration, reference: str, key: str, target: Path) -> None:
@@ -90,12 +100,23 @@ def unreachable(path: Path, configuration: Configuration) -> Iterator[tuple[str,
     if folder.parent != root / "etc/neuco-worker" or not (units / "neuco-worker@.service").is_file():
         return
     drop_ins = units.glob(f"neuco-worker*@{folder.name}.service.d/*.conf")
-    added = "".join(file.read_text(encoding="utf-8") for file in drop_ins)
-    writable = (Path("/var/lib/neuco-worker", folder.name), SHARED)
+    added = [pair for file in drop_ins for pair in _OPENED.findall(file.read_text(encoding="utf-8"))]
     for key, named, written in _named(configuration):
         place = Path("/") / named.relative_to(root) if named.is_relative_to(root) else named
-        closed = not _within(place, writable) if written else _within(place, HIDDEN)
-        if closed and str(place) not in added:
+        hidden = _within(place, HIDDEN)
+        kinds = {
+            "BindPaths",
+            *(() if written else ("BindReadOnlyPaths",)),
+            *(() if hidden else ("ReadWritePaths",)),
+        }
+        opened = [
+            Path(word.strip('"-+').partition(":")[0])
+            for kind, words in added
+            if kind in kinds
+            for word in words.split()
+        ]
+        own = () if hidden else (Path("/var/lib/neuco-worker", folder.name), SHARED)
+        if (written or hidden) and not _within(place, (*own, *opened)):
             yield key, place, written
 
 

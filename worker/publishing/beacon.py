@@ -161,7 +161,8 @@ class BeaconFetcher:
                 self._ask_for(draw, now)
             else:
                 together = [other for other in awaited if other.round == draw.round]
-                since = public_since[draw.sequence - 1 : draw.sequence]
+                newest = max(other.sequence for other in together)
+                since = public_since[newest - 1 : newest]
                 if not since or datetime.fromisoformat(since[0]) >= draw.at:
                     return self._name_again(draw.chain, together, now)
                 act = FetchRound(self._context, draw.chain, draw.round, together)

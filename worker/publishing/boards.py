@@ -83,6 +83,13 @@ class Cycle:
     restored: bool
 
 
+def close_due_batch(tx: Transaction, *, now: datetime) -> None:
+    """Close the batch of receipts that is due, with everything that is registered now."""
+    if receipts.is_due(tx, now):
+        receipts.close_batch(tx, made_at=register(tx, now))
+        tx.request_publish()
+
+
 def begin_cycle(
     tx: Transaction,
     configuration: Configuration,
@@ -106,10 +113,7 @@ def begin_cycle(
         now: The time.
         closing: A phase that is being closed; it gets a board even if it withholds its values until then.
     """
-    made_at = register(tx, now)
-    if receipts.is_due(tx, now):
-        receipts.close_batch(tx, made_at=made_at)
-        tx.request_publish()
+    register(tx, now)
     for name in phases:
         correct_phase(tx, fold, name, now=now, most=AT_ONCE)
     at, folds = tx.attestation_time(now), fold.at(tx)  # later than what the corrections registered

@@ -11,12 +11,20 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from leaderboard.git import Published, Publisher
-from scoring.errors import NeucoError, OrganizerError
+from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.challenge.context import Context
+from worker.challenge.setups import alert_key, read_record
 from worker.evalai import Retry
 from worker.fairness import receipts
 from worker.fairness.register import RegisterFold
-from worker.publishing.boards import BoardHistory, Cycle, begin_cycle, keep_boards, make_boards
+from worker.publishing.boards import (
+    BoardHistory,
+    Cycle,
+    begin_cycle,
+    close_due_batch,
+    keep_boards,
+    make_boards,
+)
 from worker.publishing.pushing import last_commit, publisher_settings, push, push_contents, record_push
 from worker.runtime import Act, Job, Result, Runner
 from worker.state import State, Transaction
@@ -69,6 +77,12 @@ class MakeBoards(PublishAct[Cycle]):
         """Register and read what decides the boards."""
         configuration = self._context.configuration
         phases = configuration.phases
+        for name in phases:  # a damaged record must not stay unnoticed until somebody submits
+            try:
+                read_record(tx, name)
+            except InfrastructureError as error:
+                self._context.report(tx, alert_key(name), error, now=now)
+        close_due_batch(tx, now=now)
         self._cycle = begin_cycle(tx, configuration, phases, self._history, self._fold, now=now)
 
     def perform(self, resource: Publisher) -> Cycle:
@@ -110,6 +124,9 @@ class PushBoard(PublishAct[Published]):
     def outcome(self, tx: Transaction, result: Published, now: datetime) -> None:
         """Record that the repository shows the boards."""
         record_push(tx, self._context.configuration, self._cycle, result, now=now)
+
+    def recorded(self, result: Published, now: datetime) -> None:
+        """Say what the repository shows now."""
         if result.changed:
             self._context.log.info("Board pushed.", event_key="board.pushed", commit=result.commit)
 

@@ -80,7 +80,10 @@ class OverLimit(InfrastructureError):
     """
 
     def __init__(self, limit: Outcome) -> None:
-        super().__init__(f"A child process went over its limit ({limit}).")
+        super().__init__(
+            f"A child process went over its limit ({limit}).",
+            cure="Raise submission.deadline or submission.memory_gigabytes, and try again.",
+        )
         self.limit = limit
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from leaderboard.snapshot import Board, Figures, Method, MoveKind, PhaseSite, Rules, Site, Standing
+from leaderboard.snapshot import Board, Figures, Method, MoveKind, PhaseSite, Rounding, Rules, Site, Standing
 from tests.leaderboard.harness.phases import START, steady
 from tests.leaderboard.harness.played import PlayedPhase
 
@@ -44,6 +44,8 @@ def board(
         made_at=START + timedelta(hours=sequence),
         triggers=triggers,
         standings=tuple(standings),
+        rounding=Rounding(),
+        fingerprint="",
         figures=SECRET,
     )
 
@@ -179,6 +181,9 @@ def _boards_2025(
                 made_at=made_at,
                 triggers=tuple(triggers),
                 standings=tuple(standings),
+                rounding=Rounding(),
+                fingerprint="",
+                figures=None,
             )
         )
     return tuple(boards)

@@ -36,9 +36,8 @@ from worker.fairness.manifests import Manifest, Opening, commitment_of, phase_co
 from worker.fairness.signing import Signer
 from worker.fairness.verify.public import Contents, PublicRepository, opened
 
-BEGUN = datetime.fromisoformat(
-    "2023-09-15T12:00:00+00:00"
-)  # an hour after the round of drand in liar_draws.py
+BEGUN = datetime.fromisoformat("2023-09-15T12:00:00+00:00")
+"""An hour after the round of drand in liar_draws.py."""
 EVERY = timedelta(hours=1)
 REPLICATES = 20  # of the bootstrap; few, for speed
 

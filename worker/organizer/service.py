@@ -12,7 +12,8 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -99,24 +100,16 @@ def unreachable(path: Path, configuration: Configuration) -> Iterator[tuple[str,
     units = root / UNITS
     if folder.parent != root / "etc/neuco-worker" or not (units / "neuco-worker@.service").is_file():
         return
-    drop_ins = units.glob(f"neuco-worker*@{folder.name}.service.d/*.conf")
-    added = [pair for file in drop_ins for pair in _OPENED.findall(file.read_text(encoding="utf-8"))]
+    own, opened = [Path("/var/lib/neuco-worker", folder.name), SHARED], defaultdict[str, list[Path]](list)
+    for file in units.glob(f"neuco-worker*@{folder.name}.service.d/*.conf"):
+        for kind, words in _OPENED.findall(file.read_text(encoding="utf-8")):
+            opened[kind] += [Path(word.strip('"-+').partition(":")[0]) for word in words.split()]
     for key, named, written in _named(configuration):
         place = Path("/") / named.relative_to(root) if named.is_relative_to(root) else named
         hidden = _within(place, HIDDEN)
-        kinds = {
-            "BindPaths",
-            *(() if written else ("BindReadOnlyPaths",)),
-            *(() if hidden else ("ReadWritePaths",)),
-        }
-        opened = [
-            Path(word.strip('"-+').partition(":")[0])
-            for kind, words in added
-            if kind in kinds
-            for word in words.split()
-        ]
-        own = () if hidden else (Path("/var/lib/neuco-worker", folder.name), SHARED)
-        if (written or hidden) and not _within(place, (*own, *opened)):
+        reached = opened["BindPaths"] + ([] if written else opened["BindReadOnlyPaths"])
+        reached += [] if hidden else own + opened["ReadWritePaths"]
+        if (written or hidden) and not _within(place, reached):
             yield key, place, written
 
 
@@ -136,7 +129,7 @@ def _named(configuration: Configuration) -> Iterator[tuple[str, Path, bool]]:
             yield key, configuration.path(Path(reference.removeprefix("file:"))), False
 
 
-def _within(path: Path, folders: tuple[Path, ...]) -> bool:
+def _within(path: Path, folders: Iterable[Path]) -> bool:
     return any(path.is_relative_to(folder) for folder in folders)
 
 

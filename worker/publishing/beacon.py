@@ -111,9 +111,8 @@ def ask(session: requests.Session, server: str, chain: Chain, number: int | str)
 
 
 NEAR, LATEST = timedelta(minutes=15), timedelta(minutes=1)
-LOOK_EVERY = timedelta(
-    seconds=20
-)  # a command may have committed meanwhile, or a server may have the round by then
+LOOK_EVERY = timedelta(seconds=20)
+"""Then a command may have committed meanwhile, or a server may have the round."""
 PUBLIC_SINCE = "commitments_public_since"
 """The fact that says when each commitment was pushed."""
 

@@ -33,9 +33,8 @@ class BoardHistory:
     A stored board changes only if the name of a team is removed, and a publish cycle needs the whole history (for the chart of ranks and
     the appended lines). Reading all of it each time would take more time and memory as a challenge goes on.
 
-    A row that is equal in consecutive boards is kept once. Private figures, the larger part of a document, are kept only for the latest
-    board, because only the next board and the page use them; rules are kept for all boards. Code that needs the figures of all boards reads
-    the documents themselves.
+    A row that is equal in consecutive boards is kept once. Figures, the larger part of a document, are kept only for the latest board,
+    because only the page uses them.
     """
 
     def __init__(self) -> None:

@@ -28,11 +28,11 @@ from tests.worker.harness.commits import sign_head
 from tests.worker.harness.harness import DIM, IDS, clean_environment
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import recorded
-from worker.fairness import commitments, events, receipts, signing
+from worker.fairness import commitments, events, receipts
 from worker.fairness.decisions import public_decisions
 from worker.fairness.documents import FORMAT
 from worker.fairness.fold import ChallengeFold
-from worker.fairness.manifests import Manifest, Opening, commitment_of, phase_commitment
+from worker.fairness.manifests import Manifest
 from worker.fairness.signing import Signer
 from worker.fairness.verify.public import Contents, PublicRepository, opened
 
@@ -143,27 +143,18 @@ class Story:
         self.events = sorted([*self.events, told], key=lambda one: one.at)
         return told
 
-    def recommit(self, change: Callable[[dict[str, Any]], object], *, first: int = 0) -> None:
-        """Change the manifests of commitments from a place on, and make hashes and signatures fit."""
+    def recommit(self, change: Callable[[dict[str, Any], dict[str, Any]], object], *, first: int = 0) -> None:
+        """Change what commitments hide and announce of phases from a place on, and make hashes and signatures fit."""
         for place, entry in enumerate(self.entries[first:], first):
             for phase in PHASES:
-                revealed_ = self.reveals[phase]["commitments"][place]
-                change(revealed_["manifest"])
-                manifest = Manifest.model_validate(revealed_["manifest"])
-                revealed_["manifest"]["protocol_hash"] = manifest.protocol.protocol.hash
-                manifest = Manifest.model_validate(revealed_["manifest"])
-                entry["phases"][phase] = manifest.protocol.announced.to_json()
-                for other in PHASES:
-                    opened_ = self.reveals[other]["commitments"][place]["opening"]
-                    opened_["phases"][phase] = phase_commitment(manifest)
-                    entry["commitment"] = commitment_of(Opening.model_validate(opened_))
+                manifest, announced = self.reveals[phase]["manifests"][str(place + 1)], entry["phases"][phase]
+                change(manifest, announced)
+                announced["manifest"] = Manifest.model_validate(manifest).hash
         self.sign_entries()
 
     def sign_entries(self) -> None:
         """Sign the commitments as they are."""
-        for entry in self.entries:
-            entry.pop("signature", None)
-            entry["signature"] = self.signer.sign(signing.COMMITMENT, entry)
+        self.entries = [commitments.signed(entry, self.signer) for entry in self.entries]
 
     def lines(self, until: datetime | None = None) -> list[dict[str, Any]]:
         """Return the public log, chained and signed."""
@@ -357,9 +348,8 @@ def honest(fair: Fair) -> Story:
 
 
 def _begun(entry: Mapping[str, Any], signer: Signer) -> dict[str, Any]:
-    body = {name: value for name, value in entry.items() if name != "signature"}
-    body |= {"made_at": BEGUN.isoformat(timespec="seconds"), "receipts_every": EVERY.total_seconds()}
-    return {**body, "signature": signer.sign(signing.COMMITMENT, body)}
+    changes = {"made_at": BEGUN.isoformat(timespec="seconds"), "receipts_every": EVERY.total_seconds()}
+    return commitments.signed({**entry, **changes}, signer)
 
 
 def _dated(fields: Mapping[str, Any], moments: list[str]) -> dict[str, Any]:

@@ -87,7 +87,6 @@ class Organizers:
                 put_on_record(tx, setup.record, now=at)
             commitments.commit(
                 tx,
-                self.secret,
                 setups,
                 reason="as announced",
                 now=at,
@@ -131,14 +130,11 @@ class Organizers:
             setup = self._setup(name, public_value(story.entries, name))
             story.reveals[name] |= {
                 "key": phase_key(self.secret, name).hex(),
-                "commitments": [
-                    {
-                        "sequence": entry["sequence"],
-                        "opening": private["opening"],
-                        "manifest": private["manifests"].get(name),
-                    }
+                "manifests": {
+                    str(entry["sequence"]): private["manifests"][name]
                     for entry, private in made
-                ],
+                    if name in private["manifests"]
+                },
             }
             record = setup.record
             for event in story.of(events.PHASE, name):

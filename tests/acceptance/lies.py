@@ -266,7 +266,7 @@ def _other_versions(story: Story) -> None:
     """Name a version of a task that is not the hash of its labels, wherever it is named."""
     other: dict[str, str] = {}
 
-    def change(manifest: dict[str, Any]) -> None:
+    def change(manifest: dict[str, Any], _: dict[str, Any]) -> None:
         task = manifest["tasks"][0]
         task["version"] = other.setdefault(task["version"], "ab" * 32)
 
@@ -284,11 +284,9 @@ def _epochs_in_a_last_commitment(story: Story) -> None:
     entry |= {"sequence": len(story.entries) + 1, "made_at": after.isoformat(timespec="seconds")}
     story.entries.append(entry)
     for reveal in story.reveals.values():
-        opened = copy.deepcopy(reveal["commitments"][-1])
-        reveal["commitments"].append({**opened, "sequence": entry["sequence"]})
-    story.recommit(
-        lambda manifest: manifest["protocol"]["recipe"].update(epochs=30), first=len(story.entries) - 1
-    )
+        (*_, manifest) = reveal["manifests"].values()
+        reveal["manifests"][str(entry["sequence"])] = copy.deepcopy(manifest)
+    story.recommit(lambda _, announced: announced["recipe"].update(epochs=30), first=len(story.entries) - 1)
 
 
 def _entry(change: Callable[[dict[str, Any]], object]) -> Tell:

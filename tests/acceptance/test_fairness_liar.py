@@ -13,7 +13,7 @@ from tests.acceptance.fair_challenge import FILES, HOSTS, PHASES, Fair, lies, na
 from tests.acceptance.liar import BEGUN, EVERY, Git, Story, honest
 from tests.acceptance.liar_draws import DRAWS
 from tests.acceptance.lies import LIES, raise_score, score, take_off, with_ladder
-from worker.fairness import disclosure, events, signing
+from worker.fairness import commitments, disclosure, events
 from worker.fairness.verify import Worth, make_report, older_verdicts, receipt_verdicts, verdicts
 from worker.fairness.verify.recompute import published_verdicts, submission_verdicts
 
@@ -258,9 +258,8 @@ def test_a_commitment_that_nothing_opens_waits_only_if_it_came_after_the_reveal(
         (story.revealed_at + EVERY, Worth.NOT_REVEALED),
         (story.revealed_at - EVERY, Worth.CONTRADICTED),
     ):
-        body = {**first, "sequence": 2, "made_at": made_at.isoformat(), "commitment": "66" * 32}
-        del body["signature"]
-        story.entries = [first, {**body, "signature": story.signer.sign(signing.COMMITMENT, body)}]
+        second = {**first, "sequence": 2, "made_at": made_at.isoformat()}
+        story.entries = [first, commitments.signed(second, story.signer)]
         (found,) = [
             one for one in verdicts(story.publish()) if (one.phase, one.check) == ("dev", "commitment")
         ]

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.acceptance.fair_challenge import REVEAL, Fair, changed, named, revealed, to, with_file, with_reveal
 from worker.challenge.canonical import canonical, digest
 from worker.fairness import commitments, events, receipts, signing
+from worker.fairness.manifests import commitment_of
 from worker.fairness.signing import Signer
 from worker.fairness.verify import Worth, make_report, receipt_verdicts, verdicts
 from worker.fairness.verify.commits import HISTORY
@@ -25,7 +26,7 @@ from worker.fairness.verify.recompute import published_verdicts
 pytestmark = pytest.mark.xdist_group("fairness")
 
 FILES = "reveal/dev/files.json"
-SIGNED = ("previous", "head", "signature")  # made again for each forgery
+SIGNED = ("previous", "head", "commitment", "signature")  # made again for each forgery
 Mutant = tuple[str, PublicRepository]
 HARMLESS: dict[str, str] = {
     r"submission\.method altered .": "a participant's words, which decide nothing",
@@ -35,6 +36,7 @@ HARMLESS: dict[str, str] = {
     r"score\.file altered 1": "the stored file may be gone when a score is registered; its content is bound",
     r"phase\.record altered .": "a hash of what the organizers keep secret; tasks, protocol and rules are bound by themselves",
     r"commitment\[\]\.(reason|software) altered .": "the organizers' words",
+    r"manifest\.(nonce altered 0|tasks reversed)": "it decides nothing; a receipt shows that the hash was another one",
     r"commitment\[\]\.receipts_every altered 0": "another promise from the start, which this log keeps too",
     r"reveal\.revealed_at altered 0": "only boards from after it would wait for another reveal",
     r"files\.files.*": "a copy without the published contents; with them, test_fairness_files.py changes it",
@@ -101,7 +103,8 @@ def with_entries(public: PublicRepository, entries: list[Any], signer: Signer) -
     """Return the files with other commitments, signed again."""
     made = []
     for entry in entries:
-        body = {name: value for name, value in entry.items() if name != "signature"}
+        body = {name: value for name, value in entry.items() if name not in ("commitment", "signature")}
+        body |= {"commitment": commitment_of(body)} if "commitment" in entry else {}
         signature = {"signature": signer.sign(signing.COMMITMENT, body)} if "signature" in entry else {}
         made.append({**body, **signature})
     return with_file(public, commitments.PATH, json.dumps(made).encode())
@@ -134,18 +137,11 @@ def changed_commitments(public: PublicRepository, signer: Signer) -> Iterator[Mu
     entries, document = json.loads(public.files[commitments.PATH]), revealed(public)
     for where, mutant in mutants(entries, "commitment"):
         yield where, with_entries(public, mutant, signer)
-    for where, manifest in mutants(document["commitments"][-1]["manifest"], "manifest"):
+    number = str(len(entries))
+    for where, manifest in mutants(document["manifests"][number], "manifest"):
         forged, listed = copy.deepcopy(document), copy.deepcopy(entries)
-        opened = forged["commitments"][-1]
-        opened["manifest"] = manifest
-        if manifest is not None and isinstance(manifest.get("nonce"), str):
-            body = {name: value for name, value in manifest.items() if name != "nonce"}
-            opened["opening"]["phases"]["dev"] = digest(
-                "phase", bytes.fromhex(manifest["nonce"]), canonical(body)
-            )
-            covered = {name: opened["opening"][name] for name in ("secret", "phases")}
-            nonce = bytes.fromhex(opened["opening"]["nonce"])
-            listed[-1]["commitment"] = digest("commitment", nonce, canonical(covered))
+        forged["manifests"][number] = manifest
+        listed[-1]["phases"]["dev"]["manifest"] = digest("phase", canonical(manifest))
         yield where, with_entries(with_reveal(public, forged), listed, signer)
 
 
@@ -159,7 +155,7 @@ def changed_documents(public: PublicRepository, signer: Signer) -> Iterator[Muta
             yield where, with_reveal(public, {**document, "register": mutant})
     rest = {name: value for name, value in document.items() if name != "register"}
     for where, mutant in mutants(rest, "reveal"):
-        if not where.startswith("reveal.commitments[].manifest."):
+        if not where.startswith("reveal.manifests."):
             yield where, with_reveal(public, {**mutant, "register": document["register"]})
     *earlier, last = public.files[HISTORY].splitlines()
     for where, mutant in mutants(json.loads(last), "board"):

@@ -27,7 +27,7 @@ from scoring.randomness import phase_key, secret_commitment
 from scoring.tasks import Task, TaskType, make_task
 from tests.worker.harness.rules import phase_rules
 from worker.challenge.records import PhaseRecord
-from worker.fairness import commitments, disclosure, events, manifests, receipts, reveals, signing
+from worker.fairness import commitments, disclosure, events, manifests, receipts, reveals
 from worker.fairness.documents import FORMAT
 from worker.fairness.fold import ChallengeFold
 from worker.fairness.reveals import reveal_path
@@ -71,24 +71,22 @@ class Story:
 def make_repository(folder: Path, size: Size) -> Path:
     """Write the bare repository of an honest challenge of this size, and return its path."""
     record = record_of(size)
-    manifest = manifests.phase_manifest(record)
-    opened = manifests.opening(SECRET, {PHASE: manifest})
+    announced, manifest = manifests.announce(record)
     public = {
         "format": FORMAT,
         "sequence": 1,
         "made_at": START.isoformat(),
         "reason": "the challenge begins",
-        "commitment": manifests.commitment_of(opened),
         "draws": {},
         "drawn": {},
         "publish_files": "baselines",
         "receipts_every": 3600.0,
-        "phases": {PHASE: manifest.protocol.announced.to_json()},
+        "phases": {PHASE: announced.to_json()},
         "software": f"neuco-worker {version('neuco-worker')}",
         "key": SIGNER.public,
         "succession": None,
     }
-    public["signature"] = SIGNER.sign(signing.COMMITMENT, public)
+    public = commitments.signed(public, SIGNER)
     story = _story(record, size)
     rules = record.rules.for_board(epsilon=record.protocol.recipe.epsilon, chosen={})
     history = tuple(story.boards)
@@ -101,7 +99,7 @@ def make_repository(folder: Path, size: Size) -> Path:
         "format": FORMAT,
         "phase": PHASE,
         "revealed_at": (history[-1].made_at + timedelta(minutes=5)).isoformat(timespec="seconds"),
-        "commitments": [{"sequence": 1, "opening": opened.to_json(), "manifest": manifest.to_json()}],
+        "manifests": {"1": manifest.to_json()},
         "key": phase_key(SECRET, PHASE).hex(),
         "labels": "published",
         "fillers": story.fillers,

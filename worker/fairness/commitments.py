@@ -16,14 +16,14 @@ from worker.challenge.setups import PhaseSetup, has_scores, open_phase, put_on_r
 from worker.fairness.documents import FORMAT, Malformed, read
 from worker.fairness.draws import alert_key
 from worker.fairness.manifests import (
+    AnnouncedPhase,
     AnnouncedValue,
     Commitment,
     CommitmentBody,
     Manifest,
+    announce,
     commitment_of,
     covers,
-    opening,
-    phase_manifest,
 )
 from worker.fairness.signing import COMMITMENT, SUCCESSION, Signer, key_of, keys_of, renew, signer
 from worker.state import Transaction
@@ -51,7 +51,6 @@ def read_commitments(content: bytes) -> list[Commitment]:
 
 def commit(
     tx: Transaction,
-    secret: bytes,
     fresh: Iterable[PhaseSetup],
     *,
     reason: str,
@@ -66,7 +65,6 @@ def commit(
 
     Args:
         tx: The transaction.
-        secret: The challenge's secret.
         fresh: Phases to commit to by their current records; for all others the earlier commitment is repeated.
         reason: Why, in public.
         now: The time, in public.
@@ -75,50 +73,58 @@ def commit(
         new_key: Whether a new key signs from now on. The old key signs it as its last signature.
         publish_files: Whose files are published, for phases that are new here; None to keep the earlier commitment's rule.
         receipts_every: Seconds between two lines of the log; only the first commitment's counts.
-
-    Raises:
-        OrganizerError: If the phases were read without a beacon that was mixed in meanwhile, or with another secret.
     """
     entries = tx.commitments()
-    values = [*(entry for entry, _ in entries), {"drawn": drawn or {}}]
-    manifests = _manifests(tx)
-    for setup in fresh:
-        if setup.key != split_key(secret, setup.record.codename, public_value(values, setup.record.codename)):
-            raise OrganizerError(
-                "The challenge's secret or beacon changed while the command ran.",
-                cure="Run the command again.",
-                code="secret.edited",
-            )
-        manifests[setup.record.codename] = phase_manifest(setup.record)
-    opened = opening(secret, manifests)
+    phases = _phases(tx) | {setup.record.codename: announce(setup.record) for setup in fresh}
     sequence = len(entries) + 1
-    key, signed = _key(tx, new_key=new_key)
+    key, succession = _key(tx, new_key=new_key)
     body = CommitmentBody.model_validate(
         {
             "format": FORMAT,
             "sequence": sequence,
             "made_at": tx.attestation_time(now).replace(microsecond=0),
             "reason": reason,
-            "commitment": commitment_of(opened),
             "draws": dict(draws or {}),
             "drawn": dict(drawn or {}),
             "publish_files": publish_files or entries[-1][0]["publish_files"],
             "receipts_every": entries[0][0]["receipts_every"] if entries else receipts_every,
-            "phases": {name: manifest.protocol.announced for name, manifest in manifests.items()},
+            "phases": {name: announced for name, (announced, _) in phases.items()},
             "software": f"neuco-worker {version('neuco-worker')}",
             "key": key.public,
-            "succession": signed,
+            "succession": succession,
         }
     ).to_json()
-    public = {**body, "signature": key.sign(COMMITMENT, body)}
+    public = signed(body, key)
     for codename in {**(draws or {}), **(drawn or {})}:
         tx.resolve_alert(alert_key(codename), now=now)  # now another value is awaited, or none
-    private = {
-        "opening": opened.to_json(),
-        "manifests": {name: manifest.to_json() for name, manifest in manifests.items()},
-    }
+    private = {"manifests": {name: manifest.to_json() for name, (_, manifest) in phases.items()}}
     tx.add_commitment(sequence, public, private)
     return public
+
+
+def signed(entry: Mapping[str, Any], key: Signer) -> dict[str, Any]:
+    """Return an entry with its hash and a signature; those that it has are replaced."""
+    body = {name: value for name, value in entry.items() if name not in ("commitment", "signature")}
+    body["commitment"] = commitment_of(body)
+    return {**body, "signature": key.sign(COMMITMENT, body)}
+
+
+def check_keys(tx: Transaction, secret: bytes, fresh: Iterable[PhaseSetup]) -> None:
+    """Check that phases were read with the challenge's secret and public values as they are now.
+
+    Raises:
+        OrganizerError: If one of these has changed meanwhile.
+    """
+    entries = tx.public_commitments()
+    for setup in fresh:
+        if setup.key != split_key(
+            secret, setup.record.codename, public_value(entries, setup.record.codename)
+        ):
+            raise OrganizerError(
+                "The challenge's secret or beacon changed while the command ran.",
+                cure="Run the command again.",
+                code="secret.edited",
+            )
 
 
 def _key(tx: Transaction, *, new_key: bool) -> tuple[Signer, str | None]:
@@ -152,13 +158,16 @@ def begin(
         draw: The value that decides the splits of these phases.
         publish_files: As in :func:`commit`.
         receipts_every: As in :func:`commit`.
+
+    Raises:
+        OrganizerError: As :func:`check_keys`.
     """
-    before, fresh = _manifests(tx), _record(tx, read, now=now)
+    before, fresh = _phases(tx), _record(tx, read, now=now)
     if not fresh and reason is None:
         return None
+    check_keys(tx, secret, fresh)
     return commit(
         tx,
-        secret,
         fresh,
         reason=reason or (_reason(fresh, before) if before else "the challenge begins"),
         now=now,
@@ -203,7 +212,7 @@ def mix_in(
         setup = PhaseSetup(record=replace(record, protocol=protocol), key=key)
         put_on_record(tx, setup.record, now=now)
         setups.append(setup)
-    return commit(tx, secret, setups, reason=reason, now=now, drawn=drawn)
+    return commit(tx, setups, reason=reason, now=now, drawn=drawn)
 
 
 def _draws(
@@ -231,18 +240,23 @@ def _record(tx: Transaction, read: Iterable[PhaseSetup], *, now: datetime) -> li
 
     A phase with scores keeps its record, because only a rescore applies its changes.
     """
-    manifests = _manifests(tx)
+    promised = _phases(tx)
     recorded = [setup for setup in read if not has_scores(tx, setup.record.codename)]
     for setup in recorded:
         put_on_record(tx, setup.record, now=now)
-    return [setup for setup in recorded if not covers(manifests.get(setup.record.codename), setup.record)]
+    return [setup for setup in recorded if not covers(promised.get(setup.record.codename), setup.record)]
 
 
-def _manifests(tx: Transaction) -> dict[str, Manifest]:
-    """Return the manifests that the last commitment covers: phase to manifest."""
-    entries = tx.commitments()
-    manifests = entries[-1][1]["manifests"] if entries else {}
-    return {name: Manifest.model_validate(manifest) for name, manifest in manifests.items()}
+def _phases(tx: Transaction) -> dict[str, tuple[AnnouncedPhase, Manifest]]:
+    """Return what the last commitment announces and hides of each phase."""
+    return {
+        name: (
+            AnnouncedPhase.model_validate(public["phases"][name]),
+            Manifest.model_validate(manifest),
+        )
+        for public, private in tx.commitments()[-1:]
+        for name, manifest in private["manifests"].items()
+    }
 
 
 def _reason(fresh: Iterable[PhaseSetup], before: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
-"""The documents of a commitment: its public entry, complete descriptions of phases, and the hashes that bind them without showing them.
+"""The documents of a commitment: its public entry, and what it hides of each phase.
 
-One hash covers 32 random bytes and, for each phase, the hash of its manifest with a nonce. So it shows neither the number of tasks nor
-their names, binds all of them, and one phase can be opened without another.
+The entry has the hash of each phase's manifest, which contains a nonce. So it shows neither the number of tasks nor their names, binds all
+of them, and one phase can be opened without another. The entry's own hash, which receipts name, covers all of it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -35,31 +35,18 @@ class AnnouncedRecipe(Document):
     max_failed_folds: Number
 
 
-class AnnouncedProtocol(Document):
-    """The part of a phase's protocol that is public from the start; :class:`scoring.protocol.Protocol` describes the fields."""
+class AnnouncedPhase(Document):
+    """What is public of a phase from the start: its protocol without the hash of its key, and the hash of its manifest.
 
-    phase: str
+    :class:`scoring.protocol.Protocol` describes the other fields.
+    """
+
     folds: Count
     embedding_dim: Count
     ids_hash: Hash
     recipe: AnnouncedRecipe
     derivation: Count
-
-
-class CommittedProtocol(AnnouncedProtocol):
-    """A phase's whole protocol."""
-
-    secret_commitment: Hash
-
-    @property
-    def announced(self) -> AnnouncedProtocol:
-        """The part that is public from the start."""
-        return AnnouncedProtocol.model_validate(self.model_dump(exclude={"secret_commitment"}))
-
-    @property
-    def protocol(self) -> Protocol:
-        """The protocol by which scores are computed."""
-        return Protocol(**{**dict(self), "recipe": Recipe(**dict(self.recipe))})
+    manifest: Hash
 
 
 class CommittedTask(Document):
@@ -88,13 +75,16 @@ class CommittedTask(Document):
 
 
 class Manifest(Document):
-    """The tasks and the protocol of a phase."""
+    """What is hidden of a phase until its reveal: its tasks, and the hash of the key of its splits."""
 
-    phase: str
     nonce: Hash
-    protocol: CommittedProtocol
-    protocol_hash: Hash
+    secret_commitment: Hash
     tasks: list[CommittedTask]
+
+    @property
+    def hash(self) -> str:
+        """The hash that commits to it."""
+        return digest("phase", canonical(self.to_json()))
 
     @property
     def versions(self) -> dict[str, str]:
@@ -134,12 +124,11 @@ class CommitmentBody(Document):
         sequence: Its number.
         made_at: When it was made.
         reason: Why.
-        commitment: The one hash that binds secret, tasks and protocols.
         draws: Phase to the value that is announced for it here.
         drawn: Phase to the value that is mixed in from here on.
         publish_files: Whose files are published of phases that are new here.
         receipts_every: Seconds between two lines of the log. The first entry's counts.
-        phases: Phase to its protocol.
+        phases: Phase to what is public of it.
         software: The program that made it.
         key: The challenge's key from here on.
         succession: The signature of that key by the one before it, if it is new.
@@ -149,39 +138,30 @@ class CommitmentBody(Document):
     sequence: Count
     made_at: Moment
     reason: str
-    commitment: Hash
     draws: dict[str, AnnouncedValue]
     drawn: dict[str, MixedValue]
     publish_files: Annotated[str, Field(pattern=r"^(baselines|top:[1-9][0-9]*|all)$")]
     receipts_every: Annotated[float, Field(gt=0, le=86400)]
-    phases: dict[str, AnnouncedProtocol]
+    phases: dict[str, AnnouncedPhase]
     software: str
     key: Hash
     succession: Signature | None
 
 
 class Commitment(CommitmentBody):
-    """A public entry of the list of commitments."""
+    """A public entry of the list of commitments; ``commitment`` is the hash of everything else that is signed."""
 
+    commitment: Hash
     signature: Signature
 
 
-class Opening(Document):
-    """What opens a commitment.
-
-    Attributes:
-        nonce: Makes it unguessable.
-        secret: The hash of the challenge's secret.
-        phases: Phase to the hash of its manifest.
-    """
-
-    nonce: Hash
-    secret: Hash
-    phases: dict[str, Hash]
+def commitment_of(body: Mapping[str, Any]) -> str:
+    """Return the hash of an entry, without its signature."""
+    return digest("commitment", canonical(dict(body)))
 
 
-def phase_manifest(record: PhaseRecord) -> Manifest:
-    """Describe one phase completely, with new random salts for its labels."""
+def announce(record: PhaseRecord) -> tuple[AnnouncedPhase, Manifest]:
+    """Describe one phase: what is public of it, and the rest, with new random salts for its labels."""
     tasks = []
     for task in record.tasks:
         salt = secrets.token_bytes(NONCE_BYTES)
@@ -195,13 +175,21 @@ def phase_manifest(record: PhaseRecord) -> Manifest:
                 labels=labels_hash(zip(task.ids, task.labels, strict=True), salt),
             )
         )
-    return Manifest(
-        phase=record.codename,
+    protocol = asdict(record.protocol)
+    del protocol["phase"]
+    manifest = Manifest(
         nonce=secrets.token_hex(NONCE_BYTES),
-        protocol=CommittedProtocol.model_validate(asdict(record.protocol)),
-        protocol_hash=record.protocol.hash,
+        secret_commitment=protocol.pop("secret_commitment"),
         tasks=tasks,
     )
+    return AnnouncedPhase.model_validate({**protocol, "manifest": manifest.hash}), manifest
+
+
+def protocol_of(phase: str, announced: AnnouncedPhase, manifest: Manifest) -> Protocol:
+    """Return the whole protocol of a phase."""
+    fields = {**dict(announced), "recipe": Recipe(**dict(announced.recipe))}
+    del fields["manifest"]
+    return Protocol(phase=phase, secret_commitment=manifest.secret_commitment, **fields)
 
 
 def labels_hash(rows: Iterable[tuple[str, float]], salt: bytes) -> str:
@@ -210,29 +198,8 @@ def labels_hash(rows: Iterable[tuple[str, float]], salt: bytes) -> str:
     return digest("labels", salt, canonical(parsed))
 
 
-def phase_commitment(manifest: Manifest) -> str:
-    """Hash one phase's manifest with its nonce."""
-    body = manifest.model_dump(mode="json", exclude={"nonce"})
-    return digest("phase", bytes.fromhex(manifest.nonce), canonical(body))
-
-
-def opening(secret: bytes, manifests: Mapping[str, Manifest]) -> Opening:
-    """Return what opens a commitment: nonce, the secret's hash, one hash per phase."""
-    return Opening(
-        nonce=secrets.token_hex(NONCE_BYTES),
-        secret=digest("secret", secret),
-        phases={name: phase_commitment(manifest) for name, manifest in manifests.items()},
-    )
-
-
-def commitment_of(opened: Opening) -> str:
-    """Return the one public hash."""
-    body = {"secret": opened.secret, "phases": opened.phases}
-    return digest("commitment", bytes.fromhex(opened.nonce), canonical(body))
-
-
-def covers(manifest: Manifest | None, record: PhaseRecord) -> bool:
-    """Return whether a manifest describes a phase's record."""
-    if manifest is None:
+def covers(promised: tuple[AnnouncedPhase, Manifest] | None, record: PhaseRecord) -> bool:
+    """Return whether a commitment describes a phase's record."""
+    if promised is None:
         return False
-    return record.scores_as(manifest.protocol_hash, manifest.versions)
+    return record.scores_as(protocol_of(record.codename, *promised).hash, promised[1].versions)

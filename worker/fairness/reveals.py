@@ -13,22 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
 from worker.fairness.disclosure import PART_BYTES, Part
-from worker.fairness.documents import Count, Document, Hash, Moment
-from worker.fairness.manifests import Manifest, Opening
-
-
-class OpenedCommitment(Document):
-    """What opens a commitment for a phase.
-
-    Attributes:
-        sequence: Its number.
-        opening: What opens its hash.
-        manifest: The phase's tasks and protocol; None if the phase had not begun.
-    """
-
-    sequence: Count
-    opening: Opening
-    manifest: Manifest | None
+from worker.fairness.documents import Document, Hash, Moment
+from worker.fairness.manifests import Manifest
 
 
 class Reveal(Document):
@@ -38,7 +24,7 @@ class Reveal(Document):
         format: The format of everything that the challenge publishes.
         phase: Codename.
         revealed_at: When it was revealed.
-        commitments: What opens each commitment.
+        manifests: Number of a commitment to what it hides of the phase.
         parts: The parts of its register.
         boards: When each board was made that was ever published.
         key: The key of its splits, without a beacon.
@@ -49,7 +35,7 @@ class Reveal(Document):
     format: Literal[1]
     phase: str
     revealed_at: Moment
-    commitments: list[OpenedCommitment]
+    manifests: dict[str, Manifest]
     parts: list[Part]
     boards: list[Moment]
     key: Hash

@@ -13,7 +13,6 @@ from typing import Any
 
 from scoring.errors import OrganizerError
 from scoring.printable import count_of
-from worker.challenge.canonical import digest
 from worker.challenge.files import differences, read_secret, rules_of
 from worker.challenge.setups import has_scores, put_on_record, recorded
 from worker.fairness import commitments, draws
@@ -204,24 +203,16 @@ def renew_key(session: OrganizerSession, *, reason: str) -> dict[str, Any]:
     No phase is read again: the commitment to the tasks stays, whatever their files contain now.
 
     Raises:
-        OrganizerError: If there is no key that could sign the new one, or the secret is not the committed one.
+        OrganizerError: If there is no key that could sign the new one.
     """
-    secret = read_secret(session.configuration)
     with session.store.write() as tx:
-        entries = tx.commitments()
-        if not entries:
+        if not tx.commitments():
             raise OrganizerError(
                 "The challenge does not have a key yet.",
                 cure="Start the worker. It creates the first key, with a commitment.",
                 code="commit.no_key",
             )
-        if entries[-1][1]["opening"]["secret"] != digest("secret", secret):
-            raise OrganizerError(
-                "The challenge's secret is not the one in the commitment.",
-                cure="Restore the old secret. A new key does not need a new secret.",
-                code="secret.changed",
-            )
-        public = commitments.commit(tx, secret, (), reason=reason, now=session.now, new_key=True)
+        public = commitments.commit(tx, (), reason=reason, now=session.now, new_key=True)
         _publish(tx, session, "key_replaced", public)
     return public
 

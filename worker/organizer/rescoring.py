@@ -255,5 +255,6 @@ def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup, reas
     changed = correct_phase(tx, RegisterFold(), setup.record.codename, now=now)
     if not setup.record.scores_as(before.protocol.hash, before.versions):
         text = f"tasks or protocol of {setup.record.codename} changed{f': {reason}' if reason else ''}"
-        commitments.commit(tx, read_secret(session.configuration), [setup], reason=text, now=now)
+        commitments.check_keys(tx, read_secret(session.configuration), [setup])
+        commitments.commit(tx, [setup], reason=text, now=now)
     return changed

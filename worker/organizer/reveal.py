@@ -18,10 +18,11 @@ from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import open_phase
 from worker.fairness import disclosure, events, id_lists, reveals
 from worker.fairness.documents import FORMAT, read
+from worker.fairness.manifests import Manifest
 from worker.fairness.membership import opened, pseudonyms
 from worker.fairness.receipts import close_batch
 from worker.fairness.register import register, withholds
-from worker.fairness.reveals import OpenedCommitment, Reveal, reveal_path
+from worker.fairness.reveals import Reveal, reveal_path
 from worker.organizer.disclosure import with_latecomers
 from worker.organizer.session import OrganizerSession
 from worker.state import REVEALED, Transaction
@@ -105,7 +106,7 @@ def reveal(
         others = {
             name: _scope(document, files)
             for name, document, files in _earlier(tx)
-            if document.to_json()["commitments"][-1]["manifest"] == newest.get(name)
+            if list(document.to_json()["manifests"].values())[-1] == newest.get(name)
         }
         scope = {name: (labels, contents.get(name)) for name in phases}
         return _reveal(session, tx, others | scope, reason)
@@ -187,16 +188,11 @@ def _document(
         format=FORMAT,
         phase=phase,
         revealed_at=now.replace(microsecond=0),
-        commitments=[
-            OpenedCommitment.model_validate(
-                {
-                    "sequence": public["sequence"],
-                    "opening": private["opening"],
-                    "manifest": private["manifests"].get(phase),
-                }
-            )
+        manifests={
+            str(public["sequence"]): Manifest.model_validate(private["manifests"][phase])
             for public, private in tx.commitments()
-        ],
+            if phase in private["manifests"]
+        },
         parts=[part for part, _ in register_parts],
         boards=[board.made_at for board in boards],
         key=key.hex(),

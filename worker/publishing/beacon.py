@@ -175,7 +175,6 @@ class BeaconFetcher:
         with self._context.store.write() as tx:
             commit(
                 tx,
-                read_secret(configuration),
                 (),
                 draws=dict.fromkeys((waiting.phase for waiting in together), draw),
                 reason=f"the commitment before was not published before round {together[0].round} was made",

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 from leaderboard.git import with_signature, without_signature
-from worker.fairness import receipts, signing
+from worker.fairness import commitments, receipts
 from worker.fairness.signing import Signer
 
 
@@ -29,15 +29,8 @@ def sign_head(folder: Path, signer: Signer) -> None:
 def forged_commitment(public: str, signer: Signer, **changes: str) -> bytes:
     """Return the published list with one more commitment, signed by another key."""
     entries = json.loads(public)
-    body = {
-        **entries[-1],
-        "sequence": len(entries) + 1,
-        "commitment": "66" * 32,
-        "key": signer.public,
-        **changes,
-    }
-    del body["signature"]
-    return json.dumps([*entries, {**body, "signature": signer.sign(signing.COMMITMENT, body)}]).encode()
+    entry = {**entries[-1], "sequence": len(entries) + 1, "key": signer.public, **changes}
+    return json.dumps([*entries, commitments.signed(entry, signer)]).encode()
 
 
 def forged_line(log: str, signer: Signer) -> bytes:

@@ -5,13 +5,13 @@ Organizers who can still change the secret or the tasks when the value is known 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from worker.fairness import draws
 from worker.fairness.drand import QUICKNET, Chain, is_signed, value_of
 from worker.fairness.draws import Draw
-from worker.fairness.manifests import Commitment, Manifest
+from worker.fairness.manifests import Commitment
 from worker.fairness.manifests import MixedValue as Value
 from worker.fairness.verify.revealed import Promise, RevealedPhase
 from worker.fairness.verify.verdict import Verdict, believed, consistent, must
@@ -39,7 +39,7 @@ def drawn(phase: RevealedPhase) -> Verdict:
     values: list[Mixed] = []
     announced: tuple[Draw, Commitment] | None = None
     missed = 0
-    for entry in (promise.public for promise in phase.promises):
+    for entry in phase.repository.commitments:
         if (draw := draws.named(entry, phase.name)) is not None:
             missed += announced is not None and announced[0].at <= entry.made_at
             announced = (draw, entry)
@@ -75,8 +75,8 @@ def _check(phase: RevealedPhase, mixed: Mixed) -> None:
         mixed.mixing.made_at >= draw.at.replace(microsecond=0),  # commitments have whole seconds
         f"commitment {number} mixed in a value of {draw.source} that did not exist yet",
     )
-    before = [about for about in phase.about if about[0].public.sequence < number]
-    now = [about for about in phase.about if about[0].public.sequence == number]
+    before = [promise for promise in phase.promises if promise.public.sequence < number]
+    now = [promise for promise in phase.promises if promise.public.sequence == number]
     changed = _changes(phase, before[-1], now[0]) if before and now else ""
     must(
         not changed, f"its {changed} changed in commitment {number}, together with the value of {draw.source}"
@@ -127,20 +127,20 @@ def _judged(phase: RevealedPhase, mixed: Mixed, *, times: int) -> Verdict:
             " trust"
         )
     doubts += [
-        f"its {changed} changed in commitment {later[0].public.sequence}, when the value was known, so these splits could"
+        f"its {changed} changed in commitment {later.public.sequence}, when the value was known, so these splits could"
         " have been chosen; that they were not is taken on trust"
-        for earlier, later in pairwise(phase.about)
-        if later[0].public.made_at >= draw.at and (changed := _changes(phase, earlier, later))
+        for earlier, later in pairwise(phase.promises)
+        if later.public.made_at >= draw.at and (changed := _changes(phase, earlier, later))
     ]
     return believed("; ".join([sentence, *doubts])) if doubts else consistent(sentence)
 
 
-def _changes(phase: RevealedPhase, earlier: tuple[Promise, Manifest], later: tuple[Promise, Manifest]) -> str:
+def _changes(phase: RevealedPhase, earlier: Promise, later: Promise) -> str:
     """Name what a commitment changes from an earlier one about the same phase."""
-    (promise, before), (other, after) = earlier, later
+    before, after = (replace(promise.protocol, secret_commitment="") for promise in (earlier, later))
     changed = {
-        "secret": promise.is_opened_by(phase.key) != other.is_opened_by(phase.key),
-        "protocol": before.protocol.announced != after.protocol.announced,
-        "tasks": before.versions != after.versions,
+        "secret": earlier.is_opened_by(phase.key) != later.is_opened_by(phase.key),
+        "protocol": before != after,
+        "tasks": earlier.manifest.versions != later.manifest.versions,
     }
     return " and ".join(name for name, differs in changed.items() if differs)

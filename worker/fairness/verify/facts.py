@@ -139,8 +139,8 @@ def scores(phase: RevealedPhase) -> Verdict:
     for record in _scores(phase):
         moments = [
             promise.public.made_at
-            for promise, manifest in phase.about
-            if (manifest.protocol_hash, manifest.versions) == (record.protocol, record.versions)
+            for promise in phase.promises
+            if (promise.protocol.hash, promise.manifest.versions) == (record.protocol, record.versions)
         ]
         who = f"submission {record.submission} was scored"
         must(moments, f"{who} on tasks or by a protocol without a commitment")

@@ -14,7 +14,7 @@ from scoring.tasks import TaskType, task_version
 from worker.fairness import commitments, id_lists, manifests
 from worker.fairness.manifests import CommittedTask, Manifest
 from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.revealed import RevealedPhase
+from worker.fairness.verify.revealed import Promise, RevealedPhase
 from worker.fairness.verify.timeline import A_DAY
 from worker.fairness.verify.verdict import Verdict, believed, consistent, must, not_revealed
 from worker.participant.challenge import list_path
@@ -33,6 +33,12 @@ def sequence(repository: PublicRepository, now: datetime) -> Verdict:
         numbers == list(range(1, len(entries) + 1)) and times == sorted(times),
         "the commitments are not in order, or one is missing",
     )
+    for entry in entries:
+        body = entry.model_dump(mode="json", exclude={"commitment", "signature"})
+        must(
+            entry.commitment == manifests.commitment_of(body),
+            f"commitment {entry.sequence} does not have the hash of its content",
+        )
     must(times[-1] <= now + A_DAY, f"commitment {len(entries)} is dated in the future")
     reasons = "; ".join(entry.reason for entry in entries[1:])
     changed = f"They renewed it {count_of(len(entries) - 1, 'time')}: {reasons}"
@@ -42,39 +48,22 @@ def sequence(repository: PublicRepository, now: datetime) -> Verdict:
 
 
 def commitment(phase: RevealedPhase) -> Verdict:
-    """Check that the revealed manifests are those that were committed to, and that the protocol is the announced one."""
-    later, opened = 0, [item.sequence for item in phase.document.commitments]
-    must(opened == sorted(set(opened)), "the opened commitments are not in order, or one is repeated")
+    """Check that the revealed manifests are those that were committed to."""
+    numbers = {str(entry.sequence) for entry in phase.repository.commitments if phase.name in entry.phases}
+    must(phase.document.manifests.keys() <= numbers, "a manifest was revealed that belongs to no commitment")
     for promise in phase.promises:
-        entry, opening, manifest = promise.public, promise.opening, promise.manifest
-        number = entry.sequence
-        if opening is None and entry.made_at >= phase.revealed_at:
-            later = number
-            continue
         must(
-            opening and manifests.commitment_of(opening) == entry.commitment,
-            f"what was revealed does not match commitment {number}",
+            promise.manifest.hash == promise.announced.manifest,
+            f"the tasks are not those of commitment {promise.public.sequence}",
         )
-        promised, announced = opening and opening.phases.get(phase.name), entry.phases.get(phase.name)
-        if promised is None and manifest is None and announced is None:
-            continue  # the phase was added later
+    for entry in phase.unopened:
         must(
-            manifest and manifests.phase_commitment(manifest) == promised,
-            f"the tasks are not those of commitment {number}",
+            entry.made_at >= phase.revealed_at,
+            f"what was revealed does not match commitment {entry.sequence}",
         )
-        if manifest is not None:
-            protocol = manifest.protocol
-            must(
-                announced == protocol.announced and phase.name == manifest.phase,
-                f"the protocol announced with commitment {number} is not the one committed to",
-            )
-            must(
-                manifest.protocol_hash == protocol.protocol.hash and phase.name == protocol.phase,
-                f"the protocol of commitment {number} does not have the hash that it names",
-            )
-    if later:
+    if phase.unopened:
         return not_revealed(
-            f"commitment {later} was made after the reveal, and can be checked after another reveal"
+            f"commitment {phase.unopened[-1].sequence} was made after the reveal, and can be checked after another reveal"
         )
     tasks = count_of(len(phase.manifest.tasks), "task is the one", "tasks are the ones")
     return consistent(f"its {tasks} committed to")
@@ -82,7 +71,7 @@ def commitment(phase: RevealedPhase) -> Verdict:
 
 def splits(phase: RevealedPhase) -> Verdict:
     """Check that the seeds were fixed from the start."""
-    others = [promise.public.sequence for promise, _ in phase.about if not promise.is_opened_by(phase.key)]
+    others = [promise.public.sequence for promise in phase.promises if not promise.is_opened_by(phase.key)]
     must(
         phase.latest.is_opened_by(phase.key),
         "the revealed key is not the one committed to: the splits may have been chosen",
@@ -98,7 +87,7 @@ def splits(phase: RevealedPhase) -> Verdict:
 def fixed(phase: RevealedPhase) -> Verdict:
     """Check that each change of tasks and protocol is a registered decision, and say what was changed, when and why."""
     decided = [(event.protocol, event.tasks) for event in phase.fold.decisions.events]
-    committed = [(manifest.protocol_hash, manifest.versions) for manifest in phase.manifests]
+    committed = [(promise.protocol.hash, promise.manifest.versions) for promise in phase.promises]
     for event, what in zip(phase.fold.decisions.events, decided, strict=True):
         must(
             what in committed,
@@ -109,7 +98,7 @@ def fixed(phase: RevealedPhase) -> Verdict:
             f"the epsilon registered on {event.at.isoformat()[:16]} is not the one of the protocol",
         )
     scored = min((history.moments[0] for history in phase.fold.scores.values()), default=None)
-    for (promise, _), what in zip(phase.about, committed, strict=True):
+    for promise, what in zip(phase.promises, committed, strict=True):
         entry = promise.public
         before_scores = scored is None or entry.made_at <= scored
         must(
@@ -124,19 +113,18 @@ def fixed(phase: RevealedPhase) -> Verdict:
 
 def _changes(phase: RevealedPhase) -> Iterator[str]:
     """Yield what each commitment changed, from what to what, when and why."""
-    for (_, earlier), (promise, later) in pairwise(phase.about):
-        changed = [*_of_protocol(earlier, later), *_of_tasks(earlier, later)]
+    for earlier, promise in pairwise(phase.promises):
+        changed = [*_of_protocol(earlier, promise), *_of_tasks(earlier.manifest, promise.manifest)]
         if changed:
             when = f"commitment {promise.public.sequence} on {promise.public.made_at.isoformat()[:16]}"
             yield f"{', '.join(changed)} ({when}: {promise.public.reason})"
 
 
-def _of_protocol(earlier: Manifest, later: Manifest) -> Iterator[str]:
+def _of_protocol(earlier: Promise, later: Promise) -> Iterator[str]:
     before, after = (
-        {**dict(manifest.protocol.announced.recipe), **dict(manifest.protocol.announced)}
-        for manifest in (earlier, later)
+        {**dict(promise.announced.recipe), **dict(promise.announced)} for promise in (earlier, later)
     )
-    for name in before.keys() - {"recipe"}:
+    for name in before.keys() - {"recipe", "manifest"}:
         if before[name] != after[name]:
             yield f"{name} changed from {before[name]} to {after[name]}"
 
@@ -166,8 +154,8 @@ def labels(phase: RevealedPhase) -> Verdict:
             _are_committed(phase.labels[task.file], task),
             f"the labels of task {task.identifier} are not the ones committed to",
         )
-    for promise, manifest in phase.about:
-        for task in manifest.tasks:
+    for promise in phase.promises:
+        for task in promise.manifest.tasks:
             rows = phase.labels.get(task.file, [])
             must(
                 _are_committed(rows, task) == (task.version == _version(rows, task)),

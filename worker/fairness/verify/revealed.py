@@ -27,8 +27,8 @@ from worker.fairness import events, id_lists, membership
 from worker.fairness.documents import Malformed, parsed, read
 from worker.fairness.events import RENAMED, ChallengeEvent, Event, ScoreEvent
 from worker.fairness.fold import PhaseFold
-from worker.fairness.manifests import Commitment, Manifest, Opening
-from worker.fairness.reveals import OpenedCommitment, Reveal, lines_of, path_of, reveal_path
+from worker.fairness.manifests import AnnouncedPhase, Commitment, Manifest, protocol_of
+from worker.fairness.reveals import Reveal, lines_of, path_of, reveal_path
 from worker.fairness.verify.commits import HISTORY
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.verdict import UNREADABLE
@@ -36,18 +36,20 @@ from worker.fairness.verify.verdict import UNREADABLE
 
 @dataclass(frozen=True, kw_only=True)
 class Promise:
-    """One public commitment and what the reveal opens of it for a phase.
+    """One public commitment to a phase and what the reveal opens of it.
 
     Attributes:
         public: The entry of ``commitment.json``.
-        opening: What opens its hash; None if nothing was revealed for it.
-        manifest: The phase's tasks and protocol as committed to; None if the phase had not begun.
+        announced: What it announces of the phase.
+        manifest: What it hides of the phase.
+        protocol: The phase's protocol.
         beacon: The public value that was mixed into the splits by then, if any.
     """
 
     public: Commitment
-    opening: Opening | None
-    manifest: Manifest | None
+    announced: AnnouncedPhase
+    manifest: Manifest
+    protocol: Protocol
     beacon: str | None
 
     def splits_key(self, key: bytes) -> bytes:
@@ -56,25 +58,22 @@ class Promise:
 
     def is_opened_by(self, key: bytes) -> bool:
         """Return whether a revealed key is the one that was committed to."""
-        promised = None if self.manifest is None else self.manifest.protocol.secret_commitment
-        return secret_commitment(self.splits_key(key)) == promised
+        return secret_commitment(self.splits_key(key)) == self.manifest.secret_commitment
 
 
 def _promises(
-    entries: Sequence[Commitment], opened: Sequence[OpenedCommitment], phase: str
+    entries: Sequence[Commitment], manifests: Mapping[str, Manifest], phase: str
 ) -> Iterator[Promise]:
-    """Yield all commitments, oldest first, with what a phase's reveal contains about them."""
-    revealed = {item.sequence: item for item in opened}
+    """Yield the opened commitments to a phase, oldest first."""
     beacon = None
     for entry in entries:
-        item = revealed.get(entry.sequence)
         beacon = entry.drawn[phase].value if phase in entry.drawn else beacon
-        yield Promise(
-            public=entry,
-            opening=None if item is None else item.opening,
-            manifest=None if item is None else item.manifest,
-            beacon=beacon,
-        )
+        announced, manifest = entry.phases.get(phase), manifests.get(str(entry.sequence))
+        if announced is not None and manifest is not None:
+            protocol = protocol_of(phase, announced, manifest)
+            yield Promise(
+                public=entry, announced=announced, manifest=manifest, protocol=protocol, beacon=beacon
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +84,7 @@ class RevealedPhase:
         repository: The public files.
         name: Codename.
         document: The content of ``reveal.json``.
-        promises: All commitments, oldest first, with what was revealed of them.
+        promises: The opened commitments to it, oldest first.
         ids: The public ids.
         labels: The rows of the published label files: name of the file to id and label.
         events: The events of its register with their commitments.
@@ -106,48 +105,46 @@ class RevealedPhase:
         """When it was revealed, according to its organizers."""
         return self.document.revealed_at
 
+    @cached_property
+    def unopened(self) -> list[Commitment]:
+        """The commitments to it that its reveal does not open."""
+        return [
+            entry
+            for entry in self.repository.commitments
+            if self.name in entry.phases and str(entry.sequence) not in self.document.manifests
+        ]
+
     @property
     def waits(self) -> bool:
         """Whether a commitment followed its reveal, so that it waits for another reveal."""
-        return any(
-            promise.opening is None and promise.public.made_at >= self.revealed_at
-            for promise in self.promises
-        )
-
-    @cached_property
-    def about(self) -> list[tuple[Promise, Manifest]]:
-        """The commitments about this phase, with its tasks and protocol, oldest first."""
-        return [(promise, promise.manifest) for promise in self.promises if promise.manifest is not None]
+        return any(entry.made_at >= self.revealed_at for entry in self.unopened)
 
     @property
     def latest(self) -> Promise:
-        """The last commitment about this phase, which has its present tasks."""
-        return self.about[-1][0]
-
-    @property
-    def manifests(self) -> list[Manifest]:
-        """Its manifests, oldest first."""
-        return [manifest for _, manifest in self.about]
+        """The last of these commitments, which has its present tasks."""
+        return self.promises[-1]
 
     @property
     def manifest(self) -> Manifest:
         """The phase's latest manifest."""
-        return self.manifests[-1]
+        return self.latest.manifest
 
     @property
     def protocol(self) -> Protocol:
-        """The protocol of the latest manifest."""
-        return self.manifest.protocol.protocol
+        """The phase's latest protocol."""
+        return self.latest.protocol
 
     @cached_property
     def protocols(self) -> Mapping[str, Protocol]:
         """The protocols that were committed to, by their hash."""
-        return {manifest.protocol_hash: manifest.protocol.protocol for manifest in self.manifests}
+        return {promise.protocol.hash: promise.protocol for promise in self.promises}
 
     @cached_property
     def types(self) -> Mapping[str, TaskType]:
         """The types of the tasks that were committed to, by their version."""
-        return {task.version: TaskType(task.type) for manifest in self.manifests for task in manifest.tasks}
+        return {
+            task.version: TaskType(task.type) for promise in self.promises for task in promise.manifest.tasks
+        }
 
     @property
     def key(self) -> bytes:
@@ -300,9 +297,9 @@ def _read_phase(repository: PublicRepository, name: str, folds: dict[str, PhaseF
     document = read(Reveal, repository.files[path], path)
     if document.phase != name:
         raise Malformed(f"{path}: phase: is {document.phase}")
-    promises = list(_promises(repository.commitments, document.commitments, name))
-    if not any(promise.manifest for promise in promises):
-        raise Malformed(f"{path}: commitments: there is no commitment to its tasks")
+    promises = list(_promises(repository.commitments, document.manifests, name))
+    if not promises:
+        raise Malformed(f"{path}: manifests: there is no commitment to its tasks")
     opened = _events(repository, document)
     fold = PhaseFold(name, folds)
     for _, event in opened:

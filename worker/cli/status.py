@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from scoring.errors import InfrastructureError, NeucoError, OrganizerError
+from scoring.errors import NeucoError, OrganizerError
 from scoring.printable import count_of, name_some
 from worker.cli.terminal import ConfigOption, Console, JsonOption, open_session
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from worker.fairness.draws import Draw
     from worker.organizer.listing import ListedSubmission
     from worker.organizer.session import OrganizerSession
-    from worker.state.status import Status
+    from worker.state import Alert, Leader
 
 
 SOON = timedelta(days=30)
@@ -44,79 +44,107 @@ def status(
     Example: `neuco-worker status --config challenge.yaml`
     """
     with open_session(config) as session:
-        view = _view(session)
+        state = _read_status(session)
     if json_output:
-        print(json.dumps(view.to_json(), indent=2, sort_keys=True))
+        from pydantic_core import to_jsonable_python
+
+        print(json.dumps(to_jsonable_python(state), indent=2, sort_keys=True))
         return
     console = Console(soft_wrap=True, highlight=False)
-    for part in _page(session.configuration.challenge.title, view):
+    for part in _page(session.configuration.challenge.title, state):
         console.print(part)
 
 
 @dataclass(frozen=True, kw_only=True)
-class View:
-    """What is known at one moment.
+class Status:
+    """What an organizer wants to know at one moment.
 
     Attributes:
-        state: The content of the database.
-        unknown: Why the token's expiry date is unknown.
-        problem: The problem that keeps the state from being written, if any.
-        differing: Differences between files and settings and the recorded phases.
-        awaited: Public values for which phases wait; nothing is scored in these phases before.
         now: The time.
+        leader: The daemon or command that leads; None if nobody does.
+        states: How many submissions are in each state.
+        waiting: Submissions whose participants wait for an answer; a new answer after a rescore is none of them.
+        oldest_waiting_s: Age of the oldest of them in seconds, by its submission time.
+        held: Submissions on hold for a person: pk to reason.
+        retried: Submissions that wait for the next try after a failed call, download or evaluation.
+        owed: Rows of the outbox.
+        alerts: What needs a person.
+        last_poll: When the queue was last polled.
+        last_reconcile: When the listing was last compared.
+        last_push: When the board was last pushed.
+        token_expires: When the EvalAI token expires; None for tokens without an expiry date.
+        token_expiry_unknown: Why that is unknown.
+        free_bytes: Free disk space for stored files.
+        problem: Code and text of the problem that keeps the state from being written, if any.
+        differences: Between files and settings and the recorded phases.
+        awaited: Public values for which phases wait; nothing is scored in these phases before.
     """
 
-    state: Status
-    unknown: str | None
-    problem: InfrastructureError | None
-    differing: Sequence[Difference]
-    awaited: Sequence[Draw]
     now: datetime
+    leader: Leader | None
+    states: dict[str, int]
+    waiting: int
+    oldest_waiting_s: float | None
+    held: dict[int, str | None]
+    retried: Sequence[int]
+    owed: int
+    alerts: Sequence[Alert]
+    last_poll: datetime | None
+    last_reconcile: datetime | None
+    last_push: datetime | None
+    token_expires: datetime | None
+    token_expiry_unknown: str | None
+    free_bytes: int
+    problem: Mapping[str, str] | None
+    differences: Sequence[Difference]
+    awaited: Sequence[Draw]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON-ready document."""
-        problem = self.problem
-        return self.state.to_json() | {
-            "token_expiry_unknown": self.unknown,
-            "problem": None if problem is None else {"code": problem.code, "text": problem.message},
-            "differences": [asdict(difference) for difference in self.differing],
-            "awaited": [
-                {"phase": draw.phase, "source": draw.source, "round": draw.round, "at": draw.at.isoformat()}
-                for draw in self.awaited
-            ],
-        }
 
-
-def _view(session: OrganizerSession) -> View:
+def _read_status(session: OrganizerSession) -> Status:
     """Read everything that is shown."""
     from worker.fairness import commitments
-    from worker.fairness.draws import waiting
+    from worker.fairness.draws import waiting as waiting_for
     from worker.runtime.storage import below_reserve, fault
-    from worker.state.status import read_status
+    from worker.state import ACTIVE, OutboxKind
 
-    configuration = session.configuration
+    configuration, now = session.configuration, session.now
     token_expires, unknown = _token_expiry(configuration)
     with closing(session.leader_lock()) as lock:
         led = lock.held()
-    state = read_status(
-        session.store,
-        now=session.now,
-        led=led,
-        token_expires=token_expires,
-        free_bytes=session.files.free_bytes(),
-    )
     with session.store.read() as tx:
-        awaited = waiting(commitments.public(tx)).values()
-    problem = fault(configuration.state_dir)
-    if not any(alert.code == "disk.reserve" for alert in state.alerts):
-        problem = problem or below_reserve(state.free_bytes, configuration.submission.disk_reserve_gigabytes)
-    return View(
-        state=state,
-        unknown=unknown,
-        problem=problem,
-        differing=_differing(session),
+        active, alerts = tx.submissions(ACTIVE), tx.alerts()
+        leader, states, owed = tx.last_leader() if led else None, tx.counts(), tx.owed()
+        awaited = waiting_for(commitments.public(tx)).values()
+        polled_at, reconciled_at, pushed_at = (
+            None if (text := tx.fact(name)) is None else datetime.fromisoformat(text)
+            for name in ("polled_at", "reconciled_at", "pushed_at")
+        )
+    waiting = [row for row in active if row.remote_status != "finished"]
+    since = [row.submitted_at or row.first_seen_at for row in waiting]
+    retried = {row.pk for row in active if row.tries > 0 and row.hold is None}
+    retried |= {call.submission for call in owed if call.kind is OutboxKind.POST and call.tries > 0}
+    free_bytes, problem = session.files.free_bytes(), fault(configuration.state_dir)
+    if not any(alert.code == "disk.reserve" for alert in alerts):
+        problem = problem or below_reserve(free_bytes, configuration.submission.disk_reserve_gigabytes)
+    return Status(
+        now=now,
+        leader=leader,
+        states=states,
+        waiting=len(waiting),
+        oldest_waiting_s=(now - min(since)).total_seconds() if since else None,
+        held={row.pk: row.hold_reason or row.hold for row in active if row.hold is not None},
+        retried=sorted(retried),
+        owed=len(owed),
+        alerts=alerts,
+        last_poll=polled_at,
+        last_reconcile=reconciled_at,
+        last_push=pushed_at,
+        token_expires=token_expires,
+        token_expiry_unknown=unknown,
+        free_bytes=free_bytes,
+        problem=None if problem is None else {"code": problem.code, "text": problem.message},
+        differences=_differences(session),
         awaited=sorted(awaited, key=lambda draw: (draw.at, draw.phase)),
-        now=session.now,
     )
 
 
@@ -132,7 +160,7 @@ def _token_expiry(configuration: Configuration) -> tuple[datetime | None, str | 
     return expiry, None if expiry is not None else "the token does not say"
 
 
-def _differing(session: OrganizerSession) -> list[Difference]:
+def _differences(session: OrganizerSession) -> list[Difference]:
     """Return the differences between files and settings and the recorded phases; nothing if they cannot be determined."""
     from worker.challenge.files import differences, read_secret
 
@@ -149,39 +177,40 @@ def _differing(session: OrganizerSession) -> list[Difference]:
         return []
 
 
-def _needs(view: View) -> list[str]:
+def _needs(state: Status) -> list[str]:
     """Return what needs attention, the most urgent first."""
-    state, now = view.state, view.now
-    needs = [] if view.problem is None else [f"{view.problem.message} ({view.problem.code})"]
-    needs += [f"{alert.text} ({alert.code}, since {_ago(alert.raised_at, now)})" for alert in state.alerts]
+    needs = [] if state.problem is None else ["{text} ({code})".format(**state.problem)]
+    needs += [
+        f"{alert.text} ({alert.code}, since {_ago(alert.raised_at, state.now)})" for alert in state.alerts
+    ]
     if state.retried:
         named = name_some([str(pk) for pk in state.retried])
         needs.append(
             f"The last try failed for {count_of(len(state.retried), 'submission')} ({named}). The worker tries again."
         )
-    needs += [f"{difference.sentence} {difference.cure}" for difference in view.differing]
-    if state.token_expires is not None and state.token_expires - now < SOON:
+    needs += [f"{difference.sentence} {difference.cure}" for difference in state.differences]
+    if state.token_expires is not None and state.token_expires - state.now < SOON:
         needs.append(
             f"The EvalAI token expires on {state.token_expires:%Y-%m-%d}. Renew it on your EvalAI profile page."
         )
     return needs
 
 
-def _page(title: str, view: View) -> list[RenderableType]:
+def _page(title: str, state: Status) -> list[RenderableType]:
     """Return what is shown, the most urgent first."""
     table = Table(show_header=False, box=None, padding=(0, 2))
-    for name, text in _rows(view):
+    for name, text in _rows(state):
         table.add_row(name, Text(text))
-    needs = _needs(view)
+    needs = _needs(state)
     heading = ("Needs attention", "bold red") if needs else ("Nothing needs attention.", "green")
     lines = [Text(title, style="bold"), Text(), Text(*heading), *(Text(f"  • {need}") for need in needs)]
     return [*lines, Text(), table]
 
 
-def _rows(view: View) -> list[tuple[str, str]]:
+def _rows(state: Status) -> list[tuple[str, str]]:
     """Return the names and values of the table."""
-    state, now = view.state, view.now
-    leader, expires, oldest_s = state.leader, state.token_expires, state.oldest_waiting_s
+    now, leader = state.now, state.leader
+    expires, oldest_s = state.token_expires, state.oldest_waiting_s
     oldest = "" if oldest_s is None else f", the oldest for {timedelta(seconds=round(oldest_s))}"
     worker = "not running"
     if leader is not None:
@@ -194,7 +223,7 @@ def _rows(view: View) -> list[tuple[str, str]]:
             f" {f'in {_span(draw.at - now)}' if draw.at > now else 'any moment now'};"
             " until then, submissions are downloaded but not scored",
         )
-        for draw in view.awaited
+        for draw in state.awaited
     ]
     return [
         ("Worker", worker),
@@ -209,7 +238,7 @@ def _rows(view: View) -> list[tuple[str, str]]:
         ("Last poll of the queue", _ago(state.last_poll, now)),
         ("Last comparison with EvalAI", _ago(state.last_reconcile, now)),
         ("Last push", _ago(state.last_push, now)),
-        ("Token expires", f"{expires:%Y-%m-%d}" if expires else f"unknown: {view.unknown}"),
+        ("Token expires", f"{expires:%Y-%m-%d}" if expires else f"unknown: {state.token_expiry_unknown}"),
         ("Free disk space", f"{state.free_bytes / 1e9:.1f} GB"),
     ]
 

@@ -62,5 +62,4 @@ __all__ = [
     "is_host_team",
     "leader_lock",
     "refused",
-    "status",
 ]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.datasets import load_digits
 
-from worker.organizer import demo_data
-from worker.organizer.resources import shipped
+from worker.organizer import demo_data, shipped
 
 
 def test_digits_are_scikit_learns() -> None:

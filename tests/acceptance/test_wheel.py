@@ -41,7 +41,7 @@ def test_shipped_files_are_found(installation: Installation, tmp_path: Path) -> 
     code = """
 import leaderboard, scoring, worker
 from worker.organizer import demo_data
-from worker.organizer.resources import shipped
+from worker.organizer import shipped
 from worker.challenge.configuration import load
 for name in ("config/challenge.yaml", "config/bundle/challenge_config.yaml.j2", "config/demo", "deploy"):
     print(shipped(name))

@@ -144,11 +144,11 @@ def _members(session: OrganizerSession, database: Path) -> Iterator[tuple[Path, 
 
 def _rewritten(configuration: Configuration, config: Path) -> str:
     """Return the configuration with its paths changed to the archive's layout."""
-    values: dict[tuple[str, ...], str] = {("leaderboard", "repository"): configuration.repository_url}
-    if str(configuration.challenge.secret) != "challenge.secret":
-        values["challenge", "secret"] = "./challenge.secret"
-    if configuration.state != "sqlite:///./state/worker.db":
-        values["state",] = "sqlite:///./state/worker.db"
+    values: dict[tuple[str, ...], str] = {
+        ("leaderboard", "repository"): configuration.repository_url,
+        ("challenge", "secret"): "./challenge.secret",
+        ("state",): "sqlite:///./state/worker.db",
+    }
     for name in configuration.phases:
         values["phases", name, "tasks"] = f"./tasks/{name}"
         values["phases", name, "ids"] = f"./ids/{name}.txt"

@@ -18,7 +18,7 @@ from typing import Any
 from worker.challenge.configuration import Configuration, web_address
 from worker.challenge.sections import Phase
 from worker.fairness.disclosure import ALL, BASELINES, TOP
-from worker.organizer.resources import shipped
+from worker.organizer import shipped
 
 CONFIG_NAME = "challenge_config.yaml"
 SCRIPT_FOLDER = "evaluation_script"

@@ -9,8 +9,6 @@ import yaml
 
 from scoring.documents import read_yaml
 
-_MISSING = object()
-
 
 def with_values(text: str, values: Mapping[tuple[str, ...], object]) -> str:
     """Return a YAML text with some values set; the comments, order and quotes of everything else stay.
@@ -29,7 +27,7 @@ def with_values(text: str, values: Mapping[tuple[str, ...], object]) -> str:
         for key in path[:-1]:
             section[key] = section.get(key) or {}
             section = section[key]
-        if section.get(path[-1], _MISSING) != value:
+        if section.get(path[-1]) != value:
             section[path[-1]] = changed[path] = value
     try:
         edited = text

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from worker.organizer.resources import shipped
+from worker.organizer import shipped
 
 DEV_IDS = 697  # of the 1,797; the others belong to the last phase
 LOOPS = (0, 6, 8, 9)  # digits drawn with a closed loop

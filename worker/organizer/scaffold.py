@@ -14,10 +14,10 @@ from pathlib import Path
 from scoring.errors import OrganizerError
 from worker.challenge.configuration import EXAMPLE_REPOSITORY, Configuration, github_pages, load
 from worker.fairness.draws import DRAND
+from worker.organizer import shipped
 from worker.organizer.bundle import pack, write_sources
 from worker.organizer.bundle_check import bundle_faults
 from worker.organizer.configuration_text import scalar
-from worker.organizer.resources import shipped
 
 EXAMPLE_QUEUE = "name-of-the-queue"
 SCHEMA = "challenge.schema.json"

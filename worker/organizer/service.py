@@ -50,7 +50,10 @@ def install(source: Path, folder: Path, database: Path) -> None:
     """
     path = folder / "challenge.yaml"
     old = load(source / "challenge.yaml")
-    values: dict[tuple[str, ...], str] = {("challenge", "secret"): "credential:challenge.secret"}
+    values: dict[tuple[str, ...], str] = {
+        ("challenge", "secret"): "credential:challenge.secret",
+        ("leaderboard", "repository"): old.repository_url,
+    }
     for key, reference in old.references().items():
         name = CREDENTIALS[key]
         _copy_secret(old, reference, key, folder / "credentials" / name)
@@ -60,8 +63,6 @@ def install(source: Path, folder: Path, database: Path) -> None:
             old.secret_path(old.leaderboard.known_hosts, "leaderboard.known_hosts"), folder / "known_hosts"
         )
         values["leaderboard", "known_hosts"] = "file:known_hosts"
-    if old.repository_url != old.leaderboard.repository:
-        values["leaderboard", "repository"] = old.repository_url
     if old.database_file is not None:
         values["state",] = f"sqlite:///{database}"
     path.write_text(with_values(path.read_text(encoding="utf-8-sig"), values), encoding="utf-8")

@@ -22,8 +22,7 @@ from tests.worker.harness.terminal import shown
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.secrets import read_challenge_secret
 from worker.cli import guarded
-from worker.organizer import scaffold
-from worker.organizer.resources import shipped
+from worker.organizer import scaffold, shipped
 
 NOW = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
 CODENAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,9}", fullmatch=True) | st.sampled_from(

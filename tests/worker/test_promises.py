@@ -125,7 +125,7 @@ def test_only_closed_phases_are_revealed_and_only_once(harness: Harness, worker:
 
     def reveal_them(*options: str) -> tuple[str, list[str], dict[str, str]]:
         before = git(harness.board, "rev-parse", "main").strip()
-        done = harness.command("challenge", "reveal", "--yes", "--reason", "a test", *options)
+        done = harness.command("challenge", "reveal", "--yes", *options)
         commits = git(harness.board, "log", "--format=%s", f"{before}..main").splitlines()
         paths = git(harness.board, "ls-tree", "-r", "--name-only", "main", "reveal/").split()
         documents = {path.split("/")[1]: path for path in paths if path.endswith("reveal.json")}

@@ -28,7 +28,6 @@ class Context:
         configuration: As read at the start or at the last reload.
         store: Durable state.
         random: Source of jitter.
-        name: This worker's name in attempts and logs.
         wake: Asks for another step soon.
         checkpoint: Called before and after every external effect; tests kill the process there.
         started_at: When this worker began.
@@ -39,7 +38,6 @@ class Context:
     configuration: Configuration
     store: Store
     random: Random
-    name: str
     wake: Callable[[], None]
     started_at: datetime
     timetable: Timetable

@@ -1,4 +1,4 @@
-"""``neuco-worker challenge …``: run and correct a challenge; every step is recorded in the audit trail."""
+"""``neuco-worker challenge …``: run and correct a challenge."""
 
 from __future__ import annotations
 
@@ -296,13 +296,13 @@ def pause(
     until = "until you run `neuco-worker challenge pause --undo`"
     with open_session(config) as session:
         if undo:
-            set_mode(session, None, "resumed")
+            set_mode(session, None)
             print("Submissions are received and scored again.")
         elif finish:
-            set_mode(session, "drain", "draining")
+            set_mode(session, "drain")
             print(f"Submissions already received are finished; no more are received {until}.")
         else:
-            set_mode(session, "pause", "paused")
+            set_mode(session, "pause")
             print(f"Paused: nothing is scored {until}.")
 
 
@@ -333,8 +333,6 @@ def backup(
         archive = named(archive, config, now=session.now)
         with progress_bar("Backing up", "files") as progress:
             size = write_backup(session, config, archive, replace=force, progress=progress)
-        with session.store.write() as tx:
-            tx.log("backup", actor=session.actor, now=session.now, bytes=size)
     print(
         f"Wrote {archive} ({size / 1000000.0:.1f} MB). It contains the challenge's secret, so protect it like the secret."
     )
@@ -373,7 +371,6 @@ def restore(
     if dump:
         with open_session(config) as session, session.store.write() as tx:
             mark_restored(tx, session.now.isoformat())
-            tx.log("restored", actor=session.actor, now=session.now)
         print(
             "Recorded. Start the worker now; an alert will name the submissions that were answered after the dump."
         )

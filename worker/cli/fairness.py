@@ -15,9 +15,8 @@ from scoring.printable import printable
 from worker.cli.terminal import (
     ConfigOption,
     JsonOption,
-    ReasonOption,
     YesOption,
-    confirm,
+    ask,
     open_session,
     progress_bar,
 )
@@ -43,7 +42,6 @@ def reveal(
             help="Also reveal open phases, although teams may still submit; not with `shown: at_end`.",
         ),
     ] = False,
-    reason: ReasonOption = "",
     yes: YesOption = False,
 ) -> None:
     """Publish what was hidden in a phase: tasks, labels, scores, weights, history, and the key of its splits.
@@ -52,7 +50,7 @@ def reveal(
 
     Next: `neuco-worker verify` with the address of the repository, as anyone can.
 
-    Example: `neuco-worker challenge reveal --phase dev --reason "the phase has ended" --yes --config challenge.yaml`
+    Example: `neuco-worker challenge reveal --phase dev --yes --config challenge.yaml`
     """
     from worker.organizer.board_by_hand import publish_now
     from worker.organizer.disclosure import disclose
@@ -64,14 +62,13 @@ def reveal(
         if left_out:
             print(f"Not revealed, because still open: {', '.join(left_out)}.")
         shown = "labels" if labels else "hashes of the labels"
-        reason = confirm(
+        ask(
             f"The tasks, {shown} and all scores of {', '.join(names)} are published. This cannot be undone.",
-            reason=reason,
             yes=yes,
         )
         publish_now(session, tell=print)  # the revealed history must include the last board
         contents = disclose(session, names, tell=print)
-        fresh = reveal_phases(session, names, labels=labels, contents=contents, reason=reason)
+        fresh = reveal_phases(session, names, labels=labels, contents=contents)
         published = publish_now(session, tell=print)
     if already := [name for name in names if name not in fresh]:
         print(f"Already revealed and unchanged since: {', '.join(already)}.")

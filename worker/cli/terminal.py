@@ -95,6 +95,27 @@ ReasonOption = Annotated[
 ]
 
 
+def ask(consequences: str, *, yes: bool, options: str = "--yes") -> None:
+    """Say what a step does, and go on only if it is wanted.
+
+    Args:
+        consequences: What follows, in sentences.
+        yes: Whether it is wanted without asking.
+        options: What to add in a script.
+
+    Raises:
+        typer.Exit: With status 1, if it is not wanted, or nobody can be asked.
+    """
+    print(consequences)
+    if not yes and not (_at_terminal() and typer.confirm("Do it?")):
+        print(f"Nothing has been done yet. To do it, add: {options}")
+        raise typer.Exit(1)
+
+
+def _at_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
 def confirm(consequences: str, *, reason: str, yes: bool) -> str:
     """Say what a step does, and return its reason if the step is wanted.
 
@@ -105,14 +126,10 @@ def confirm(consequences: str, *, reason: str, yes: bool) -> str:
 
     Raises:
         OrganizerError: If there is no reason.
-        typer.Exit: With status 1, if it is not wanted, or nobody can be asked.
+        typer.Exit: As :func:`ask`.
     """
-    print(consequences)
-    terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    if not yes and not (terminal and typer.confirm("Do it?")):
-        print("Nothing has been done yet. To do it, add: --yes --reason TEXT")
-        raise typer.Exit(1)
-    if not reason.strip() and terminal:
+    ask(consequences, yes=yes, options="--yes --reason TEXT")
+    if not reason.strip() and _at_terminal():
         reason = typer.prompt("The reason, which is published")
     if not reason.strip():
         raise OrganizerError(

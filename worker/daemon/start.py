@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -114,7 +112,6 @@ def started(
             client,
             now=utc_now(),
             random=SystemRandom(),
-            name=f"{socket.gethostname()}:{os.getpid()}",
             wake=signals.wake.set,
             checkpoint=checkpoint,
             fresh_client=make_client,

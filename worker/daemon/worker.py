@@ -66,7 +66,6 @@ class Worker:
         client: EvalAI's client.
         now: Time of the start.
         random: Source of jitter.
-        name: This worker's name.
         wake: Called when something slow has finished, possibly from another thread.
         checkpoint: See :class:`worker.challenge.context.Context`.
         fresh_client: See :class:`worker.intake.calls.CallRunner`.
@@ -81,7 +80,6 @@ class Worker:
         *,
         now: datetime,
         random: Random,
-        name: str,
         wake: Callable[[], None] = lambda: None,
         checkpoint: Callable[[str], None] = lambda _: None,
         fresh_client: Callable[[Configuration], Client] | None = None,
@@ -96,7 +94,6 @@ class Worker:
             configuration=configuration,
             store=store,
             random=random,
-            name=name,
             wake=wake,
             started_at=now,
             timetable=Timetable(intervals(configuration)),
@@ -206,7 +203,7 @@ def take_over(tx: Transaction, files: FileStore, now: datetime) -> None:
         now: The time.
     """
     for attempt in tx.attempts(open_only=True):
-        tx.close_attempt(attempt.id, Outcome.DEAD, now=now, reason="found open by the next leader")
+        tx.close_attempt(attempt.id, Outcome.DEAD, now=now)
     for row in tx.submissions([State.SCORING]):
         tx.move(row.pk, State.SCORING, State.FETCHED)
     for row in tx.submissions([State.FETCHED]):

@@ -30,26 +30,18 @@ def child_limits(configuration: Configuration) -> Limits:
     return Limits(deadline_s=limits.deadline, memory_bytes=int(limits.memory_gigabytes * GIGABYTE))
 
 
-def save_card(tx: Transaction, setup: PhaseSetup, result: Result, *, worker: str, now: datetime) -> None:
+def save_card(tx: Transaction, setup: PhaseSetup, result: Result) -> None:
     """Store what a child has scored, if anything; existing cells are kept."""
     if result["scorecard"] is None:
         return
     card = Scorecard.from_json(result["scorecard"])
-    provenance = {
-        "versions": card.versions,
-        "machine": card.machine,
-        "seconds": card.seconds,
-        "peak_memory_bytes": card.peak_memory_bytes,
-        "worker": worker,
-    }
     record = setup.record
     tx.save_cells(
         result["content_hash"],
         record.protocol.hash,
         record.codename,
         card.tasks,
-        provenance=provenance,
-        now=now,
+        provenance={"versions": card.versions, "machine": card.machine},
     )
 
 
@@ -94,7 +86,7 @@ class ScoreSubmission(ChildAct[Result]):
         begun = tx.open_attempts(Attempt.EVALUATE)
         if current is None or current.state is not State.SCORING or self.pk in begun:
             raise NotDue
-        self._attempt = tx.open_attempt(self.pk, Attempt.EVALUATE, worker=self._context.name, now=now)
+        self._attempt = tx.open_attempt(self.pk, Attempt.EVALUATE, now=now)
         self._complete = tx.complete_rows(self._setup.record.protocol.hash, self._setup.record.versions)
         self._log("Scoring started.", "start")
 
@@ -134,7 +126,7 @@ class ScoreSubmission(ChildAct[Result]):
             return
         setup = self._setup
         tx.note(self.pk, content_hash=result["content_hash"])
-        save_card(tx, setup, result, worker=self._context.name, now=now)
+        save_card(tx, setup, result)
         if not self._is_current(tx):
             self._begin_again(tx, now)
             return
@@ -152,7 +144,7 @@ class ScoreSubmission(ChildAct[Result]):
             receipt=receipt,
         )
         self._owe(tx, State.SCORED, answer, now, q_mean=q_mean)
-        self._close(tx, Outcome.DONE, "", now)
+        tx.close_attempt(self._attempt, Outcome.DONE, now=now)
         self._log("Submission scored.", "done")
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
@@ -171,7 +163,7 @@ class ScoreSubmission(ChildAct[Result]):
             retry_at = self._context.retry_at(now, current.tries)
             if requeue(tx, current, error, outcome, retry_at=retry_at):
                 self._context.report(tx, f"evaluate:{self.pk}", error, now=now)
-        self._close(tx, outcome, f"{error.code}: {error.sentence}", now)
+        tx.close_attempt(self._attempt, outcome, now=now)
         self._log("Scoring ended without a score.", outcome, code=error.code)
 
     def _is_current(self, tx: Transaction) -> bool:
@@ -182,7 +174,7 @@ class ScoreSubmission(ChildAct[Result]):
     def _begin_again(self, tx: Transaction, now: datetime) -> None:
         """Have the submission scored on the current record, because no answer may come from an old one."""
         tx.move(self.pk, State.SCORING, State.FETCHED)
-        self._close(tx, Outcome.CANCELLED, "the phase was recorded again meanwhile", now)
+        tx.close_attempt(self._attempt, Outcome.CANCELLED, now=now)
         self._log("The phase was recorded again meanwhile; the submission will be scored again.", "outdated")
 
     def _owe(
@@ -194,11 +186,6 @@ class ScoreSubmission(ChildAct[Result]):
             release = answers.release_at(now, running_at=current.running_at if current else None, grid_s=grid)
             tx.owe(OutboxKind.POST, self.pk, now=now, not_before=release)
             tx.resolve_alert(f"evaluate:{self.pk}", now=now)
-
-    def _close(self, tx: Transaction, outcome: Outcome, reason: str, now: datetime) -> None:
-        tx.close_attempt(
-            self._attempt, outcome, now=now, reason=reason, peak_memory_bytes=self.peak_memory_bytes
-        )
 
     def _log(self, sentence: str, event: str, **details: str) -> None:
         self._context.log.info(

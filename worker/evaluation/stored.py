@@ -113,8 +113,6 @@ class FillRow(StoredFileAct):
         content_hash: The content's hash.
         tasks: Tasks without a cell.
         folder: The child's temporary folder.
-        worker: Name of the worker that scores, for the cells' provenance.
-        scored_at: The time of the cells.
     """
 
     name = "rescore"
@@ -128,14 +126,10 @@ class FillRow(StoredFileAct):
         tasks: Sequence[str],
         *,
         folder: Path,
-        worker: str,
-        scored_at: datetime,
     ) -> None:
         super().__init__(configuration, setup, file, folder=folder)
         self._content_hash = content_hash
         self._tasks = tasks
-        self._worker = worker
-        self._scored_at = scored_at
 
     def order(self) -> Order:
         """Return which file to score on which tasks."""
@@ -143,4 +137,4 @@ class FillRow(StoredFileAct):
 
     def outcome(self, tx: Transaction, result: Result, now: datetime) -> None:
         """Store the cells."""
-        save_card(tx, self._setup, result, worker=self._worker, now=self._scored_at)
+        save_card(tx, self._setup, result)

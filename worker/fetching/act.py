@@ -90,7 +90,7 @@ class FetchFile(ChildAct[Result]):
         current = tx.get(self.pk)
         if current is None or current.state is not State.ACKNOWLEDGED:
             raise NotDue
-        self._attempt = tx.open_attempt(self.pk, Attempt.FETCH, worker=self._context.name, now=now)
+        self._attempt = tx.open_attempt(self.pk, Attempt.FETCH, now=now)
         self._begun_at = now
 
     @property
@@ -145,12 +145,12 @@ class FetchFile(ChildAct[Result]):
         answer = answers.failed(error).to_json()
         if tx.move(self.pk, State.ACKNOWLEDGED, State.REJECTED, answer=answer, **values):
             tx.owe(OutboxKind.POST, self.pk, now=now)
-        tx.close_attempt(self._attempt, Outcome.PARTICIPANT, now=now, reason=error.code)
+        tx.close_attempt(self._attempt, Outcome.PARTICIPANT, now=now)
 
     def _retry(self, tx: Transaction, current: SubmissionRow, error: NeucoError, now: datetime) -> None:
         ours = isinstance(error, OrganizerError)
         outcome = Outcome.ORGANIZER if ours else Outcome.INFRASTRUCTURE
-        tx.close_attempt(self._attempt, outcome, now=now, reason=f"{error.code}: {error.sentence}")
+        tx.close_attempt(self._attempt, outcome, now=now)
         if current.state is not State.ACKNOWLEDGED:  # the submission has ended meanwhile
             return
         # The link has expired; the next reading of the submission brings a fresh one.

@@ -67,7 +67,7 @@ def unfinished() -> ParticipantError:
     )
 
 
-def take_message(tx: Transaction, row: SubmissionRow, *, now: datetime) -> bool:
+def take_message(tx: Transaction, row: SubmissionRow) -> bool:
     """Follow a message about a submission that was seen as a placeholder: its file is fetched again.
 
     Returns:
@@ -88,7 +88,6 @@ def take_message(tx: Transaction, row: SubmissionRow, *, now: datetime) -> bool:
             file_hash=None,
             read_at=None,
         )
-        tx.log("upload finished later", actor="evalai", now=now, submission=row.pk)
     return row.state is not State.REJECTED
 
 

@@ -86,7 +86,7 @@ class PostAnswer(Call[None]):
         else:
             tx.note(row.pk, **accepted)
         if status == "finished":
-            facts.supersede_older(tx, row.pk, now=now)
+            facts.supersede_older(tx, row.pk)
         tx.resolve_alert(f"post:{row.pk}", now=now)
         tx.resolve_alert(f"hold:{row.pk}", now=now)
         self._context.log.info(

@@ -39,7 +39,7 @@ def take_message(tx: Transaction, message: Message, *, now: datetime) -> bool:
     resumed it, so EvalAI is asked again. A message for an upload under way means that the file has changed.
     """
     row = tx.get(message.submission_pk)
-    if row is not None and not uploads.take_message(tx, row, now=now):
+    if row is not None and not uploads.take_message(tx, row):
         return True
     if row is None:
         tx.add(message.submission_pk, now=now, message_phase=message.phase_pk)
@@ -261,7 +261,7 @@ def _follow_open(
             tx.move(row.pk, State.CANCELLED, State.ACKNOWLEDGED, running_at=None, answer=None)
         return
     if facts.ignored or facts.status == "cancelled":
-        cancel(tx, row, "cancelled at EvalAI" if not facts.ignored else "deleted at EvalAI", now=now)
+        cancel(tx, row, now=now)
         return
     if facts.status in ANSWERED_REMOTELY and row.posted is not None:
         if row.posted == row.answer:
@@ -275,7 +275,7 @@ def _follow_open(
                 " does not change that answer. Check whether a second worker is running."
             )
             tx.raise_alert(f"elsewhere:{row.pk}", "submission.answered_elsewhere", text, now=now)
-        cancel(tx, row, "answered by somebody else", now=now)
+        cancel(tx, row, now=now)
         return
     fault = disagreement(row, facts, challenge=challenge)
     if fault is not None:
@@ -299,7 +299,6 @@ def _follow_answered(tx: Transaction, before: SubmissionRow, row: SubmissionRow,
     if status in (expected, "cancelled") or row.deleted:
         return
     if row.state is State.FAILED and status == "resuming":
-        tx.log("resumed", actor="evalai", now=now, submission=row.pk)
         tx.move(row.pk, State.FAILED, State.ACKNOWLEDGED, running_at=None, answer=None, file_hash=None)
         return
     if row.reposts > 0:
@@ -309,7 +308,6 @@ def _follow_answered(tx: Transaction, before: SubmissionRow, row: SubmissionRow,
         )
         tx.raise_alert(f"set-back:{row.pk}", "submission.set_back", text, now=now)
         return
-    tx.log("set back", actor="evalai", now=now, submission=row.pk, status=status)
     if tx.move(row.pk, state, State.REJECTED if state is State.FAILED else State.SCORED, reposts=1):
         tx.owe(OutboxKind.POST, row.pk, now=now)
 
@@ -419,13 +417,12 @@ def _without_query(url: str | None) -> str:
     return (url or "").split("?", 1)[0]
 
 
-def cancel(tx: Transaction, row: SubmissionRow, reason: str, *, now: datetime) -> None:
+def cancel(tx: Transaction, row: SubmissionRow, *, now: datetime) -> None:
     """End a submission that needs no answer any more."""
     target = State.SUPERSEDED if row.superseded_by is not None else State.CANCELLED
     if tx.move(row.pk, row.state, target):
         tx.settle_all(OutboxKind.POST, row.pk, now=now)
         tx.resolve_alert(f"hold:{row.pk}", now=now)
-        tx.log("cancelled", actor="evalai", now=now, submission=row.pk, reason=reason)
 
 
 def hold(tx: Transaction, row: SubmissionRow, error: OrganizerError, *, now: datetime) -> None:
@@ -434,8 +431,7 @@ def hold(tx: Transaction, row: SubmissionRow, error: OrganizerError, *, now: dat
     tx.raise_alert(f"hold:{row.pk}", error.code, error.message, now=now)
 
 
-def supersede_older(tx: Transaction, pk: int, *, now: datetime) -> None:
+def supersede_older(tx: Transaction, pk: int) -> None:
     """Retire the submission of which this one is a re-run, now that this one is answered."""
     for row in tx.submissions(COUNTED | {State.FAILED, State.CANCELLED}, superseded_by=pk):
-        if tx.move(row.pk, row.state, State.SUPERSEDED):
-            tx.log("superseded", actor="evalai", now=now, submission=row.pk, by=pk)
+        tx.move(row.pk, row.state, State.SUPERSEDED)

@@ -154,7 +154,7 @@ class ReadSubmission(Call[Submission]):
             tx.note(self.pk, deleted=True, read_at=self.began_at)
             row = tx.get(self.pk)
             if row is not None and row.state in ACTIVE:
-                facts.cancel(tx, row, "not found at EvalAI", now=now)
+                facts.cancel(tx, row, now=now)
             return
         defer(self._context, tx, self.pk, error, now)
         for owed in tx.owed(OutboxKind.POST, self.pk):

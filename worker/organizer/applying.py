@@ -7,7 +7,7 @@ tasks or a changed protocol need a rescore.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -123,7 +123,7 @@ def commit_to_changes(session: OrganizerSession, changes: Sequence[Change], *, r
         )
         if public is None:
             return None
-        _publish(tx, session, "committed", public)
+        tx.request_publish()
     return str(public["commitment"])
 
 
@@ -146,9 +146,7 @@ def apply_rules(session: OrganizerSession, change: Change, *, reason: str) -> No
             )
         if row is None or row.frozen_at is not None:
             return
-        old, new = asdict(before.rules), asdict(rules)
-        values = {"before": {key: old[key] for key in changed}, "after": {key: new[key] for key in changed}}
-        with decided(session, tx, "rules_changed", reason, phase=phase, **values):
+        with decided(session, tx, reason):
             put_on_record(tx, replace(before, rules=rules), now=session.now)
 
 
@@ -193,7 +191,7 @@ def enter_value(session: OrganizerSession, value: str, *, reason: str) -> str:
     with session.store.write() as tx:
         drawn_of = {draw.phase: drawn for draw in awaited_values(tx, session.now)}
         public = commitments.mix_in(tx, secret, drawn_of, reason=reason, now=session.now)
-        _publish(tx, session, "committed", public)
+        tx.request_publish()
     return str(public["commitment"])
 
 
@@ -213,12 +211,5 @@ def renew_key(session: OrganizerSession, *, reason: str) -> dict[str, Any]:
                 code="commit.no_key",
             )
         public = commitments.commit(tx, (), reason=reason, now=session.now, new_key=True)
-        _publish(tx, session, "key_replaced", public)
+        tx.request_publish()
     return public
-
-
-def _publish(tx: Transaction, session: OrganizerSession, action: str, public: dict[str, Any]) -> None:
-    """Record a commitment in the audit trail, and have it pushed."""
-    entry = {"commitment": public["commitment"], "reason": public["reason"], "key": public["key"]}
-    tx.log(action, actor=session.actor, now=session.now, **entry)
-    tx.request_publish()

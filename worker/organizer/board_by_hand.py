@@ -98,7 +98,6 @@ def check_ended(session: OrganizerSession, phase: str) -> None:
         OrganizerError: If it does, because what is sent after the close does not count.
         NeucoError: As every call to EvalAI.
     """
-    session.check_phase(phase)
     with closing(make_client(session.configuration)) as client:
         open_phases = {
             listed.codename
@@ -122,10 +121,9 @@ def wait_for_answers(session: OrganizerSession, phase: str, *, tell: Tell) -> No
         tell: Called with a sentence about what the command waits for.
 
     Raises:
-        OrganizerError: If there is no such phase, or a submission waits for a person.
+        OrganizerError: If a submission waits for a person.
         InfrastructureError: If no worker runs that would answer.
     """
-    session.check_phase(phase)
     with closing(session.leader_lock()) as lock:
         wait = LeaderWait(tell)
         while True:
@@ -174,10 +172,9 @@ def freeze(session: OrganizerSession, phase: str, reason: str = "") -> bool:
         Whether values had been withheld.
 
     Raises:
-        OrganizerError: If there is no such phase, or it has not begun.
+        OrganizerError: If the phase has not begun.
         InfrastructureError: If the leading worker made a board at the same moment.
     """
-    session.check_phase(phase)
     cycle = _make_boards(session, [phase], closing=phase)
     with session.store.write() as tx:
         recorded(tx, phase)
@@ -190,19 +187,14 @@ def freeze(session: OrganizerSession, phase: str, reason: str = "") -> bool:
                 cure="Close the phase after a submission has been scored.",
                 code="freeze.empty",
             )
-        with decided(session, tx, "frozen", reason, phase=phase):
+        with decided(session, tx, reason):
             tx.freeze_phase(phase, at=cycle.at)
     return kept_back
 
 
 def thaw(session: OrganizerSession, phase: str, reason: str = "") -> None:
-    """Open a phase's closed board again, for a reason that the register keeps.
-
-    Raises:
-        OrganizerError: If there is no such phase.
-    """
-    session.check_phase(phase)
-    with session.store.write() as tx, decided(session, tx, "thawed", reason, phase=phase):
+    """Open a phase's closed board again, for a reason that the register keeps."""
+    with session.store.write() as tx, decided(session, tx, reason):
         tx.freeze_phase(phase, at=None)
 
 

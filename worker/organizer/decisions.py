@@ -1,10 +1,10 @@
-"""The organizer's decisions during a challenge, such as which submission counts; all are recorded in the audit trail."""
+"""The organizer's decisions during a challenge, such as which submission counts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Literal
 
 from scoring.errors import OrganizerError
 from worker.challenge.setups import recorded
@@ -61,7 +61,7 @@ def choose(session: OrganizerSession, pk: int, reason: str) -> None:
                 cure=f"Set phases.{row.phase}.selection: chosen and run `neuco-worker challenge apply --reason TEXT` first.",
                 code="choose.selection",
             )
-        with decided(session, tx, "chosen", reason, submission=pk, phase=row.phase):
+        with decided(session, tx, reason):
             tx.choose(row.phase, row.team_key, pk)
 
 
@@ -73,7 +73,7 @@ def disqualify(session: OrganizerSession, pk: int, reason: str, *, undo: bool = 
     """
     with session.store.write() as tx:
         row = _submission(tx, pk)
-        with decided(session, tx, "reinstated" if undo else "disqualified", reason, submission=pk):
+        with decided(session, tx, reason):
             tx.note(pk, excluded=None if undo else reason)
         record = tx.phase_record(row.phase or "")
         return (
@@ -84,14 +84,11 @@ def disqualify(session: OrganizerSession, pk: int, reason: str, *, undo: bool = 
 
 
 @contextmanager
-def decided(
-    session: OrganizerSession, tx: Transaction, action: str, reason: str, **facts: Any
-) -> Iterator[None]:
-    """Record what the block decides, with its reason, in the register and in the audit trail, and have it published."""
+def decided(session: OrganizerSession, tx: Transaction, reason: str) -> Iterator[None]:
+    """Register what the block decides, with its reason, and have it published."""
     register(tx, session.clock())  # first, so that earlier changes do not get this reason
     yield
     tx.request_publish()
-    tx.log(action, actor=session.actor, now=session.now, reason=reason, **facts)
     register(tx, session.clock(), reason=reason)
 
 
@@ -121,15 +118,13 @@ def retry(session: OrganizerSession, pk: int) -> SubmissionRow:
         tx.release(pk)
         if row.disputed:
             tx.note(pk, read_at=None, by_member=row.by_member or None)
-        tx.log("retried", actor=session.actor, now=session.now, submission=pk)
         return row
 
 
-def set_mode(session: OrganizerSession, mode: Literal["pause", "drain"] | None, action: str) -> None:
-    """Make the daemon pause, drain, or resume; ``action`` names this in the audit trail."""
+def set_mode(session: OrganizerSession, mode: Literal["pause", "drain"] | None) -> None:
+    """Make the daemon pause, drain, or resume."""
     with session.store.write() as tx:
         tx.set_fact("mode", mode)
-        tx.log(action, actor=session.actor, now=session.now)
 
 
 def is_closed(session: OrganizerSession, phase: str | None) -> bool:

@@ -50,7 +50,6 @@ def rename(session: OrganizerSession, team: str, pseudonym: str, reason: str) ->
         register(tx, session.clock())
         reveal_again(session, tx)
         tx.request_publish()
-        tx.log("renamed", actor=session.actor, now=session.now, team=key, pseudonym=pseudonym, reason=reason)
     return key
 
 

@@ -222,8 +222,6 @@ def fill(session: OrganizerSession, setup: PhaseSetup, row: IncompleteRow) -> No
         row.content_hash,
         row.tasks,
         folder=session.files.temporary(f"{RESCORING}{row.content_hash[:16]}"),
-        worker=f"rescore by {session.actor}",
-        scored_at=session.now,
     )
     perform(session, act)
     if act.error is not None:
@@ -248,9 +246,8 @@ def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup, reas
     """Record the phase as its files are, and put every changed answer into the outbox."""
     before = recorded(tx, setup.record.codename)
     setup = with_rules_of(before, setup)  # they may have changed meanwhile
-    versions = {"before": dict(before.versions), "after": dict(setup.record.versions)}
     now = session.clock()  # not the command's start: boards were made from the old cells meanwhile
-    with decided(session, tx, "rescored", reason, phase=setup.record.codename, **versions):
+    with decided(session, tx, reason):
         put_on_record(tx, setup.record, now=now)
     changed = correct_phase(tx, RegisterFold(), setup.record.codename, now=now)
     if not setup.record.scores_as(before.protocol.hash, before.versions):

@@ -74,7 +74,6 @@ def reveal(
     *,
     labels: bool,
     contents: Mapping[str, str],
-    reason: str = "",
 ) -> list[str]:
     """Reveal phases: close the log of receipts, and store the files that the next push publishes, in one transaction.
 
@@ -91,16 +90,13 @@ def reveal(
         phases: Phase codenames.
         labels: Whether the label rows are published, or only their hashes.
         contents: Phase to the list of the published contents, see :func:`worker.organizer.disclosure.disclose`.
-        reason: Why, for the audit trail.
 
     Returns:
         The phases with something revealed that was not revealed before.
 
     Raises:
-        OrganizerError: If a phase does not exist or is not recorded, or the secret is not the one of its record.
+        OrganizerError: If a phase is not recorded, or the secret is not the one of its record.
     """
-    for name in phases:
-        session.check_phase(name)
     with session.store.write() as tx:
         newest = [private["manifests"] for _, private in tx.commitments()][-1]
         others = {
@@ -109,7 +105,7 @@ def reveal(
             if list(document.to_json()["manifests"].values())[-1] == newest.get(name)
         }
         scope = {name: (labels, contents.get(name)) for name in phases}
-        return _reveal(session, tx, others | scope, reason)
+        return _reveal(session, tx, others | scope)
 
 
 def reveal_again(session: OrganizerSession, tx: Transaction) -> None:
@@ -119,7 +115,7 @@ def reveal_again(session: OrganizerSession, tx: Transaction) -> None:
         OrganizerError: If the secret is gone, or not the one of a phase's record.
     """
     if scopes := {name: _scope(document, files) for name, document, files in _earlier(tx)}:
-        _reveal(session, tx, scopes, "")
+        _reveal(session, tx, scopes)
 
 
 def _earlier(tx: Transaction) -> Iterator[tuple[str, Reveal, Mapping[str, str]]]:
@@ -132,9 +128,7 @@ def _scope(document: Reveal, files: Mapping[str, str]) -> Scope:
     return document.labels == "published", files[disclosure.path(document.phase)]
 
 
-def _reveal(
-    session: OrganizerSession, tx: Transaction, scopes: Mapping[str, Scope], reason: str
-) -> list[str]:
+def _reveal(session: OrganizerSession, tx: Transaction, scopes: Mapping[str, Scope]) -> list[str]:
     """Store the documents of phases that have changed, and return these phases."""
     secret, earlier, fresh = read_secret(session.configuration), tx.reveals(), {}
     now = register(tx, session.clock())
@@ -154,7 +148,6 @@ def _reveal(
     for name, (document, texts) in fresh.items():
         complete = document.model_copy(update={"fillers": fillers})
         tx.add_reveal(name, {reveal_path(name): complete.text(), **texts})
-        tx.log("revealed", actor=session.actor, now=now, phase=name, labels=scopes[name][0], reason=reason)
     tx.request_publish()
     return list(fresh)
 

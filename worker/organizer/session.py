@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,7 +33,6 @@ class OrganizerSession:
         configuration: The checked configuration.
         store: Durable state, shared with a daemon that may be running.
         files: Stored submission files.
-        actor: Name of the user, for the audit trail.
         now: When the command began.
         clock: Returns the time, for the end of a long command.
     """
@@ -42,7 +40,6 @@ class OrganizerSession:
     configuration: Configuration
     store: Store
     files: FileStore
-    actor: str
     now: datetime
     clock: Callable[[], datetime]
 
@@ -95,7 +92,6 @@ def open_session(config: Path) -> Iterator[OrganizerSession]:
             configuration=configuration,
             store=store,
             files=FileStore(configuration.state_dir),
-            actor=_actor(),
             now=_now(),
             clock=_now,
         )
@@ -124,10 +120,3 @@ class LeaderWait:
 
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-def _actor() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a user without a name, as in some containers
-        return "unknown user"

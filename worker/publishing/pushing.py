@@ -189,7 +189,6 @@ def _record_commit(
             now=now,
         )
         note(tx, "rewritten", event, now=now, commit=last)  # anyone with an older clone can see it anyway
-        tx.log("rewritten", actor="worker", now=now, commit=last)
     if published.others:
         tx.raise_alert(
             OVERWRITTEN,

@@ -57,7 +57,6 @@ class Child:
 
     Attributes:
         pid: Its process id, which is also the number of its process group.
-        peak_memory_bytes: The largest memory that was measured.
 
     Raises:
         OSError: If its folder cannot be made, or the machine cannot start another process.
@@ -86,7 +85,6 @@ class Child:
             start_new_session=True,
         )
         self.pid = self._process.pid
-        self.peak_memory_bytes = 0
         self._folder = folder
         self._ceiling = ceiling
         if ceiling is not None:
@@ -166,14 +164,13 @@ class Child:
         return None
 
     def memory_bytes(self) -> int:
-        """Measure the resident memory of the process and its descendants, and remember the peak."""
+        """Measure the resident memory of the process and its descendants."""
         total = 0
         with contextlib.suppress(psutil.Error):
             process = psutil.Process(self.pid)
             for member in (process, *process.children(recursive=True)):
                 with contextlib.suppress(psutil.Error):
                     total += member.memory_info().rss
-        self.peak_memory_bytes = max(self.peak_memory_bytes, total)
         return total
 
     def out_of_memory(self) -> bool:

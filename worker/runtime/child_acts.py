@@ -44,11 +44,9 @@ class ChildAct(RecordedAct[Result]):
 
     Attributes:
         module: What the child runs, see :mod:`worker.runtime.child_main`.
-        peak_memory_bytes: Peak memory of the child, set after its end.
     """
 
     module: ClassVar[str]
-    peak_memory_bytes: int | None = None
 
     @property
     @abstractmethod
@@ -284,8 +282,6 @@ class ChildRunner:
     def _record(self, performance: _Performance, now: datetime) -> None:
         act, child = performance.act, performance.child
         self._checkpoint(f"after child {act.name}")
-        if child is not None:
-            act.peak_memory_bytes = child.peak_memory_bytes
         error = record(self._store, act, performance.result, performance.error, now)
         self._performances.remove(performance)
         if child is not None:

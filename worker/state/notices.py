@@ -1,4 +1,4 @@
-"""Alerts, the audit trail, and named facts, among them the leader and the publish cycles.
+"""Alerts and named facts, among them the leader and the publish cycles.
 
 The leader is the one process that takes and answers submissions, and pushes; each new leader begins an epoch. A leader that has lost its
 lock without noticing (its machine slept, its network broke) finds a later epoch at its next write, and ends.
@@ -21,7 +21,7 @@ import sqlalchemy as sa
 
 from scoring.errors import InfrastructureError, NeucoError, error_document, read_error
 from worker.state.rows import Alert
-from worker.state.schema import Tables, alerts, audit, facts
+from worker.state.schema import Tables, alerts, facts
 
 ALERT_CODES = frozenset(
     {
@@ -134,7 +134,7 @@ class Completed:
 
 
 class Notices(Tables):
-    """Methods for alerts, the audit trail and facts."""
+    """Methods for alerts and facts."""
 
     def raise_alert(self, key: str, code: str, text: str, *, now: datetime) -> None:
         """Raise an alert about something that needs a person, under a code that the runbook explains."""
@@ -166,14 +166,6 @@ class Notices(Tables):
         """Record that the organizer was told, unless the alert was resolved and raised again meanwhile."""
         same = (alerts.c.key == alert.key) & (alerts.c.raised_at == alert.raised_at)
         self._connection.execute(alerts.update().where(same).values(sent_at=now))
-
-    def log(
-        self, action: str, *, actor: str, now: datetime, submission: int | None = None, **detail: Any
-    ) -> None:
-        """Append to the audit trail."""
-        self._connection.execute(
-            audit.insert().values(at=now, actor=actor, action=action, submission=submission, detail=detail)
-        )
 
     def fact(self, name: str) -> str | None:
         """Return a named fact."""

@@ -156,12 +156,9 @@ class AttemptRow:
     id: int = field(metadata=KEY)
     submission: int = field(metadata=INDEXED)
     kind: Attempt
-    worker: Name
     opened_at: datetime
     closed_at: datetime | None
     outcome: Outcome | None
-    reason: str | None
-    peak_memory_bytes: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,16 +170,10 @@ class CellRow:
     version: Hash = field(metadata=KEY)
     protocol_hash: Hash = field(metadata=KEY)
     phase: Name
-    type: Annotated[str, sa.String(8)]
     row_set: Hash
     folds: Annotated[tuple[float, ...], FoldScores()]
-    mean: float | None
-    std: float | None
     q: float | None
-    failed_folds: int
-    seconds: float
-    scored_at: datetime
-    provenance: Annotated[dict[str, Any], sa.JSON()]  # versions, machine, seconds, memory
+    provenance: Annotated[dict[str, Any], sa.JSON()]  # versions and machine with which it was scored
 
 
 @dataclass(frozen=True, kw_only=True)

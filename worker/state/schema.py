@@ -80,17 +80,6 @@ phases = table("phases", metadata, rows.PhaseRow)
 alerts = table("alerts", metadata, rows.Alert)
 events = table("events", metadata, rows.Event, Index("events_latest", "kind", "subject"))
 
-audit = Table(
-    "audit",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("at", rows.Instant, nullable=False),
-    Column("actor", String(100), nullable=False),
-    Column("action", String(64), nullable=False),
-    Column("submission", Integer),
-    Column("detail", JSON, nullable=False),
-)
-
 boards = Table(
     "boards",
     metadata,

@@ -20,30 +20,20 @@ from worker.state.states import Attempt, OutboxKind, Outcome
 class Work(Tables):
     """Methods for attempts and the outbox."""
 
-    def open_attempt(self, pk: int, kind: Attempt, *, worker: str, now: datetime) -> int:
+    def open_attempt(self, pk: int, kind: Attempt, *, now: datetime) -> int:
         """Open an attempt and return its id."""
-        result = self._connection.execute(
-            attempts.insert().values(submission=pk, kind=kind, worker=worker, opened_at=now)
-        )
+        result = self._connection.execute(attempts.insert().values(submission=pk, kind=kind, opened_at=now))
         key = result.inserted_primary_key
         if key is None:
             raise ValueError("the database returned no key")
         return int(key[0])
 
-    def close_attempt(
-        self,
-        attempt: int,
-        outcome: Outcome,
-        *,
-        now: datetime,
-        reason: str = "",
-        peak_memory_bytes: int | None = None,
-    ) -> None:
+    def close_attempt(self, attempt: int, outcome: Outcome, *, now: datetime) -> None:
         """Close an attempt, if it is still open, with its outcome."""
         self._connection.execute(
             attempts.update()
             .where(attempts.c.id == attempt, attempts.c.closed_at.is_(None))
-            .values(closed_at=now, outcome=outcome, reason=reason, peak_memory_bytes=peak_memory_bytes)
+            .values(closed_at=now, outcome=outcome)
         )
 
     def is_open(self, attempt: int) -> bool:
@@ -138,7 +128,6 @@ class Cells(Tables):
         scores: Iterable[TaskScore],
         *,
         provenance: Mapping[str, Any],
-        now: datetime,
     ) -> None:
         """Write score cells; existing ones stay, because equal keys mean equal scores up to the engines' tolerance."""
         stored = {(row.task, row.version) for row in self.cells(content_hash, protocol_hash)}
@@ -147,11 +136,14 @@ class Cells(Tables):
                 continue
             self._connection.execute(
                 cells.insert().values(
-                    **vars(score),
+                    task=score.task,
+                    version=score.version,
+                    row_set=score.row_set,
+                    folds=score.folds,
+                    q=score.q,
                     content_hash=content_hash,
                     protocol_hash=protocol_hash,
                     phase=phase,
-                    scored_at=now,
                     provenance=dict(provenance),
                 )
             )

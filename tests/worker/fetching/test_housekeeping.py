@@ -41,7 +41,7 @@ def test_files_that_may_be_published_are_kept_until_the_reveal(
         )
         worker.drive()
         assert tidied(harness, worker) == {pks[name] for name in kept}
-    done = harness.command("challenge", "reveal", "--yes", "--reason", "a test")
+    done = harness.command("challenge", "reveal", "--yes")
     assert (done.returncode, "not published" in done.stdout) == (0, False), done.stderr
     with harness.worker() as worker:
         worker.drive()

@@ -65,8 +65,8 @@ def test_an_older_archive_is_kept(
     archive.write_bytes(b"older")
     command = ["challenge", "backup", str(archive), "--config", str(harness.path)]
     with closing(harness.store()) as store, store.write() as tx:
-        for _ in range(40):
-            tx.log("filling", actor="test", now=datetime.now(UTC), text="x" * 3000)
+        for number in range(40):
+            tx.set_fact(f"filling {number}", "x" * 3000)
     whole = (harness.state / "worker.db").read_bytes()
     (harness.state / "worker.db").write_bytes(whole[:-8192] + b"\x0d\xff" * 4096)
     for words, status, sentence in (

@@ -109,8 +109,8 @@ def test_cells_come_back_to_the_bit(store: Store) -> None:
     """In the order of code points, not of a language; failed folds included; and existing cells are kept."""
     with store.write() as tx:
         scores = [cell(name) for name in ("b", "A", "a_b", "aB", "é")]
-        tx.save_cells("c" * 64, "p" * 64, "dev", scores, provenance={"x": 1}, now=NOW)
-        tx.save_cells("c" * 64, "p" * 64, "dev", [cell("b", q=9.0)], provenance={}, now=NOW)
+        tx.save_cells("c" * 64, "p" * 64, "dev", scores, provenance={"x": 1})
+        tx.save_cells("c" * 64, "p" * 64, "dev", [cell("b", q=9.0)], provenance={})
     with store.read() as tx:
         rows = tx.cells("c" * 64, "p" * 64)
     assert [row.task for row in rows] == ["A", "aB", "a_b", "b", "é"]

@@ -84,7 +84,7 @@ class Organizers:
             before = [*(entry for entry, _ in tx.commitments()), {"drawn": values}]
             setups = [self._setup(name, public_value(before, name)) for name in PHASES]
             for setup in setups:
-                put_on_record(tx, setup.record, now=at)
+                put_on_record(tx, setup.record)
             commitments.commit(
                 tx,
                 setups,

@@ -73,13 +73,13 @@ class Context:
         """Tell the organizer of an error that is not a participant's, within a transaction."""
         tx.raise_alert(key, error.code, f"{error.sentence} {error.cure}".strip(), now=now)
 
-    def clear_alert(self, key: str, *, now: datetime) -> None:
+    def clear_alert(self, key: str) -> None:
         """Resolve an alert, if it was raised."""
         with self.store.read() as tx:
             raised = any(alert.key == key for alert in tx.alerts())
         if raised:
             with self.store.write() as tx:
-                tx.resolve_alert(key, now=now)
+                tx.resolve_alert(key)
 
 
 def seconds(value: float) -> timedelta:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 
 from scoring.errors import InfrastructureError, OrganizerError
 from scoring.randomness import secret_commitment
@@ -93,10 +92,10 @@ def not_recorded(codename: str) -> OrganizerError:
     )
 
 
-def put_on_record(tx: Transaction, record: PhaseRecord, *, now: datetime) -> None:
+def put_on_record(tx: Transaction, record: PhaseRecord) -> None:
     """Make a record a phase's current one; earlier records are kept, because earlier commitments refer to them."""
     tx.add_record(record.hash, record.packed)
     tx.record_phase(
         record.codename, record=record.hash, protocol_hash=record.protocol.hash, tasks=record.versions
     )
-    tx.resolve_alert(alert_key(record.codename), now=now)
+    tx.resolve_alert(alert_key(record.codename))

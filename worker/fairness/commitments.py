@@ -96,7 +96,7 @@ def commit(
     ).to_json()
     public = signed(body, key)
     for codename in {**(draws or {}), **(drawn or {})}:
-        tx.resolve_alert(alert_key(codename), now=now)  # now another value is awaited, or none
+        tx.resolve_alert(alert_key(codename))  # now another value is awaited, or none
     private = {"manifests": {name: manifest.to_json() for name, (_, manifest) in phases.items()}}
     tx.add_commitment(sequence, public, private)
     return public
@@ -162,7 +162,7 @@ def begin(
     Raises:
         OrganizerError: As :func:`check_keys`.
     """
-    before, fresh = _phases(tx), _record(tx, read, now=now)
+    before, fresh = _phases(tx), _record(tx, read)
     if not fresh and reason is None:
         return None
     check_keys(tx, secret, fresh)
@@ -210,7 +210,7 @@ def mix_in(
         key = split_key(secret, codename, str(drawn_value["value"]))
         protocol = replace(record.protocol, secret_commitment=secret_commitment(key))
         setup = PhaseSetup(record=replace(record, protocol=protocol), key=key)
-        put_on_record(tx, setup.record, now=now)
+        put_on_record(tx, setup.record)
         setups.append(setup)
     return commit(tx, setups, reason=reason, now=now, drawn=drawn)
 
@@ -235,7 +235,7 @@ def _draws(
     return {setup.record.codename: draw for setup in fresh}
 
 
-def _record(tx: Transaction, read: Iterable[PhaseSetup], *, now: datetime) -> list[PhaseSetup]:
+def _record(tx: Transaction, read: Iterable[PhaseSetup]) -> list[PhaseSetup]:
     """Record phases and return those whose present content no commitment covers yet.
 
     A phase with scores keeps its record, because only a rescore applies its changes.
@@ -243,7 +243,7 @@ def _record(tx: Transaction, read: Iterable[PhaseSetup], *, now: datetime) -> li
     promised = _phases(tx)
     recorded = [setup for setup in read if not has_scores(tx, setup.record.codename)]
     for setup in recorded:
-        put_on_record(tx, setup.record, now=now)
+        put_on_record(tx, setup.record)
     return [setup for setup in recorded if not covers(promised.get(setup.record.codename), setup.record)]
 
 

@@ -48,7 +48,7 @@ def record_phases(store: Store, configuration: Configuration, *, now: datetime) 
             publish_files=rule,
             receipts_every=configuration.leaderboard.receipts_every,
         )
-        _check(tx, configuration, secret, now=now)
+        _check(tx, configuration, secret)
         register(tx, now)  # registers the rules before anything is scored by them
         tx.request_publish()  # the contents of boards may have changed
 
@@ -81,7 +81,7 @@ def _is_due(tx: Transaction, configuration: Configuration, codename: str, secret
     return not has_scores(tx, codename) and any(differences(tx, configuration, codename, secret))
 
 
-def _check(tx: Transaction, configuration: Configuration, secret: bytes, *, now: datetime) -> None:
+def _check(tx: Transaction, configuration: Configuration, secret: bytes) -> None:
     """Check that every phase in use can be scored with this secret on this machine."""
     for codename in configuration.phases:
         row = tx.phase_record(codename)
@@ -96,4 +96,4 @@ def _check(tx: Transaction, configuration: Configuration, secret: bytes, *, now:
         )
     for alert in tx.alerts():
         if alert.key.startswith(alert_key("")):  # no record in use is damaged any more
-            tx.resolve_alert(alert.key, now=now)
+            tx.resolve_alert(alert.key)

@@ -108,7 +108,7 @@ class FetchFile(ChildAct[Result]):
         current = tx.get(self.pk)
         if current is None or not tx.is_open(self._attempt):
             return
-        tx.resolve_alert(f"fetch:{self.pk}", now=now)
+        tx.resolve_alert(f"fetch:{self.pk}")
         if result["sha256"] == uploads.PLACEHOLDER:
             self._placeholder(tx, current, now)
             return

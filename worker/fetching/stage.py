@@ -101,5 +101,5 @@ class Fetching:
         if error := below_reserve(self._files.free_bytes(), reserve):
             self._context.raise_alert("disk.reserve", error, now=now)
             return False
-        self._context.clear_alert("disk.reserve", now=now)
+        self._context.clear_alert("disk.reserve")
         return True

@@ -115,7 +115,7 @@ def tell_of_old(tx: Transaction, *, now: datetime) -> None:
         if row.submitted_at is not None and now - row.submitted_at > OLD
     ]
     if not old:
-        tx.resolve_alert(ALERT, now=now)
+        tx.resolve_alert(ALERT)
         return
     named = name_some([str(row.pk) for row in old], NAMED)
     text = (

@@ -87,8 +87,8 @@ class PostAnswer(Call[None]):
             tx.note(row.pk, **accepted)
         if status == "finished":
             facts.supersede_older(tx, row.pk)
-        tx.resolve_alert(f"post:{row.pk}", now=now)
-        tx.resolve_alert(f"hold:{row.pk}", now=now)
+        tx.resolve_alert(f"post:{row.pk}")
+        tx.resolve_alert(f"hold:{row.pk}")
         self._context.log.info(
             "Result posted to EvalAI.", event_key="post.done", submission=row.pk, status=status
         )

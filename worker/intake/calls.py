@@ -188,7 +188,7 @@ class CallRunner:
     def _accept_token(self, now: datetime) -> None:
         """End the alert about the token, perhaps of an earlier start: EvalAI has answered, even if with another error."""
         self.refused = None
-        self._context.clear_alert("evalai.token", now=now)
+        self._context.clear_alert("evalai.token")
 
     def _renew_client(self) -> None:
         """Use the currently configured token; if it cannot be read, keep the old one."""
@@ -211,6 +211,6 @@ class CallRunner:
         """Raise an alert if no call has been answered for a minute, and resolve it when one is answered again."""
         since = self._session.silent_since
         if since is None or error is None:
-            self._context.clear_alert("evalai.unreachable", now=now)
+            self._context.clear_alert("evalai.unreachable")
         elif now - since >= OUTAGE:
             self._context.raise_alert("evalai.unreachable", error, now=now)

@@ -136,7 +136,7 @@ def _compare_sender(tx: Transaction, row: SubmissionRow, facts: Submission, *, n
     """Report that an answered submission has another team or author at EvalAI now; the recorded ones stay on every board."""
     error = other_sender(row, facts)
     if error is None:
-        tx.resolve_alert(f"sender:{row.pk}", now=now)
+        tx.resolve_alert(f"sender:{row.pk}")
     else:
         tx.raise_alert(f"sender:{row.pk}", error.code, f"{error.sentence} {KEPT}", now=now)
         tx.note(row.pk, read_at=None)  # so that the next listing is compared even if the change was undone
@@ -177,7 +177,7 @@ def count_lost(tx: Transaction, listed: Iterable[Submission], *, now: datetime) 
         )
     ]
     if not lost:
-        tx.resolve_alert("restored", now=now)
+        tx.resolve_alert("restored")
         return
     named = name_some([str(pk) for pk in sorted(lost)], 20)
     text = (
@@ -283,7 +283,7 @@ def _follow_open(
         return
     if row.disputed:
         tx.note(row.pk, hold=None, hold_reason=None)
-        tx.resolve_alert(f"hold:{row.pk}", now=now)
+        tx.resolve_alert(f"hold:{row.pk}")
     if row.state is State.RECEIVED:
         tx.move(row.pk, State.RECEIVED, State.ACKNOWLEDGED)
 
@@ -422,7 +422,7 @@ def cancel(tx: Transaction, row: SubmissionRow, *, now: datetime) -> None:
     target = State.SUPERSEDED if row.superseded_by is not None else State.CANCELLED
     if tx.move(row.pk, row.state, target):
         tx.settle_all(OutboxKind.POST, row.pk, now=now)
-        tx.resolve_alert(f"hold:{row.pk}", now=now)
+        tx.resolve_alert(f"hold:{row.pk}")
 
 
 def hold(tx: Transaction, row: SubmissionRow, error: OrganizerError, *, now: datetime) -> None:

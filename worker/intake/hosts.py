@@ -133,7 +133,7 @@ class ReadHosts(HostsCall[tuple[frozenset[str], Account]]):
     def outcome(self, tx: Transaction, result: tuple[frozenset[str], Account], now: datetime) -> None:
         """Record who the hosts are. If others joined or left, all authors are looked up again."""
         names, account = result
-        tx.resolve_alert(f"evalai.{self.name}", now=now)
+        tx.resolve_alert(f"evalai.{self.name}")
         numbers = _numbers(tx)
         if set(numbers) != names:
             tx.forget_hosts()
@@ -177,7 +177,7 @@ class FindAuthors(HostsCall["dict[int, Author]"]):
 
     def outcome(self, tx: Transaction, result: dict[int, Author], now: datetime) -> None:
         """Record which submissions are the hosts', and whose authors belong to their teams; one that EvalAI does not list is believed."""
-        tx.resolve_alert(f"evalai.{self.name}", now=now)
+        tx.resolve_alert(f"evalai.{self.name}")
         numbers = _numbers(tx)
         for pk, author in result.items():
             if author.user in numbers:

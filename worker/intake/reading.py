@@ -105,7 +105,7 @@ class Reconnect(Connect):
         """Raise an alert about phases that EvalAI does not have."""
         try:
             super().outcome(tx, result, now)
-            tx.resolve_alert("evalai.phases", now=now)
+            tx.resolve_alert("evalai.phases")
         except OrganizerError as error:
             self._context.report(tx, "evalai.phases", error, now=now)
 
@@ -146,7 +146,7 @@ class ReadSubmission(Call[Submission]):
     def outcome(self, tx: Transaction, result: Submission, now: datetime) -> None:
         """Process the facts."""
         Place.of(self._context, self._session).take(tx, result, asked_at=self.began_at, now=now)
-        tx.resolve_alert(f"read:{result.pk}", now=now)
+        tx.resolve_alert(f"read:{result.pk}")
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Delay the submission and its answer; a submission that EvalAI no longer has is cancelled."""

@@ -147,7 +147,7 @@ def apply_rules(session: OrganizerSession, change: Change, *, reason: str) -> No
         if row is None or row.frozen_at is not None:
             return
         with decided(session, tx, reason):
-            put_on_record(tx, replace(before, rules=rules), now=session.now)
+            put_on_record(tx, replace(before, rules=rules))
 
 
 def _draw_differs(session: OrganizerSession, tx: Transaction, codename: str) -> bool:

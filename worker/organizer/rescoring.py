@@ -248,7 +248,7 @@ def _take_up(session: OrganizerSession, tx: Transaction, setup: PhaseSetup, reas
     setup = with_rules_of(before, setup)  # they may have changed meanwhile
     now = session.clock()  # not the command's start: boards were made from the old cells meanwhile
     with decided(session, tx, reason):
-        put_on_record(tx, setup.record, now=now)
+        put_on_record(tx, setup.record)
     changed = correct_phase(tx, RegisterFold(), setup.record.codename, now=now)
     if not setup.record.scores_as(before.protocol.hash, before.versions):
         text = f"tasks or protocol of {setup.record.codename} changed{f': {reason}' if reason else ''}"

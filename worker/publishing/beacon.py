@@ -77,7 +77,7 @@ class FetchRound(Act[requests.Session, str]):
             reason=f"{round_name} was mixed in",
             now=now,
         )
-        tx.resolve_alert(UNREACHABLE, now=now)
+        tx.resolve_alert(UNREACHABLE)
         tx.request_publish()
         sentence = f"The splits of {', '.join(phases)} follow from {round_name}."
         self._context.log.info(sentence, event_key="beacon.drawn")

@@ -166,7 +166,7 @@ def record_push(
     tx.complete_publish(
         Completed(generation=cycle.generation, commit=published.commit, changed=published.changed)
     )
-    tx.resolve_alert("leaderboard.push", now=now)
+    tx.resolve_alert("leaderboard.push")
 
 
 def last_commit(tx: Transaction, configuration: Configuration) -> str | None:
@@ -199,7 +199,7 @@ def _record_commit(
         )
     for alert in tx.alerts():
         if alert.key in (OVERWRITTEN, REWRITTEN) and alert.seen_at <= now - LASTS:
-            tx.resolve_alert(alert.key, now=now)
+            tx.resolve_alert(alert.key)
     if published.changed or published.rewritten:
         pushed = {"place": _place(configuration), "commit": published.commit}
         tx.set_fact(_LAST_COMMIT, json.dumps(pushed))

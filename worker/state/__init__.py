@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from worker.state.lock import LeaderLock, leader_lock, refused
+from worker.state.database import LeaderLock, leader_lock, refused
 from worker.state.notices import (
     ALERT_CODES,
     AT_EVALAI,

@@ -138,29 +138,18 @@ class Notices(Tables):
 
     def raise_alert(self, key: str, code: str, text: str, *, now: datetime) -> None:
         """Raise an alert about something that needs a person, under a code that the runbook explains."""
-        code = alert_code(code)
-        row = self._connection.execute(sa.select(alerts).where(alerts.c.key == key)).first()
-        if row is None:
-            self._connection.execute(
-                alerts.insert().values(key=key, code=code, text=text, raised_at=now, seen_at=now, count=1)
-            )
-            return
-        values: dict[str, Any] = {"code": code, "text": text, "seen_at": now, "count": alerts.c["count"] + 1}
-        if row.resolved_at is not None:
-            values |= {"raised_at": now, "sent_at": None, "resolved_at": None, "count": 1}
-        self._connection.execute(alerts.update().where(alerts.c.key == key).values(values))
+        values = {"code": alert_code(code), "text": text, "seen_at": now}
+        raised = self._connection.execute(alerts.update().where(alerts.c.key == key).values(values))
+        if raised.rowcount == 0:
+            self._connection.execute(alerts.insert().values(key=key, raised_at=now, **values))
 
-    def resolve_alert(self, key: str, *, now: datetime) -> None:
-        """Resolve an alert."""
-        self._connection.execute(
-            alerts.update().where(alerts.c.key == key, alerts.c.resolved_at.is_(None)).values(resolved_at=now)
-        )
+    def resolve_alert(self, key: str) -> None:
+        """Resolve an alert, if it was raised."""
+        self._connection.execute(alerts.delete().where(alerts.c.key == key))
 
     def alerts(self) -> list[Alert]:
-        """Return unresolved alerts, the oldest first."""
-        return self._all(
-            Alert, sa.select(alerts).where(alerts.c.resolved_at.is_(None)).order_by(alerts.c.raised_at)
-        )
+        """Return all alerts, the oldest first."""
+        return self._all(Alert, sa.select(alerts).order_by(alerts.c.raised_at))
 
     def alert_sent(self, alert: Alert, *, now: datetime) -> None:
         """Record that the organizer was told, unless the alert was resolved and raised again meanwhile."""

@@ -211,9 +211,7 @@ class Alert:
     text: str
     raised_at: datetime
     seen_at: datetime
-    count: int = 1
     sent_at: datetime | None
-    resolved_at: datetime | None
 
 
 @dataclass(frozen=True, kw_only=True)

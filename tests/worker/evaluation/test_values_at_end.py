@@ -11,7 +11,7 @@ from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.fairness.verify import Worth, receipt_verdicts
 from worker.fairness.verify.public import opened
 
-CLOSE = ("board", "freeze", "--phase", "dev", "--yes")
+CLOSE = ("board", "freeze", "--phase", "dev", "--yes", "--reason", "a test")
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def changes() -> dict[str, Any]:
 
 def refusal(harness: Harness, *arguments: str, status: int = 2) -> str:
     """Run a command of the organizers, which must be refused, and return the message."""
-    done = harness.command(*arguments, "--reason", "a test")
+    done = harness.command(*arguments)
     assert done.returncode == status
     return done.stderr
 

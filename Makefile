@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help install research demo check test lint bench soak fuzz systemd package image clean
+.PHONY: help install research demo check test kernels lint bench soak fuzz systemd package image clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -13,7 +13,9 @@ PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13; do \
 	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$python"; break; }; done)
 # Where PyTorch's CPU build is: a plain install on Linux would pull several gigabytes of CUDA packages. TORCH_INDEX= takes the plain one.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+# Without compiling whole packages, which takes a minute: Python compiles the modules that it imports.
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+PIP_INSTALL := $(PIP) install --quiet --no-compile --constraint constraints.txt
 # The tests keep compiled kernels here, for all their processes and for the next run.
 check test soak: export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba
 PACKAGES := worker scoring leaderboard
@@ -26,9 +28,9 @@ help:  ## Show this help.
 	@echo
 	@sed -nE 's/^([a-z]+):[^#]*## (.*)$$/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
-install: $(VENV)/.installed  ## Make .venv with the pinned, tested versions, and compile the kernels.
+install: $(VENV)/.compiled  ## Make .venv with the pinned, tested versions, and compile the kernels.
 
-research: $(VENV)/.installed-research  ## Add what only researchers need: PyTorch, scikit-learn, plots.
+research: install $(VENV)/.installed-research  ## Add what only researchers need: PyTorch, scikit-learn, plots.
 
 demo: install  ## Watch a whole challenge on this machine: submissions, scores, two leaderboards (about a minute).
 	@$(BIN)/neuco-worker demo
@@ -36,10 +38,13 @@ demo: install  ## Watch a whole challenge on this machine: submissions, scores, 
 check: $(VENV)/.installed-test lint  ## Linters, types, and the tests that start no process: for every save (about two minutes).
 	@$(BIN)/python -m pytest -n 3 --quick
 
-test: $(VENV)/.installed-test lint  ## Check everything: linters, types, and the whole test suite (about ten minutes).
+test: $(VENV)/.installed-test  ## Check everything: linters, types, and the whole test suite (about ten minutes).
 	@tests/setup.sh
-	@$(BIN)/neuco-worker compile
+	@$(MAKE) -j 2 lint kernels
 	@$(BIN)/python -m pytest -n 3 --dist loadgroup
+
+kernels:
+	@$(BIN)/neuco-worker compile
 
 lint: $(VENV)/.installed-test  ## Only linters and types.
 	@$(BIN)/ruff check .
@@ -55,14 +60,14 @@ soak: $(VENV)/.installed-test  ## 2,000 submissions of 40 teams through the sand
 	@$(BIN)/python -m tests.soak
 
 fuzz: $(VENV)/.installed-test  ## Feed hostile bytes to every reader, guided by coverage (FUZZ_SECONDS=90 in all, FUZZ_SEED=N).
-	@$(PIP) install --quiet --constraint constraints.txt atheris
+	@$(PIP_INSTALL) atheris
 	@$(BIN)/python -m tests.fuzz
 
 systemd: $(VENV)/.installed-test  ## Run the service under a real systemd, in a container (as root; long).
 	@$(BIN)/python -m tests.systemd
 
 package: $(VENV)/.installed  ## Build sdist and wheel, check them, and run the demo from the wheel in an environment of its own.
-	@$(PIP) install --quiet --constraint constraints.txt --group release
+	@$(PIP_INSTALL) --group release
 	@rm -rf dist $(INSTALLED)
 	@$(BIN)/python -m build --no-isolation
 	@$(BIN)/python -m twine check --strict dist/*
@@ -82,22 +87,25 @@ clean:  ## Remove .venv, caches and the demo's folder.
 
 $(VENV)/.installed: pyproject.toml constraints.txt $(VENV)/bin/python
 	@echo "Installing the pinned versions into $(VENV) (the first time: a minute or two) ..."
-	@$(PIP) install --quiet --upgrade --constraint constraints.txt pip
-	@$(PIP) install --quiet --constraint constraints.txt hatchling hatch-fancy-pypi-readme editables
-	@$(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable .
+	@$(PIP_INSTALL) --upgrade pip
+	@$(PIP_INSTALL) hatchling hatch-fancy-pypi-readme editables
+	@$(PIP_INSTALL) --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.compiled: $(VENV)/.installed
 	@$(BIN)/neuco-worker compile
 	@touch $@
 
 $(VENV)/.installed-research: $(VENV)/.installed
 	@echo "Installing PyTorch, scikit-learn and plots (the first time: a minute or two) ..."
 	@if [ -n "$(TORCH_INDEX)" ]; then \
-		$(PIP) install --quiet --no-deps --retries 1 --timeout 30 --index-url "$(TORCH_INDEX)" "$$(grep ^torch== constraints.txt)" \
+		$(PIP_INSTALL) --no-deps --retries 1 --timeout 30 --index-url "$(TORCH_INDEX)" "$$(grep ^torch== constraints.txt)" \
 		|| echo "$(TORCH_INDEX) does not provide torch; using the default index."; fi
-	@$(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable '.[research]'
+	@$(PIP_INSTALL) --no-build-isolation --editable '.[research]'
 	@touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed-research
-	@$(PIP) install --quiet --constraint constraints.txt --group test
+	@$(PIP_INSTALL) --group test
 	@touch $@
 
 # Debian and Ubuntu ship Python without ensurepip. With permission to install packages, its package is installed here.

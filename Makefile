@@ -36,12 +36,12 @@ demo: install  ## Watch a whole challenge on this machine: submissions, scores, 
 	@$(BIN)/neuco-worker demo
 
 check: $(VENV)/.installed-test lint  ## Linters, types, and the tests that start no process: for every save (about two minutes).
-	@$(BIN)/python -m pytest -n 3 --quick
+	@$(BIN)/python -m pytest -n 4 --quick
 
 test: $(VENV)/.installed-test  ## Check everything: linters, types, and the whole test suite (about ten minutes).
 	@tests/setup.sh
 	@$(MAKE) -j 2 lint kernels
-	@$(BIN)/python -m pytest -n 3 --dist loadgroup
+	@$(BIN)/python -m pytest -n 4 --dist loadgroup
 
 kernels:
 	@$(BIN)/neuco-worker compile

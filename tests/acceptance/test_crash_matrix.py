@@ -43,6 +43,7 @@ def test_every_kill_point_has_a_story() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # threads are killed, too
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STORIES)
 def test_a_kill_at_any_point_loses_and_repeats_nothing(name: str, tmp_path: Path, cells: Path) -> None:
     """After kills at every point of the stories, every submission has exactly one distinct result, and the board is correct."""

@@ -162,6 +162,7 @@ def reader(tmp_path: Path, wheel: Path) -> Iterator[Reader]:
         reader.manager.close()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_following_the_pages_leads_to_a_running_challenge(reader: Reader) -> None:
     """The commands on the pages install the worker, score submissions, back up, restore, upgrade and uninstall, as described."""

@@ -26,7 +26,7 @@ from worker.fairness.verify.public import PublicRepository, opened
 from worker.fairness.verify.recompute import published_verdicts
 from worker.sandbox import ManualClock
 
-pytestmark = pytest.mark.xdist_group("fairness_honest")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("fairness_honest")]
 HOSTS, BASELINE = "Host Participant Team", "Baseline mean embeddings"
 CADENCE_S = 3600.0
 ANSWERS = {

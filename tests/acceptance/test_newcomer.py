@@ -30,6 +30,7 @@ OTHERS = {
     "demo": "in test_demo.py",
     "challenge choose": "only under the rule that organizers choose; as `challenge disqualify`",
     "challenge retry": "for a submission that waits",
+    "rehearse": "`demo` is one",
     "sandbox submit": "for a sandbox that listens",
 }
 """Commands that are typed neither here nor in ``test_organizer.py``, and the reason for each."""

@@ -262,6 +262,7 @@ def kept_back(worker: WorldPlay) -> list[int]:
     return pks
 
 
+@pytest.mark.slow
 def test_withheld_values_show_nothing_of_the_tasks(tmp_path: Path) -> None:
     """Both worlds look the same; answers omit values that are shown at the end, and only the first submission counts on the ladder."""
     changes = {"phases": {"dev": {"shown": "at_end"}, "eval": {"selection": "ladder", "ladder_step": 1000.0}}}

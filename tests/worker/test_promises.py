@@ -120,6 +120,7 @@ def test_a_failed_reveal_leaves_nothing(harness: Harness, worker: StepWorker) ->
         assert (tx.batches(), tx.reveals()) == ([], {})
 
 
+@pytest.mark.slow
 def test_only_closed_phases_are_revealed_and_only_once(harness: Harness, worker: StepWorker) -> None:
     """Tasks of an open phase stay hidden unless the organizer insists; what is added later, another phase or labels, is revealed alone."""
 

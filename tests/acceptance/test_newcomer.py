@@ -31,7 +31,6 @@ OTHERS = {
     "challenge choose": "only under the rule that organizers choose; as `challenge disqualify`",
     "challenge retry": "for a submission that waits",
     "rehearse": "`demo` is one",
-    "sandbox submit": "for a sandbox that listens",
 }
 """Commands that are typed neither here nor in ``test_organizer.py``, and the reason for each."""
 

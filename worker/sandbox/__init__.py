@@ -26,7 +26,6 @@ from __future__ import annotations
 from worker.sandbox.call import Refusal
 from worker.sandbox.faults import Fault, FaultPlan
 from worker.sandbox.journal import Clock, Journal, JournalEntry, ManualClock
-from worker.sandbox.practice import PracticeTeam
 from worker.sandbox.sandbox import Sandbox
 from worker.sandbox.server import Listener
 from worker.sandbox.settings import PhaseSettings, SandboxSettings, from_challenge
@@ -40,7 +39,6 @@ __all__ = [
     "Listener",
     "ManualClock",
     "PhaseSettings",
-    "PracticeTeam",
     "Refusal",
     "Sandbox",
     "SandboxSettings",

@@ -14,7 +14,7 @@ from worker.sandbox.faults import Fault
 from worker.sandbox.state import World
 from worker.sandbox.views import challenge, submission
 
-OPEN = frozenset({"challenge.one_phase", "challenge.phase_splits", "challenge.teams"})
+OPEN = frozenset({"challenge.one_phase", "challenge.phase_splits"})
 ANONYMOUS = OPEN | {"challenge.leaderboard"}
 """Endpoints that need no token, but refuse an invalid one."""
 UNTHROTTLED = OPEN | {"challenge.all_entries"}

@@ -294,15 +294,19 @@ class Sandbox:
         """Change how often faults occur from now on."""
         self.faults.plan = plan
 
+    @_locked
     def facts(self) -> Mapping[str, Any]:
-        """Return what a client needs: addresses, primary keys, queue and tokens."""
-        names = [user.name for user in self.world.users.values()]
+        """Return what a client needs: addresses, also of each phase's submissions, queue, and the tokens of hosts and teams."""
+        world = self.world
+        own = f"{self.url}/api/jobs/challenge/{self.challenge}/challenge_phase"
+        teams = [team for team in world.teams.values() if world.hosts.isdisjoint(team.members)]
         return {
             "url": self.url,
             "media_url": self.media_url,
             "challenge": self.challenge,
             "title": self.settings.title,
             "queue": self.queue,
-            "phases": {phase.settings.codename: phase.pk for phase in self.world.phases.values()},
-            "tokens": {name: self.token(name) for name in names},
+            "phases": {p.settings.codename: f"{own}/{pk}/submission/" for pk, p in world.phases.items()},
+            "tokens": {(name := world.users[pk].name): self.token(name) for pk in sorted(world.hosts)},
+            "teams": {team.name: self.token(world.users[team.members[0]].name) for team in teams},
         }

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import re
+import json
 import signal
 import subprocess
 import sys
@@ -41,34 +40,20 @@ def served(*options: str) -> Iterator[str]:
 def test_a_whole_local_challenge_runs_in_one_command(
     harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With `--run`, the worker answers the file, `submit --wait` shows the answer and ends with its status, and a board is pushed."""
-    good, bad, local = tmp_path / "good.csv", tmp_path / "bad.csv", tmp_path / "local"
-    good.write_bytes(embeddings(1))
-    bad.write_text("id,0\n")
+    """With `--run`, the worker answers a file that the printed line submits, the other printed line lists it, and a board is pushed."""
+    local = tmp_path / "local"
+    (tmp_path / "embeddings.csv").write_bytes(embeddings(1))
     with served("--config", str(harness.path), "--team", "Alice", "--run", str(local)) as printed:
-        server = re.search(r"--server (\S+)", printed)
-        assert server is not None
-        options = ["--server", server[1], "--wait"]
-        assert guarded(["sandbox", "submit", str(good), *options]) == 0
-        answer = capsys.readouterr().out
-        assert "by Alice to phase dev is waiting for a worker." in answer
-        assert '"q_mean"' in answer
-        assert guarded(["sandbox", "submit", str(bad), *options]) == 1
-        assert "failed: " in capsys.readouterr().out
-        assert guarded(["sandbox", "submit", str(good), *options, "--phase", "x"]) == 2
-        assert "It has: dev, eval." in capsys.readouterr().err
+        submit, read = (line for line in printed.splitlines() if line.startswith("curl "))
+        assert json.loads(typed(submit, tmp_path))["status"] == "submitted"
+        harness.until(lambda: json.loads(typed(read, tmp_path))["results"][0]["status"] == "finished")
+        answer = json.loads(typed(read, tmp_path))["results"][0]["stdout_file"]
+        assert '"q_mean"' in typed(f"curl {answer}", tmp_path)
         harness.until(lambda: [row["team"] for row in RehearsalFolder(path=local).board("dev")] == ["Alice"])
     assert guarded(["sandbox", "--config", str(harness.path), "--port", "0", "--run", str(local)]) == 2
     assert "is not an empty folder" in capsys.readouterr().err
 
 
-def test_submitting_without_a_sandbox_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The error names the address, and what to start."""
-    (tmp_path / "file.csv").write_text("id,0\n")
-    assert (
-        guarded(["sandbox", "submit", os.fspath(tmp_path / "file.csv"), "--server", "http://127.0.0.1:9"])
-        == 1
-    )
-    printed = capsys.readouterr().err
-    assert "No sandbox answers at http://127.0.0.1:9" in printed
-    assert "neuco-worker sandbox" in printed
+def typed(line: str, folder: Path) -> str:
+    """Run a line in a shell and return what it prints."""
+    return subprocess.run(line, shell=True, cwd=folder, check=True, capture_output=True, text=True).stdout

@@ -136,17 +136,6 @@ def host_team(team: int) -> dict[str, Any] | Response:
     return host_team_json(world) if world.tells_hosts else page(404, "Error 404 - Page Not Found")
 
 
-@views.get("/sandbox/")
-def teams() -> dict[str, Any]:
-    """Return the challenge, its phases, and each team with its first member's token, hosts last; EvalAI has no such address."""
-    teams = sorted(world.teams.values(), key=lambda team: team.members[0] in world.hosts)
-    return {
-        "challenge": world.settings.challenge,
-        "phases": {phase.settings.codename: phase.pk for phase in world.phases.values()},
-        "teams": {team.name: world.users[team.members[0]].hex_token for team in teams},
-    }
-
-
 @views.get("/api/jobs/challenge_phase_split/<int:split>/leaderboard/")
 def leaderboard(split: int) -> dict[str, Any]:
     """Return the public entries, one per team, best first."""

@@ -109,8 +109,8 @@ def moments(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -
         harness.configure({"fairness": {"publish_files": "all"}})  # too late: the first commitment decides
         reached = []
         for phase in PHASES:
-            for command in (("board", "freeze", "--now"), ("challenge", "reveal")):
-                done = harness.command(*command, "--phase", phase, "--yes", "--reason", "a test")
+            for command in (("board", "freeze", "--now", "--reason", "a test"), ("challenge", "reveal")):
+                done = harness.command(*command, "--phase", phase, "--yes")
                 assert done.returncode == 0, done.stderr
                 assert "not published" not in done.stdout
             board = copy_of(harness.board, folder / f"{phase}.git", "--bare")

@@ -46,9 +46,9 @@ def status(
     with open_session(config) as session:
         state = _read_status(session)
     if json_output:
-        from pydantic_core import to_jsonable_python
+        from pydantic import TypeAdapter
 
-        print(json.dumps(to_jsonable_python(state), indent=2, sort_keys=True))
+        print(json.dumps(TypeAdapter(type(state)).dump_python(state, mode="json"), indent=2, sort_keys=True))
         return
     console = Console(soft_wrap=True, highlight=False)
     for part in _page(session.configuration.challenge.title, state):

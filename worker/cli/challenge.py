@@ -242,6 +242,8 @@ def retry(pk: Pk, *, config: ConfigOption) -> None:
 
     Fix the cause first. A running worker continues within a minute. To score an answered submission again, re-run it at EvalAI as a host.
 
+    Next: `neuco-worker submissions` shows its new state.
+
     Example: `neuco-worker challenge retry 123 --config challenge.yaml`
     """
     from worker.organizer import decisions

@@ -140,6 +140,8 @@ def verify(
     Exits with 0 if nothing is contradicted, 1 if something is, 3 if somebody else changed what visitors see. If the check itself fails,
     exits with 2, or with 1 if it may succeed later.
 
+    Next: with --receipt, check what EvalAI showed about your own submission.
+
     Example: `neuco-worker verify https://github.com/organizer/challenge-leaderboard`
     """
     from worker.fairness.verify import Worth, make_report, older_verdicts, verdicts

@@ -62,6 +62,8 @@ def init(
 
     Asks for settings that are not given as options. Existing files are never overwritten.
 
+    Next: `neuco-worker rehearse` with the new configuration.
+
     Example: `neuco-worker init my-challenge --title "Embed2Scale 2027" --phase dev --phase eval --folds 40 --folds 200 --dim 1024 --yes`
     """
     from worker.organizer import scaffold

@@ -51,6 +51,8 @@ def rank(
 
     Of a folder, the complete runs of a phase are ranked, and the leaderboard is written as CSV in NeuCo-Bench's columns.
 
+    Next: `neuco-worker compare` says how certain the difference between two runs is.
+
     Example: `neuco-worker rank results.csv --baselines "Averaging Baseline" --no-baselines-weigh`
 
     Example: `neuco-worker rank results --phase dev`

@@ -48,6 +48,8 @@ def rehearse(
     Submits random embeddings, a malformed file, and your files. Shows the boards; closes, reveals and verifies the phases. Uses a
     practice value in place of the public random value. Exits with 1 if something does not work.
 
+    Next: `neuco-worker doctor` shows what is still to do before launch.
+
     Example: `neuco-worker rehearse --config challenge.yaml --submission dev=mine.csv --folds 10`
     """
     from worker.challenge.configuration import load
@@ -155,6 +157,8 @@ def demo(
 
     Five teams and two baselines submit embeddings of 1,797 images of handwritten digits in two phases. The hidden tasks ask which digit
     an image shows and where its ink is. At the end, everything is revealed and verified.
+
+    Next: `neuco-worker init` sets up a challenge of your own.
 
     Example: `neuco-worker demo --dir my-demo`
     """

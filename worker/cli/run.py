@@ -49,6 +49,8 @@ def compile_code() -> None:
     Run it after each installation, as the user of the worker. The code goes to NUMBA_CACHE_DIR, else to systemd's cache or state
     directory, else to the user's cache.
 
+    Next: `neuco-worker run`.
+
     Example: `NUMBA_CACHE_DIR=/var/cache/neuco-worker neuco-worker compile`
     """
     import structlog

@@ -53,6 +53,8 @@ def new(
 ) -> None:
     """Make a task package from a label file, with a task.yaml to fill in.
 
+    Next: fill in task.yaml, then run `neuco-worker task check`.
+
     Example: `neuco-worker task new tasks/canopy --labels canopy__regr.csv`
     """
     from scoring.neuco_bench.labels import read_labels
@@ -92,6 +94,8 @@ def check(
     json_output: JsonOption = False,
 ) -> None:
     """Check the labels of tasks, and the baseline score of packages. Exits with 1 if a check fails.
+
+    Next: `neuco-worker rehearse` scores the tasks as the challenge will.
 
     Example: `neuco-worker task check tasks/canopy --ids ids/dev.txt`
     """

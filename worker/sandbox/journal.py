@@ -76,11 +76,9 @@ class Journal:
     def __init__(self) -> None:
         self._entries: list[JournalEntry] = []
 
-    def write(self, kind: Kind, *, at: datetime, **fields: Any) -> JournalEntry:
+    def write(self, kind: Kind, *, at: datetime, **fields: Any) -> None:
         """Append an entry and number it; the caller holds the world's lock."""
-        entry = JournalEntry(number=len(self._entries), at=at, kind=kind, **fields)
-        self._entries.append(entry)
-        return entry
+        self._entries.append(JournalEntry(number=len(self._entries), at=at, kind=kind, **fields))
 
     def __len__(self) -> int:
         return len(self._entries)

@@ -72,8 +72,3 @@ class Queue:
     def purge(self) -> None:
         """Lose every message, as at the end of the retention period."""
         self._messages.clear()
-
-    def show(self, now_s: float) -> None:
-        """Make all hidden messages visible at once."""
-        for message in self._messages.values():
-            message.visible_s = min(message.visible_s, now_s)

@@ -100,10 +100,9 @@ def from_challenge(configuration: Mapping[str, Any], **changes: Any) -> SandboxS
     )
     copied = {
         "title": configuration["challenge"]["title"],
-        "challenge": evalai["challenge"],
+        "challenge": evalai["challenge"] or SandboxSettings.challenge,  # there may be no number yet
         "queue": evalai["queue"],
+        "host_team": "Host_1_Team",
+        "phases": phases,
     }
-    copied = {
-        name: value for name, value in copied.items() if value
-    }  # there may be no number and no queue yet
-    return SandboxSettings(**{"host_team": "Host_1_Team", "phases": phases, **copied, **changes})
+    return SandboxSettings(**copied | changes)

@@ -40,8 +40,7 @@ class Throttle:
         if len(calls) < self.per_minute:
             calls.append(now_s)
             return None
-        oldest = calls[0] if calls else now_s
-        return max(1, math.ceil(WINDOW_S - (now_s - oldest)))
+        return max(1, math.ceil(WINDOW_S - (now_s - calls[0])))
 
 
 @dataclass(kw_only=True)

@@ -75,17 +75,6 @@ def dataset_split(split: int) -> dict[str, Any]:
     raise detail(404, f"DatasetSplit {split} does not exist")
 
 
-@views.get("/api/challenges/<int:challenge>/request_approval")
-def request_approval() -> dict[str, Any]:
-    """Ask EvalAI's administrators for the approval, once every phase has a finished submission; the words are not EvalAI's."""
-    require_host(403)
-    finished = {row["challenge_phase"] for row in world.submissions.values() if row["status"] == "finished"}
-    missing = [phase.name for pk, phase in world.phases.items() if pk not in finished]
-    if missing:
-        raise error(406, f"These challenge phases have no finished submission: {', '.join(missing)}")
-    return {"message": "Approval request sent!"}
-
-
 @views.get("/api/jobs/challenge/queues/<queue>/")
 def receive(queue: str) -> dict[str, Any]:
     """Deliver at most one message; null values if none is available."""
@@ -162,10 +151,12 @@ def board(world: World, phase: Phase, *, public_only: bool) -> list[dict[str, An
         Breakdown: If a row holds a Boolean, which PostgreSQL cannot read as a number.
     """
     shown = [
-        row for row in world.rows.values() if row["split"] == phase.split_pk and _counts(world, phase, row)
+        row
+        for row in world.rows.values()
+        if row["split"] == phase.split_pk
+        and _counts(world, phase, row)
+        and (world.submissions[row["submission"]]["is_public"] or not public_only)
     ]
-    if public_only:
-        shown = [row for row in shown if world.submissions[row["submission"]]["is_public"]]
     score = {row["id"]: row["result"].get(phase.settings.metrics[0], 0) for row in shown}
     if any(isinstance(value, bool) for value in score.values()):
         raise Breakdown("invalid input syntax for type double precision")

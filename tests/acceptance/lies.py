@@ -457,7 +457,7 @@ LIES: dict[str, Lie] = {
     "the winner is hidden": Lie(
         _hide_winner,
         words='hidden_teams: [] to ["A"]',
-        receipt="(we like others), which changed these ranks: A 2 → none",
+        receipt="the rules hide this team",
     ),
     "the winner is disqualified": Lie(
         take_off(removed="too late"),
@@ -468,12 +468,12 @@ LIES: dict[str, Lie] = {
     "the winner's answer is taken back": Lie(
         take_off(answered=False),
         words=": its answer was taken back",
-        receipt="its answer was taken back, registered on",
+        receipt="its answer was taken back",
     ),
     "the winner becomes a trial": Lie(
         take_off(own=True),
         words=": it is taken for a trial",
-        receipt="it is taken for a trial of the organizers, registered on",
+        receipt="it is taken for a trial of the organizers",
     ),
     "the winner becomes a baseline": Lie(take_off(baseline=True), words="of A was marked as a baseline on"),
     "the friend takes the winner's name": Lie(_swap_names_at_the_end, words="team A is now called C on"),
@@ -532,7 +532,5 @@ LIES: dict[str, Lie] = {
         lambda story: setattr(story, "on_files", _text_around), words="The winner is B.”"
     ),
     "chosen splits": Lie(lambda _: None, words="the organizers could have tried many and chosen some"),
-    "earlier boards": Lie(
-        lambda _: None, words="tie groups and intervals of all boards but the last are taken on trust"
-    ),
+    "earlier boards": Lie(lambda _: None, words="tie groups and intervals of all boards but the last"),
 }

@@ -52,8 +52,11 @@ def test_every_lie_is_found(happened: Story, story: Story, name: str) -> None:
     repository = story.publish()
     report = make_report(repository, verdicts(repository))
     wrong = [one for one in report.verdicts if one.worth is Worth.CONTRADICTED]
-    told = [one for one in wrong if named(one) == lie.check] if lie.check else report.verdicts
-    assert [one for one in told if lie.words.lower() in one.sentence.lower()]
+    told = [
+        one.sentence for one in (wrong if lie.check else report.verdicts) if lie.check in ("", named(one))
+    ]
+    told += [] if lie.check else report.trust
+    assert [sentence for sentence in told if lie.words.lower() in sentence.lower()]
     if not lie.check:
         assert wrong == []
     elif name in DRAWS:  # the scores follow from the draw, and everything else is consistent
@@ -67,13 +70,13 @@ def test_every_lie_is_found(happened: Story, story: Story, name: str) -> None:
 
 @pytest.mark.parametrize("fact", ["flagged", "deleted", "cancelled"])
 def test_what_a_participant_can_do_at_evalai_contradicts_nobody(story: Story, fact: str) -> None:
-    """The receipt of a submission that its own team flagged, deleted or canceled says so, with the date; only EvalAI can show more."""
+    """The receipt of a submission that its own team flagged, deleted or canceled says so; only EvalAI can show more."""
     receipt = story.receipt(story.sent_by("A")[-1])
     take_off(**{fact: True})(story)
     said = list(receipt_verdicts(story.publish(), receipt))
     assert [one for one in said if one.worth is Worth.CONTRADICTED] == []
     assert said[-1].worth is Worth.BELIEVED
-    assert "at EvalAI, registered on 2023-09-1" in said[-1].sentence
+    assert "at EvalAI; only EvalAI can show" in said[-1].sentence
 
 
 def test_nothing_is_said_of_no_scores(story: Story) -> None:
@@ -220,8 +223,7 @@ def test_a_rewritten_history_contradicts_clones_and_receipts(
     with rewritten.checked() as public, older.checked() as before:
         found = list(verdicts(public))
         assert Worth.CONTRADICTED not in {one.worth for one in found}
-        (clocks,) = [one for one in found if one.check == "clocks"]
-        assert (clocks.worth, "--receipt, --against" in clocks.sentence) == (Worth.BELIEVED, True)
+        assert any("--receipt, --against" in sentence for sentence in make_report(public, found).trust)
         assert Worth.CONTRADICTED in {one.worth for one in older_verdicts(public, before)}
         assert Worth.CONTRADICTED in {one.worth for one in receipt_verdicts(public, receipt)}
     with appended.checked() as public:

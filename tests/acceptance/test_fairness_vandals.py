@@ -104,7 +104,7 @@ def test_unsigned_commits_are_named_and_not_checked(clone: Git, name: str) -> No
     vandalize(clone)
     with clone.checked() as repository:
         assert repository.commit is not None
-        assert repository.commit.hash == before
+        assert repository.commit.commit == before
         assert lies(repository) == set()
         sentences = told(repository)
     assert len(sentences) == (words is not None)
@@ -153,7 +153,7 @@ def test_a_commit_that_a_forced_push_removed_can_come_back(clone: Git) -> None:
         clone.git("merge", "-q", "--no-edit", "main" if first == "gone" else "gone")
         with clone.checked() as repository:
             assert repository.commit is not None
-            assert repository.commit.hash == again
+            assert repository.commit.commit == again
             assert lies(repository) == set()
 
 

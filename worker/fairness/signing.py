@@ -14,7 +14,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -109,12 +109,17 @@ def keys_in(entries: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     The first commitment with a key defines the challenge's, and every other key must be signed with the one before it; otherwise anyone
     with write access could add a key. A replaced key can no longer sign a commitment or another key.
     """
+    return tuple(dict.fromkeys(key for key in signers(entries) if key is not None))
+
+
+def signers(entries: Iterable[Mapping[str, Any]]) -> Iterator[str | None]:
+    """Yield the key of each public commitment, in their order; None if it is not signed with the challenge's key of its time."""
     keys: list[str] = []
     for entry in entries:
         key = key_of(entry, keys)
         if key is not None and key not in keys:
             keys.append(key)
-    return tuple(keys)
+        yield key
 
 
 def key_of(entry: Mapping[str, Any], keys: Sequence[str]) -> str | None:

@@ -192,7 +192,7 @@ def checked(harness: Harness) -> str:
     assert harness.contradictions() == []
     with opened(str(harness.board)) as repository:
         assert repository.commit is not None
-        return repository.commit.hash
+        return repository.commit.commit
 
 
 def test_a_receipt_that_the_old_key_has_signed_too_late_proves_nothing(story: Story) -> None:

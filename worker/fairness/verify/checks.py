@@ -25,18 +25,6 @@ def _names(phase: RevealedPhase) -> Iterator[Verdict]:
         )
 
 
-def _evalai(_: RevealedPhase) -> Verdict:
-    return believed(
-        "what only EvalAI knows is taken on trust: who sent each submission and when, whether it was public, and whether one is missing"
-        " from the register. Each team can see its own submissions at EvalAI"
-    )
-
-
-def _groups(phase: RevealedPhase) -> Verdict | None:
-    sentence = "the tie groups and intervals of all boards but the last are taken on trust"
-    return believed(sentence) if len(phase.boards) > 1 else None
-
-
 _CHECKS: Mapping[str, Callable[[RevealedPhase], Verdict | Iterator[Verdict] | None]] = {
     "commitment": opening.commitment,
     "splits": opening.splits,
@@ -53,8 +41,6 @@ _CHECKS: Mapping[str, Callable[[RevealedPhase], Verdict | Iterator[Verdict] | No
     "private": registered.private,
     "beacon": drawn,
     "names": _names,
-    "evalai": _evalai,
-    "groups": _groups,
 }
 """The checks of a revealed phase, in the order of what was promised."""
 
@@ -64,7 +50,6 @@ def verdicts(repository: PublicRepository, now: datetime | None = None) -> Itera
     now = now or datetime.now(UTC)
     yield from judged("signed", timeline.signature, repository)
     yield from judged("tip", timeline.tip, repository)
-    yield from judged("clocks", timeline.clocks, repository)
     yield from judged("history", timeline.history, repository)
     yield from judged("commitment", opening.sequence, repository, now)
     if not repository.commitments:
@@ -73,7 +58,7 @@ def verdicts(repository: PublicRepository, now: datetime | None = None) -> Itera
     yield from judged("receipts", timeline.log, repository, now)
     yield from judged("signatures", timeline.signatures, repository)
     reveals = read_reveals(repository)
-    yield from judged("times", timeline.times, repository, reveals.phases)
+    yield from judged("times", timeline.times, repository)
     if reveals.phases:
         yield from judged("register", registered.nothing_left_out, repository, reveals.phases.values())
     for name in repository.phases:

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache, lru_cache
 from itertools import islice, takewhile
 from typing import Any
@@ -40,7 +40,7 @@ class Step:
 
     Attributes:
         commit: Its hash.
-        at: The time that it states, in seconds.
+        at: The time that it states.
         author: The author that it names; untrusted text.
         parents: The hashes of the commits before it.
         key: The key that has signed it; None if it has no signature of our form.
@@ -48,7 +48,7 @@ class Step:
     """
 
     commit: str
-    at: int
+    at: datetime
     author: str
     parents: tuple[str, ...]
     key: str | None
@@ -95,7 +95,7 @@ def walk(repository: git.Repo, tip: str) -> list[Step]:
         steps.append(
             Step(
                 commit=commit,
-                at=int(at),
+                at=datetime.fromtimestamp(int(at), UTC),
                 author=author,
                 parents=tuple(parents.split()),
                 key=signing_key(*without_signature(read(repository, commit))),
@@ -163,27 +163,15 @@ def own_commits(repository: git.Repo, blobs: Blobs, steps: Sequence[Step]) -> Ow
     return Own(steps=allowed, until=until)
 
 
-def reveals(steps: Sequence[Step], own: Own, newest: Step) -> dict[str, int]:
-    """Return for each phase the position of the challenge's first commit with the newest one's reveal."""
-    return {
-        path.split("/")[1]: next(
-            place
-            for place, step in enumerate(steps)
-            if step.commit in own.steps and step.blobs.get(path) == newest.blobs[path]
-        )
-        for path in sorted(newest.blobs.keys() - set(GROWING))
-    }
-
-
 @dataclass(frozen=True, kw_only=True)
 class Added:
-    """What a signed commit added to a file that may only grow.
+    """What a signed commit added to a file that may only grow, or a reveal.
 
     Attributes:
         path: The file.
         step: The commit.
         place: The commit's position in the history.
-        times: The times in the addition, one for each line or commitment.
+        times: The times in the addition, one for each line or commitment, or the reveal's.
     """
 
     path: str
@@ -230,7 +218,8 @@ def growth(blobs: Blobs, steps: Sequence[Step], own: Own, newest: Step, below: C
     uncommitted = takewhile(lambda step: commitments.PATH not in step.blobs, steps)
     result = Growth(boards_first=any(blobs.content(step.blobs.get(HISTORY, ABSENT)) for step in uncommitted))
     keys = blobs.keys(newest.blobs.get(commitments.PATH, ABSENT))
-    for path in GROWING:
+    reveals = newest.blobs.keys() - set(GROWING)
+    for path in (*GROWING, *sorted(reveals)):
         final, before, last = blobs.content(newest.blobs.get(path, ABSENT)), b"", ABSENT
         others: dict[tuple[bool, tuple[str, ...], str], Step] = {}
         for place, step in enumerate(steps):
@@ -240,9 +229,11 @@ def growth(blobs: Blobs, steps: Sequence[Step], own: Own, newest: Step, below: C
                 others.setdefault((step.commit in below, valid, version), step)
             elif version != last:
                 content = blobs.content(version)
-                if not grew(path, content, final):
+                if path not in reveals and not grew(path, content, final):
                     result.dropped[path] = step
-                elif grew(path, before, content) and (times := _times(path, before, content)):
+                elif (path in reveals or grew(path, before, content)) and (
+                    times := _times(path, before, content)
+                ):
                     result.added.append(Added(path=path, step=step, place=place, times=times))
                 last, before = version, content
         kept = signed_in(path, final, keys)
@@ -265,8 +256,8 @@ def signed_in(path: str, content: bytes, keys: Collection[str]) -> set[Signed]:
 
 
 def _documents(path: str, content: bytes) -> Iterator[Any]:
-    """Yield what can be read in a file: the commitments, or the lines."""
-    for piece in [content] if path == commitments.PATH else content.splitlines():
+    """Yield what can be read in a file: the commitments, the lines, or the reveal."""
+    for piece in content.splitlines() if path.endswith(".jsonl") else [content]:
         with suppress(*UNREADABLE):
             document = json.loads(piece)
             yield from document if path == commitments.PATH else [document]
@@ -274,7 +265,9 @@ def _documents(path: str, content: bytes) -> Iterator[Any]:
 
 def _fresh(path: str, earlier: bytes, later: bytes) -> bytes:
     """Return a later version without the whole lines of an earlier one that it begins with."""
-    return later if path == commitments.PATH else later.removeprefix(earlier[: earlier.rfind(b"\n") + 1])
+    if not path.endswith(".jsonl"):
+        return later
+    return later.removeprefix(earlier[: earlier.rfind(b"\n") + 1])
 
 
 def _times(path: str, earlier: bytes, later: bytes) -> tuple[datetime, ...]:
@@ -283,7 +276,9 @@ def _times(path: str, earlier: bytes, later: bytes) -> tuple[datetime, ...]:
     times = []
     for document in islice(_documents(path, _fresh(path, earlier, later)), earlier_number, None):
         with suppress(*UNREADABLE):
-            times.append(datetime.fromisoformat(document["made_at"]))
+            times.append(
+                datetime.fromisoformat(document["revealed_at" if REVEAL.fullmatch(path) else "made_at"])
+            )
     return tuple(moment for moment in times if moment.tzinfo is not None)
 
 

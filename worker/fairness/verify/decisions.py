@@ -10,7 +10,6 @@ from leaderboard import DecisionKind
 from leaderboard.ranking import counted, row_key
 from leaderboard.rendering import Row, rank_changes
 from scoring.printable import name_some
-from worker.challenge.records import PhaseRules
 from worker.fairness import membership
 from worker.fairness.decisions import decisions as decided
 from worker.fairness.decisions import minute
@@ -63,9 +62,6 @@ def _after_the_close(fold: PhaseFold) -> Iterator[str]:
             yield f"submission {facts.submission} of {facts.team} was answered after the board was closed"
 
 
-RUNS = 20  # length of a followed chain of re-runs
-
-
 def counting(phase: RevealedPhase, entry: str) -> Verdict:
     """Return where a scored submission is on the final board, which other one counts for its team, or what takes it off.
 
@@ -75,21 +71,21 @@ def counting(phase: RevealedPhase, entry: str) -> Verdict:
 
     Raises:
         Fault: If it should be on the board, or the organizers took it off.
-        LookupError, ValueError, TypeError, AttributeError: If what was revealed has another form.
+        LookupError, ValueError, TypeError, AttributeError, RecursionError: If what was revealed has another form.
     """
-    fold, reruns = phase.fold, ""
+    fold = phase.fold
     if (needed := fold.unknown_phase) is not None:
         return not_revealed(f"its rules ask for a score in phase {needed}, which has not been revealed")
     facts = fold.submissions[entry].events[-1]
-    for _ in range(RUNS):
-        if facts.superseded_by is None or facts.answered:
-            break
-        reruns += f"submission {facts.submission} of team {facts.team} was run again at EvalAI as submission {facts.superseded_by}. "
-        following = fold.entry_of(facts.superseded_by)
-        if following is None:
-            return believed(f"{reruns}That one has not been revealed: it was refused, or is private")
-        facts = fold.submissions[following].events[-1]
-    return _counting(phase, facts, f"{reruns}submission {facts.submission} of team {facts.team}")
+    who = f"submission {facts.submission} of team {facts.team}"
+    if facts.superseded_by is None or facts.answered:
+        return _counting(phase, facts, who)
+    again = f"{who} was run again at EvalAI as submission {facts.superseded_by}"
+    following = fold.entry_of(facts.superseded_by)
+    if following is None:
+        return believed(f"{again}. That one has not been revealed: it was refused, or is private")
+    verdict = counting(phase, following)
+    return replace(verdict, sentence=f"{again}. {verdict.sentence}")
 
 
 def _counting(phase: RevealedPhase, facts: SubmissionEvent, who: str) -> Verdict:
@@ -100,13 +96,11 @@ def _counting(phase: RevealedPhase, facts: SubmissionEvent, who: str) -> Verdict
     rules = fold.decisions.events[-1].rules
     reason = membership.kept_off(facts, rules)
     if reason not in (None, membership.PRIVATE):
-        sentence = f"{who} is not on the final board: {reason}, registered on {_since(phase, facts, rules)}"
+        sentence = f"{who} is not on the final board: {reason}"
         must(membership.is_off_by_evalai(facts), sentence)
         return believed(f"{sentence}; only EvalAI can show whether that is so")
     if facts.team in rules.hidden_teams:
-        raise Fault(
-            f"{who} is not on the final board: the rules hide this team since {_hidden(phase, facts)}"
-        )
+        raise Fault(f"{who} is not on the final board: the rules hide this team")
     snapshot = fold.snapshot(fold.closed_at)
     entries = () if snapshot is None else snapshot.entries
     ours = next((entry for entry in entries if entry.submission == facts.submission), None)
@@ -143,26 +137,6 @@ def _late(phase: RevealedPhase, facts: SubmissionEvent, who: str) -> Verdict:
     if fold.scores[facts.entry].moments[0] > closed_at:
         return consistent(sentence)
     return believed(f"{sentence}; it had been scored before that")
-
-
-def _since(phase: RevealedPhase, facts: SubmissionEvent, rules: PhaseRules) -> str:
-    """Return when the newest facts that keep an entry off the board were first registered."""
-    moment: datetime = facts.at
-    for event in reversed(phase.fold.submissions[facts.entry].events):
-        if membership.kept_off(event, rules) is None:
-            break
-        moment = event.at
-    return minute(moment)
-
-
-def _hidden(phase: RevealedPhase, facts: SubmissionEvent) -> str:
-    """Return since when the rules hide a team, why, and what that did to the ranks."""
-    since = phase.fold.decisions.events[-1]
-    for event in reversed(phase.fold.decisions.events):
-        if facts.team not in event.rules.hidden_teams:
-            break
-        since = event
-    return f"{minute(since.at)}{because(since.reason)}{effect(phase, since.at)}"
 
 
 def _at(row: Row) -> str:

@@ -5,74 +5,56 @@ Organizers who can still change the secret or the tasks when the value is known 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
-from worker.fairness import draws
 from worker.fairness.drand import QUICKNET, Chain, is_signed, value_of
-from worker.fairness.draws import Draw
-from worker.fairness.manifests import Commitment
-from worker.fairness.manifests import MixedValue as Value
+from worker.fairness.manifests import AnnouncedValue, Commitment, MixedValue
 from worker.fairness.verify.revealed import Promise, RevealedPhase
-from worker.fairness.verify.verdict import Verdict, believed, consistent, must
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mixed:
-    """A value that was mixed in.
-
-    Attributes:
-        draw: The value as it was named.
-        naming: The commitment that named it.
-        mixing: The commitment that mixed it in.
-        value: What that commitment says about it.
-    """
-
-    draw: Draw
-    naming: Commitment
-    mixing: Commitment
-    value: Value
+from worker.fairness.verify.verdict import Fault, Verdict, believed, consistent, must
 
 
 def drawn(phase: RevealedPhase) -> Verdict:
     """Report what decided the splits of a phase, and whether anybody could have chosen it."""
-    values: list[Mixed] = []
-    announced: tuple[Draw, Commitment] | None = None
-    missed = 0
+    name, missed = phase.name, 0
+    naming: Commitment | None = None
+    values: list[
+        tuple[Commitment, Commitment]
+    ] = []  # the one that announces a value, and the one that mixes it in
     for entry in phase.repository.commitments:
-        if (draw := draws.named(entry, phase.name)) is not None:
-            missed += announced is not None and announced[0].at <= entry.made_at
-            announced = (draw, entry)
-        if (value := entry.drawn.get(phase.name)) is not None:
-            must(announced, "a value was mixed into its splits that no commitment had announced")
-            if announced is not None:
-                values.append(Mixed(draw=announced[0], naming=announced[1], mixing=entry, value=value))
-            announced = None
+        if name in entry.draws:
+            missed += naming is not None and naming.draws[name].at <= entry.made_at
+            naming = entry
+        if name in entry.drawn:
+            if naming is None:
+                raise Fault("a value was mixed into its splits that no commitment had announced")
+            values.append((naming, entry))
+            naming = None
     must(
-        announced is None,
-        f"the value that commitment {announced and announced[0].sequence} announced was never mixed into its splits",
+        naming is None,
+        f"the value that commitment {naming and naming.sequence} announced was never mixed into its splits",
     )
     if not values:
         return believed(
             "no public random value was mixed into its splits, so the organizers could have tried many and chosen some; that they did"
             " not is taken on trust"
         )
-    for mixed in values:
-        _check(phase, mixed)
-    return _judged(phase, values[-1], times=len(values) + missed)
+    for announcing, mixing in values:
+        _check(phase, announcing, mixing)
+    return _judged(phase, *values[-1], times=len(values) + missed)
 
 
-def _check(phase: RevealedPhase, mixed: Mixed) -> None:
+def _check(phase: RevealedPhase, naming: Commitment, mixing: Commitment) -> None:
     """Check that a value was named before it existed, is the one that was named, and that nothing else changed with it."""
-    draw, number = mixed.draw, mixed.mixing.sequence
+    draw, number = naming.draws[phase.name], mixing.sequence
     must(
-        mixed.naming.made_at < draw.at,
-        f"commitment {draw.sequence} announced a value of {draw.source} that was already known",
+        naming.made_at < draw.at,
+        f"commitment {naming.sequence} announced a value of {draw.source} that was already known",
     )
     if draw.chain is not None and draw.round is not None:
-        _check_round(draw, draw.chain, draw.round, mixed.value)
+        _check_round(draw, naming.sequence, draw.chain, draw.round, mixing.drawn[phase.name])
     must(
-        mixed.mixing.made_at >= draw.at.replace(microsecond=0),  # commitments have whole seconds
+        mixing.made_at >= draw.at.replace(microsecond=0),  # commitments have whole seconds
         f"commitment {number} mixed in a value of {draw.source} that did not exist yet",
     )
     before = [promise for promise in phase.promises if promise.public.sequence < number]
@@ -83,15 +65,15 @@ def _check(phase: RevealedPhase, mixed: Mixed) -> None:
     )
 
 
-def _check_round(draw: Draw, chain: Chain, number: int, value: Value) -> None:
+def _check_round(draw: AnnouncedValue, named_in: int, chain: Chain, number: int, value: MixedValue) -> None:
     """Check that a value is the round of drand that was named."""
     must(
         chain.made_at(number) == draw.at,
-        f"round {number} of {draw.source} was not made at the time that commitment {draw.sequence} gives",
+        f"round {number} of {draw.source} was not made at the time that commitment {named_in} gives",
     )
     must(
         draw.source != QUICKNET.name or chain == QUICKNET,
-        f"commitment {draw.sequence} names {draw.source}, but gives the key of another chain",
+        f"commitment {named_in} names {draw.source}, but gives the key of another chain",
     )
     must(
         value.round == number,
@@ -104,20 +86,20 @@ def _check_round(draw: Draw, chain: Chain, number: int, value: Value) -> None:
     )
 
 
-def _judged(phase: RevealedPhase, mixed: Mixed, *, times: int) -> Verdict:
+def _judged(phase: RevealedPhase, naming: Commitment, mixing: Commitment, *, times: int) -> Verdict:
     """Return the verdict on a draw that nothing contradicts."""
-    draw, value = mixed.draw, mixed.value.value
+    draw, value = naming.draws[phase.name], mixing.drawn[phase.name].value
     doubts = []
     if draw.chain is None:
         sentence = (
-            f"the value “{value}” of {draw.source} was mixed into its splits, as commitment {draw.sequence} had announced for"
+            f"the value “{value}” of {draw.source} was mixed into its splits, as commitment {naming.sequence} had announced for"
             f" {draw.at:%Y-%m-%d %H:%M} UTC"
         )
         doubts.append(f"that {draw.source} published this value is taken on trust")
     else:
         sentence = (
             f"its splits follow from round {draw.round} of {draw.source} (value {value[:16]}…), made at {draw.at:%Y-%m-%d %H:%M:%S}"
-            f" UTC and announced before that, by the organizers' clock, in commitment {draw.sequence}"
+            f" UTC and announced before that, by the organizers' clock, in commitment {naming.sequence}"
         )
         if draw.chain != QUICKNET:
             doubts.append("that nobody could choose the values of this chain is taken on trust")

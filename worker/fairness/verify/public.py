@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,6 @@ from worker.fairness.verify.commits import (
     is_own,
     is_served,
     own_commits,
-    reveals,
     walk,
 )
 
@@ -54,21 +52,6 @@ KEPT_BYTES = 1024 * 1024  # of a file that is read only once
 
 
 @dataclass(frozen=True, kw_only=True)
-class Commit:
-    """A commit of the repository.
-
-    Attributes:
-        hash: Its hash.
-        at: The time that the commit states.
-        author: The author that the commit names; untrusted text.
-    """
-
-    hash: str
-    at: datetime
-    author: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class History:
     """What the history of a repository shows.
 
@@ -79,7 +62,6 @@ class History:
         growth: How the files that may only grow have changed.
         changed: The files that differ between the checked commit and the tip.
         changed_by: The commits after the checked one that changed what visitors see, oldest first.
-        revealed: Phase to the position of the commit that brought its reveal.
     """
 
     commits: frozenset[str]
@@ -88,7 +70,6 @@ class History:
     growth: Growth
     changed: tuple[str, ...] = ()
     changed_by: tuple[Step, ...] = ()
-    revealed: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +161,7 @@ class PublicRepository:
     files: Mapping[str, bytes]
     address: str = ""
     branch: str | None = None
-    commit: Commit | None = None
+    commit: Step | None = None
     history: History | None = None
     read: list[Any] = field(default_factory=list, compare=False, repr=False)
     strangers: tuple[str, ...] = ()
@@ -286,17 +267,12 @@ def _public_repository(repository: git.Repo, address: str, *, complete: bool) ->
         files=files,
         address=address,
         branch=branch,
-        commit=Commit(
-            hash=checked.hexsha,
-            at=datetime.fromtimestamp(checked.committed_date, UTC),
-            author=str(checked.author.name),
-        ),
+        commit=newest or steps[-1],
         history=History(
             commits=below,
             whole=repository.git.rev_parse("--is-shallow-repository") == "false",
             key=None if newest is None else newest.key,
             growth=growth(blobs, steps, own, newest or steps[-1], below),
-            revealed={} if newest is None else reveals(steps, own, newest),
             changed=changed,
             changed_by=_changed_by(repository, f"{checked.hexsha}..{tip.hexsha}", changed, steps),
         ),

@@ -62,9 +62,7 @@ QUESTIONS = (
     Question(
         text="Is everybody on the board who should be?",
         yes="Every board follows from the events that were registered, and each of them is in the public log.",
-        checks=frozenset(
-            ("receipts", "register", "private", "unscored", "boards", "names", "evalai", "reveal")
-        ),
+        checks=frozenset(("receipts", "register", "private", "unscored", "boards", "names", "reveal")),
     ),
     Question(
         text="Are the scores true?",
@@ -74,24 +72,26 @@ QUESTIONS = (
     Question(
         text="Is what I see what was computed?",
         yes="The published pages are those that follow from the boards.",
-        checks=frozenset(("page", "words", "groups")),
+        checks=frozenset(("page", "words")),
     ),
     Question(
         text="Has anybody else changed this?",
         yes="Nothing that the challenge published was changed or removed.",
-        checks=frozenset(("signed", "tip", "history", "clocks", "against")),
+        checks=frozenset(("signed", "tip", "history", "against")),
     ),
 )
+ALWAYS = (
+    "What only EvalAI knows: who sent each submission and when, whether it was public, and whether one is missing from the register.",
+    "The organizers' clocks were right, and this history was published during the challenge. A receipt or a clone from that time can"
+    " contradict it (--receipt, --against).",
+    "The tie groups and intervals of all boards but the last.",
+)
+"""What cannot be proved in any challenge; docs/fairness.md has the same sentences."""
 TRUST = {
-    "clocks": "The organizers' clocks were right, and this history was published during the challenge. A receipt or a clone from that time"
-    " can contradict it (--receipt, --against).",
-    "evalai": "What only EvalAI knows: who sent each submission and when, whether it was public, and whether one is missing from the"
-    " register.",
     "private": "Whose the entries are that were opened only in part (private, refused, or trials of the organizers), and what they scored.",
-    "groups": "The tie groups and intervals of all boards but the last.",
     "recomputed": "The scores of files that are not published.",
 }
-"""What cannot be proved in any challenge, by the check that says so; docs/fairness.md has the same sentences."""
+"""What cannot be proved in most challenges, by the check that says so, also in the words of docs/fairness.md."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +147,9 @@ class Report:
             for verdict in self.verdicts
             if verdict.worth is Worth.BELIEVED and not verdict.check.startswith(YOURS)
         ]
-        return list(dict.fromkeys(TRUST.get(verdict.check) or spoken(verdict) for verdict in taken))
+        return list(
+            dict.fromkeys([*ALWAYS, *(TRUST.get(verdict.check) or spoken(verdict) for verdict in taken)])
+        )
 
     @property
     def yours(self) -> list[Verdict]:
@@ -294,7 +296,7 @@ def make_report(repository: PublicRepository, checks: Iterable[Verdict]) -> Repo
     checked = {
         "address": repository.address,
         "branch": repository.branch,
-        "commit": commit and commit.hash,
+        "commit": commit and commit.commit,
         "committed_at": commit and commit.at.isoformat(),
         "log_at": log[-1].made_at.isoformat() if log else None,
     }

@@ -6,7 +6,7 @@ anything else was backdated.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
@@ -17,7 +17,6 @@ from worker.fairness.receipts import CADENCES
 from worker.fairness.signing import is_signed, openssh
 from worker.fairness.verify.commits import GROWING, Added, grew, is_served, signed_in
 from worker.fairness.verify.public import PublicRepository
-from worker.fairness.verify.revealed import RevealedPhase
 from worker.fairness.verify.verdict import (
     Fault,
     Verdict,
@@ -45,11 +44,11 @@ def signature(repository: PublicRepository) -> Verdict:
     if seen.key is None:
         raise Fault(
             "no commit is signed with a key that commitment.json names. Nothing shows that the challenge published this; the newest"
-            f" commit, {commit.hash[:10]}, is by {commit.author}",
+            f" commit, {commit.commit[:10]}, is by {commit.author}",
             Worth.CHANGED,
         )
     return consistent(
-        f"commit {commit.hash[:10]}, and so every file and commit below it, is signed with the challenge's key: {openssh(seen.key)}"
+        f"commit {commit.commit[:10]}, and so every file and commit below it, is signed with the challenge's key: {openssh(seen.key)}"
     )
 
 
@@ -71,16 +70,6 @@ def tip(repository: PublicRepository) -> Iterator[Verdict]:
         )
     if others := sorted(foreign.difference(served)):
         yield believed(f"these files are not the worker's, and are not checked: {name_some(others)}")
-
-
-def clocks(repository: PublicRepository) -> Verdict | None:
-    """Say what a history cannot prove."""
-    if repository.history is None:
-        return None
-    return believed(
-        "it is taken on trust that this history was published during the challenge, and that the organizers' clocks were right. A"
-        " receipt or a clone from that time can contradict it (--receipt, --against)"
-    )
 
 
 def history(repository: PublicRepository) -> Iterator[Verdict]:
@@ -150,18 +139,15 @@ def log(repository: PublicRepository, now: datetime) -> Verdict:
 
 def signatures(repository: PublicRepository) -> Verdict:
     """Check that commitments and batches are signed, each with the challenge's key of its time; report when the key was replaced."""
-    keys: list[str] = []
-    changes = []
-    for entry in repository.commitments:
-        key = signing.key_of(entry.to_json(), keys)
+    begun: dict[str, str] = {}
+    entries = repository.commitments
+    for entry, key in zip(entries, signing.signers(entry.to_json() for entry in entries), strict=True):
         if key is None:
             raise Fault(
                 f"commitment {entry.sequence} is signed neither with the key that the challenge had then nor with one signed by that key"
             )
-        if key not in keys:
-            keys.append(key)
-            changes.append(f"on {entry.made_at.isoformat()[:16]} ({entry.reason})")
-    left = list(keys)
+        begun.setdefault(key, f"on {entry.made_at.isoformat()[:16]} ({entry.reason})")
+    left = list(begun)
     for line in repository.log:  # a replaced key must not sign a line after its successor has signed one
         while left and not is_signed(left[0], receipts.BATCH, line.head, line.signature):
             left.pop(0)
@@ -169,26 +155,18 @@ def signatures(repository: PublicRepository) -> Verdict:
             left,
             f"line {line.sequence} of the public log is not signed with the key that the challenge had then",
         )
-    replaced = "; ".join(changes[1:])
+    replaced = "; ".join([*begun.values()][1:])
     sentence = f". The key was replaced {replaced}; each key has signed the next one" if replaced else ""
     return consistent(f"commitments and log are signed with the challenge's key{sentence}")
 
 
-def times(repository: PublicRepository, revealed: Mapping[str, RevealedPhase]) -> Verdict | None:
+def times(repository: PublicRepository) -> Verdict | None:
     """Check that nothing was backdated against the order of commits; None without a history or a signed commit."""
     seen = repository.history
     if seen is None or not seen.growth.added:
         return None
     added = sorted(seen.growth.added, key=attrgetter("place"))
     _check_order(added)
-    for name, phase in revealed.items():
-        before = [max(addition.times) for addition in added if addition.place < seen.revealed.get(name, 0)]
-        newest = max(before, default=phase.revealed_at)
-        must(
-            newest - SLACK <= phase.revealed_at,
-            f"phase {name} claims to have been revealed on {phase.revealed_at.isoformat()[:16]}, but what was published before the reveal"
-            f" is dated up to {newest.isoformat()[:16]}: the reveal was backdated",
-        )
     sentence = "what each commit added is newer than what was published before it"
     most = max((len(addition.times) for addition in added if addition.path == receipts.PATH), default=0)
     if most > CADENCES:
@@ -251,8 +229,8 @@ def _of_commits(newer: PublicRepository, older: PublicRepository, *, whole: bool
         return believed(
             "one of the two is a plain folder, so only their files can be compared, not their histories"
         )
-    named = f"commit {commit.hash[:10]} of the older clone ({commit.at.isoformat()})"
-    if commit.hash in newer.history.commits:
+    named = f"commit {commit.commit[:10]} of the older clone ({commit.at.isoformat()})"
+    if commit.commit in newer.history.commits:
         return consistent(f"{named} and all commits before it are in this history")
     if whole:
         # Anyone who may push may force a push, after which the challenge publishes everything again.

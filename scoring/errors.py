@@ -41,7 +41,7 @@ class NeucoError(Exception):
         self.sentence = sentence or (type(self).__doc__ or "").split("\n", 1)[0]
         self.cure = cure
         self.code = code or self.usual_code or self.family
-        super().__init__(self.sentence)
+        super().__init__(f"{self.sentence} {self.cure}".strip())  # what Python prints
 
     @property
     def message(self) -> str:

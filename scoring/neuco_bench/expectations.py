@@ -10,7 +10,7 @@ from scoring.neuco_bench.configuration import StandaloneSettings
 from scoring.neuco_bench.labels import LabeledTask, read_labels
 from scoring.neuco_bench.reading import read_embeddings
 from scoring.neuco_bench.run import Material, score_run
-from scoring.tasks import CHALLENGE_TYPES, TaskType, is_package, label_rows, make_task
+from scoring.tasks import CHALLENGE_TYPES, is_package, label_rows, make_task
 from scoring.tasks.packages import TaskPackage, read_package
 
 Expectation = tuple[str, bool, str]
@@ -36,22 +36,18 @@ def check_task(source: Path, public_ids: Sequence[str] | None = None) -> tuple[s
         )
     done: list[Expectation] = []
     try:
-        task = _labels(package, public_ids)
-        done.append(("data", True, f"{len(task.ids):,} labels of type {task.kind.value}."))
+        task, _ = read_labels(package.labels, package.identifier, package.type)
+        note = ", which challenges do not score"
+        if package.type.lower() in CHALLENGE_TYPES:
+            allowed = frozenset(task.ids if public_ids is None else public_ids)
+            rows = label_rows(package.labels)  # by the challenge's rules
+            make_task(package.identifier, task.kind, rows, allowed, source=str(package.labels))
+            note = ""
+        done.append(("data", True, f"{len(task.ids):,} labels of type {package.type}{note}."))
         done.append(("baseline", True, _check_baseline(package, task)))
     except NeucoError as error:
         done.append(("baseline" if done else "data", False, error.message))
     return package.identifier, done
-
-
-def _labels(package: TaskPackage, public_ids: Sequence[str] | None) -> LabeledTask:
-    """Read labels, by the challenge's rules if a challenge supports their type."""
-    task, _ = read_labels(package.labels, package.identifier, package.type)
-    if package.type in CHALLENGE_TYPES:
-        allowed = frozenset(task.ids if public_ids is None else public_ids)
-        rows = label_rows(package.labels)
-        make_task(package.identifier, TaskType(package.type), rows, allowed, source=str(package.labels))
-    return task
 
 
 def _check_baseline(package: TaskPackage, task: LabeledTask) -> str:

@@ -131,19 +131,19 @@ def read_labels(path: Path, name: str, type_name: str) -> tuple[LabeledTask, tup
         warnings.append(
             f"{name}: {count_of(repeated, 'row repeats', 'rows repeat')} an id; a sample in both parts of a split leaks its label."
         )
-    if kind is TaskType.CLASSIFICATION and len(values := set(_numbers(texts, path))) > 2:
+    if kind is TaskType.CLASSIFICATION and len(values := set(_numbers(texts, name))) > 2:
         raise OrganizerError(
-            f"{path} is a classification task of two classes, with {len(values)} different labels.",
+            f"The task {name} has two classes, but {len(values)} different labels.",
             cure="Name the file <task>__multiclass.csv, or <task>__regr.csv if the task is a regression.",
             code="standalone.not_classes",
         )
-    labels, classes = _encoded(texts, kind, path)
+    labels, classes = _encoded(texts, kind, name)
     return LabeledTask(name=name, kind=kind, ids=ids, labels=labels, classes=classes), tuple(warnings)
 
 
-def _encoded(texts: list[str], kind: TaskType, path: Path) -> tuple[NDArray[Any], tuple[str, ...]]:
+def _encoded(texts: list[str], kind: TaskType, task: str) -> tuple[NDArray[Any], tuple[str, ...]]:
     if kind in {TaskType.REGRESSION, TaskType.CLASSIFICATION}:
-        return np.array(_numbers(texts, path), dtype=np.float64), ()
+        return np.array(_numbers(texts, task), dtype=np.float64), ()
     sets = [
         [text]
         if kind is TaskType.MULTICLASS
@@ -158,7 +158,7 @@ def _encoded(texts: list[str], kind: TaskType, path: Path) -> tuple[NDArray[Any]
     )
     if len(classes) < 2:
         raise OrganizerError(
-            f"{path} has fewer than two classes.",
+            f"The task {task} has fewer than two classes.",
             cure="Add samples of another class, or remove the file.",
             code="standalone.one_class",
         )
@@ -166,14 +166,15 @@ def _encoded(texts: list[str], kind: TaskType, path: Path) -> tuple[NDArray[Any]
     return (labels.argmax(axis=1) if kind is TaskType.MULTICLASS else labels), classes
 
 
-def _numbers(texts: list[str], path: Path) -> list[float]:
+def _numbers(texts: list[str], task: str) -> list[float]:
     numbers = []
     for text in texts:
         value = float(text) if NUMBER.match(text) else math.nan
         if not math.isfinite(value):
             raise OrganizerError(
-                f"{path} has the label {text[:40]!r}.",
-                cure="Give finite numbers, with a decimal point.",
+                f"The task {task} has the label {text[:40]!r}.",
+                cure="Write finite numbers with a decimal point, and two classes as 0 and 1. If the labels are names of classes, name the"
+                " file <task>__multiclass.csv.",
                 code="standalone.bad_label",
             )
         numbers.append(value)

@@ -60,7 +60,7 @@ def new(
     from scoring.neuco_bench.labels import read_labels
     from scoring.tasks import NAME
 
-    chosen = kind or labels.stem.rpartition("__")[2]
+    chosen = (kind or labels.stem.rpartition("__")[2]).lower()
     if chosen not in TYPES:
         raise OrganizerError(
             f"{chosen!r} is not a task type.",

@@ -17,6 +17,7 @@ from scoring.tasks.packages import read_package
 IDS = tuple(f"s{number:03}" for number in range(60))
 GENERATOR = np.random.RandomState(5)
 VALUES = GENERATOR.standard_normal((60, 4)).round(4)
+CLASSES = ["cat", "dog", "owl"] * 20
 LABELS = (VALUES @ [1.0, -2.0, 0.5, 0.0] + GENERATOR.standard_normal(60)).round(4)
 
 
@@ -76,11 +77,21 @@ def test_faults_of_a_package_are_named(tmp_path: Path, text: str, code: str, wor
     assert word in caught.value.message
 
 
-def test_ids_outside_the_public_list_are_found(tmp_path: Path) -> None:
-    """A package is checked against the challenge's ids by the challenge's rules."""
-    [(check, as_expected, sentence)] = check_task(make_package(tmp_path), IDS[1:])[1]
-    assert (check, as_expected) == ("data", False)
-    assert "s000" in sentence
+@pytest.mark.parametrize(
+    ("kind", "labels", "is_good", "words"),
+    [
+        ("REGR", LABELS, False, "s000"),
+        ("multiclass", CLASSES, True, "challenges do not score"),
+        ("cls", CLASSES, False, "__multiclass"),
+    ],
+)
+def test_labels_are_checked_for_a_challenge(
+    tmp_path: Path, kind: str, labels: object, is_good: bool, words: str
+) -> None:
+    """Labels follow the challenge's rules and ids; a type that challenges refuse is noted; names of classes have a cure."""
+    package = make_package(tmp_path, text=f"identifier: x\nversion: 1\ntype: {kind}\n", labels=labels)
+    check, as_expected, sentence = check_task(package, IDS[1:])[1][0]
+    assert (check, as_expected, words in sentence) == ("data", is_good, True)
 
 
 def test_a_group_is_the_mean_of_its_members() -> None:

@@ -192,7 +192,7 @@ class RevealedPhase:
                     assess(snapshot, replicates=replicates) if number == len(moments) else order(snapshot)
                 )
             except OrganizerError as error:
-                raise ValueError(str(error)) from None
+                raise ValueError(error.sentence) from None
             before = boards[-1] if boards else None
             append_board(boards, following_board(snapshot, ranked, before, at=moment, replicates=replicates))
         return tuple(boards)

@@ -66,8 +66,8 @@ def compare(runs: Path, capsys: pytest.CaptureFixture[str]) -> Compare:
             str(next((runs / phase).glob(f"{name}_*"))) for name, phase in zip(names, phases, strict=False)
         ]
         assert guarded(["compare", *folders, "--json"]) == 0
-        found: dict[str, Any] = json.loads(capsys.readouterr().out)
-        return found
+        document: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return document
 
     return compared
 
@@ -99,36 +99,39 @@ def test_score_needs_no_configuration_and_prints_each_result_once(
 
 def test_runs_are_compared_in_pairs(compare: Compare, runs: Path) -> None:
     """Q and differences agree with the runs, even if their sizes differ; a clear difference has an interval without 0."""
-    found = compare("ours", "theirs", "narrow")
-    assert [one["run"].partition("_")[0] for one in found["runs"]] == ["ours", "theirs", "narrow"]
-    ours, theirs, _ = found["runs"]
+    comparison = compare("ours", "theirs", "narrow")
+    assert [one["run"].partition("_")[0] for one in comparison["runs"]] == ["ours", "theirs", "narrow"]
+    ours, theirs, _ = comparison["runs"]
     [path] = (runs / "labels").glob("ours_*/results_summary.json")
     assert ours["task_q_scores"] == json.loads(path.read_text())["task_q_scores"]
-    for place, one in enumerate(found["differences"], 1):
-        assert {task: told["paired"] for task, told in one["tasks"].items()} == {"height": True, "wood": True}
-        for task, told in one["tasks"].items():
-            expected = found["runs"][place]["task_q_scores"][task] - ours["task_q_scores"][task]
-            assert told["difference"] == pytest.approx(expected)
-        assert one["overall"]["difference"] == pytest.approx(
-            found["runs"][place]["overall_q_score"] - ours["overall_q_score"]
+    for place, difference in enumerate(comparison["differences"], 1):
+        assert {task: score["paired"] for task, score in difference["tasks"].items()} == {
+            "height": True,
+            "wood": True,
+        }
+        for task, score in difference["tasks"].items():
+            expected = comparison["runs"][place]["task_q_scores"][task] - ours["task_q_scores"][task]
+            assert score["difference"] == pytest.approx(expected)
+        assert difference["overall"]["difference"] == pytest.approx(
+            comparison["runs"][place]["overall_q_score"] - ours["overall_q_score"]
         )
     assert theirs["overall_q_score"] < ours["overall_q_score"]
-    assert found["left_out"] == []
+    assert comparison["left_out"] == []
 
 
 def test_tasks_with_other_labels_are_reported_as_unpaired(
     compare: Compare, runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """This covers other labels under the same name, and a task that only one run has."""
-    found = compare("ours", "ours", phases=("labels", "more"))
-    assert list(found["differences"][0]["tasks"]) == ["wood"]
-    assert not found["differences"][0]["tasks"]["wood"]["paired"]
-    assert found["left_out"] == ["height"]
+    comparison = compare("ours", "ours", phases=("labels", "more"))
+    assert list(comparison["differences"][0]["tasks"]) == ["wood"]
+    assert not comparison["differences"][0]["tasks"]["wood"]["paired"]
+    assert comparison["left_out"] == ["height"]
     folders = [str(next((runs / phase).glob("ours_*"))) for phase in ("labels", "more")]
     assert guarded(["compare", *folders]) == 0
-    told = capsys.readouterr().out
-    assert "B and A were not compared fold by fold in wood" in told
-    assert "Left out, because some run has no score: height." in told
+    output = capsys.readouterr().out
+    assert "B and A were not compared fold by fold in wood" in output
+    assert "Left out, because some run has no score: height." in output
 
 
 def test_runs_that_cannot_be_compared_are_refused(

@@ -30,19 +30,20 @@ def test_the_difference_is_between_the_quality_scores() -> None:
     random = np.random.default_rng(0)
     first, second = scores(random), scores(random, shift=-0.1)
     first[3] = second[7] = np.nan
-    found = compare([pair(first, second), pair(second, first, splits="t")], epsilon=EPSILON, replicates=200)
+    comparison = compare(
+        [pair(first, second), pair(second, first, splits="t")], epsilon=EPSILON, replicates=200
+    )
     expected = quality(second.tolist(), EPSILON).q - quality(first.tolist(), EPSILON).q
-    assert [one.value for one in found.tasks] == pytest.approx([expected, -expected])
-    assert found.overall.value == pytest.approx(0, abs=1e-9)
-    assert found.tasks[0].is_certain
-    assert not found.overall.is_certain
+    assert [task.value for task in comparison.tasks] == pytest.approx([expected, -expected])
+    assert comparison.overall.value == pytest.approx(0, abs=1e-9)
+    assert (comparison.tasks[0].is_certain, comparison.overall.is_certain) == (True, False)
 
 
 def test_a_run_compared_with_itself_has_no_difference() -> None:
     """A paired comparison is certain; an unpaired one cannot know that the runs are the same."""
-    one = scores(np.random.default_rng(1))
-    assert compare([pair(one, one)], epsilon=EPSILON).overall.interval == (0.0, 0.0)
-    low, high = compare([pair(one, one, paired=False)], epsilon=EPSILON).overall.interval or (0.0, 0.0)
+    run = scores(np.random.default_rng(1))
+    assert compare([pair(run, run)], epsilon=EPSILON).overall.interval == (0.0, 0.0)
+    low, high = compare([pair(run, run, paired=False)], epsilon=EPSILON).overall.interval or (0.0, 0.0)
     assert low < 0 < high
 
 
@@ -66,7 +67,7 @@ def test_tasks_on_the_same_splits_are_drawn_together() -> None:
     twice = compare([pair(first, second)] * 2, epsilon=EPSILON)
     apart = compare([pair(first, second), pair(first, second, splits="t")], epsilon=EPSILON)
     assert twice.overall.interval == pytest.approx(once.overall.interval)
-    width = [high - low for low, high in (one.overall.interval or (0, 0) for one in (once, apart))]
+    width = [high - low for low, high in (each.overall.interval or (0, 0) for each in (once, apart))]
     assert width[1] == pytest.approx(width[0] / np.sqrt(2), rel=0.25)
 
 

@@ -51,10 +51,10 @@ PUBLIC = (
 def table(readme: bytes, number: int = 0) -> list[list[str]]:
     """Return the cells of a README's table as GitHub would show them."""
     html = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(readme.decode())
-    found = re.findall(r"<table>.*?</table>", html, re.DOTALL)[number]
+    rendered = re.findall(r"<table>.*?</table>", html, re.DOTALL)[number]
     return [
         ["".join(read_html(cell).text) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL)]
-        for row in re.findall(r"<tr>(.*?)</tr>", found, re.DOTALL)
+        for row in re.findall(r"<tr>(.*?)</tr>", rendered, re.DOTALL)
     ]
 
 
@@ -251,7 +251,9 @@ def test_decisions_are_told_with_their_effect_and_move_entries() -> None:
     files = render(Site(title="T", phases=(phase,)), readme=None)
     document = json.loads(files["leaderboard/dev.json"])
     effect = "On the next board, these ranks changed: A 1 → none, C 3 → 1, D 4 → 3."
-    assert [(one["text"], one["board"], one["effect"]) for one in document["decisions"]] == [
+    assert [
+        (decision["text"], decision["board"], decision["effect"]) for decision in document["decisions"]
+    ] == [
         ("submission 1001 of A was disqualified", 2, effect),
         ("the tasks changed, and all submissions were scored again", 2, effect),
         ("team E is now called F", None, ""),

@@ -26,19 +26,19 @@ def test_lookalike_letters_are_detected(other: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [("modern", "rnodern"), ("0ff", "Off"), ("АВС", "ABC"), ("team 1", "team l")]
+    ("name", "other"), [("modern", "rnodern"), ("0ff", "Off"), ("АВС", "ABC"), ("team 1", "team l")]
 )
-def test_confusable_letters_count_as_equal(one: str, other: str) -> None:
+def test_confusable_letters_count_as_equal(name: str, other: str) -> None:
     """This covers two letters that look like one, and digits."""
-    assert skeleton(one) == skeleton(other)
+    assert skeleton(name) == skeleton(other)
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [("Team A", "Team B"), ("Team 2", "Team 3"), ("🐙", "🦀"), ("北京", "東京")]
+    ("name", "other"), [("Team A", "Team B"), ("Team 2", "Team 3"), ("🐙", "🦀"), ("北京", "東京")]
 )
-def test_different_names_stay_different(one: str, other: str) -> None:
+def test_different_names_stay_different(name: str, other: str) -> None:
     """An additional number or letter makes another name, and so does another symbol."""
-    assert names_alike({1: one, 2: other}) == ()
+    assert names_alike({1: name, 2: other}) == ()
 
 
 @given(st.text(max_size=40))

@@ -56,9 +56,9 @@ def test_a_team_is_no_copy_of_itself() -> None:
     noise = np.random.default_rng(5).standard_normal(rows.shape).astype(np.float32)
     sent = {1: rows, 2: rows + 0.1 * noise, 3: rows + 0.01 * noise, 4: method(2)}
     entries = {pk: steady(pk, 1 if pk == 3 else pk, 10, content_hash=str(pk)) for pk in sent}
-    found = near_copies({pk: similarities_of_rows(each) for pk, each in sent.items()}, entries)
-    assert [pair for _, *pair in found] == [[2, 3], [1, 2]]
-    assert all(similarity >= NEAR for similarity, *_ in found)
+    pairs = near_copies({pk: similarities_of_rows(each) for pk, each in sent.items()}, entries)
+    assert [pair for _, *pair in pairs] == [[2, 3], [1, 2]]
+    assert all(similarity >= NEAR for similarity, *_ in pairs)
 
 
 def test_the_report_names_near_copies_and_names_alike() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import RenderableType
@@ -48,7 +48,7 @@ def status(
     if json_output:
         from pydantic import TypeAdapter
 
-        print(json.dumps(TypeAdapter(type(state)).dump_python(state, mode="json"), indent=2, sort_keys=True))
+        print(json.dumps(TypeAdapter(Any).dump_python(state, mode="json"), indent=2, sort_keys=True))
         return
     console = Console(soft_wrap=True, highlight=False)
     for part in _page(session.configuration.challenge.title, state):

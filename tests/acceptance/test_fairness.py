@@ -80,7 +80,7 @@ def test_command_needs_nothing_but_public_files(fair: Fair, tmp_path: Path) -> N
     assert done.returncode == 1
     report = json.loads(done.stdout)
     assert (report["verdict"], report["phases"]["dev"]["recomputed"]) == ("contradicted", 0)
-    assert next(one["worth"] for one in report["questions"]) == "contradicted"
+    assert next(question["worth"] for question in report["questions"]) == "contradicted"
 
 
 def test_a_repository_in_another_format_is_refused(fair: Fair, tmp_path: Path) -> None:
@@ -129,10 +129,10 @@ def test_private_submission_appears_nowhere(fair: Fair) -> None:
     assert len(line["entries"]) == receipts.SMALLEST_BATCH
     openings = revealed(repository)["register"]
     private = fair.submissions["B in private"]
-    assert private not in {one["fields"].get("submission") for one in openings if "fields" in one}
-    parts = [one for one in openings if "fields" not in one]
-    assert {name for one in parts for name in one["open"]} == {"kind", "phase", "at", "entry"}
-    assert len({one["open"]["entry"][0] for one in parts}) == 1
+    assert private not in {opening["fields"].get("submission") for opening in openings if "fields" in opening}
+    parts = [opening for opening in openings if "fields" not in opening]
+    assert {name for opening in parts for name in opening["open"]} == {"kind", "phase", "at", "entry"}
+    assert len({opening["open"]["entry"][0] for opening in parts}) == 1
 
 
 def test_revealing_dev_keeps_eval_hidden(fair: Fair) -> None:
@@ -173,10 +173,13 @@ def test_command_takes_several_receipts_and_files(fair: Fair, tmp_path: Path) ->
     document = json.loads(done.stdout)
     assert document["verdict"] == "consistent"
     assert document["phases"]["dev"] == {"revealed": True, "entries": 5, "recomputed": 3}
-    checks = [one["check"] for one in document["verdicts"]]
+    checks = [verdict["check"] for verdict in document["verdicts"]]
     for name in ("your receipt", "your submission", "older clone"):
         assert [check for check in checks if check.startswith(name)]
-    assert sum("counts on the final board at rank" in one["sentence"] for one in document["verdicts"]) == 2
+    assert (
+        sum("counts on the final board at rank" in verdict["sentence"] for verdict in document["verdicts"])
+        == 2
+    )
     (tmp_path / "no.stdout").write_text('{"receipt": 1}')
     for option, place, words in (
         ("--receipt", tmp_path, "is a directory"),

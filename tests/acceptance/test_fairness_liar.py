@@ -36,7 +36,7 @@ def test_the_truth_is_never_contradicted(story: Story) -> None:
     """The kit's true story has no contradiction, so the lies below are not found merely because of how the kit writes files."""
     repository = story.publish()
     found = [*verdicts(repository), *published_verdicts(repository)]
-    assert not [one for one in found if one.worth is Worth.CONTRADICTED]
+    assert not [verdict for verdict in found if verdict.worth is Worth.CONTRADICTED]
     assert len(story.boards("dev")) > 2
     for team in "ABC":
         said = list(receipt_verdicts(repository, story.receipt(story.sent_by(team)[-1])))
@@ -51,21 +51,27 @@ def test_every_lie_is_found(happened: Story, story: Story, name: str) -> None:
     lie.tell(story)
     repository = story.publish()
     report = make_report(repository, verdicts(repository))
-    wrong = [one for one in report.verdicts if one.worth is Worth.CONTRADICTED]
+    wrong = [verdict for verdict in report.verdicts if verdict.worth is Worth.CONTRADICTED]
     told = [
-        one.sentence for one in (wrong if lie.check else report.verdicts) if lie.check in ("", named(one))
+        verdict.sentence
+        for verdict in (wrong if lie.check else report.verdicts)
+        if lie.check in ("", named(verdict))
     ]
     told += [] if lie.check else report.trust
     assert [sentence for sentence in told if lie.words.lower() in sentence.lower()]
     if not lie.check:
         assert wrong == []
     elif name in DRAWS:  # the scores follow from the draw, and everything else is consistent
-        assert {one.check for one in wrong} == {"beacon"}
+        assert {verdict.check for verdict in wrong} == {"beacon"}
     elif not lie.words:  # everything else agrees with the lie
-        assert not {one.check for one in wrong} & {"signatures", "commitment", "labels"}
+        assert not {verdict.check for verdict in wrong} & {"signatures", "commitment", "labels"}
     if lie.receipt:
-        told = [one for one in receipt_verdicts(repository, receipt) if one.worth is Worth.CONTRADICTED]
-        assert [one for one in told if lie.receipt.lower() in one.sentence.lower()]
+        told = [
+            verdict
+            for verdict in receipt_verdicts(repository, receipt)
+            if verdict.worth is Worth.CONTRADICTED
+        ]
+        assert [verdict for verdict in told if lie.receipt.lower() in verdict.sentence.lower()]
 
 
 @pytest.mark.parametrize("fact", ["flagged", "deleted", "cancelled"])
@@ -74,28 +80,28 @@ def test_what_a_participant_can_do_at_evalai_contradicts_nobody(story: Story, fa
     receipt = story.receipt(story.sent_by("A")[-1])
     take_off(**{fact: True})(story)
     said = list(receipt_verdicts(story.publish(), receipt))
-    assert [one for one in said if one.worth is Worth.CONTRADICTED] == []
+    assert [verdict for verdict in said if verdict.worth is Worth.CONTRADICTED] == []
     assert said[-1].worth is Worth.BELIEVED
     assert "at EvalAI; only EvalAI can show" in said[-1].sentence
 
 
 def test_nothing_is_said_of_no_scores(story: Story) -> None:
     """No sentence is true only because there is nothing that it could be false of."""
-    story.drop([one for one in story.events if "entry" in one.fields])
+    story.drop([event for event in story.events if "entry" in event.fields])
     for name in PHASES:
         story.hidden[name][disclosure.path(name)] = disclosure.text((), {}).encode()
     repository = story.publish()
     report = make_report(repository, [*verdicts(repository), *published_verdicts(repository)])
     assert report.number(Worth.CONTRADICTED) == 0
     assert report.sentence.endswith("No public submission was scored.")
-    empty = {one.check: one.sentence for one in report.verdicts if one.phase == "dev"}
+    empty = {verdict.check: verdict.sentence for verdict in report.verdicts if verdict.phase == "dev"}
     assert {empty["scores"], empty["possible"]} == {"No score is open."}
 
 
 def test_an_honest_ladder_is_never_contradicted(story: Story) -> None:
     """A true story under the ladder rule has no contradiction, and a receipt that does not count leads to the submission that does."""
     repository = with_ladder(story).publish()
-    assert [one.sentence for one in verdicts(repository) if one.worth is Worth.CONTRADICTED] == []
+    assert [verdict.sentence for verdict in verdicts(repository) if verdict.worth is Worth.CONTRADICTED] == []
     first, second = (story.receipt(pk) for pk in story.sent_by("A"))
     assert (first["counts"], second["counts"], first["q_mean"] == second["q_mean"]) == (True, False, True)
     said = list(receipt_verdicts(repository, second))[-1]
@@ -105,7 +111,7 @@ def test_an_honest_ladder_is_never_contradicted(story: Story) -> None:
 
 def test_an_invented_baseline_is_found_by_its_file(story: Story) -> None:
     """Baselines affect weights and ranks, so their files are published and their scores are recomputed."""
-    (baseline,) = [one for one in story.of(events.SCORE) if one.fields["team"] == HOSTS]
+    (baseline,) = [event for event in story.of(events.SCORE) if event.fields["team"] == HOSTS]
     submission = baseline.fields["submission"]
     raise_score(baseline, 0.05)
     repository = story.publish()
@@ -114,14 +120,14 @@ def test_an_invented_baseline_is_found_by_its_file(story: Story) -> None:
         (Worth.CONTRADICTED, "the published scores do not follow from this file"),
         (Worth.BELIEVED, "its scores are taken on trust: the disk was full"),
     ):
-        (found,) = [one for one in published_verdicts(story.publish()) if words in one.sentence]
+        (found,) = [verdict for verdict in published_verdicts(story.publish()) if words in verdict.sentence]
         assert found.worth is worth
         listed = json.loads(story.hidden["dev"][disclosure.path("dev")])
-        listed["files"] = [one for one in listed["files"] if one["submission"] != submission]
+        listed["files"] = [file for file in listed["files"] if file["submission"] != submission]
         listed["left_out"] = [{"submission": submission, "reason": "the disk was full"}]
         story.hidden["dev"][disclosure.path("dev")] = json.dumps(listed).encode()
     del story.hidden["dev"][disclosure.path("dev")]
-    assert Worth.CONTRADICTED in {one.worth for one in published_verdicts(story.publish())}
+    assert Worth.CONTRADICTED in {verdict.worth for verdict in published_verdicts(story.publish())}
 
 
 def test_a_raised_score_is_found_with_the_file(story: Story, tmp_path: Path) -> None:
@@ -170,8 +176,12 @@ def test_published_facts_cannot_be_changed(happened: Story, story: Story, tmp_pa
     appended.push(story.publish())
     with appended.checked() as public:
         found = list(verdicts(public))
-    wrong = {one.check for one in found if one.worth is Worth.CONTRADICTED}
-    told = [one for one in found if one.check == "decisions" and lie.words.lower() in one.sentence.lower()]
+    wrong = {verdict.check for verdict in found if verdict.worth is Worth.CONTRADICTED}
+    told = [
+        verdict
+        for verdict in found
+        if verdict.check == "decisions" and lie.words.lower() in verdict.sentence.lower()
+    ]
     if name in FROM_THE_START:
         assert "history" in wrong
     else:
@@ -200,7 +210,7 @@ def test_backdating_shows_in_the_order_of_commits(story: Story, tmp_path: Path) 
     repository = Git(tmp_path / "once", story.signer)
     repository.push(story.publish())
     with repository.checked() as public:
-        (times,) = [one for one in verdicts(public) if one.check == "times"]
+        (times,) = [verdict for verdict in verdicts(public) if verdict.check == "times"]
     words = f"up to {len(story.log)} lines of the public log came in one commit"
     assert (times.worth, words in times.sentence) == (Worth.BELIEVED, True)
 
@@ -222,10 +232,10 @@ def test_a_rewritten_history_contradicts_clones_and_receipts(
     receipt = happened.receipt(happened.sent_by("C")[0])
     with rewritten.checked() as public, older.checked() as before:
         found = list(verdicts(public))
-        assert Worth.CONTRADICTED not in {one.worth for one in found}
+        assert Worth.CONTRADICTED not in {verdict.worth for verdict in found}
         assert any("--receipt, --against" in sentence for sentence in make_report(public, found).trust)
-        assert Worth.CONTRADICTED in {one.worth for one in older_verdicts(public, before)}
-        assert Worth.CONTRADICTED in {one.worth for one in receipt_verdicts(public, receipt)}
+        assert Worth.CONTRADICTED in {verdict.worth for verdict in older_verdicts(public, before)}
+        assert Worth.CONTRADICTED in {verdict.worth for verdict in receipt_verdicts(public, receipt)}
     with appended.checked() as public:
         assert "history" in lies(public)
 
@@ -245,11 +255,15 @@ def test_what_the_key_has_signed_counts_in_unsigned_commits(
     for repository in (appended, rewritten):
         repository.push(story.publish())
     with appended.checked() as public:
-        found = [one.sentence for one in verdicts(public) if one.worth is Worth.CONTRADICTED]
+        found = [verdict.sentence for verdict in verdicts(public) if verdict.worth is Worth.CONTRADICTED]
     assert any("something that the challenge's key has signed" in sentence for sentence in found)
     with rewritten.checked() as public, older.checked() as before:
         assert lies(public) == set()
-        found = [one.sentence for one in older_verdicts(public, before) if one.worth is Worth.CONTRADICTED]
+        found = [
+            verdict.sentence
+            for verdict in older_verdicts(public, before)
+            if verdict.worth is Worth.CONTRADICTED
+        ]
     assert any("receipts.jsonl does not begin" in sentence for sentence in found)
 
 
@@ -263,7 +277,9 @@ def test_a_commitment_that_nothing_opens_waits_only_if_it_came_after_the_reveal(
         second = {**first, "sequence": 2, "made_at": made_at.isoformat()}
         story.entries = [first, commitments.signed(second, story.signer)]
         (found,) = [
-            one for one in verdicts(story.publish()) if (one.phase, one.check) == ("dev", "commitment")
+            verdict
+            for verdict in verdicts(story.publish())
+            if (verdict.phase, verdict.check) == ("dev", "commitment")
         ]
         assert found.worth is worth
 
@@ -275,10 +291,10 @@ def test_scores_on_hashed_labels_cannot_be_checked(story: Story, tmp_path: Path)
         path: text for path, text in story.hidden["eval"].items() if "labels/" not in path
     }
     repository = story.publish()
-    labels = {one.phase: one for one in verdicts(repository) if one.check == "labels"}
+    labels = {verdict.phase: verdict for verdict in verdicts(repository) if verdict.check == "labels"}
     assert [labels[name].worth for name in PHASES] == [Worth.CONSISTENT, Worth.BELIEVED]
     file = tmp_path / "a.csv"
     file.write_bytes(FILES["A"])
     found = list(submission_verdicts(repository, file, engine="default"))
-    assert [one.worth for one in found] == [Worth.RECOMPUTED, Worth.BELIEVED]
-    assert all("cannot be recomputed" in one.sentence for one in (labels["eval"], found[1]))
+    assert [verdict.worth for verdict in found] == [Worth.RECOMPUTED, Worth.BELIEVED]
+    assert all("cannot be recomputed" in verdict.sentence for verdict in (labels["eval"], found[1]))

@@ -196,9 +196,9 @@ def resampled(
         for name, of in zip(row_sets, folds, strict=True):
             cells = [influence(cell, draws[name][replicate]) for cell in of]
             table.append([q for q, _ in cells])
-            influences[name] = influences.get(name, 0) + np.array([one for _, one in cells])
+            influences[name] = influences.get(name, 0) + np.array([values for _, values in cells])
         quality_scores = np.array(table).T
-        squares = sum((one**2).sum(axis=1) for one in influences.values())
+        squares = sum((values**2).sum(axis=1) for values in influences.values())
         compared = quality_scores.round(6) if replicate else quality_scores
         _, _, weighted, ranks = ranked(compared, **rule)
         results.append((quality_scores.mean(axis=1), np.sqrt(squares) / len(folds), weighted, ranks))
@@ -266,16 +266,16 @@ def grouped(beats: np.ndarray, numbered: np.ndarray) -> list[int]:
 def check_board(snapshot: PhaseSnapshot, board: Board, replicates: int, before: Board | None = None) -> None:
     """Compare every number of a board with the page's formulas, given the fold scores of the rows' submissions."""
     rules, tasks = snapshot.rules, sorted(snapshot.row_sets)
-    of = {one.submission: one for one in snapshot.entries}
+    of = {entry.submission: entry for entry in snapshot.entries}
     entries = [of[row.submission] for row in board.standings]
-    table = np.array([[quality(one.scores[task]) for task in tasks] for one in entries])
-    numbered = np.array([one.eligible and not one.baseline for one in entries])
-    weigh = np.array([rules.baselines_weigh if one.baseline else one.eligible for one in entries])
+    table = np.array([[quality(entry.scores[task]) for task in tasks] for entry in entries])
+    numbered = np.array([entry.eligible and not entry.baseline for entry in entries])
+    weigh = np.array([rules.baselines_weigh if entry.baseline else entry.eligible for entry in entries])
     weights, ranks, weighted, final = ranked(table, weigh, numbered, rules.ghost_task)
     means = np.array([math.fsum(row) / len(tasks) for row in table.tolist()])
     keys = [
-        (weighted[row], not numbered[row], -means[row], one.submitted_at, one.submission)
-        for row, one in enumerate(entries)
+        (weighted[row], not numbered[row], -means[row], entry.submitted_at, entry.submission)
+        for row, entry in enumerate(entries)
     ]
     assert keys == sorted(keys)
     assert [row.rank for row in board.standings] == final
@@ -284,7 +284,7 @@ def check_board(snapshot: PhaseSnapshot, board: Board, replicates: int, before: 
     assert [row.move for row in board.standings] == [
         old.get(row.key, row.rank) - row.rank for row in board.standings
     ]
-    teams = Counter(one.team_key for one in snapshot.entries)
+    teams = Counter(entry.team_key for entry in snapshot.entries)
     assert [row.submissions for row in board.standings] == [teams[row.team_key] for row in board.standings]
     assert [row.q_mean for row in board.standings] == means.tolist()
     printed = [
@@ -294,13 +294,13 @@ def check_board(snapshot: PhaseSnapshot, board: Board, replicates: int, before: 
     figures = board.figures
     assert figures is not None
     assert [list(row.q.values()) for row in figures.rows] == table.tolist()
-    scores = [[np.nanmean(one.scores[task]) for task in tasks] for one in entries]
+    scores = [[np.nanmean(entry.scores[task]) for task in tasks] for entry in entries]
     assert [list(row.score.values()) for row in figures.rows] == pytest.approx(np.array(scores))
     assert [list(row.task_ranks.values()) for row in figures.rows] == ranks.tolist()
     assert list(figures.weights.values()) == pytest.approx(weights, abs=1e-12)
     assert [row.weighted_rank for row in figures.rows] == pytest.approx(weighted, abs=1e-9)
     check_views(figures, table, weigh, numbered, final)
-    pks = [one.submission for one in entries]
+    pks = [entry.submission for entry in entries]
     flips = {}
     for left in np.flatnonzero(weigh):
         rest = np.arange(len(entries)) != left
@@ -312,7 +312,7 @@ def check_board(snapshot: PhaseSnapshot, board: Board, replicates: int, before: 
         }
     reversals = {left: set(pairs) for left, pairs in figures.leave_one_out.items()}
     assert reversals == {pk: pairs for pk, pairs in flips.items() if pairs}
-    folds = [np.array([one.scores[task] for one in entries], float) for task in tasks]
+    folds = [np.array([entry.scores[task] for entry in entries], float) for task in tasks]
     drawn = resampled(
         folds,
         [snapshot.row_sets[task] for task in tasks],
@@ -322,7 +322,7 @@ def check_board(snapshot: PhaseSnapshot, board: Board, replicates: int, before: 
         numbered=numbered,
         ghost=rules.ghost_task,
     )
-    fewest = np.min([np.isfinite(one).sum(axis=1) for one in folds], axis=0)
+    fewest = np.min([np.isfinite(of_task).sum(axis=1) for of_task in folds], axis=0)
     check_bootstrap(board, figures, drawn, numbered, fewest)
 
 
@@ -516,4 +516,4 @@ def test_the_answers_of_ladders(
         )
         expected |= {rung.submission: climbed[rung.content] for rung in own if rung.q_mean is not None}
     shown_values = ladders(rungs[::-1], rules)
-    assert {pk: (one.value, one.counts) for pk, one in shown_values.items()} == expected
+    assert {pk: (answer.value, answer.counts) for pk, answer in shown_values.items()} == expected

@@ -188,9 +188,10 @@ def _restored(story: Story, *, later: int) -> None:
     _leave_out("C")(story)
     lines = [story.due(told.at) for told in story.events if told.left_out]
     said = {"kind": events.CHALLENGE, "phase": None, "what": "restored", "text": "A backup was restored."}
-    none = dict.fromkeys(("commit", "team_key", "pseudonym"))
-    note = {**said, **none, "first": min(lines), "last": max(lines)}
-    story.add(note, story.log[max(lines) - 1 + later] + timedelta(minutes=5))
+    story.add(
+        {**said, "team_key": None, "pseudonym": None},
+        story.log[max(lines) - 1 + later] + timedelta(minutes=5),
+    )
     lost = {"first": min(lines), "last": max(lines)}
     number = max(lines) + 1 + later
     story.on_lines = lambda body: {**body, "restored": lost} if body["sequence"] == number else body
@@ -392,7 +393,7 @@ LIES: dict[str, Lie] = {
     ),
     "a team left out of the reveal": Lie(_leave_out("C"), "register"),
     "lines of another format, which nobody opens": Lie(_in_another_format, "receipts"),
-    "a restore of lines long ago": Lie(lambda story: _restored(story, later=2), "dev: register"),
+    "a restore of lines long ago": Lie(lambda story: _restored(story, later=2), "receipts"),
     "a reveal without its register": Lie(_without_register, "dev: reveal"),
     "all in the last line": Lie(_all_in_the_last_line, "dev: register"),
     "an event in a line before it": Lie(_before_its_line, "dev: register"),

@@ -6,7 +6,7 @@ The page lists the decisions about public entries, and `verify` those about ever
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict
 from datetime import datetime
 from functools import partial
@@ -49,7 +49,6 @@ def decisions(
     public: Collection[str] | None = None,
     *,
     hidden: Collection[str] = (),
-    same_scoring: Callable[[PhaseEvent, PhaseEvent], bool] | None = None,
 ) -> tuple[Decision, ...]:
     """Return what was decided, oldest first.
 
@@ -57,11 +56,9 @@ def decisions(
         fold: The phase.
         public: The entries that decisions about all entries may depend on; None for all that are open.
         hidden: The rules whose values are left out.
-        same_scoring: Returns whether tasks and protocol are the same, apart from a public value that was mixed into the splits; None if
-            that is not known, so that a change is only listed if something was scored before.
     """
     entries = fold.submissions.keys() if public is None else public
-    listed = [*_changes(fold, entries, hidden, same_scoring), *_entries(fold, entries), *_notes(fold)]
+    listed = [*_changes(fold, entries, hidden), *_entries(fold, entries), *_notes(fold)]
     return tuple(sorted(listed, key=lambda decision: (decision.at, decision.text)))
 
 
@@ -76,15 +73,13 @@ def _changes(
     fold: PhaseFold,
     entries: Collection[str],
     hidden: Collection[str],
-    same_scoring: Callable[[PhaseEvent, PhaseEvent], bool] | None,
 ) -> Iterator[Decision]:
     scored = [fold.scores[entry].moments[0] for entry in entries if entry in fold.scores]
     submissions = {fold.submissions[entry].events[0].submission for entry in entries}
     for earlier, later in pairwise(fold.decisions.events):
-        again = min(scored, default=later.at) < later.at
-        listed = again if same_scoring is None else not same_scoring(earlier, later)
+        again = min(scored, default=later.at) < later.at  # before the first score, no rank depends on it
         for kind, text in (
-            (DecisionKind.RESCORE, _scoring(earlier, later, again=again) if listed else ""),
+            (DecisionKind.RESCORE, _scoring(earlier, later) if again else ""),
             (DecisionKind.RULE, _rules(earlier, later, hidden)),
             (DecisionKind.ENTRY, _choice(earlier, later, submissions)),
             (DecisionKind.OTHER, _close(earlier, later)),
@@ -103,11 +98,10 @@ def _rules(earlier: PhaseEvent, later: PhaseEvent, hidden: Collection[str]) -> s
     return f"the rules changed ({', '.join(values)})" if values else ""
 
 
-def _scoring(earlier: PhaseEvent, later: PhaseEvent, *, again: bool) -> str:
+def _scoring(earlier: PhaseEvent, later: PhaseEvent) -> str:
     changed = {"the tasks": later.tasks != earlier.tasks, "the protocol": later.protocol != earlier.protocol}
     what = " and ".join(name for name, differs in changed.items() if differs)
-    then = ", and all submissions were scored again" if again else " before the first score"
-    return f"{what} changed{then}" if what else ""
+    return f"{what} changed, and all submissions were scored again" if what else ""
 
 
 def _choice(earlier: PhaseEvent, later: PhaseEvent, submissions: Collection[int]) -> str:

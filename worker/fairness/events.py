@@ -168,9 +168,6 @@ class ChallengeEvent(Document):
     Attributes:
         what: Which of these.
         text: A sentence for people.
-        first: The first line of the log that a restored state lacks.
-        last: The last line.
-        commit: The commit that a rewritten history lacks.
         team_key: The team whose name was removed.
         pseudonym: Its name since then.
     """
@@ -180,9 +177,6 @@ class ChallengeEvent(Document):
     at: Moment
     what: Literal["restored", "rewritten", "renamed"]
     text: str
-    first: Number | None
-    last: Number | None
-    commit: str | None
     team_key: Number | None
     pseudonym: str | None
 

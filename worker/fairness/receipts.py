@@ -309,7 +309,7 @@ def _tell_restored(tx: Transaction, first: int, last: int, *, now: datetime) -> 
     tx.set_fact(_GAP, json.dumps({"first": min(first, before.get("first", first)), "last": last}))
     lines = f"; that concerns lines {first} to {last} of the log" if first <= last else ""
     text = f"the state was restored from a backup, and what was registered after that was made is lost{lines}"
-    note(tx, events.RESTORED, text, now=now, first=first, last=last)
+    note(tx, events.RESTORED, text, now=now)
 
 
 def receipts_file(tx: Transaction) -> bytes | None:

@@ -128,9 +128,6 @@ def note(
     text: str,
     *,
     now: datetime,
-    first: int | None = None,
-    last: int | None = None,
-    commit: str | None = None,
     team_key: int | None = None,
     pseudonym: str | None = None,
 ) -> None:
@@ -142,9 +139,6 @@ def note(
             "at": tx.attestation_time(now),
             "what": what,
             "text": text,
-            "first": first,
-            "last": last,
-            "commit": commit,
             "team_key": team_key,
             "pseudonym": pseudonym,
         }

@@ -188,7 +188,7 @@ def _record_commit(
             f"{event} The worker pushed everything again. Find out who forced a push, and protect the branch against forced pushes.",
             now=now,
         )
-        note(tx, "rewritten", event, now=now, commit=last)  # anyone with an older clone can see it anyway
+        note(tx, "rewritten", event, now=now)  # anyone with an older clone can see it anyway
     if published.others:
         tx.raise_alert(
             OVERWRITTEN,

@@ -13,7 +13,7 @@ from scoring.printable import name_some
 from worker.fairness import membership
 from worker.fairness.decisions import decisions as decided
 from worker.fairness.decisions import minute
-from worker.fairness.events import PhaseEvent, SubmissionEvent
+from worker.fairness.events import SubmissionEvent
 from worker.fairness.fold import PhaseFold
 from worker.fairness.verify.revealed import RevealedPhase
 from worker.fairness.verify.timeline import SLACK
@@ -22,15 +22,8 @@ from worker.fairness.verify.verdict import Fault, Verdict, believed, consistent,
 
 def decisions(phase: RevealedPhase) -> Verdict:
     """Report the organizers' decisions: rules, tasks, removals, choices, hidden teams, the close."""
-
-    def same_scoring(earlier: PhaseEvent, later: PhaseEvent) -> bool:
-        before, after = (
-            replace(phase.protocols[event.protocol], secret_commitment="") for event in (earlier, later)
-        )
-        return (earlier.tasks, before) == (later.tasks, after)
-
     sentences = []
-    for decision in decided(phase.fold, same_scoring=same_scoring):
+    for decision in decided(phase.fold):
         changed = "" if decision.kind is DecisionKind.OTHER else effect(phase, decision.at)
         sentences.append(f"{decision.text} on {minute(decision.at)}{because(decision.reason)}{changed}")
     sentences += _after_the_close(phase.fold)

@@ -69,6 +69,9 @@ def following_board(
         replicates: Number of bootstrap replicates.
     """
     standings = () if order is None else _standings(order, before)
+    contenders = (
+        () if order is None else tuple(sorted(order.contenders, key=lambda row: row.entry.submission))
+    )
     earlier = set() if before is None else {standing.submission for standing in before.standings}
     return Board(
         phase=phase.codename,
@@ -77,7 +80,7 @@ def following_board(
         triggers=tuple(sorted({standing.submission for standing in standings} - earlier)),
         standings=standings,
         rounding=Rounding(decimals=phase.rules.decimals, ladder_step=phase.rules.ladder_step),
-        fingerprint=fingerprint(phase, counted(phase), replicates),
+        fingerprint=fingerprint(phase, contenders, replicates),
         figures=order.figures if isinstance(order, Assessment) else None,
     )
 

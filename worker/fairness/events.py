@@ -10,6 +10,7 @@ import json
 import math
 from array import array
 from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainSerializer, PlainValidator, TypeAdapter
@@ -135,7 +136,7 @@ class ScoreEvent(ClosedEvent):
     q_mean: float | None
     counts: bool | None
 
-    @property
+    @cached_property
     def versions(self) -> dict[str, str]:
         """Task to version."""
         return {task: cell.version for task, cell in self.cells.items()}

@@ -201,7 +201,7 @@ class PhaseFold:
         eligible = None if needed is None else needed.teams(moment)
         counting = self._counting(decided, moment)
         entries: list[Entry] = []
-        row_sets: dict[str, str] = {}
+        newest: ScoreEvent | None = None
         for name, history in self.submissions.items():
             facts, score = history.at(moment), self._score(name, decided, moment)
             if facts is None or score is None:
@@ -211,12 +211,12 @@ class PhaseFold:
             entry = self._entry(name, (facts, score, decided, competes, counts))
             if entry is not None:
                 entries.append(entry)
-                row_sets = {task: cell.row_set for task, cell in score.cells.items()}
+                newest = score
         chosen = {int(team): submission for team, submission in decided.chosen.items()}
         return PhaseSnapshot(
             codename=self.name,
             rules=decided.rules.for_board(epsilon=decided.epsilon, chosen=chosen),
-            row_sets=row_sets,
+            row_sets={task: cell.row_set for task, cell in newest.cells.items()} if newest else {},
             entries=tuple(entries),
         )
 

@@ -6,8 +6,9 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,7 @@ class Theatre:
 
     Attributes:
         ahead: Points to which no worker has come yet.
+        actions: What happens when a worker comes to a point, once.
     """
 
     def __init__(self, harness: Harness, points: set[str]) -> None:
@@ -77,11 +79,14 @@ class Theatre:
         self.evalai = harness.evalai
         self.clock = harness.clock or ManualClock()
         self.ahead = set(points)
+        self.actions: dict[str, Callable[[], Any]] = {}
         self.worker: StepWorker | None = None
         self._killed = False
         self._count = 0
 
     def _checkpoint(self, point: str) -> None:
+        if action := self.actions.pop(point, None):
+            action()
         if self._killed or point in self.ahead:
             self.ahead.discard(point)
             self._killed = True
@@ -231,7 +236,8 @@ def while_read(event: Callable[[Theatre, int], None]) -> Callable[[Theatre, int]
         with closing(theatre.harness.store()) as store, store.read() as tx:
             (row,) = tx.get_many([pk]).values()
         (stored,) = theatre.harness.state.glob(f"files/*/{row.file_hash}")
-        with hanging(stored):
+        with ExitStack() as stack:  # not earlier: a worker fetches again what is no regular file
+            theatre.actions["before child evaluate"] = partial(stack.enter_context, hanging(stored))
             theatre.drive(lambda: theatre.known(pk) == State.SCORING)
             event(theatre, pk)
             theatre.let_the_listing_be_due()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -16,7 +15,7 @@ from scoring.errors import NeucoError, OrganizerError
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.secrets import read_challenge_secret
 from worker.daemon import logs
-from worker.daemon.signals import Signals, notify
+from worker.daemon.signals import Signals, Stopped, notify
 from worker.daemon.worker import Worker, make_client
 from worker.publishing import publisher_settings
 from worker.runtime.cgroup import delegation
@@ -53,28 +52,32 @@ def leading(
     """
     configuration = load(path)
     with closing(leader_lock(configuration.database_url, configuration.state_dir)) as lock:
-        take(lock, wait=wait and configuration.database_file is None)
+        take(lock, signals, wait=wait and configuration.database_file is None)
         with started(path, signals=signals, checkpoint=checkpoint) as worker:
             yield worker, lock
 
 
-def take(lock: LeaderLock, *, wait: bool) -> None:
-    """Take the leader's lock, if necessary after waiting for it; SIGTERM ends the wait, as it ends a start.
+def take(lock: LeaderLock, signals: Signals, *, wait: bool) -> None:
+    """Take the leader's lock, if necessary after waiting for it.
 
     Raises:
         InfrastructureError: If another worker has the lock and `wait` is false, or the server cannot be reached.
+        Stopped: On SIGTERM.
     """
-    if lock.take():
-        return
-    if not wait:
-        raise refused()
-    logs.set_up()
-    log = structlog.get_logger("neuco_worker")
-    log.info("Waiting until the worker that leads ends.", event_key="run.wait")
-    notify("READY=1")
-    while not lock.take():
-        notify("WATCHDOG=1")
-        time.sleep(TAKE_EVERY_S)
+    signals.starting = False  # to interrupt the database's driver would end in an error of its own
+    if not lock.take():
+        if not wait:
+            raise refused()
+        logs.set_up()
+        log = structlog.get_logger("neuco_worker")
+        log.info("Waiting until the worker that leads ends.", event_key="run.wait")
+        notify("READY=1")
+        while not signals.stop.is_set() and not lock.take():
+            notify("WATCHDOG=1")
+            signals.stop.wait(TAKE_EVERY_S)
+    signals.starting = True
+    if signals.stop.is_set():
+        raise Stopped
 
 
 @contextmanager

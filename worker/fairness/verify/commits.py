@@ -76,6 +76,10 @@ def read(repository: git.Repo, name: str) -> bytes:
     return bytes(repository.odb.stream(bytes.fromhex(name)).read())
 
 
+LATEST_S = int(datetime.max.replace(tzinfo=UTC).timestamp()) - 1
+"""Git takes any date, and anybody with access can push one that is later."""
+
+
 def walk(repository: git.Repo, tip: str) -> list[Step]:
     """Return all commits up to a tip, oldest first."""
     listed = repository.git.ls_tree("-r", "-z", "--name-only", tip, "reveal/").split("\0")
@@ -95,7 +99,7 @@ def walk(repository: git.Repo, tip: str) -> list[Step]:
         steps.append(
             Step(
                 commit=commit,
-                at=datetime.fromtimestamp(int(at), UTC),
+                at=datetime.fromtimestamp(min(int(at), LATEST_S), UTC),
                 author=author,
                 parents=tuple(parents.split()),
                 key=signing_key(*without_signature(read(repository, commit))),
@@ -221,6 +225,7 @@ def growth(blobs: Blobs, steps: Sequence[Step], own: Own, newest: Step, below: C
     reveals = newest.blobs.keys() - set(GROWING)
     for path in (*GROWING, *sorted(reveals)):
         final, before, last = blobs.content(newest.blobs.get(path, ABSENT)), b"", ABSENT
+        versions: set[str] = set()
         others: dict[tuple[bool, tuple[str, ...], str], Step] = {}
         for place, step in enumerate(steps):
             version = step.blobs.get(path, ABSENT)
@@ -231,11 +236,12 @@ def growth(blobs: Blobs, steps: Sequence[Step], own: Own, newest: Step, below: C
                 content = blobs.content(version)
                 if path not in reveals and not grew(path, content, final):
                     result.dropped[path] = step
-                elif (path in reveals or grew(path, before, content)) and (
+                elif (version not in versions if path in reveals else grew(path, before, content)) and (
                     times := _times(path, before, content)
                 ):
                     result.added.append(Added(path=path, step=step, place=place, times=times))
                 last, before = version, content
+                versions.add(version)  # a restored backup publishes an earlier reveal again
         kept = signed_in(path, final, keys)
         for (_, valid, version), step in others.items():
             result.signed += [(part, step) for part in signed_in(path, blobs.content(version), valid) - kept]
@@ -245,6 +251,11 @@ def growth(blobs: Blobs, steps: Sequence[Step], own: Own, newest: Step, below: C
 def signed_in(path: str, content: bytes, keys: Collection[str]) -> set[Signed]:
     """Return what some of the keys have signed in a file."""
     signed = set[Signed]()
+    if path not in (
+        commitments.PATH,
+        receipts.PATH,
+    ):  # a copy in another file is nothing that was published there
+        return signed
     for document in _documents(path, content):
         with suppress(*UNREADABLE):
             signature, kind, body = document.pop("signature"), signing.COMMITMENT, document

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -75,6 +77,24 @@ def merge_a_branch(clone: Git) -> None:
     clone.git("merge", "-q", "--no-edit", "side")
 
 
+def commit_in_the_far_future(clone: Git) -> None:
+    """Commit nothing, at a date that git takes and Python does not."""
+    command = [
+        "git",
+        "-c",
+        "user.name=M",
+        "-c",
+        "user.email=m",
+        "commit",
+        "-q",
+        "--allow-empty",
+        "-m",
+        "later",
+    ]
+    dated = os.environ | {"GIT_COMMITTER_DATE": "@300000000000 +0000"}
+    subprocess.run(command, cwd=clone.folder, env=dated, check=True)
+
+
 def commit(path: str, content: bytes | None) -> Callable[[Git], object]:
     """Return a change of one file."""
     return lambda clone: clone.commit({path: content})
@@ -92,6 +112,7 @@ VANDALISM: dict[str, tuple[Callable[[Git], object], str | None]] = {
     "many commits": (push_much, "and 17 more"),
     "what was corrected": (correct_vandalism, None),
     "a merge that changes nothing": (merge_a_branch, None),
+    "a commit in the far future": (commit_in_the_far_future, None),
 }
 """What a stranger does, and what the sentence that names it contains; None if visitors see no change."""
 

@@ -27,7 +27,9 @@ from worker.fairness.signing import is_signed, signing_key
 from worker.fairness.verify.verdict import UNREADABLE
 
 HISTORY = "leaderboard/history.jsonl"
-GROWING = (commitments.PATH, receipts.PATH, HISTORY)
+SIGNED = (commitments.PATH, receipts.PATH)
+"""Files with parts that the key has signed."""
+GROWING = (*SIGNED, HISTORY)
 Signed = tuple[str, str]
 """A path, and what identifies a part of its content that a key has signed."""
 ABSENT = ""
@@ -251,10 +253,7 @@ def growth(blobs: Blobs, steps: Sequence[Step], own: Own, newest: Step, below: C
 def signed_in(path: str, content: bytes, keys: Collection[str]) -> set[Signed]:
     """Return what some of the keys have signed in a file."""
     signed = set[Signed]()
-    if path not in (
-        commitments.PATH,
-        receipts.PATH,
-    ):  # a copy in another file is nothing that was published there
+    if path not in SIGNED:  # a copy in another file is nothing that was published there
         return signed
     for document in _documents(path, content):
         with suppress(*UNREADABLE):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime
 
 from leaderboard import DecisionKind
@@ -55,12 +54,13 @@ def _after_the_close(fold: PhaseFold) -> Iterator[str]:
             yield f"submission {facts.submission} of {facts.team} was answered after the board was closed"
 
 
-def counting(phase: RevealedPhase, entry: str) -> Verdict:
+def counting(phase: RevealedPhase, entry: str, before: str = "") -> Verdict:
     """Return where a scored submission is on the final board, which other one counts for its team, or what takes it off.
 
     Args:
         phase: The revealed phase.
         entry: The submission's pseudonym; its facts are open.
+        before: What to say first: of which submissions it is a later run.
 
     Raises:
         Fault: If it should be on the board, or the organizers took it off.
@@ -70,15 +70,14 @@ def counting(phase: RevealedPhase, entry: str) -> Verdict:
     if (needed := fold.unknown_phase) is not None:
         return not_revealed(f"its rules ask for a score in phase {needed}, which has not been revealed")
     facts = fold.submissions[entry].events[-1]
-    who = f"submission {facts.submission} of team {facts.team}"
+    who = f"{before}submission {facts.submission} of team {facts.team}"
     if facts.superseded_by is None or facts.answered:
         return _counting(phase, facts, who)
     again = f"{who} was run again at EvalAI as submission {facts.superseded_by}"
     following = fold.entry_of(facts.superseded_by)
     if following is None:
         return believed(f"{again}. That one has not been revealed: it was refused, or is private")
-    verdict = counting(phase, following)
-    return replace(verdict, sentence=f"{again}. {verdict.sentence}")
+    return counting(phase, following, f"{again}. ")
 
 
 def _counting(phase: RevealedPhase, facts: SubmissionEvent, who: str) -> Verdict:

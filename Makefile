@@ -13,7 +13,9 @@ PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13; do \
 	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$python"; break; }; done)
 # Where PyTorch's CPU build is: a plain install on Linux would pull several gigabytes of CUDA packages. TORCH_INDEX= takes the plain one.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
-# Without compiling whole packages, which takes a minute: Python compiles the modules that it imports.
+# Without compiling whole packages, which takes a minute: Python compiles the modules that it imports. It must be allowed to keep them, because
+# a process that compiles all its modules again takes a second longer; images for containers often forbid it.
+export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PIP_INSTALL := $(PIP) install --quiet --no-compile --constraint constraints.txt
 # The tests keep compiled kernels here, for all their processes and for the next run.

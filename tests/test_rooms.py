@@ -77,8 +77,8 @@ def test_a_room_imports_only_rooms_below_it(room: str) -> None:
     top, _, own = room.partition(".")
     order = ORDERS[top]
     allowed = {own, *(order[order.index(own) :] if own in order else ())}
-    allowed |= {one.partition(".")[2] for one, users in BESIDE.items() if own in users}
-    others = {*order, *(one.partition(".")[2] for one in BESIDE)} - allowed
+    allowed |= {name.partition(".")[2] for name, users in BESIDE.items() if own in users}
+    others = {*order, *(name.partition(".")[2] for name in BESIDE)} - allowed
     upward = [f"{path}: {name}" for path in modules(room) for name in imported(path) if name[0] == top]
     assert [text for text in upward if any(f"'{top}', '{other}'" in text for other in others)] == []
 
@@ -144,4 +144,6 @@ def test_code_of_the_pipeline_reads_in_order(room: str) -> None:
         tree = ast.parse(path.read_text())
         assert [f"{path}:{function.lineno}" for function in nested(tree)] == []
         functions = [node for node in ast.walk(tree) if isinstance(node, FUNCTIONS[:2])]
-        assert [one.name for one in functions if (one.end_lineno or 0) - one.lineno >= SCREEN] == []
+        assert [
+            function.name for function in functions if (function.end_lineno or 0) - function.lineno >= SCREEN
+        ] == []

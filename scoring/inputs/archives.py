@@ -74,12 +74,12 @@ class Capped:
         pieces = [self._peeked[:size]] if self._peeked else []  # a single piece is not copied below
         missing = size - len(self._peeked[:size])
         self._peeked = self._peeked[size:]
-        while missing and (more := self._read(missing)):
+        while missing and (more := self._read_piece(missing)):
             pieces.append(more)
             missing -= len(more)
         return b"".join(pieces)
 
-    def _read(self, size: int) -> bytes:
+    def _read_piece(self, size: int) -> bytes:
         try:
             data = self._source.read(min(size, LARGEST_READ))
         except DAMAGE:

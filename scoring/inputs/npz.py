@@ -127,7 +127,7 @@ def _read_ids(array: Array, builder: MatrixBuilder) -> list[str]:
             points = np.frombuffer(data, dtype=np.dtype("u4").newbyteorder(array.dtype.byteorder))
             if points.max(initial=0) > sys.maxunicode:  # numpy would make an invalid str of it
                 raise faults.fatal("file.encoding", "an id is not text")
-        written = np.frombuffer(data, dtype=array.dtype).tolist()
+        written = np.frombuffer(data, dtype=array.dtype).tolist() if width else [""] * count
         return [name.decode() if isinstance(name, bytes) else str(name) for name in written]
     except (UnicodeDecodeError, ValueError):
         raise faults.fatal("file.encoding", "an id is not text") from None

@@ -122,7 +122,7 @@ class Theatre:
         """Return a content whose score is not known."""
         return embeddings(NEW + self._count)
 
-    def known(self, pk: int) -> str | None:
+    def state_of(self, pk: int) -> str | None:
         """Return the worker's state of a submission, None if the worker does not know it."""
         return self.harness.states().get(pk)
 
@@ -156,7 +156,7 @@ class Theatre:
         pk = self.evalai.begin_upload("Z", "dev") if state is State.UPLOADING else self.submit("Z", content)
         if state is State.UPLOADING:  # it comes without a message
             self.let_the_listing_be_due()
-        self.drive(lambda: self.known(pk) == state)
+        self.drive(lambda: self.state_of(pk) == state)
         self.leave()
         return pk
 
@@ -185,7 +185,7 @@ class Story:
         self.event(theatre, pk)
         theatre.harness.configure(self.settings)
         if self.state is not None:
-            theatre.drive(lambda: theatre.known(pk) != self.state)
+            theatre.drive(lambda: theatre.state_of(pk) != self.state)
             theatre.leave()
         theatre.harness.configure(USUAL)
         theatre.finish()
@@ -202,7 +202,7 @@ def arrive(theatre: Theatre, _: int) -> None:
 
 def cancel(theatre: Theatre, pk: int) -> None:
     """Cancel the submission."""
-    theatre.evalai.cancel(pk)
+    theatre.evalai.edit(pk, status="cancelled")
 
 
 def rerun(theatre: Theatre, pk: int) -> None:
@@ -221,7 +221,7 @@ def cancelled_first(event: Callable[[Theatre, int], None]) -> Callable[[Theatre,
     def then(theatre: Theatre, pk: int) -> None:
         cancel(theatre, pk)
         theatre.harness.configure(STAYS)
-        theatre.drive(lambda: theatre.known(pk) == State.CANCELLED)
+        theatre.drive(lambda: theatre.state_of(pk) == State.CANCELLED)
         theatre.leave()
         theatre.harness.configure(USUAL)
         event(theatre, pk)
@@ -238,10 +238,10 @@ def while_read(event: Callable[[Theatre, int], None]) -> Callable[[Theatre, int]
         (stored,) = theatre.harness.state.glob(f"files/*/{row.file_hash}")
         with ExitStack() as stack:  # not earlier: a worker fetches again what is no regular file
             theatre.actions["before child evaluate"] = partial(stack.enter_context, hanging(stored))
-            theatre.drive(lambda: theatre.known(pk) == State.SCORING)
+            theatre.drive(lambda: theatre.state_of(pk) == State.SCORING)
             event(theatre, pk)
             theatre.let_the_listing_be_due()
-            theatre.drive(lambda: theatre.known(pk) in ENDED)
+            theatre.drive(lambda: theatre.state_of(pk) in ENDED)
             theatre.leave()
 
     return meanwhile
@@ -256,7 +256,7 @@ def lose_file(theatre: Theatre, _: int) -> None:
 def break_off(theatre: Theatre, pk: int) -> None:
     """Let the upload's message come without the file, and come again when the submission has failed."""
     theatre.evalai.send_again(pk)
-    theatre.drive(lambda: theatre.known(pk) == State.FAILED)
+    theatre.drive(lambda: theatre.state_of(pk) == State.FAILED)
     theatre.leave()
     theatre.evalai.send_again(pk)
 
@@ -264,7 +264,7 @@ def break_off(theatre: Theatre, pk: int) -> None:
 def succeed_later(theatre: Theatre, pk: int) -> None:
     """Run the submission again when it has failed because the limit was too low."""
     theatre.harness.configure({"submission": {"max_megabytes": 0.0001}})
-    theatre.drive(lambda: theatre.known(pk) == State.FAILED)
+    theatre.drive(lambda: theatre.state_of(pk) == State.FAILED)
     theatre.leave()
     theatre.harness.configure(USUAL)
     rerun(theatre, pk)
@@ -275,7 +275,7 @@ def rerun_off_the_board(theatre: Theatre, pk: int) -> None:
     # The board is pushed only afterwards.
     away = theatre.harness.board.rename(theatre.harness.board.with_name("away.git"))
     rerun(theatre, pk)
-    theatre.drive(lambda: theatre.known(pk) == State.SUPERSEDED)
+    theatre.drive(lambda: theatre.state_of(pk) == State.SUPERSEDED)
     away.rename(theatre.harness.board)
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import WARM_CACHE, Harness, clean_environment, embeddings
-from worker.fairness import reveals
+from worker.fairness import disclosure
 from worker.fairness.signing import Signer, signer
 from worker.fairness.verify import Verdict, Worth, verdicts
 from worker.fairness.verify.public import PublicRepository
@@ -137,11 +137,11 @@ def lies(repository: PublicRepository) -> set[str]:
     return {named(verdict) for verdict in verdicts(repository) if verdict.worth is Worth.CONTRADICTED}
 
 
-def others(found: Iterable[Verdict]) -> list[tuple[str, Worth]]:
+def others(all_verdicts: Iterable[Verdict]) -> list[tuple[str, Worth]]:
     """Return check and worth of every verdict that is not consistent, except those that this challenge always leaves open."""
     return [
         (named(verdict), verdict.worth)
-        for verdict in found
+        for verdict in all_verdicts
         if verdict.worth is not Worth.CONSISTENT and (verdict.check, verdict.worth) not in ALWAYS
     ]
 
@@ -175,7 +175,7 @@ def with_reveal(
     files = {file: content for file, content in repository.files.items() if not _is_part(file, folder)}
     rest = dict(document)
     if isinstance(document.get("register"), list):
-        divided = reveals.written(json.dumps(event) for event in rest.pop("register"))
+        divided = disclosure.written(json.dumps(event) for event in rest.pop("register"))
         rest["parts"] = [part.to_json() for part, _ in divided]
         files |= {f"{folder}/{part.name}": text.encode() for part, text in divided}
     files[path] = json.dumps(rest).encode()

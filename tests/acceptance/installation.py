@@ -25,7 +25,7 @@ BUILD: list[str] = PROJECT["build-system"]["requires"]
 
 def closure(requirements: Iterable[str]) -> dict[str, Distribution]:
     """Find the installed packages that requirements name, and all their dependencies."""
-    found: dict[str, Distribution] = {}
+    packages: dict[str, Distribution] = {}
     waiting = [Requirement(text) for text in requirements]
     seen = set()
     while waiting:
@@ -33,12 +33,12 @@ def closure(requirements: Iterable[str]) -> dict[str, Distribution]:
         if (wanted.name, *wanted.extras) in seen:
             continue
         seen.add((wanted.name, *wanted.extras))
-        found[wanted.name] = distribution(wanted.name)
-        for needed in map(Requirement, found[wanted.name].requires or ()):
+        packages[wanted.name] = distribution(wanted.name)
+        for needed in map(Requirement, packages[wanted.name].requires or ()):
             extras = wanted.extras or {""}
             if needed.marker is None or any(needed.marker.evaluate({"extra": extra}) for extra in extras):
                 waiting.append(needed)
-    return found
+    return packages
 
 
 def link(requirements: Iterable[str], folder: Path) -> None:

@@ -120,28 +120,32 @@ class Story:
 
     def of(self, kind: str, phase: str = "dev") -> list[Told]:
         """Return the events of a kind in a phase."""
-        return [one for one in self.events if one.fields["kind"] == kind and one.fields["phase"] == phase]
+        return [
+            event for event in self.events if event.fields["kind"] == kind and event.fields["phase"] == phase
+        ]
 
     def about(self, submission: int) -> list[Told]:
         """Return the events about a submission."""
-        return [one for one in self.events if one.fields.get("submission") == submission]
+        return [event for event in self.events if event.fields.get("submission") == submission]
 
     def sent_by(self, team: str, phase: str = "dev") -> list[int]:
         """Return the public submissions of a team, in the order in which they were scored."""
-        scores = [one.fields for one in self.of(events.SCORE, phase)]
-        return [one["submission"] for one in scores if one["team"] == team and one["public_at_first"]]
+        scores = [event.fields for event in self.of(events.SCORE, phase)]
+        return [
+            fields["submission"] for fields in scores if fields["team"] == team and fields["public_at_first"]
+        ]
 
-    def drop(self, told: Iterable[Told]) -> None:
+    def drop(self, dropped: Iterable[Told]) -> None:
         """Remove events as if they had never happened."""
-        gone = list(told)
-        self.events = [one for one in self.events if one not in gone]
+        gone = list(dropped)
+        self.events = [event for event in self.events if event not in gone]
 
     def add(self, fields: Mapping[str, Any], at: datetime, **more: Any) -> Told:
         """Add an event."""
         number = hashlib.sha256(f"{len(self.events)}".encode()).hexdigest()
-        told = Told(fields={**copy.deepcopy(dict(fields)), "at": at.isoformat()}, nonce=number, **more)
-        self.events = sorted([*self.events, told], key=lambda one: one.at)
-        return told
+        added = Told(fields={**copy.deepcopy(dict(fields)), "at": at.isoformat()}, nonce=number, **more)
+        self.events = sorted([*self.events, added], key=lambda event: event.at)
+        return added
 
     def recommit(self, change: Callable[[dict[str, Any], dict[str, Any]], object], *, first: int = 0) -> None:
         """Change what commitments hide and announce of phases from a place on, and make hashes and signatures fit."""
@@ -161,8 +165,8 @@ class Story:
         made: list[dict[str, Any]] = []
         previous = receipts.GENESIS
         placed: dict[int, list[str]] = {}
-        for told in self.events:
-            placed.setdefault(told.line or self.due(told.at), []).append(told.commitment)
+        for event in self.events:
+            placed.setdefault(event.line or self.due(event.at), []).append(event.commitment)
         for number, made_at in enumerate(self.log, 1):
             if until is not None and made_at > until:
                 break
@@ -190,13 +194,15 @@ class Story:
 
     def fold(self, until: datetime | None = None) -> ChallengeFold:
         """Return what follows from the events, without those that the reveal omits."""
-        known = [one for one in self.events if not one.left_out and (until is None or one.at <= until)]
-        return ChallengeFold(events.parse(_read(one)) for one in known)
+        included = [
+            event for event in self.events if not event.left_out and (until is None or event.at <= until)
+        ]
+        return ChallengeFold(events.parse(_readable_fields(event)) for event in included)
 
     def boards(self, phase: str, until: datetime | None = None) -> list[Board]:
         """Make the boards of a phase as the worker does: at every event, until the phase is closed."""
-        fold, found = self.fold(until).phase(phase), list[Board]()
-        moments = sorted({told.at for told in self.events if until is None or told.at <= until})
+        fold, history = self.fold(until)[phase], list[Board]()
+        moments = sorted({event.at for event in self.events if until is None or event.at <= until})
         for moment in moments:
             decided = fold.decisions.at(moment)
             closed = None if decided is None else decided.frozen_at
@@ -206,13 +212,13 @@ class Story:
             if snapshot is None:
                 continue
             replicates = snapshot.rules.replicates
-            following = boards.next_board(snapshot, found[-1:], at=moment, replicates=replicates)
-            found += [] if following is None else [following]
-        return self.on_boards(found)
+            following = boards.next_board(snapshot, history[-1:], at=moment, replicates=replicates)
+            history += [] if following is None else [following]
+        return self.on_boards(history)
 
     def rules(self, phase: str, until: datetime | None = None) -> tuple[Any, datetime | None]:
         """Return the rules of a phase as its board uses them, and the time at which the phase was closed."""
-        fold = self.fold(until).phase(phase)
+        fold = self.fold(until)[phase]
         snapshot = fold.snapshot(fold.end)
         assert snapshot is not None
         return snapshot.rules, fold.frozen_at
@@ -232,10 +238,10 @@ class Story:
             files=files, contents=Contents(part=self.contents.get, complete=True, pushed=True)
         )
         fold = self.fold(until)
-        begun = [name for name in PHASES if fold.phase(name).decisions.events]
+        begun = [name for name in PHASES if fold[name].decisions.events]
         for name in begun:
             (rules, closed), history = self.rules(name, until), self.boards(name, until)
-            decisions, only_if_shown = public_decisions(fold.phase(name))
+            decisions, only_if_shown = public_decisions(fold[name])
             sites.append(
                 PhaseSite(
                     codename=name,
@@ -254,11 +260,11 @@ class Story:
                 repository = replace(repository, files={**repository.files, **self.hidden[name]})
         rendered = render(replace(self.site, phases=tuple(sites)), readme=self.readme)
         files = self.on_files({**repository.files, **rendered})
-        return replace(repository, files=files, read=[])
+        return replace(repository, files=files)
 
     def _reveal(self, phase: str, history: list[Board]) -> dict[str, Any]:
         opened_ = [
-            told for told in self.events if told.fields["phase"] in (phase, None) and not told.left_out
+            event for event in self.events if event.fields["phase"] in (phase, None) and not event.left_out
         ]
         return {
             **self.reveals[phase],
@@ -266,13 +272,13 @@ class Story:
             "fillers": {str(number): filler_key(number).hex() for number in range(1, len(self.log) + 1)}
             if self.revealed == PHASES
             else None,
-            "register": [told.opening() for told in opened_],
+            "register": [event.opening() for event in opened_],
             "boards": [board.made_at.isoformat() for board in history],
         }
 
     def receipt(self, submission: int) -> dict[str, Any]:
         """Return the receipt that a submission's team was shown."""
-        score = next(told for told in self.about(submission) if told.fields["kind"] == events.SCORE)
+        score = next(event for event in self.about(submission) if event.fields["kind"] == events.SCORE)
         before = [line for line in self.lines() if datetime.fromisoformat(line["made_at"]) <= score.at]
         body = {
             "format": FORMAT,
@@ -289,9 +295,9 @@ class Story:
         return {**body, "signature": self.signer.sign(receipts.RECEIPT, body)}
 
 
-def _read(told: Told) -> dict[str, Any]:
+def _readable_fields(event: Told) -> dict[str, Any]:
     """Return the readable fields of an event."""
-    return events.read_opening(told.opening())[1]
+    return events.read_opening(event.opening())[1]
 
 
 def filler_key(number: int) -> bytes:
@@ -327,10 +333,10 @@ def honest(fair: Fair) -> Story:
     files = fair.harness.state.glob("files/*/*")
     submitted = [read_submission(file, IDS, DIM, max_expanded_bytes=10**7) for file in files]
     moments = sorted({event.fields["at"] for event in happened})
-    told = [Told(fields=_dated(event.fields, moments), nonce=event.nonce) for event in happened]
-    public_ = {one.fields["entry"] for one in told if one.fields.get("public_at_first") is True}
-    for one in told:
-        one.whole = "entry" not in one.fields or one.fields["entry"] in public_
+    reported = [Told(fields=_dated(event.fields, moments), nonce=event.nonce) for event in happened]
+    public_ = {event.fields["entry"] for event in reported if event.fields.get("public_at_first") is True}
+    for event in reported:
+        event.whole = "entry" not in event.fields or event.fields["entry"] in public_
     return Story(
         signer=fair.signer,
         site=Site(title=page["challenge"], link=page["link"], phases=(), committed=True),
@@ -338,10 +344,10 @@ def honest(fair: Fair) -> Story:
         entries=entries,
         reveals=reveals,
         hidden=hidden,
-        events=told,
+        events=reported,
         contents=contents,
         records=records,
-        embeddings={one.content_hash: one for one in submitted},
+        embeddings={submission.content_hash: submission for submission in submitted},
         revealed_at=BEGUN + (len(moments) + 1) * EVERY,
         log=[BEGUN + number * EVERY for number in range(1, len(moments) + 2)],
     )

@@ -43,22 +43,24 @@ class Lie:
 
 def score(story: Story, team: str) -> Told:
     """Return the score of a team's last submission."""
-    return [one for one in story.about(story.sent_by(team)[-1]) if one.fields["kind"] == events.SCORE][-1]
-
-
-def _facts(story: Story, team: str) -> Told:
-    """Return the newest facts about a team's last submission."""
-    return [one for one in story.about(story.sent_by(team)[-1]) if one.fields["kind"] == events.SUBMISSION][
+    return [event for event in story.about(story.sent_by(team)[-1]) if event.fields["kind"] == events.SCORE][
         -1
     ]
 
 
-def raise_score(told: Told, by: float) -> None:
+def _facts(story: Story, team: str) -> Told:
+    """Return the newest facts about a team's last submission."""
+    return [
+        event for event in story.about(story.sent_by(team)[-1]) if event.fields["kind"] == events.SUBMISSION
+    ][-1]
+
+
+def raise_score(event: Told, by: float) -> None:
     """Raise all fold scores, and change the shown value accordingly."""
-    for cell in told.fields["cells"].values():
+    for cell in event.fields["cells"].values():
         cell["folds"] = [min(1.0, fold + by) for fold in cell["folds"]]
-    scores = [quality(folds_from_json(cell["folds"]), 0.02).q for cell in told.fields["cells"].values()]
-    told.fields["q_mean"] = shown(mean_quality(scores), 3)
+    scores = [quality(folds_from_json(cell["folds"]), 0.02).q for cell in event.fields["cells"].values()]
+    event.fields["q_mean"] = shown(mean_quality(scores), 3)
 
 
 def _decide(story: Story, kind: str, earlier: Told, **changes: Any) -> Told:
@@ -82,8 +84,8 @@ def _hide_winner(story: Story) -> None:
 def _hide_winner_from_the_start(story: Story) -> None:
     """Let the registered rules fit the last board, but not the boards before it."""
     last = story.boards("dev")[-1]
-    for told in story.of(events.PHASE):
-        told.fields["rules"] = {**told.fields["rules"], "hidden_teams": ["A"]}
+    for event in story.of(events.PHASE):
+        event.fields["rules"] = {**event.fields["rules"], "hidden_teams": ["A"]}
     story.on_boards = lambda made: [*made, last] if made and made[0].phase == "dev" else made
 
 
@@ -101,15 +103,15 @@ def _set_folds(change: Callable[[list[Any]], list[Any]]) -> Tell:
 
 
 def _one_fold(story: Story) -> None:
-    for told in story.of(events.SCORE):
-        for cell in told.fields["cells"].values():
+    for event in story.of(events.SCORE):
+        for cell in event.fields["cells"].values():
             cell["folds"] = cell["folds"][:1]
 
 
 def _equal_content(story: Story) -> None:
     content = score(story, "A").fields["content"]
-    for told in story.about(story.sent_by("C")[0]):
-        told.fields["content"] = content
+    for event in story.about(story.sent_by("C")[0]):
+        event.fields["content"] = content
 
 
 def _second_score(**changes: Any) -> Tell:
@@ -123,27 +125,29 @@ def _second_score(**changes: Any) -> Tell:
 
 
 def _swap_entries(story: Story) -> None:
-    one, other = score(story, "B"), score(story, "C")
-    one.fields["entry"], other.fields["entry"] = other.fields["entry"], one.fields["entry"]
+    first, second = score(story, "B"), score(story, "C")
+    first.fields["entry"], second.fields["entry"] = second.fields["entry"], first.fields["entry"]
 
 
 def _swap_all_but_the_file(story: Story) -> None:
-    one, other = score(story, "B").fields, score(story, "C").fields
+    first, second = score(story, "B").fields, score(story, "C").fields
     for name in ("entry", "submission", "team", "team_key"):
-        one[name], other[name] = other[name], one[name]
+        first[name], second[name] = second[name], first[name]
 
 
 def _swap_names(story: Story) -> None:
     other = {"B": "C", "C": "B"}
-    for told in story.events:
-        if told.fields.get("team") in other:
-            told.fields["team"] = other[told.fields["team"]]
+    for event in story.events:
+        if event.fields.get("team") in other:
+            event.fields["team"] = other[event.fields["team"]]
 
 
 def _swap_names_at_the_end(story: Story) -> None:
     for team, other in (("A", "C"), ("C", "A")):
         for submission in story.sent_by(team):
-            newest = [one for one in story.about(submission) if one.fields["kind"] == events.SUBMISSION][-1]
+            newest = [
+                event for event in story.about(submission) if event.fields["kind"] == events.SUBMISSION
+            ][-1]
             _decide(story, events.SUBMISSION, newest, team=other)
 
 
@@ -152,14 +156,14 @@ def _other_fact(**changes: Any) -> Tell:
 
 
 def _twice_registered(story: Story) -> None:
-    for told in story.about(story.sent_by("C")[0]):
-        again = story.add({**told.fields, "entry": "ab" * 16, "team": "Z", "team_key": 99}, told.at)
-        again.nonce = "cd" * 31 + told.nonce[:2]
+    for event in story.about(story.sent_by("C")[0]):
+        again = story.add({**event.fields, "entry": "ab" * 16, "team": "Z", "team_key": 99}, event.at)
+        again.nonce = "cd" * 31 + event.nonce[:2]
 
 
 def _other_rows(story: Story) -> None:
-    for told in story.of(events.SCORE):
-        told.fields["cells"]["alpha"]["row_set"] = "ab" * 32
+    for event in story.of(events.SCORE):
+        event.fields["cells"]["alpha"]["row_set"] = "ab" * 32
 
 
 def _half_open(story: Story) -> None:
@@ -168,15 +172,15 @@ def _half_open(story: Story) -> None:
 
 def _leave_out(team: str) -> Tell:
     def tell(story: Story) -> None:
-        for told in story.events:
-            told.left_out = told.left_out or told.fields.get("team") == team
+        for event in story.events:
+            event.left_out = event.left_out or event.fields.get("team") == team
 
     return tell
 
 
 def _in_another_format(story: Story) -> None:
     _leave_out("C")(story)
-    lines = {story.due(told.at) for told in story.events if told.left_out}
+    lines = {story.due(event.at) for event in story.events if event.left_out}
 
     def line(body: dict[str, Any]) -> dict[str, Any]:
         return {**body, "format": 2} if body["sequence"] in lines else body
@@ -186,10 +190,10 @@ def _in_another_format(story: Story) -> None:
 
 def _restored(story: Story, *, later: int) -> None:
     _leave_out("C")(story)
-    lines = [story.due(told.at) for told in story.events if told.left_out]
-    said = {"kind": events.CHALLENGE, "phase": None, "what": "restored", "text": "A backup was restored."}
+    lines = [story.due(event.at) for event in story.events if event.left_out]
+    fields = {"kind": events.CHALLENGE, "phase": None, "what": "restored", "text": "A backup was restored."}
     story.add(
-        {**said, "team_key": None, "pseudonym": None},
+        {**fields, "team_key": None, "pseudonym": None},
         story.log[max(lines) - 1 + later] + timedelta(minutes=5),
     )
     lost = {"first": min(lines), "last": max(lines)}
@@ -208,8 +212,8 @@ def _without_register(story: Story) -> None:
 
 
 def _all_in_the_last_line(story: Story) -> None:
-    for told in story.events:
-        told.line = len(story.log)
+    for event in story.events:
+        event.line = len(story.log)
 
 
 def _one_line(story: Story) -> None:
@@ -218,8 +222,8 @@ def _one_line(story: Story) -> None:
 
 def _line_runs_back(story: Story) -> None:
     story.log[3] -= 3 * EVERY
-    for told in story.events:
-        told.line = told.line or (4 if told.at > story.log[2] and told.at <= story.log[4] else None)
+    for event in story.events:
+        event.line = event.line or (4 if event.at > story.log[2] and event.at <= story.log[4] else None)
 
 
 def _before_its_line(story: Story) -> None:
@@ -228,7 +232,7 @@ def _before_its_line(story: Story) -> None:
 
 def _closed_too_early(story: Story) -> None:
     """Claim afterwards that the board was closed before the winner's submission, and publish no board that shows it."""
-    sent = min(told.at for told in story.about(story.sent_by("A")[-1]))
+    sent = min(event.at for event in story.about(story.sent_by("A")[-1]))
     story.of(events.PHASE)[-1].fields["frozen_at"] = (sent - timedelta(minutes=1)).isoformat()
     story.on_boards = lambda made: [board for board in made if board.phase != "dev" or board.made_at < sent]
 
@@ -260,7 +264,7 @@ def _swapped_rows(board: Board, _: Board) -> Board:
 def _rules_afterwards(story: Story) -> None:
     first = story.of(events.PHASE)[0]
     first.fields["at"] = (score(story, "C").at + timedelta(minutes=1)).isoformat()
-    story.events.sort(key=lambda one: one.at)
+    story.events.sort(key=lambda event: event.at)
 
 
 def _other_versions(story: Story) -> None:
@@ -272,16 +276,18 @@ def _other_versions(story: Story) -> None:
         task["version"] = other.setdefault(task["version"], "ab" * 32)
 
     story.recommit(change)
-    for told in story.of(events.PHASE):
-        told.fields["tasks"] = {name: other.get(one, one) for name, one in told.fields["tasks"].items()}
-    for told in story.of(events.SCORE):
-        for cell in told.fields["cells"].values():
+    for event in story.of(events.PHASE):
+        event.fields["tasks"] = {
+            name: other.get(version, version) for name, version in event.fields["tasks"].items()
+        }
+    for event in story.of(events.SCORE):
+        for cell in event.fields["cells"].values():
             cell["version"] = other.get(cell["version"], cell["version"])
 
 
 def _epochs_in_a_last_commitment(story: Story) -> None:
     entry = copy.deepcopy(story.entries[-1])
-    after = max(told.at for told in story.of(events.SCORE)) + timedelta(minutes=1)
+    after = max(event.at for event in story.of(events.SCORE)) + timedelta(minutes=1)
     entry |= {"sequence": len(story.entries) + 1, "made_at": after.isoformat(timespec="seconds")}
     story.entries.append(entry)
     for reveal in story.reveals.values():
@@ -323,13 +329,13 @@ def _text_around(files: dict[str, bytes]) -> dict[str, bytes]:
 
 def with_ladder(story: Story) -> Story:
     """Change a story as if phase dev had used a ladder from the beginning."""
-    for told in story.of(events.PHASE):
-        told.fields["rules"] = {**told.fields["rules"], "selection": "ladder", "ladder_step": STEP}
-    for told in story.of(events.SCORE):
-        scored = events.parse(told.fields)
-        if told.whole and isinstance(scored, events.ScoreEvent):
-            answer = story.fold(told.at).phase("dev").shown_value(scored, told.at)
-            told.fields |= {"q_mean": answer.value, "counts": answer.counts}
+    for event in story.of(events.PHASE):
+        event.fields["rules"] = {**event.fields["rules"], "selection": "ladder", "ladder_step": STEP}
+    for event in story.of(events.SCORE):
+        scored = events.parse(event.fields)
+        if event.whole and isinstance(scored, events.ScoreEvent):
+            answer = story.fold(event.at)["dev"].shown_value(scored, event.at)
+            event.fields |= {"q_mean": answer.value, "counts": answer.counts}
     return story
 
 
@@ -338,24 +344,26 @@ def _on_the_ladder(number: int, **changes: Any) -> Tell:
 
     def tell(story: Story) -> None:
         submission = story.sent_by("A")[number]
-        (told,) = (one for one in with_ladder(story).about(submission) if one.fields["kind"] == events.SCORE)
-        told.fields |= changes
+        (event,) = (
+            event for event in with_ladder(story).about(submission) if event.fields["kind"] == events.SCORE
+        )
+        event.fields |= changes
 
     return tell
 
 
 def _own_value(story: Story) -> None:
-    told = score(story, "A")
-    own = told.fields["q_mean"]
+    event = score(story, "A")
+    own = event.fields["q_mean"]
     with_ladder(story)
-    told.fields["q_mean"] = own
+    event.fields["q_mean"] = own
 
 
 def _boards_without_ladder(story: Story) -> None:
     with_ladder(story)
     without = copy.deepcopy(story)
-    for told in without.of(events.PHASE):
-        told.fields["rules"] = {**told.fields["rules"], "selection": "last", "ladder_step": None}
+    for event in without.of(events.PHASE):
+        event.fields["rules"] = {**event.fields["rules"], "selection": "last", "ladder_step": None}
     story.on_boards = lambda made: without.boards("dev") if made and made[0].phase == "dev" else made
 
 
@@ -401,8 +409,8 @@ LIES: dict[str, Lie] = {
     "names swapped on an early board": Lie(_on_early_board(_swapped_rows), "dev: boards"),
     "a team out of competition on an early board": Lie(
         _on_early_board(
-            lambda one, _: replace(
-                one, standings=(replace(one.standings[0], eligible=False), *one.standings[1:])
+            lambda board, _: replace(
+                board, standings=(replace(board.standings[0], eligible=False), *board.standings[1:])
             )
         ),
         "dev: boards",
@@ -410,11 +418,11 @@ LIES: dict[str, Lie] = {
     "rules that fit the last board only": Lie(_hide_winner_from_the_start, "dev: boards"),
     "rules that were made after the scores": Lie(_rules_afterwards, "dev: facts"),
     "boards whose times run back": Lie(
-        _on_early_board(lambda one, last: replace(one, made_at=last.made_at + timedelta(minutes=1))),
+        _on_early_board(lambda board, last: replace(board, made_at=last.made_at + timedelta(minutes=1))),
         "dev: boards",
     ),
     "boards that are numbered otherwise": Lie(
-        _on_early_board(lambda one, _: replace(one, sequence=77)), "dev: boards"
+        _on_early_board(lambda board, _: replace(board, sequence=77)), "dev: boards"
     ),
     "its own value, where the ladder's was due": Lie(_own_value, "dev: facts"),
     "a submission that counts and climbed nothing": Lie(_on_the_ladder(-1, counts=True), "dev: facts"),
@@ -498,7 +506,7 @@ LIES: dict[str, Lie] = {
     ),
     "names of two teams swapped": Lie(_swap_names, words="who sent each submission"),
     "a public entry as a private one": Lie(
-        lambda story: [setattr(one, "whole", False) for one in story.about(story.sent_by("A")[-1])],
+        lambda story: [setattr(event, "whole", False) for event in story.about(story.sent_by("A")[-1])],
         words="opened only in part (private",
         receipt="was revealed as private",
     ),

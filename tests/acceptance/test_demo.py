@@ -102,8 +102,8 @@ def test_anybody_can_check_the_revealed_demo(demo: Demo, installation: Installat
         report = json.loads(installation.run(*verify[:2], str(public), "--json", *own, cwd=tmp_path))
         assert report["verdict"] == "consistent"
         # the value that was mixed into the splits is no change of tasks or protocol
-        assert not [one for one in report["verdicts"] if "protocol changed" in one["sentence"]]
-        assert sum(one["recomputed"] for one in report["phases"].values()) >= 6
-        sentences = [one["sentence"] for one in report["verdicts"] if one["phase"] == phase]
+        assert not [verdict for verdict in report["verdicts"] if "protocol changed" in verdict["sentence"]]
+        assert sum(summary["recomputed"] for summary in report["phases"].values()) >= 6
+        sentences = [verdict["sentence"] for verdict in report["verdicts"] if verdict["phase"] == phase]
         assert any(f"All {tasks} x {FOLDS} fold scores" in sentence for sentence in sentences)
         assert any("counts on the final board at rank" in sentence for sentence in sentences)

@@ -30,7 +30,7 @@ def test_an_alert_without_a_heading_is_unexpected() -> None:
 def test_every_rule_of_a_board_says_when_a_change_takes_effect() -> None:
     """The table in the page on the configuration names each."""
     page = (ROOT / "docs" / "configuration.md").read_text().partition("## When a change takes effect")[2]
-    by_key = [one.name for one in fields(PhaseRules) if one.name != "replicates"]  # which no key sets
+    by_key = [field.name for field in fields(PhaseRules) if field.name != "replicates"]  # which no key sets
     assert [name for name in by_key if f"`{name}`" not in page] == []
 
 

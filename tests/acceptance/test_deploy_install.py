@@ -92,7 +92,7 @@ class Reader:
         path = f"{self.root}/usr/local/bin:{Path(sys.executable).parent}:{os.environ['PATH']}"
         if shutil.which(words[0], path=path) is None and words[0] in JUDGES:
             return ""
-        told = subprocess.run(
+        done = subprocess.run(
             ["bash", "-c", command],
             cwd=self.clone,
             env={"PATH": path, "HOME": str(self.clone), "LANG": "C.UTF-8"},
@@ -102,9 +102,9 @@ class Reader:
             timeout=400,
         )
         accepted = {0, 1} if words[0] == "journalctl" else {0}  # there is no journal here
-        assert told.returncode in accepted, f"{line}\n{told.stdout}{told.stderr}"
-        assert "unrecognized option" not in told.stderr
-        return told.stdout
+        assert done.returncode in accepted, f"{line}\n{done.stdout}{done.stderr}"
+        assert "unrecognized option" not in done.stderr
+        return done.stdout
 
     def edit(self) -> None:
         """Make the edits that the page asks for after `init` (tasks, number, queue, repository), and make the challenge small."""
@@ -176,12 +176,12 @@ def test_following_the_pages_leads_to_a_running_challenge(reader: Reader) -> Non
         elif " board freeze " in line:
             reader.submit("eval")
             reader.end("eval")
-        told = reader.follow(line)
+        output = reader.follow(line)
         if " init my-challenge " in line:
             reader.edit()
         elif line.endswith("install.sh --dry-run"):
             assert names(reader.root) == set()
-            assert "neuco-challenge" in told
+            assert "neuco-challenge" in output
         elif line.endswith("install.sh") and installed is None:
             installed = software(reader.root)
         elif line.endswith("install.sh"):
@@ -199,10 +199,10 @@ def test_following_the_pages_leads_to_a_running_challenge(reader: Reader) -> Non
             )
             assert "Team Earth" in board.stdout
         elif line.endswith("earth doctor"):
-            assert " passed" in told.splitlines()[-1]
-            assert "failed" not in told.splitlines()[-1]
+            assert " passed" in output.splitlines()[-1]
+            assert "failed" not in output.splitlines()[-1]
         elif line.endswith("earth2 status"):
-            assert "2 published" in told
+            assert "2 published" in output
     left = {name.split("/")[0] for name in names(reader.root)}
     assert left == {"etc", "srv", "var"}
     assert not [prefix for prefix in ELSEWHERE if not any(line.startswith(prefix) for line in commands())]

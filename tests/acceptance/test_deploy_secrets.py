@@ -84,7 +84,7 @@ def test_a_missing_credential_is_named(
         lines = (UNITS / unit).read_text().splitlines()
         loaded = {line.split("=")[1].split(":")[0] for line in lines if line.startswith("LoadCredential=")}
         stand_ins = {line.removeprefix("SetCredential=") for line in lines if line.startswith("SetCred")}
-        assert stand_ins == {f"{one}:\\n" for one in loaded}
+        assert stand_ins == {f"{credential}:\\n" for credential in loaded}
     (tmp_path / name).write_text("\n")
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
     with pytest.raises(OrganizerError, match=f"credential {name}, which is missing or empty") as refused:

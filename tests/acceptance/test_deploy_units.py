@@ -65,14 +65,14 @@ def test_systemd_accepts_every_unit(system: Path) -> None:
 @pytest.mark.parametrize("name", SERVICES)
 def test_exposure_is_low(name: str) -> None:
     """The exposure level that systemd-analyze computes stays below 3.0."""
-    told = subprocess.run(
+    output = subprocess.run(
         [str(ANALYZE), "security", "--offline=yes", "--no-pager", str(UNITS / name)],
         capture_output=True,
         text=True,
         check=False,
     ).stdout
-    match = re.search(r"Overall exposure level for \S+: (\d+\.\d+)", told)
-    assert float(match[1] if match else "nan") < EXPOSURE_LIMIT, told
+    match = re.search(r"Overall exposure level for \S+: (\d+\.\d+)", output)
+    assert float(match[1] if match else "nan") < EXPOSURE_LIMIT, output
 
 
 def test_the_doctor_names_what_the_units_do_not_open(system: Path) -> None:

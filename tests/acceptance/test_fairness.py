@@ -48,10 +48,10 @@ def test_honest_repository_verifies(fair: Fair) -> None:
     The report answers five questions, and the page on fairness has the sentences of what cannot be proved.
     """
     with opened(str(fair.board)) as repository:
-        found = list(verdicts(repository))
-        report = make_report(repository, found)
-    assert others(found) == [("eval: reveal", Worth.NOT_REVEALED)]
-    assert {(verdict.check, verdict.worth) for verdict in found} >= ALWAYS
+        all_verdicts = list(verdicts(repository))
+        report = make_report(repository, all_verdicts)
+    assert others(all_verdicts) == [("eval: reveal", Worth.NOT_REVEALED)]
+    assert {(verdict.check, verdict.worth) for verdict in all_verdicts} >= ALWAYS
     assert report.sentence == SO_FAR
     tip = git(fair.board, "rev-parse", "main").strip()
     assert report.heading()[0] == f"Repository: {fair.board}"
@@ -148,8 +148,8 @@ def test_revealing_dev_keeps_eval_hidden(fair: Fair) -> None:
 def test_participants_are_witnesses(fair: Fair) -> None:
     """A participant's receipt agrees with the true repository and contradicts a rewritten one; an altered receipt proves nothing."""
     repository = read_folder(fair.public)
-    told = stdout(fair, "A")
-    receipt, q_mean = told["receipt"], told["q_mean"]
+    result = stdout(fair, "A")
+    receipt, q_mean = result["receipt"], result["q_mean"]
     honest = list(receipt_verdicts(repository, receipt, q_mean))
     assert {verdict.worth for verdict in honest} == {Worth.CONSISTENT}
     assert honest[0].sentence == "Your receipt carries the challenge's signature."

@@ -27,7 +27,7 @@ from tests.acceptance.fair_challenge import (
 )
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import DIM, Harness, embeddings, git
-from worker.fairness import disclosure, reveals
+from worker.fairness import disclosure
 from worker.fairness.verify import Verdict, Worth, verdicts
 from worker.fairness.verify.public import Contents, PublicRepository, contents_in, opened, read_folder
 from worker.fairness.verify.recompute import published_verdicts
@@ -47,9 +47,9 @@ def repository(fair: Fair) -> Iterator[PublicRepository]:
         yield public
 
 
-def worths(found: Iterator[Verdict]) -> list[Worth]:
+def worths(all_verdicts: Iterator[Verdict]) -> list[Worth]:
     """Return the worth of each verdict."""
-    return [verdict.worth for verdict in found]
+    return [verdict.worth for verdict in all_verdicts]
 
 
 def listed(public: PublicRepository) -> dict[str, Any]:
@@ -60,9 +60,9 @@ def listed(public: PublicRepository) -> dict[str, Any]:
 
 def test_promised_contents_are_published_and_recomputed(fair: Fair, repository: PublicRepository) -> None:
     """The baseline and the first row are published on a branch of their own, in the hashed form, and no other contents are."""
-    (found,) = published_verdicts(repository)
+    (verdict,) = published_verdicts(repository)
     named = [file["submission"] for file in listed(repository)["files"]]
-    assert (found.worth, found.submissions) == (Worth.RECOMPUTED, tuple(sorted(named)))
+    assert (verdict.worth, verdict.submissions) == (Worth.RECOMPUTED, tuple(sorted(named)))
     assert named == [fair.submissions["baseline"], fair.submissions["B"]]
     assert listed(repository)["left_out"] == []
     branch = git(fair.board, "ls-tree", "--name-only", "files").split()
@@ -176,8 +176,8 @@ def test_a_stored_file_that_is_gone_does_not_keep_a_phase_hidden(
         place = harness.state / "files" / str(lost.file_hash)[:2] / str(lost.file_hash)
         aside = place.rename(tmp_path / "aside")
         harness.decide("board", "freeze", "--phase", "dev", "--now")
-        told = harness.decide("challenge", "reveal")
-        assert f"submission {lost.pk} in phase dev is not published: its stored file is gone" in told
+        message = harness.decide("challenge", "reveal")
+        assert f"submission {lost.pk} in phase dev is not published: its stored file is gone" in message
         with opened(str(harness.board)) as public:
             assert worths(published_verdicts(public)) == [Worth.BELIEVED, Worth.RECOMPUTED]
         aside.rename(place)
@@ -207,9 +207,9 @@ def test_contents_too_large_for_the_repository_are_left_out(
             reveal(session, ["dev"], labels=True, contents=contents)
             publish_now(session, tell=print)
         with opened(str(harness.board)) as public:
-            (found,) = published_verdicts(public)
-            assert found.worth is Worth.BELIEVED
-            assert "would take more than 1 GB" in found.sentence
+            (verdict,) = published_verdicts(public)
+            assert verdict.worth is Worth.BELIEVED
+            assert "would take more than 1 GB" in verdict.sentence
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_many_parts_equal_one(fair: Fair) -> None:
     """A register that is split into several parts gives the same verdicts, and parts in the wrong order are found."""
     repository = read_folder(fair.public)
     document = revealed(repository)
-    divided = reveals.written(map(json.dumps, document.pop("register")), at_most=3000)
+    divided = disclosure.written(map(json.dumps, document.pop("register")), at_most=3000)
     many = {**repository.files, **{f"reveal/dev/{part.name}": text.encode() for part, text in divided}}
     listed_parts = [part.to_json() for part, _ in divided]
     assert len(listed_parts) > 1

@@ -69,14 +69,14 @@ class Challenge:
 
     Attributes:
         harness: The challenge.
-        told: Every stdout that EvalAI ever showed, by the commitment in its receipt.
+        stdouts: Every stdout that EvalAI ever showed, by the commitment in its receipt.
         clones: The repository as it was at each verification.
         removed: Submissions that remain disqualified.
     """
 
     def __init__(self, harness: Harness) -> None:
         self.harness = harness
-        self.told: dict[str, dict[str, Any]] = {}
+        self.stdouts: dict[str, dict[str, Any]] = {}
         self.clones: list[PublicRepository] = []
         self.removed: set[int] = set()
         self.pks: dict[str, int] = {}
@@ -91,8 +91,8 @@ class Challenge:
             worker.drive()
         for pk in self.harness.evalai.journal.posts():
             if self.harness.status(pk) == "finished":
-                told = self.harness.stdout(pk)
-                self.told[told["receipt"]["commitment"]] = told
+                stdout = self.harness.stdout(pk)
+                self.stdouts[stdout["receipt"]["commitment"]] = stdout
 
     def another_line(self) -> None:
         """Run a worker until the next line of the public log is due and published."""
@@ -103,29 +103,33 @@ class Challenge:
     def contradictions(self) -> list[str]:
         """Verify a fresh clone with the kept receipts and all earlier clones, and return the contradictions."""
         with opened(str(self.harness.board)) as repository:
-            found = [*verdicts(repository), *published_verdicts(repository)]
-            for one in self.told.values():
-                if one["receipt"]["submission"] not in self.removed:
-                    found += self._receipt(repository, one)
+            all_verdicts = [*verdicts(repository), *published_verdicts(repository)]
+            for stdout in self.stdouts.values():
+                if stdout["receipt"]["submission"] not in self.removed:
+                    all_verdicts += self._receipt(repository, stdout)
             for clone in self.clones:
-                found += older_verdicts(repository, clone)
+                all_verdicts += older_verdicts(repository, clone)
             self.clones.append(repository)
         return [
-            f"{one.phase} {one.check}: {one.sentence}" for one in found if one.worth is Worth.CONTRADICTED
+            f"{verdict.phase} {verdict.check}: {verdict.sentence}"
+            for verdict in all_verdicts
+            if verdict.worth is Worth.CONTRADICTED
         ]
 
     def answer(self, name: str) -> Verdict:
         """Return the last verdict on the newest receipt of a submission."""
-        told = [one for one in self.told.values() if one["receipt"]["submission"] == self.pks[name]]
-        return self._receipt(self.clones[-1], told[-1])[-1]
+        stdouts = [
+            stdout for stdout in self.stdouts.values() if stdout["receipt"]["submission"] == self.pks[name]
+        ]
+        return self._receipt(self.clones[-1], stdouts[-1])[-1]
 
-    def _receipt(self, repository: PublicRepository, told: dict[str, Any]) -> list[Verdict]:
+    def _receipt(self, repository: PublicRepository, stdout: dict[str, Any]) -> list[Verdict]:
         return list(
             receipt_verdicts(
                 repository,
-                told["receipt"],
-                told.get("q_mean"),
-                check=f"receipt {told['receipt']['submission']}",
+                stdout["receipt"],
+                stdout.get("q_mean"),
+                check=f"receipt {stdout['receipt']['submission']}",
                 now=self.harness.clock.now(),
             )
         )
@@ -158,12 +162,12 @@ def begins(challenge: Challenge) -> None:
     challenge.submit("D1", "D", embeddings(7), is_public=False)
     challenge.submit("refused", "B", BAD)
     challenge.submit("cancelled", "B", embeddings(6))
-    evalai.cancel(pks["cancelled"])
+    evalai.edit(pks["cancelled"], status="cancelled")
     challenge.work()
     evalai.edit(pks["hidden"], is_public=True)
     evalai.edit(pks["A2"], is_public=False)
     evalai.rename_team("B", "B and friends")
-    evalai.delete(pks["B2"])
+    evalai.edit(pks["B2"], ignore_submission=True)
     challenge.another_line()
 
 
@@ -251,7 +255,11 @@ def ends(challenge: Challenge) -> None:
     harness.decide("challenge", "apply", "--phase", "eval", "--reason", "another label")
     challenge.work()
     with opened(str(harness.board)) as repository:
-        (opens,) = [one for one in verdicts(repository) if (one.phase, one.check) == ("dev", "commitment")]
+        (opens,) = [
+            verdict
+            for verdict in verdicts(repository)
+            if (verdict.phase, verdict.check) == ("dev", "commitment")
+        ]
     assert opens.worth is Worth.NOT_REVEALED  # the new commitment waits for another reveal
 
 
@@ -287,11 +295,11 @@ def test_an_honest_challenge_is_never_contradicted(
         "leaderboard": {"baselines": [BASELINE]},
         "fairness": {"publish_files": "top:1"},
     }
-    clock, known = ManualClock(datetime.now(UTC)), tmp_path / "cells.pickle"
-    known.write_bytes(
+    clock, dev_cells = ManualClock(datetime.now(UTC)), tmp_path / "cells.pickle"
+    dev_cells.write_bytes(
         pickle.dumps([row for row in pickle.loads(cells.read_bytes()) if row["phase"] != "eval"])
     )
-    with Harness(tmp_path, clock=clock, changes=changes, cells=known, fork_server=fork_server) as harness:
+    with Harness(tmp_path, clock=clock, changes=changes, cells=dev_cells, fork_server=fork_server) as harness:
         challenge = Challenge(harness)
         for stage in STAGES:
             stage(challenge)
@@ -304,7 +312,9 @@ def test_an_honest_challenge_is_never_contradicted(
             assert challenge.answer(name).worth is Worth.CONTRADICTED
             assert "it was disqualified (" in challenge.answer(name).sentence
         last = challenge.clones[-1]
-        (listed,) = [one for one in verdicts(last) if (one.phase, one.check) == ("dev", "decisions")]
+        (listed,) = [
+            verdict for verdict in verdicts(last) if (verdict.phase, verdict.check) == ("dev", "decisions")
+        ]
         assert all(reason in listed.sentence for reason in REASONS)
         readme = last.files["README.md"].decode()
         assert all(
@@ -313,8 +323,8 @@ def test_an_honest_challenge_is_never_contradicted(
         assert make_report(last, [*verdicts(last)]).sentence.startswith(
             "Consistent: nothing is contradicted. "
         )
-        told = {one.check: one.sentence for one in verdicts(last) if one.phase is None}
+        sentences = {verdict.check: verdict.sentence for verdict in verdicts(last) if verdict.phase is None}
         for reason in ("phase eval was added", "a wrong label", "another label"):
-            assert reason in told["commitment"]
-        assert "According to line 3, the state was restored from a backup" in told["receipts"]
-        assert told["register"] == "Every other entry of the public log was opened."
+            assert reason in sentences["commitment"]
+        assert "According to line 3, the state was restored from a backup" in sentences["receipts"]
+        assert sentences["register"] == "Every other entry of the public log was opened."

@@ -35,12 +35,12 @@ def story(happened: Story) -> Story:
 def test_the_truth_is_never_contradicted(story: Story) -> None:
     """The kit's true story has no contradiction, so the lies below are not found merely because of how the kit writes files."""
     repository = story.publish()
-    found = [*verdicts(repository), *published_verdicts(repository)]
-    assert not [verdict for verdict in found if verdict.worth is Worth.CONTRADICTED]
+    all_verdicts = [*verdicts(repository), *published_verdicts(repository)]
+    assert not [verdict for verdict in all_verdicts if verdict.worth is Worth.CONTRADICTED]
     assert len(story.boards("dev")) > 2
     for team in "ABC":
-        said = list(receipt_verdicts(repository, story.receipt(story.sent_by(team)[-1])))
-        assert (said[-1].worth, len(said)) == (Worth.CONSISTENT, 3)
+        on_receipt = list(receipt_verdicts(repository, story.receipt(story.sent_by(team)[-1])))
+        assert (on_receipt[-1].worth, len(on_receipt)) == (Worth.CONSISTENT, 3)
 
 
 @pytest.mark.parametrize("name", [*LIES, *DRAWS])
@@ -52,13 +52,13 @@ def test_every_lie_is_found(happened: Story, story: Story, name: str) -> None:
     repository = story.publish()
     report = make_report(repository, verdicts(repository))
     wrong = [verdict for verdict in report.verdicts if verdict.worth is Worth.CONTRADICTED]
-    told = [
+    sentences = [
         verdict.sentence
         for verdict in (wrong if lie.check else report.verdicts)
         if lie.check in ("", named(verdict))
     ]
-    told += [] if lie.check else report.trust
-    assert [sentence for sentence in told if lie.words.lower() in sentence.lower()]
+    sentences += [] if lie.check else report.trust
+    assert [sentence for sentence in sentences if lie.words.lower() in sentence.lower()]
     if not lie.check:
         assert wrong == []
     elif name in DRAWS:  # the scores follow from the draw, and everything else is consistent
@@ -66,12 +66,12 @@ def test_every_lie_is_found(happened: Story, story: Story, name: str) -> None:
     elif not lie.words:  # everything else agrees with the lie
         assert not {verdict.check for verdict in wrong} & {"signatures", "commitment", "labels"}
     if lie.receipt:
-        told = [
+        contradictions = [
             verdict
             for verdict in receipt_verdicts(repository, receipt)
             if verdict.worth is Worth.CONTRADICTED
         ]
-        assert [verdict for verdict in told if lie.receipt.lower() in verdict.sentence.lower()]
+        assert [verdict for verdict in contradictions if lie.receipt.lower() in verdict.sentence.lower()]
 
 
 @pytest.mark.parametrize("fact", ["flagged", "deleted", "cancelled"])
@@ -79,10 +79,10 @@ def test_what_a_participant_can_do_at_evalai_contradicts_nobody(story: Story, fa
     """The receipt of a submission that its own team flagged, deleted or canceled says so; only EvalAI can show more."""
     receipt = story.receipt(story.sent_by("A")[-1])
     take_off(**{fact: True})(story)
-    said = list(receipt_verdicts(story.publish(), receipt))
-    assert [verdict for verdict in said if verdict.worth is Worth.CONTRADICTED] == []
-    assert said[-1].worth is Worth.BELIEVED
-    assert "at EvalAI; only EvalAI can show" in said[-1].sentence
+    on_receipt = list(receipt_verdicts(story.publish(), receipt))
+    assert [verdict for verdict in on_receipt if verdict.worth is Worth.CONTRADICTED] == []
+    assert on_receipt[-1].worth is Worth.BELIEVED
+    assert "at EvalAI; only EvalAI can show" in on_receipt[-1].sentence
 
 
 def test_nothing_is_said_of_no_scores(story: Story) -> None:
@@ -104,9 +104,9 @@ def test_an_honest_ladder_is_never_contradicted(story: Story) -> None:
     assert [verdict.sentence for verdict in verdicts(repository) if verdict.worth is Worth.CONTRADICTED] == []
     first, second = (story.receipt(pk) for pk in story.sent_by("A"))
     assert (first["counts"], second["counts"], first["q_mean"] == second["q_mean"]) == (True, False, True)
-    said = list(receipt_verdicts(repository, second))[-1]
-    assert said.worth is Worth.CONSISTENT
-    assert f"submission {first['submission']} of the same team counts" in said.sentence
+    verdict = list(receipt_verdicts(repository, second))[-1]
+    assert verdict.worth is Worth.CONSISTENT
+    assert f"submission {first['submission']} of the same team counts" in verdict.sentence
 
 
 def test_an_invented_baseline_is_found_by_its_file(story: Story) -> None:
@@ -120,8 +120,8 @@ def test_an_invented_baseline_is_found_by_its_file(story: Story) -> None:
         (Worth.CONTRADICTED, "the published scores do not follow from this file"),
         (Worth.BELIEVED, "its scores are taken on trust: the disk was full"),
     ):
-        (found,) = [verdict for verdict in published_verdicts(story.publish()) if words in verdict.sentence]
-        assert found.worth is worth
+        (verdict,) = [verdict for verdict in published_verdicts(story.publish()) if words in verdict.sentence]
+        assert verdict.worth is worth
         listed = json.loads(story.hidden["dev"][disclosure.path("dev")])
         listed["files"] = [file for file in listed["files"] if file["submission"] != submission]
         listed["left_out"] = [{"submission": submission, "reason": "the disk was full"}]
@@ -135,8 +135,8 @@ def test_a_raised_score_is_found_with_the_file(story: Story, tmp_path: Path) -> 
     raise_score(score(story, "C"), 0.05)
     file = tmp_path / "c.csv"
     file.write_bytes(FILES["C"])
-    (found,) = submission_verdicts(story.publish(), file, engine="default")
-    assert (found.worth, "do not follow from this file" in found.sentence) == (Worth.CONTRADICTED, True)
+    (verdict,) = submission_verdicts(story.publish(), file, engine="default")
+    assert (verdict.worth, "do not follow from this file" in verdict.sentence) == (Worth.CONTRADICTED, True)
 
 
 def test_a_log_that_never_begins_is_overdue(story: Story) -> None:
@@ -148,8 +148,8 @@ def test_a_log_that_never_begins_is_overdue(story: Story) -> None:
     without = story.publish(story.revealed_at)
     for repository, receipt, since in ((behind, late, BEGUN + (place - 1) * EVERY), (without, early, BEGUN)):
         for hours, worth in ((1, Worth.NOT_REVEALED), (4, Worth.CONTRADICTED)):
-            said = list(receipt_verdicts(repository, receipt, now=since + hours * EVERY))
-            assert said[1].worth is worth, said
+            on_receipt = list(receipt_verdicts(repository, receipt, now=since + hours * EVERY))
+            assert on_receipt[1].worth is worth, on_receipt
 
 
 FROM_THE_START = {
@@ -175,17 +175,17 @@ def test_published_facts_cannot_be_changed(happened: Story, story: Story, tmp_pa
     lie.tell(story)
     appended.push(story.publish())
     with appended.checked() as public:
-        found = list(verdicts(public))
-    wrong = {verdict.check for verdict in found if verdict.worth is Worth.CONTRADICTED}
-    told = [
+        all_verdicts = list(verdicts(public))
+    wrong = {verdict.check for verdict in all_verdicts if verdict.worth is Worth.CONTRADICTED}
+    decisions = [
         verdict
-        for verdict in found
+        for verdict in all_verdicts
         if verdict.check == "decisions" and lie.words.lower() in verdict.sentence.lower()
     ]
     if name in FROM_THE_START:
         assert "history" in wrong
     else:
-        assert told
+        assert decisions
         assert wrong == set()
 
 
@@ -196,7 +196,7 @@ def test_backdating_shows_in_the_order_of_commits(story: Story, tmp_path: Path) 
     """
     silent = replace(story, log=story.log[:1])
     earlier = replace(story, revealed_at=story.log[2])
-    for name, pushes, found in (
+    for name, pushes, expected in (
         ("honest", [story.publish(story.log[3]), story.publish(story.log[-3]), story.publish()], set()),
         ("silent", [silent.publish(story.log[-3]), story.publish()], {"times"}),
         ("revealed", [story.publish(story.log[-3]), earlier.publish()], {"times"}),
@@ -205,8 +205,8 @@ def test_backdating_shows_in_the_order_of_commits(story: Story, tmp_path: Path) 
         for pushed in pushes:
             repository.push(pushed)
         with repository.checked() as public:
-            assert lies(public) & {"history", "times", "order", "signed"} == found
-            assert found or lies(public) == set()
+            assert lies(public) & {"history", "times", "order", "signed"} == expected
+            assert expected or lies(public) == set()
     repository = Git(tmp_path / "once", story.signer)
     repository.push(story.publish())
     with repository.checked() as public:
@@ -231,9 +231,9 @@ def test_a_rewritten_history_contradicts_clones_and_receipts(
         appended.push(pushed)
     receipt = happened.receipt(happened.sent_by("C")[0])
     with rewritten.checked() as public, older.checked() as before:
-        found = list(verdicts(public))
-        assert Worth.CONTRADICTED not in {verdict.worth for verdict in found}
-        assert any("--receipt, --against" in sentence for sentence in make_report(public, found).trust)
+        all_verdicts = list(verdicts(public))
+        assert Worth.CONTRADICTED not in {verdict.worth for verdict in all_verdicts}
+        assert any("--receipt, --against" in sentence for sentence in make_report(public, all_verdicts).trust)
         assert Worth.CONTRADICTED in {verdict.worth for verdict in older_verdicts(public, before)}
         assert Worth.CONTRADICTED in {verdict.worth for verdict in receipt_verdicts(public, receipt)}
     with appended.checked() as public:
@@ -255,16 +255,16 @@ def test_what_the_key_has_signed_counts_in_unsigned_commits(
     for repository in (appended, rewritten):
         repository.push(story.publish())
     with appended.checked() as public:
-        found = [verdict.sentence for verdict in verdicts(public) if verdict.worth is Worth.CONTRADICTED]
-    assert any("something that the challenge's key has signed" in sentence for sentence in found)
+        sentences = [verdict.sentence for verdict in verdicts(public) if verdict.worth is Worth.CONTRADICTED]
+    assert any("something that the challenge's key has signed" in sentence for sentence in sentences)
     with rewritten.checked() as public, older.checked() as before:
         assert lies(public) == set()
-        found = [
+        sentences = [
             verdict.sentence
             for verdict in older_verdicts(public, before)
             if verdict.worth is Worth.CONTRADICTED
         ]
-    assert any("receipts.jsonl does not begin" in sentence for sentence in found)
+    assert any("receipts.jsonl does not begin" in sentence for sentence in sentences)
 
 
 def test_a_commitment_that_nothing_opens_waits_only_if_it_came_after_the_reveal(story: Story) -> None:
@@ -276,12 +276,12 @@ def test_a_commitment_that_nothing_opens_waits_only_if_it_came_after_the_reveal(
     ):
         second = {**first, "sequence": 2, "made_at": made_at.isoformat()}
         story.entries = [first, commitments.signed(second, story.signer)]
-        (found,) = [
+        (verdict,) = [
             verdict
             for verdict in verdicts(story.publish())
             if (verdict.phase, verdict.check) == ("dev", "commitment")
         ]
-        assert found.worth is worth
+        assert verdict.worth is worth
 
 
 def test_scores_on_hashed_labels_cannot_be_checked(story: Story, tmp_path: Path) -> None:
@@ -295,6 +295,6 @@ def test_scores_on_hashed_labels_cannot_be_checked(story: Story, tmp_path: Path)
     assert [labels[name].worth for name in PHASES] == [Worth.CONSISTENT, Worth.BELIEVED]
     file = tmp_path / "a.csv"
     file.write_bytes(FILES["A"])
-    found = list(submission_verdicts(repository, file, engine="default"))
-    assert [verdict.worth for verdict in found] == [Worth.RECOMPUTED, Worth.BELIEVED]
-    assert all("cannot be recomputed" in verdict.sentence for verdict in (labels["eval"], found[1]))
+    all_verdicts = list(submission_verdicts(repository, file, engine="default"))
+    assert [verdict.worth for verdict in all_verdicts] == [Worth.RECOMPUTED, Worth.BELIEVED]
+    assert all("cannot be recomputed" in verdict.sentence for verdict in (labels["eval"], all_verdicts[1]))

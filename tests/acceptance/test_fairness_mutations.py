@@ -70,7 +70,7 @@ def mutants(value: Any, where: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
         yield f"{where} + a key", {**value, "another": 0}
         for name, inner in value.items():
-            yield f"{where}.{name} dropped", {key: one for key, one in value.items() if key != name}
+            yield f"{where}.{name} dropped", {key: item for key, item in value.items() if key != name}
             for place, mutant in mutants(inner, f"{where}.{name}") if name not in SIGNED else ():
                 yield place, {**value, name: mutant}
     elif isinstance(value, list):
@@ -115,9 +115,9 @@ def changed_events(public: PublicRepository, signer: Signer) -> Iterator[Mutant]
     document, lines = revealed(public), list(map(json.loads, public.files[receipts.PATH].splitlines()))
     for kind in (events.SUBMISSION, events.SCORE, events.PHASE):
         number, opening = [
-            (number, one)
-            for number, one in enumerate(document["register"])
-            if one.get("fields", {}).get("kind") == kind
+            (number, opening)
+            for number, opening in enumerate(document["register"])
+            if opening.get("fields", {}).get("kind") == kind
         ][-1]
         before = events.read_opening(opening)[0]
         for where, fields in mutants(opening["fields"], kind):
@@ -125,7 +125,7 @@ def changed_events(public: PublicRepository, signer: Signer) -> Iterator[Mutant]
             forged["register"][number]["fields"] = fields
             after = events.read_opening(forged["register"][number])[0]
             log = [
-                {**line, "entries": sorted(after if one == before else one for one in line["entries"])}
+                {**line, "entries": sorted(after if entry == before else entry for entry in line["entries"])}
                 for line in lines
             ]
             changed = with_reveal(public, forged)
@@ -167,10 +167,10 @@ def changed_documents(public: PublicRepository, signer: Signer) -> Iterator[Muta
 
 def contradictions(public: PublicRepository) -> tuple[set[str], set[tuple[str, str]]]:
     """Return the checks that contradict a repository, with their phases, and everything that is said about it."""
-    found = [*verdicts(public), *published_verdicts(public, recompute=False)]
+    all_verdicts = [*verdicts(public), *published_verdicts(public, recompute=False)]
     return (
-        {named(one) for one in found if one.worth is Worth.CONTRADICTED},
-        {(one.check, one.sentence) for one in found},
+        {named(verdict) for verdict in all_verdicts if verdict.worth is Worth.CONTRADICTED},
+        {(verdict.check, verdict.sentence) for verdict in all_verdicts},
     )
 
 
@@ -181,12 +181,16 @@ def test_every_field_matters(ended: Fair) -> None:
     silent, disclosed = [], []
     for change in (changed_events, changed_commitments, changed_documents):
         for where, mutant in change(public, ended.signer):
-            wrong, told = contradictions(mutant)
+            wrong, sentences = contradictions(mutant)
             if not wrong:
-                (silent if told <= honest else disclosed).append(where)
-    for places, known in ((silent, HARMLESS), (disclosed, DISCLOSED)):
-        assert [place for place in places if not any(re.fullmatch(one, place) for one in known)] == []
-        assert [one for one in known if not any(re.fullmatch(one, place) for place in places)] == []
+                (silent if sentences <= honest else disclosed).append(where)
+    for places, patterns in ((silent, HARMLESS), (disclosed, DISCLOSED)):
+        assert [
+            place for place in places if not any(re.fullmatch(pattern, place) for pattern in patterns)
+        ] == []
+        assert [
+            pattern for pattern in patterns if not any(re.fullmatch(pattern, place) for place in places)
+        ] == []
 
 
 def test_every_file_matters(ended: Fair) -> None:
@@ -212,7 +216,7 @@ def test_every_file_matters(ended: Fair) -> None:
 def test_an_entry_that_nobody_opens_matters(fair: Fair) -> None:
     """The chain of the public log covers every entry, so none can be replaced, even one that stays closed."""
     public = read_folder(fair.public)
-    opened = {events.read_opening(one)[0] for one in revealed(public)["register"]}
+    opened = {events.read_opening(opening)[0] for opening in revealed(public)["register"]}
 
     def spoil(lines: list[Any]) -> list[Any]:
         entries = lines[0]["entries"]
@@ -257,9 +261,9 @@ def test_no_document_breaks_the_verdict(fair: Fair, data: st.DataObject) -> None
     else:
         spoilt = changed(repository, path, spoil)
     receipt = {"commitment": "00", "nonce": "11", "challenge": "22", "chain": "33"}
-    found = [*verdicts(spoilt), *receipt_verdicts(spoilt, receipt, 1.0)]
-    assert {verdict.worth for verdict in found} <= set(Worth)
-    report = make_report(spoilt, found)
+    all_verdicts = [*verdicts(spoilt), *receipt_verdicts(spoilt, receipt, 1.0)]
+    assert {verdict.worth for verdict in all_verdicts} <= set(Worth)
+    report = make_report(spoilt, all_verdicts)
     assert report.heading()
     json.dumps(report.to_json())
 

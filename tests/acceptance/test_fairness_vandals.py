@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from tests.acceptance.fair_challenge import Fair, lies, verify
 from tests.acceptance.liar import Git
 from tests.worker.harness.commits import forged_commitment, forged_line, sign_head
 from worker.fairness import commitments, receipts
+from worker.fairness.disclosure import reveal_path
 from worker.fairness.signing import Signer
 from worker.fairness.verify import Worth, older_verdicts, verdicts
 from worker.fairness.verify.public import PublicRepository, opened, read_folder
@@ -29,9 +29,13 @@ def clone(fair: Fair, tmp_path: Path) -> Git:
     return Git(tmp_path / "clone", fair.signer, clone_of=fair.board)
 
 
-def told(repository: PublicRepository, worth: Worth = Worth.CHANGED) -> list[str]:
+def tip_sentences(repository: PublicRepository, worth: Worth = Worth.CHANGED) -> list[str]:
     """Return what is said about changes by others: by default those that visitors see."""
-    return [one.sentence for one in verdicts(repository) if one.check == "tip" and one.worth is worth]
+    return [
+        verdict.sentence
+        for verdict in verdicts(repository)
+        if verdict.check == "tip" and verdict.worth is worth
+    ]
 
 
 def sign_everything(clone: Git) -> None:
@@ -79,20 +83,7 @@ def merge_a_branch(clone: Git) -> None:
 
 def commit_in_the_far_future(clone: Git) -> None:
     """Commit nothing, at a date that git takes and Python does not."""
-    command = [
-        "git",
-        "-c",
-        "user.name=M",
-        "-c",
-        "user.email=m",
-        "commit",
-        "-q",
-        "--allow-empty",
-        "-m",
-        "later",
-    ]
-    dated = os.environ | {"GIT_COMMITTER_DATE": "@300000000000 +0000"}
-    subprocess.run(command, cwd=clone.folder, env=dated, check=True)
+    clone.git("commit", "-q", "--allow-empty", "-m", "later", GIT_COMMITTER_DATE="@300000000000 +0000")
 
 
 def commit(path: str, content: bytes | None) -> Callable[[Git], object]:
@@ -127,7 +118,7 @@ def test_unsigned_commits_are_named_and_not_checked(clone: Git, name: str) -> No
         assert repository.commit is not None
         assert repository.commit.commit == before
         assert lies(repository) == set()
-        sentences = told(repository)
+        sentences = tip_sentences(repository)
     assert len(sentences) == (words is not None)
     for sentence in sentences:
         assert f"changed by commit {clone.git('rev-parse', 'HEAD')[:10]} by Mallory" in sentence
@@ -155,8 +146,8 @@ def test_files_that_change_nothing_are_listed(clone: Git) -> None:
             sign_head(clone.folder, clone.signer)
         with clone.checked() as repository:
             assert lies(repository) == set()
-            assert len(told(repository)) == (0 if is_signed else 1)
-            sentences = "\n".join(told(repository, Worth.BELIEVED))
+            assert len(tip_sentences(repository)) == (0 if is_signed else 1)
+            sentences = "\n".join(tip_sentences(repository, Worth.BELIEVED))
         assert ".github/workflows/check.yml, LICENSE" in sentences
         assert ("may change what visitors see: 404.html" in sentences) == is_signed
 
@@ -176,6 +167,17 @@ def test_a_commit_that_a_forced_push_removed_can_come_back(clone: Git) -> None:
             assert repository.commit is not None
             assert repository.commit.commit == again
             assert lies(repository) == set()
+
+
+def test_a_copied_entry_is_no_lie(clone: Git) -> None:
+    """What the challenge has signed and a stranger copies into a reveal was not published there."""
+    path = reveal_path("dev")
+    reveal, entries = clone.read(path), json.loads(clone.read(commitments.PATH))
+    clone.commit({path: json.dumps(entries[0]).encode()})
+    clone.commit({path: reveal})
+    sign_head(clone.folder, clone.signer)
+    with clone.checked() as repository:
+        assert lies(repository) == set()
 
 
 def test_rewritten_history_of_the_repository_is_found(fair: Fair, clone: Git) -> None:
@@ -212,5 +214,5 @@ def test_a_history_that_begins_anew_is_named(clone: Git) -> None:
     clone.git("branch", "-qM", "main")
     with clone.checked() as repository:
         assert lies(repository) == {"order"}
-        (sentence,) = [one.sentence for one in verdicts(repository) if one.worth is Worth.CHANGED]
+        (sentence,) = [verdict.sentence for verdict in verdicts(repository) if verdict.worth is Worth.CHANGED]
     assert "No commit is signed" in sentence

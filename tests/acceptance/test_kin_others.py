@@ -68,8 +68,8 @@ def test_the_same_model_gives_the_same_score(tmp_path: Path, capsys: pytest.Capt
     (package / "labels.csv").write_text("\n".join(labels))
     capsys.readouterr()
     assert guarded(["task", "check", str(package), "--json"]) == 1
-    [found] = json.loads(capsys.readouterr().out)["tasks"]
-    assert [finding["check"] for finding in found["findings"] if not finding["passed"]] == ["baseline"]
+    [task] = json.loads(capsys.readouterr().out)["tasks"]
+    assert [finding["check"] for finding in task["findings"] if not finding["passed"]] == ["baseline"]
 
 
 def test_ceiled_scores_and_groups_are_in_the_results(tmp_path: Path) -> None:
@@ -106,11 +106,11 @@ def test_a_submission_is_normalized_aggregated_and_ranked(
         expected.setdefault(row["backbone"], {}).setdefault(row["dataset"], []).append(value)
     by_backbone = {row["backbone"]: row for row in document["standings"]}
     for backbone, by_dataset in expected.items():
-        found = by_backbone[backbone]
+        standing = by_backbone[backbone]
         for dataset, values in by_dataset.items():
-            assert found["datasets"][dataset] == pytest.approx(trim_mean(values, 0.25))
-        assert found["iqm"] == pytest.approx(trim_mean(np.concatenate(list(by_dataset.values())), 0.25))
-        assert found["interval"][0] <= found["iqm"] <= found["interval"][1]
+            assert standing["datasets"][dataset] == pytest.approx(trim_mean(values, 0.25))
+        assert standing["iqm"] == pytest.approx(trim_mean(np.concatenate(list(by_dataset.values())), 0.25))
+        assert standing["interval"][0] <= standing["iqm"] <= standing["interval"][1]
     assert [row["rank"] for row in document["standings"]] == [1, 2]
     assert by_backbone["prithvi_600"]["name"] == "Prithvi-EO-V2 600M"
 
@@ -303,12 +303,12 @@ def test_our_scores_go_to_geobench_and_come_back(
 # NeuroBench: correctness and complexity
 
 
-def same_shape(expected: Any, found: Any, path: str = "") -> None:
+def same_shape(expected: Any, actual: Any, path: str = "") -> None:
     """Require all expected keys at every level; additional keys are allowed."""
     if isinstance(expected, dict):
         for key, value in expected.items():
-            assert key in found, f"{path}.{key}"
-            same_shape(value, found[key], f"{path}.{key}")
+            assert key in actual, f"{path}.{key}"
+            same_shape(value, actual[key], f"{path}.{key}")
 
 
 def test_results_go_out_in_neurobenchs_layout(
@@ -319,7 +319,7 @@ def test_results_go_out_in_neurobenchs_layout(
     [run] = runs.glob("dev/one_*")
     capsys.readouterr()
     assert guarded(["export", str(run), "--to", "neurobench"]) == 0
-    by_task = {found["task"]: found for found in json.loads(capsys.readouterr().out)}
+    by_task = {document["task"]: document for document in json.loads(capsys.readouterr().out)}
     same_shape(layout, by_task["even"])
     same_shape(layout, by_task["ink"])
     assert (

@@ -41,8 +41,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("installation")]
 def worker(installation: Installation, lines: Iterable[str], folder: Path) -> None:
     """Run commands one after the other; each must succeed."""
     for line in lines:
-        told = installation.run("neuco-worker", *shlex.split(line), cwd=folder)
-        assert not [word for word in BROKEN if word in told], f"{line}\n{told}"
+        output = installation.run("neuco-worker", *shlex.split(line), cwd=folder)
+        assert not [word for word in BROKEN if word in output], f"{line}\n{output}"
 
 
 def commands(group: typer.core.TyperGroup, *above: str) -> Iterator[str]:
@@ -83,11 +83,11 @@ def test_what_an_extra_brings_is_named(
     """If a setting needs a missing library, the error says which extra to install."""
     with Harness(tmp_path, changes=settings) as harness:
         words = (command, "--config", str(harness.path))
-        told = installation.run(
+        output = installation.run(
             "neuco-worker", *words, cwd=tmp_path, expect={"doctor": 1, "once": 2}[command]
         )
-    assert f"neuco-worker[{extra}]" in told
-    assert not [word for word in BROKEN if word in told], told
+    assert f"neuco-worker[{extra}]" in output
+    assert not [word for word in BROKEN if word in output], output
 
 
 @pytest.mark.parametrize(

@@ -106,8 +106,8 @@ def test_a_rehearsal_plays_the_real_challenge_and_reaches_nobody(
     for name, phase in document["phases"].items():
         mine = f"{name}.csv"
         assert (phase["folds"], phase["configured_folds"]) == (FOLDS, CONFIGURED_FOLDS)
-        outcomes = {one["entry"]["method"]: one for one in phase["submissions"]}
-        assert {method: one["status"] for method, one in outcomes.items() if method != "bad.csv"} == {
+        outcomes = {submission["entry"]["method"]: submission for submission in phase["submissions"]}
+        assert {method: outcome["status"] for method, outcome in outcomes.items() if method != "bad.csv"} == {
             mine: "finished",
             "random embeddings": "finished",
             "a private file": "finished",

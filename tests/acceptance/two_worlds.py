@@ -125,7 +125,11 @@ class WorldPlay(StepWorker):
         now = self.clock.now()
         with self.store.read() as tx:
             moments = [owed.not_before for owed in tx.owed()]
-            moments += [known.not_before for known in tx.submissions(ACTIVE) if known.not_before is not None]
+            moments += [
+                submission.not_before
+                for submission in tx.submissions(ACTIVE)
+                if submission.not_before is not None
+            ]
         waits = [(moment - now).total_seconds() for moment in moments if moment > now]
         if not waits:
             return 1.0
@@ -277,17 +281,17 @@ def _shape(value: Any, masked: tuple[str, ...] = ()) -> str:
 
 def _objects(repository: Path) -> dict[str, bytes]:
     """Return all objects of the repository, even those that are on no branch: commits, trees with their names, and file contents."""
-    said = subprocess.run(
+    output = subprocess.run(
         ["git", "--git-dir", str(repository), "cat-file", "--batch", "--batch-all-objects"],
         check=True,
         capture_output=True,
         env=clean_environment(),
     ).stdout
     objects, start = {}, 0
-    while start < len(said):
-        end = said.index(b"\n", start)
-        sha, _, size = said[start:end].split()
-        objects[sha.decode()] = said[end + 1 : end + 1 + int(size)]
+    while start < len(output):
+        end = output.index(b"\n", start)
+        sha, _, size = output[start:end].split()
+        objects[sha.decode()] = output[end + 1 : end + 1 + int(size)]
         start = end + 1 + int(size) + 1
     return objects
 

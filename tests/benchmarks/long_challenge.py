@@ -27,10 +27,10 @@ from scoring.randomness import phase_key, secret_commitment
 from scoring.tasks import Task, TaskType, make_task
 from tests.worker.harness.rules import phase_rules
 from worker.challenge.records import PhaseRecord
-from worker.fairness import commitments, disclosure, events, manifests, receipts, reveals
+from worker.fairness import commitments, disclosure, events, manifests, receipts
+from worker.fairness.disclosure import reveal_path
 from worker.fairness.documents import FORMAT
 from worker.fairness.fold import ChallengeFold
-from worker.fairness.reveals import reveal_path
 from worker.fairness.signing import Signer
 from worker.fairness.verify.commits import HISTORY
 
@@ -105,7 +105,7 @@ def make_repository(folder: Path, size: Size) -> Path:
         "fillers": story.fillers,
     }
     rendered = {**render(site, readme=None), **_revealed(record, reveal, story)}
-    told = update_history(None, site).splitlines(keepends=True)
+    history_lines = update_history(None, site).splitlines(keepends=True)
     bare = folder / "board.git"
     subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(bare)], check=True)
     with subprocess.Popen(
@@ -113,7 +113,7 @@ def make_repository(folder: Path, size: Size) -> Path:
     ) as importer:
         assert importer.stdin is not None
         listed = (json.dumps([public], indent=1) + "\n").encode()
-        for piece in _commits(story, told, listed, rendered):
+        for piece in _commits(story, history_lines, listed, rendered):
             importer.stdin.write(piece)
     assert importer.returncode == 0
     _sign(bare)
@@ -185,7 +185,7 @@ def _story(record: PhaseRecord, size: Size) -> Story:
         for fields in happened:
             fold.take(events.parse(fields))
         made_at = START + timedelta(hours=number, minutes=1)
-        snapshot = fold.phase(PHASE).snapshot(made_at)
+        snapshot = fold[PHASE].snapshot(made_at)
         assert snapshot is not None
         board = next_board(snapshot, story.boards[-1:], at=made_at, replicates=REPLICATES)
         assert board is not None
@@ -309,7 +309,7 @@ def _publish(
 
 def _revealed(record: PhaseRecord, reveal: Mapping[str, Any], story: Story) -> dict[str, bytes]:
     folder = f"reveal/{PHASE}"
-    written = reveals.written(story.openings)
+    written = disclosure.written(story.openings)
     lists = {
         "parts": [part.to_json() for part, _ in written],
         "boards": [board.made_at.isoformat() for board in story.boards],

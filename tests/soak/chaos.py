@@ -158,7 +158,7 @@ def figures(harness: Harness, crowd: Crowd, memory_begin: int, memory_end: int) 
         results.setdefault(seed, set()).update(str(post["result"]) for post in posts[pk])
     return Figures(
         submissions=len(crowd.content),
-        faults=len(journal.faults()),
+        faults=sum(entry.kind == "fault" for entry in journal),
         lost=sum(harness.status(pk) not in ("finished", "failed") or not posts[pk] for pk in crowd.content),
         differing=sum(any(post != answers[0] for post in answers) for answers in posts.values())
         + sum(len(values) != 1 for values in results.values()),

@@ -117,7 +117,7 @@ def stop(stage: Stage) -> None:
         service.start()
         service.until_published("A")
         service.answered_once()
-        assert service.outcomes() == ["shutdown", "done"]
+        assert service.outcomes() == ["cancelled", "done"]
 
 
 def timer(stage: Stage) -> None:

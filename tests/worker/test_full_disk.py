@@ -113,7 +113,7 @@ def test_a_file_that_does_not_fit_waits_for_room(cramped: Harness) -> None:
         assert failed <= {"state.database"}
         assert worker.state(pk) is State.ACKNOWLEDGED
         assert cramped.posts(pk) == []
-        assert set(worker.outcomes(pk, "fetch")) == {"infrastructure"}
+        assert set(worker.outcomes(pk, "fetch")) == {"failed"}
         press_on(worker, lambda: not worker.busy)
         assert list(worker.daemon.files.stored()) == []
         assert list((cramped.state / "tmp").iterdir()) == []
@@ -168,7 +168,7 @@ def test_a_child_that_fills_the_disk_reports_it(cramped: Harness, monkeypatch: p
             pk = cramped.submit("A", embeddings(NEW))
             worker.drive(lambda: bool(worker.alerts()))
             assert worker.alerts() == {"disk.write"}
-            assert worker.outcomes(pk) == ["infrastructure"]
+            assert worker.outcomes(pk) == ["failed"]
             assert cramped.posts(pk) == []
 
 
@@ -221,7 +221,7 @@ def test_a_restore_onto_a_full_disk_says_so(harness: Harness, tmp_path: Path) ->
     archive, place = tmp_path / "backup.zip", tmp_path / "small"
     with open_session(harness.path) as session:
         write_backup(session, harness.path, archive)
-    with small_file_system(place, size=16_384), pytest.raises(InfrastructureError) as told:
+    with small_file_system(place, size=16_384), pytest.raises(InfrastructureError) as raised:
         read_backup(archive, place)
-    assert told.value.code == "restore.failed"
-    assert told.value.sentence.endswith("No space left on device.")
+    assert raised.value.code == "restore.failed"
+    assert raised.value.sentence.endswith("No space left on device.")

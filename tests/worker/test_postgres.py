@@ -76,8 +76,8 @@ def test_one_leads_until_its_session_ends(postgres: Server) -> None:
     here.check()
     assert not there.take()
     assert elsewhere.take()
-    for one in (here, there):
-        assert one.held()
+    for lock in (here, there):
+        assert lock.held()
     with postgres.connect(name) as connection:
         connection.execute(END_OF_LEADERS)
     assert there.take()
@@ -88,8 +88,8 @@ def test_one_leads_until_its_session_ends(postgres: Server) -> None:
     assert not here.take()
     there.close()
     assert here.take()
-    for one in (here, elsewhere):
-        one.close()
+    for lock in (here, elsewhere):
+        lock.close()
 
 
 def test_a_lost_connection_is_made_again(postgres: Server) -> None:

@@ -35,13 +35,13 @@ def harness(tmp_path: Path, cells: Path) -> Iterator[Harness]:
         yield harness
 
 
-def lies(harness: Harness, told: Mapping[str, Any] | None = None) -> list[str]:
+def lies(harness: Harness, stdout: Mapping[str, Any] | None = None) -> list[str]:
     """Return the contradictions in the repository, and in what participants were shown."""
     with opened_repository(str(harness.board)) as repository:
-        found = list(verdicts(repository))
-        if told is not None:
-            found += receipt_verdicts(repository, told["receipt"], told["q_mean"])
-    return [verdict.sentence for verdict in found if verdict.worth is Worth.CONTRADICTED]
+        all_verdicts = list(verdicts(repository))
+        if stdout is not None:
+            all_verdicts += receipt_verdicts(repository, stdout["receipt"], stdout["q_mean"])
+    return [verdict.sentence for verdict in all_verdicts if verdict.worth is Worth.CONTRADICTED]
 
 
 def test_disagreeing_clocks_cause_no_contradiction(harness: Harness, worker: StepWorker) -> None:

@@ -63,7 +63,8 @@ def web_address(repository: str) -> str | None:
     return f"https://{host}{port if parts['scheme'] == 'https' else ''}/{parts['path']}"
 
 
-Codename = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")]
+CODENAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")
+Codename = Annotated[str, Field(pattern=CODENAME.pattern)]
 
 
 def _keys(phase: Any) -> Any:

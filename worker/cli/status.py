@@ -104,7 +104,8 @@ def _read_status(session: OrganizerSession) -> Status:
     """Read everything that is shown."""
     from worker.fairness import commitments
     from worker.fairness.draws import waiting as waiting_for
-    from worker.runtime.storage import below_reserve, fault
+    from worker.fetching.housekeeping import below_reserve
+    from worker.runtime.storage import fault
     from worker.state import ACTIVE, OutboxKind
 
     configuration, now = session.configuration, session.now

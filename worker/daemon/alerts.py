@@ -97,6 +97,10 @@ class Alerting:
         self._retry.clear()
         if isinstance(ended.result, Alert):
             self._sent.append(ended.result)
+        elif isinstance(
+            ended.act, SendAlert
+        ):  # if the failure has ended meanwhile, a later one is reported again
+            ended.result.reported = ended.act.code
 
     def _log(self, active: list[Alert]) -> None:
         """Log each alert once while it is active, and its end. A new process logs all active alerts once more."""
@@ -138,18 +142,13 @@ class SendAlert(UnrecordedAct[Configuration, "Alert | Trouble"]):
 
     def __init__(self, text: str, code: str, subject: Alert | Trouble) -> None:
         self._text = text
-        self._code = code
+        self.code = code
         self._subject = subject
 
     def perform(self, resource: Configuration) -> Alert | Trouble:
         """Post it; return its subject."""
-        send(resource, self._text, self._code)
+        send(resource, self._text, self.code)
         return self._subject
-
-    def recorded(self, result: Alert | Trouble, now: datetime) -> None:
-        """Note what was reported; if the failure has ended meanwhile, a later one is reported again."""
-        if isinstance(result, Trouble):
-            result.reported = self._code
 
 
 def send(configuration: Configuration, text: str, code: str) -> str:

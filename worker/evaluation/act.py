@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from worker.evaluation.evaluate_child import Order, Result, order_for
 from worker.evaluation.outcomes import STARTING, blame, requeue
 from worker.fairness.register import RegisterFold, register
 from worker.runtime import NotDue
-from worker.runtime.child_acts import ChildAct, Limits, Progress
+from worker.runtime.child_acts import ChildAct, Limits
 from worker.runtime.storage import GIGABYTE, FileStore
 from worker.state import Attempt, OutboxKind, Outcome, State, SubmissionRow, Transaction
 
@@ -111,7 +112,7 @@ class ScoreSubmission(ChildAct[Result]):
             complete=self._complete,
         )
 
-    def progress(self, message: Progress) -> None:
+    def progress(self, message: Mapping[str, Any]) -> None:
         """Note the child's current stage."""
         self.stage = message.get("stage", self.stage)
 

@@ -183,7 +183,7 @@ def correct_phase(
     record, row, changed = intact_record(tx, phase), tx.phase_record(phase), 0
     if record is None or row is None:
         return 0
-    registered = fold.at(tx).phase(phase)
+    registered = fold.at(tx)[phase]
     rows = [row for row in tx.submissions(COUNTED | {State.SCORED}, phase=phase) if row.answer is not None]
     # in the order of their places on the ladders, because each registered value depends on those before it
     for submission in sorted(rows, key=lambda row: (registered.place(registered.entry_of(row.pk)), row.pk)):

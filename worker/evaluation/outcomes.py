@@ -10,7 +10,7 @@ import signal
 from datetime import datetime
 
 from scoring.errors import Cancelled, InfrastructureError, NeucoError, OrganizerError, ParticipantError
-from worker.runtime.child_acts import Died, OverLimit, Stopped
+from worker.runtime.child_acts import Died, OverLimit
 from worker.state import Outcome, State, SubmissionRow, Transaction
 
 CRASHES = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL})
@@ -53,7 +53,7 @@ def death(error: Died, stage: str, pk: int, *, crashed_before: int) -> Ending:
         pk: The submission.
         crashed_before: How many earlier attempts at the submission were ended by a signal.
     """
-    outcome = Outcome.SIGNAL if error.status < 0 else Outcome.INFRASTRUCTURE
+    outcome = Outcome.SIGNAL if error.status < 0 else Outcome.FAILED
     if -error.status in CRASHES and stage == READING and crashed_before >= CRASHES_TO_BLAME - 1:
         return outcome, ParticipantError(
             "The file cannot be read: the reader crashed on it three times.",
@@ -81,10 +81,10 @@ def blame(error: NeucoError, stage: str, pk: int, *, crashed_before: int) -> End
     if isinstance(error, Died):
         return death(error, stage, pk, crashed_before=crashed_before)
     if isinstance(error, Cancelled):
-        return (Outcome.SHUTDOWN if isinstance(error, Stopped) else Outcome.CANCELLED), error
+        return Outcome.CANCELLED, error
     if isinstance(error, ParticipantError):
         return Outcome.PARTICIPANT, error
-    return (Outcome.ORGANIZER if isinstance(error, OrganizerError) else Outcome.INFRASTRUCTURE), error
+    return Outcome.FAILED, error
 
 
 def requeue(
@@ -96,7 +96,7 @@ def requeue(
         Whether it must wait before the next try. A submission that has ended meanwhile is left as it is.
     """
     returned = tx.move(row.pk, State.SCORING, State.FETCHED)
-    if not returned or outcome in (Outcome.SHUTDOWN, Outcome.CANCELLED, Outcome.DEAD):
+    if not returned or outcome in (Outcome.CANCELLED, Outcome.DEAD):
         return False
     tx.note(row.pk, not_before=retry_at, tries=row.tries + 1)
     if isinstance(error, OrganizerError) and not row.disputed:

@@ -15,7 +15,6 @@ __all__ = [
     "receipts",
     "recording",
     "register",
-    "reveals",
     "signing",
     "verify",
 ]

@@ -74,7 +74,7 @@ def _changes(
     entries: Collection[str],
     hidden: Collection[str],
 ) -> Iterator[Decision]:
-    scored = [fold.scores[entry].moments[0] for entry in entries if entry in fold.scores]
+    scored = [fold.scores[entry].events[0].at for entry in entries if entry in fold.scores]
     submissions = {fold.submissions[entry].events[0].submission for entry in entries}
     for earlier, later in pairwise(fold.decisions.events):
         again = min(scored, default=later.at) < later.at  # before the first score, no rank depends on it

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Generic, TypeVar
 
 from leaderboard import Entry, PhaseSnapshot
@@ -37,7 +38,6 @@ LAST_PLACE = 2**62  # on a ladder: a submission that is being scored for the fir
 class History(Generic[Dated]):
     """The events about one subject, oldest first."""
 
-    moments: list[datetime] = field(default_factory=list)
     events: list[Dated] = field(default_factory=list)
 
     def add(self, event: Dated) -> None:
@@ -46,19 +46,18 @@ class History(Generic[Dated]):
         Raises:
             ValueError: If it is earlier than the one before.
         """
-        if self.moments and event.at < self.moments[-1]:
+        if self.events and event.at < self.events[-1].at:
             raise ValueError("events are not in order")
-        self.moments.append(event.at)
         self.events.append(event)
 
     def at(self, moment: datetime) -> Dated | None:
         """Return the newest event at a moment."""
-        place = bisect_right(self.moments, moment)
+        place = bisect_right(self.events, moment, key=attrgetter("at"))
         return self.events[place - 1] if place else None
 
     def until(self, moment: datetime) -> list[Dated]:
         """Return all events up to a moment, the newest first."""
-        return self.events[: bisect_right(self.moments, moment)][::-1]
+        return self.events[: bisect_right(self.events, moment, key=attrgetter("at"))][::-1]
 
 
 class PhaseFold:
@@ -285,7 +284,7 @@ class PhaseFold:
         decided = self.decisions.at(moment)
         if decided is None or decided.frozen_at is None:
             return False
-        return entry not in self.scores or self.scores[entry].moments[0] > decided.frozen_at
+        return entry not in self.scores or self.scores[entry].events[0].at > decided.frozen_at
 
     def shown_value(self, score: ScoreEvent, moment: datetime) -> ShownValue:
         """Return the value that the participant of a score is shown at a moment.
@@ -323,14 +322,20 @@ class PhaseFold:
         return next((event for event in earlier if event is not score), None)
 
 
-class ChallengeFold(Mapping[str, PhaseFold]):
-    """What follows from the events of a challenge, phase by phase."""
+class ChallengeFold(dict[str, PhaseFold]):
+    """What follows from the events of a challenge, phase by phase; a phase without events is empty."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
-        self._phases: dict[str, PhaseFold] = {}
+        super().__init__()
         self._notes: list[ChallengeEvent] = []
         for event in events:
             self.take(event)
+
+    def __missing__(self, name: str) -> PhaseFold:
+        """Make an empty phase."""
+        self[name] = PhaseFold(name, self)
+        self[name].notes += self._notes
+        return self[name]
 
     def take(self, event: Event) -> None:
         """Add the next event.
@@ -340,26 +345,10 @@ class ChallengeFold(Mapping[str, PhaseFold]):
         """
         if isinstance(event, ChallengeEvent):
             self._notes.append(event)
-            for phase in self._phases.values():
+            for phase in self.values():
                 phase.take(event)
         else:
-            self.phase(event.phase).take(event)
-
-    def phase(self, name: str) -> PhaseFold:
-        """Return a phase; one without events is empty."""
-        if name not in self._phases:
-            self._phases[name] = PhaseFold(name, self._phases)
-            self._phases[name].notes += self._notes
-        return self._phases[name]
-
-    def __getitem__(self, name: str) -> PhaseFold:
-        return self._phases[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._phases)
-
-    def __len__(self) -> int:
-        return len(self._phases)
+            self[event.phase].take(event)
 
 
 def q_mean_of(score: ScoreEvent, epsilon: float) -> float:

@@ -55,7 +55,7 @@ class RegisterFold:
 def withholds(tx: Transaction, phase: str) -> bool:
     """Return whether a phase withholds its values now."""
     decisions = tx.events(phase, kind=events.PHASE)
-    return ChallengeFold(events.parse(row.fields) for row in decisions).phase(phase).withholds(LATEST)
+    return ChallengeFold(events.parse(row.fields) for row in decisions)[phase].withholds(LATEST)
 
 
 def register(tx: Transaction, now: datetime, *, reason: str = "") -> datetime:
@@ -111,13 +111,13 @@ def register_score(
         content=cells[0].content_hash,
         protocol=protocol,
         cells={
-            cell.task: events.Cell(version=cell.version, row_set=cell.row_set, folds=list(cell.folds))
+            cell.task: events.Cell(version=cell.version, row_set=cell.row_set, folds=cell.folds)
             for cell in cells
         },
         q_mean=None,
         counts=None,
     )
-    value = fold.at(tx).phase(event.phase).shown_value(event, at)
+    value = fold.at(tx)[event.phase].shown_value(event, at)
     event = event.model_copy(update={"q_mean": value.value, "counts": value.counts})
     return value, *_add(tx, subject_of(row), event, "")
 

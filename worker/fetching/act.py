@@ -18,7 +18,7 @@ from worker.evaluation import answers
 from worker.fetching import uploads
 from worker.fetching.fetch_child import Order, Result
 from worker.runtime import NotDue
-from worker.runtime.child_acts import ChildAct, Died, Limits, OverLimit, Stopped
+from worker.runtime.child_acts import ChildAct, Died, Limits, OverLimit
 from worker.runtime.storage import FileStore
 from worker.state import Attempt, OutboxKind, Outcome, State, SubmissionRow, Transaction
 
@@ -134,8 +134,7 @@ class FetchFile(ChildAct[Result]):
         if current is None or not tx.is_open(self._attempt):
             return
         if isinstance(error, Cancelled):
-            outcome = Outcome.SHUTDOWN if isinstance(error, Stopped) else Outcome.CANCELLED
-            tx.close_attempt(self._attempt, outcome, now=now)
+            tx.close_attempt(self._attempt, Outcome.CANCELLED, now=now)
         elif isinstance(error, ParticipantError):
             self._reject(tx, error, now)
         else:
@@ -148,14 +147,12 @@ class FetchFile(ChildAct[Result]):
         tx.close_attempt(self._attempt, Outcome.PARTICIPANT, now=now)
 
     def _retry(self, tx: Transaction, current: SubmissionRow, error: NeucoError, now: datetime) -> None:
-        ours = isinstance(error, OrganizerError)
-        outcome = Outcome.ORGANIZER if ours else Outcome.INFRASTRUCTURE
-        tx.close_attempt(self._attempt, outcome, now=now)
+        tx.close_attempt(self._attempt, Outcome.FAILED, now=now)
         if current.state is not State.ACKNOWLEDGED:  # the submission has ended meanwhile
             return
         # The link has expired; the next reading of the submission brings a fresh one.
         values = {"read_at": None} if error.code == "file.link_expired" else {}
         retry_at = self._context.retry_at(now, current.tries)
         tx.note(self.pk, not_before=retry_at, tries=current.tries + 1, **values)
-        if ours or current.tries >= TRIES_UNTOLD:
+        if isinstance(error, OrganizerError) or current.tries >= TRIES_UNTOLD:
             self._context.report(tx, f"fetch:{self.pk}", error, now=now)

@@ -1,4 +1,4 @@
-"""Housekeeping of stored files: remove those older than `keep_days`.
+"""Housekeeping of stored files: remove those older than `keep_days`, and fetch none while the disk is nearly full.
 
 Files are kept for rescoring and, if the reveal may have to publish them, until then.
 """
@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from scoring.errors import InfrastructureError
 from worker.challenge.context import Context
 from worker.fairness import commitments, disclosure
 from worker.runtime import Job
-from worker.runtime.storage import FileStore
+from worker.runtime.storage import GIGABYTE, FileStore
 from worker.state import ACTIVE, COUNTED, State, Transaction
 
 EVERY = timedelta(minutes=10)
@@ -47,3 +48,14 @@ def _promised(tx: Transaction) -> set[str | None]:
             public=bool(row.public_at_first or row.public_now),
         )
     }
+
+
+def below_reserve(free_bytes: int, reserve_gigabytes: float) -> InfrastructureError | None:
+    """Return the error that there is less free space than the reserve, None if there is more."""
+    if free_bytes >= reserve_gigabytes * GIGABYTE:
+        return None
+    return InfrastructureError(
+        "The disk is nearly full, so the worker does not download more submissions.",
+        cure="Free some space in the state directory's file system. The worker then continues.",
+        code="disk.reserve",
+    )

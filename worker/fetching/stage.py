@@ -9,8 +9,9 @@ from worker.challenge.context import Context, seconds
 from worker.evaluation import answers
 from worker.fetching import uploads
 from worker.fetching.act import FetchFile
+from worker.fetching.housekeeping import below_reserve
 from worker.runtime.child_acts import ChildRunner
-from worker.runtime.storage import FileStore, below_reserve
+from worker.runtime.storage import FileStore
 from worker.state import State, SubmissionRow, Transaction
 
 _NEVER = datetime.min.replace(tzinfo=UTC)

@@ -50,7 +50,7 @@ class PostAnswer(Call[None]):
     def intent(self, tx: Transaction, now: datetime) -> None:
         """Record that the answer is being sent: from now on, an answer that EvalAI shows may be ours."""
         super().intent(tx, now)
-        tx.sending(self._owed.id, now=now)
+        tx.note_owed(self._owed.id, sent_at=now)
 
     def perform(self, resource: Client) -> None:
         """Send the answer, without stdout and stderr if the host has disabled the phase's logs."""
@@ -74,7 +74,7 @@ class PostAnswer(Call[None]):
             "remote_status": status,
             "posted": row.answer,
         }
-        tx.settled(self._owed.id, now=now)
+        tx.note_owed(self._owed.id, done_at=now)
         current = tx.get(row.pk)
         if current is None:
             return
@@ -89,8 +89,11 @@ class PostAnswer(Call[None]):
             facts.supersede_older(tx, row.pk)
         tx.resolve_alert(f"post:{row.pk}")
         tx.resolve_alert(f"hold:{row.pk}")
+
+    def recorded(self, result: None, now: datetime) -> None:
+        """Say that EvalAI has it."""
         self._context.log.info(
-            "Result posted to EvalAI.", event_key="post.done", submission=row.pk, status=status
+            "Result posted to EvalAI.", event_key="post.done", submission=self.pk, status=self._answer.status
         )
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:

@@ -52,9 +52,6 @@ class Call(Act[Client, Result]):
         """Note when it began."""
         self.began_at = now
 
-    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Record nothing: the runner schedules the next try."""
-
 
 class CallRunner:
     """Makes one call at a time.
@@ -115,7 +112,7 @@ class CallRunner:
         return self._retries[name].tries
 
     def reload(self) -> None:
-        """Try everything at once with the currently configured token, because the cause of a failure may have been fixed."""
+        """Make every call at once, with the currently configured token, because the cause of a failure may have been fixed."""
         self._reloaded = True
         self._retries.clear()
 
@@ -141,7 +138,7 @@ class CallRunner:
         call = cast("Call[Any]", ended.act)
         self._note_silence(ended.error, now)
         try:
-            ended = self._runner.record(now)
+            ended = self._runner.record(ended, now)
         except OrganizerError as error:
             self.fatal = error
         self._hung |= ended.given_up
@@ -152,6 +149,8 @@ class CallRunner:
             self._succeeded(call, now)
         else:
             self._failed(call, ended.error, now)
+        if self._reloaded:  # the call may have begun with the old token or address
+            self._retries.clear()
         return True
 
     def _succeeded(self, call: Call[Result], now: datetime) -> None:

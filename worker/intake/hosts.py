@@ -220,8 +220,7 @@ def _waits_for_company(row: SubmissionRow, now: datetime) -> bool:
 
 def _numbers(tx: Transaction) -> dict[str, int | None]:
     """Return the hosts' names with their numbers, where those are known."""
-    numbers: dict[str, int | None] = json.loads(tx.fact(KNOWN_HOSTS) or "{}")
-    return numbers
+    return dict(json.loads(tx.fact(KNOWN_HOSTS) or "{}"))
 
 
 def _keep(tx: Transaction, numbers: Mapping[str, int | None]) -> None:

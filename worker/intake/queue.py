@@ -86,12 +86,12 @@ class DeleteMessage(Call[None]):
 
     def outcome(self, tx: Transaction, result: None, now: datetime) -> None:
         """Settle the row of the outbox."""
-        tx.settled(self._owed.id, now=now)
+        tx.note_owed(self._owed.id, done_at=now)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Schedule the next try; an unknown receipt is given up, because its message comes back under a newer one."""
         owed = self._owed
         if owed.tries >= VAIN_TRIES and not isinstance(error, Throttled | TokenRefused):
-            tx.settled(owed.id, now=now)
+            tx.note_owed(owed.id, done_at=now)
         else:
             tx.postpone(owed.id, not_before=self._context.retry_at(now, owed.tries))

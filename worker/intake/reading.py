@@ -181,7 +181,7 @@ class ListSubmissions(Call[list[Submission]]):
         context: Context,
         session: Session,
         *,
-        expected: Collection[int],
+        expected: Collection[int] = (),
         status: str | None = None,
         submitted_after: datetime | None = None,
         answer: bool = False,
@@ -218,9 +218,6 @@ class Reconcile(ListSubmissions):
     """Compare the whole listing with the database, in case the queue or the worker has lost something."""
 
     name = "reconcile"
-
-    def __init__(self, context: Context, session: Session) -> None:
-        super().__init__(context, session, expected=())
 
     def outcome(self, tx: Transaction, result: list[Submission], now: datetime) -> None:
         """Process what has changed, and report what only the whole listing shows."""

@@ -127,7 +127,7 @@ def snapshot(session: OrganizerSession, phase: str) -> PhaseSnapshot:
     """
     session.check_phase(phase)
     with session.store.read() as tx:
-        now = RegisterFold().at(tx).phase(phase).snapshot(LATEST)
+        now = RegisterFold().at(tx)[phase].snapshot(LATEST)
     if now is None:
         raise not_recorded(phase)
     return now

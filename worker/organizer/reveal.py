@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
+
+import pandas as pd
 
 from leaderboard.ranking import from_json
 from scoring.errors import OrganizerError
@@ -16,13 +16,13 @@ from scoring.tasks import Task
 from worker.challenge.files import read_secret
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import open_phase
-from worker.fairness import disclosure, events, id_lists, reveals
+from worker.fairness import disclosure, events, id_lists
+from worker.fairness.disclosure import Reveal, reveal_path
 from worker.fairness.documents import FORMAT, read
 from worker.fairness.manifests import Manifest
 from worker.fairness.membership import opened, pseudonyms
 from worker.fairness.receipts import close_batch
 from worker.fairness.register import register, withholds
-from worker.fairness.reveals import Reveal, reveal_path
 from worker.organizer.disclosure import with_latecomers
 from worker.organizer.session import OrganizerSession
 from worker.state import REVEALED, Transaction
@@ -160,13 +160,8 @@ def _timeless(phase: str, files: Mapping[str, str]) -> dict[str, Any]:
 
 def label_csv(task: Task) -> str:
     """Write a task's parsed rows; parsing them again gives the same task version."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["id", "label"])
-    writer.writerows(
-        (identifier, repr(float(label))) for identifier, label in zip(task.ids, task.labels, strict=True)
-    )
-    return text.getvalue()
+    labels = [repr(float(label)) for label in task.labels]
+    return pd.DataFrame({"id": task.ids, "label": labels}).to_csv(index=False, lineterminator="\n")
 
 
 def _document(
@@ -176,7 +171,7 @@ def _document(
     phase, folder = record.codename, f"{FOLDER}/{record.codename}"
     boards = [from_json(text) for text in tx.boards(phase)]
     stood = {row.submission for board in boards for row in board.standings}
-    register_parts = reveals.written(_register(tx, phase, stood))
+    register_parts = disclosure.written(_register(tx, phase, stood))
     document = Reveal(
         format=FORMAT,
         phase=phase,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import cycle
 from pathlib import Path
 
 from scoring.errors import OrganizerError
-from worker.challenge.configuration import EXAMPLE_REPOSITORY, Configuration, github_pages, load
+from worker.challenge.configuration import CODENAME, EXAMPLE_REPOSITORY, Configuration, github_pages, load
 from worker.fairness.draws import DRAND
 from worker.organizer import shipped
 from worker.organizer.bundle import pack, write_sources
@@ -22,7 +22,6 @@ from worker.organizer.configuration_text import scalar
 EXAMPLE_QUEUE = "name-of-the-queue"
 SCHEMA = "challenge.schema.json"
 WRITTEN = ("challenge.yaml", SCHEMA, "challenge.secret", ".gitignore", "tasks", "ids", "bundle", "bundle.zip")
-CODENAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 GITIGNORE = """# Never publish these: with them anyone knows the hidden tasks and every split.
 challenge.secret
 tasks/
@@ -75,8 +74,7 @@ def with_folds(phases: Sequence[str], folds: Sequence[int]) -> dict[str, int]:
             cure="Use a different codename for each phase.",
             code="init.phases",
         )
-    numbers = folds if len(folds) == len(phases) else [folds[0]] * len(phases)
-    return dict(zip(phases, numbers, strict=True))
+    return dict(zip(phases, cycle(folds), strict=False))
 
 
 def create(directory: Path, new: NewChallenge, *, now: datetime) -> list[Path]:

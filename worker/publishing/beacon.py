@@ -69,18 +69,20 @@ class FetchRound(Act[requests.Session, str]):
         if not phases:
             return
         value = {"round": self._number, "signature": result, "value": value_of(result)}
-        round_name = f"round {self._number} of {self._chain.name}"
         commitments.mix_in(
             tx,
             read_secret(self._context.configuration),
             dict.fromkeys(phases, value),
-            reason=f"{round_name} was mixed in",
+            reason=f"round {self._number} of {self._chain.name} was mixed in",
             now=now,
         )
         tx.resolve_alert(UNREACHABLE)
         tx.request_publish()
-        sentence = f"The splits of {', '.join(phases)} follow from {round_name}."
-        self._context.log.info(sentence, event_key="beacon.drawn")
+
+    def recorded(self, result: str, now: datetime) -> None:
+        """Say what the splits follow from."""
+        sentence = f"Round {self._number} of {self._chain.name} is recorded; splits that waited for it follow from it."
+        self._context.log.info(sentence, event_key="beacon.drawn", phases=list(self._awaited))
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Tell the organizer; the phases wait."""

@@ -119,7 +119,7 @@ def begin_cycle(
     terms, revealed, attestations = _terms(tx), tx.reveals(), attestation_files(tx)
     sites, snapshots = [], {}
     for name in phases:
-        site, snapshot = _phase_site(tx, configuration, folds.phase(name), history, closing=name == closing)
+        site, snapshot = _phase_site(tx, configuration, folds[name], history, closing=name == closing)
         sites.append(replace(site, terms=terms.get(name), revealed=name in revealed))
         if snapshot is not None and site.frozen_at is None and site.waiting is None:
             snapshots[name] = snapshot
@@ -159,7 +159,7 @@ def _phase_site(
 
 def assumptions(tx: Transaction, phases: Collection[str]) -> object:
     """Return what makes new boards void if it changes: records and boards of the phases, and what was revealed or removed."""
-    phases_now = [(tx.phase_record(name), tx.last_board(name)) for name in phases]
+    phases_now = [(tx.phase_record(name), tx.newest_board(name)) for name in phases]
     return phases_now, tx.fact(REVEALED), tx.fact(FACT)
 
 

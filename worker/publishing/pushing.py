@@ -19,9 +19,8 @@ from leaderboard.rendering import render, unrecorded
 from scoring.printable import count_of
 from worker.challenge.configuration import Configuration
 from worker.fairness import commitments, receipts, signing
-from worker.fairness.disclosure import BRANCH
+from worker.fairness.disclosure import BRANCH, reveal_path
 from worker.fairness.register import note
-from worker.fairness.reveals import reveal_path
 from worker.fairness.signing import Signer
 from worker.publishing.beacon import PUBLIC_SINCE
 from worker.publishing.boards import Cycle

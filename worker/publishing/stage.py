@@ -134,8 +134,8 @@ class PushBoard(PublishAct[Published]):
         """Add to the state what it lacks of the public log; report every other failure."""
         if not isinstance(error, receipts.LogIsAhead):
             super().failure(tx, error, now)
-        elif receipts.take_over(tx, error, now=now):
-            self._context.log.warning(error.message, event_key=error.code, lines=len(error.lines))
+        else:
+            receipts.take_over(tx, error, now=now)
 
     def give_up(self, resource: Publisher) -> None:
         """Kill git and all its child processes; this publisher accepts no more work."""
@@ -238,6 +238,7 @@ class Publishing:
         self._pending = None
         self.lift_interval()
         if isinstance(error, receipts.LogIsAhead):
+            self._context.log.warning(error.message, event_key=error.code, lines=len(error.lines))
             return
         self.last_error = error
         self._retry.failed(now, again_at=self._context.retry_at(now, self._retry.tries))

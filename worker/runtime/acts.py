@@ -43,11 +43,9 @@ class RecordedAct(ABC, Generic[Result]):
             NotDue: If the act is no longer needed.
         """
 
-    @abstractmethod
     def outcome(self, tx: Transaction, result: Result, now: datetime) -> None:
         """Record what follows from success."""
 
-    @abstractmethod
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Record what follows from an error."""
 
@@ -82,13 +80,7 @@ class Act(RecordedAct[Result], Generic[Resource, Result]):
 
 
 class UnrecordedAct(Act[Resource, Result]):
-    """An act that must work while the database cannot be written; nothing is recorded before or after it."""
-
-    def outcome(self, tx: Transaction, result: Result, now: datetime) -> None:
-        """Never called."""
-
-    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
-        """Never called."""
+    """An act that must work while the database cannot be written; none of its methods for the database is called."""
 
 
 def counted(since: datetime, now: datetime) -> float:
@@ -134,9 +126,11 @@ def record(
         except Exception as problem:  # noqa: BLE001 - converted: an unknown exception is infrastructure
             error = unexpected(problem, f"the outcome of {act.name}")
         else:
+            act.recorded(result, now)
             return None
     with store.write() as tx:
         act.failure(tx, error, now)
+    act.failure_recorded(error, now)
     return error
 
 
@@ -259,17 +253,14 @@ class Runner(Generic[Resource]):
         if self._performance is not None:
             self._performance.act.give_up(self._performance.resource)
 
-    def record(self, now: datetime) -> Ended[Resource]:
-        """Record the act that has ended, return it as it was recorded, and accept the next one.
+    def record(self, ended: Ended[Resource], now: datetime) -> Ended[Resource]:
+        """Record the act that :meth:`look` has shown, return it as it was recorded, and accept the next one.
 
         While the database cannot be written, the act is kept, so that its result is not lost.
 
         Raises:
             NeucoError: As the act or the database raises it; an organizer error comes from the act itself, and ends it.
         """
-        ended = None if self._performance is None else self._performance.ended
-        if ended is None:
-            raise RuntimeError(f"runner {self._name} has nothing to record")
         if not isinstance(ended.act, UnrecordedAct):
             try:
                 error = record(self._store, ended.act, ended.result, ended.error, now)
@@ -278,10 +269,6 @@ class Runner(Generic[Resource]):
                 raise
             ended = replace(ended, error=error)
         self._free()
-        if ended.error is None:
-            ended.act.recorded(ended.result, now)
-        else:
-            ended.act.failure_recorded(ended.error, now)
         return ended
 
     def collect(self, now: datetime) -> Ended[Resource] | None:
@@ -290,7 +277,8 @@ class Runner(Generic[Resource]):
         Raises:
             NeucoError: As :meth:`record`.
         """
-        return None if self.look(now) is None else self.record(now)
+        ended = self.look(now)
+        return None if ended is None else self.record(ended, now)
 
     def _free(self) -> None:
         if self._performance is not None and self._performance.thread is not None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar, TypedDict, cast
+from typing import Any, ClassVar
 
 import structlog
 
@@ -31,12 +31,6 @@ class Limits:
 
     deadline_s: float
     memory_bytes: int | None = None
-
-
-class Progress(TypedDict, total=False):
-    """The child's current stage, in its own words."""
-
-    stage: str
 
 
 class ChildAct(RecordedAct[Result]):
@@ -62,8 +56,8 @@ class ChildAct(RecordedAct[Result]):
     def order(self) -> Mapping[str, object]:
         """Return what the child is to do; called after the intent."""
 
-    def progress(self, message: Progress) -> None:
-        """Note the child's progress."""
+    def progress(self, message: Mapping[str, Any]) -> None:
+        """Note the child's progress: its current ``stage``."""
 
     def is_due(self, tx: Transaction) -> bool:
         """Return whether the work is still needed; if not, the child is killed."""
@@ -100,13 +94,6 @@ class Died(InfrastructureError):
         )
         self.status = status
         self.reason = reason
-
-
-class Stopped(Cancelled):
-    """The worker ends, and its children with it."""
-
-    def __init__(self) -> None:
-        super().__init__("The worker was stopped.")
 
 
 def no_child(problem: OSError) -> InfrastructureError:
@@ -219,7 +206,7 @@ class ChildRunner:
         """Kill all children because the worker ends."""
         for performance in self._performances:
             if not performance.over:
-                performance.error = Stopped()
+                performance.error = Cancelled("The worker was stopped.")
             if performance.child is not None:
                 performance.child.kill()
         try:
@@ -265,7 +252,7 @@ class ChildRunner:
                 ran_out = message.get("family") == "memory"
                 performance.error = OverLimit(Outcome.MEMORY) if ran_out else read_error(message)
             else:
-                performance.act.progress(cast("Progress", message))
+                performance.act.progress(message)
         return moved
 
     def _death(self, act: ChildAct[Any], child: Child, status: int) -> NeucoError:
@@ -282,11 +269,7 @@ class ChildRunner:
     def _record(self, performance: _Performance, now: datetime) -> None:
         act, child = performance.act, performance.child
         self._checkpoint(f"after child {act.name}")
-        error = record(self._store, act, performance.result, performance.error, now)
+        record(self._store, act, performance.result, performance.error, now)
         self._performances.remove(performance)
         if child is not None:
             child.close()
-        if error is not None:
-            act.failure_recorded(error, now)
-        else:
-            act.recorded(performance.result, now)

@@ -21,7 +21,6 @@ from typing import Any
 from scoring.errors import NeucoError, error_document
 from worker.runtime import storage
 
-CHILDREN = frozenset({"worker.evaluation.evaluate_child", "worker.fetching.fetch_child"})
 PR_SET_PDEATHSIG = 1
 OOM_SCORE = 800  # of 1000: the kernel kills this process before the daemon
 NICENESS = 5
@@ -52,16 +51,9 @@ def main() -> int:
     stream = FileIO(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print goes to stderr
     say = partial(send, stream)
-    name = sys.argv[1]
-    if name not in CHILDREN:
-        return 2
-    module = importlib.import_module(name)
-    message = sys.stdin.buffer.read()
-    if not message:  # the daemon ended before it sent an order
-        return 0
-    work: Callable[..., dict[str, Any]] = module.main
+    work: Callable[..., dict[str, Any]] = importlib.import_module(sys.argv[1]).main
     try:
-        say(kind="done", **work(json.loads(message), say))
+        say(kind="done", **work(json.load(sys.stdin.buffer), say))
     except NeucoError as error:
         say(kind="error", **error_document(error))
     except OSError as problem:

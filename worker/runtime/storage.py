@@ -41,14 +41,13 @@ def check_memory(memory_gigabytes: float, *, phase: str, rows: int, columns: int
         )
 
 
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 PROBE_BYTES = 65536
 """At least as much as a transaction needs; written to an unnamed file that is removed at once."""
 
 
 def is_full(problem: OSError) -> bool:
     """Return whether a call failed because the disk or a quota is full."""
-    return problem.errno in FULL
+    return problem.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def full(sentence: str) -> InfrastructureError:
@@ -79,17 +78,6 @@ def fault(folder: Path) -> InfrastructureError | None:
             code="disk.unwritable",
         )
     return None
-
-
-def below_reserve(free_bytes: int, reserve_gigabytes: float) -> InfrastructureError | None:
-    """Return the error that there is less free space than the reserve, None if there is more."""
-    if free_bytes >= reserve_gigabytes * GIGABYTE:
-        return None
-    return InfrastructureError(
-        "The disk is nearly full, so the worker does not download more submissions.",
-        cure="Free some space in the state directory's file system. The worker then continues.",
-        code="disk.reserve",
-    )
 
 
 _HASH = re.compile(r"[0-9a-f]{64}")

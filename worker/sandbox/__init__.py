@@ -23,11 +23,11 @@ With ``clock=ManualClock().clock()``, tests of throttle, visibility and token ex
 
 from __future__ import annotations
 
+from worker.sandbox.application import Listener
 from worker.sandbox.call import Refusal
 from worker.sandbox.faults import Fault, FaultPlan
 from worker.sandbox.journal import Clock, Journal, JournalEntry, ManualClock
 from worker.sandbox.sandbox import Sandbox
-from worker.sandbox.server import Listener
 from worker.sandbox.settings import PhaseSettings, SandboxSettings, from_challenge
 
 __all__ = [

@@ -98,10 +98,6 @@ class Journal:
             if e.kind == "effect" and name in ("", e.name) and submission in (None, e.submission)
         ]
 
-    def faults(self) -> list[JournalEntry]:
-        """Return the deliberate faults."""
-        return [entry for entry in self if entry.kind == "fault"]
-
     def posts(self) -> dict[int, list[Mapping[str, Any]]]:
         """Return every accepted final PUT per submission, in order: status, phase, result, stdout, stderr, metadata.
 

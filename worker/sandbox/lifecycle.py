@@ -1,4 +1,4 @@
-"""The life of a submission, regardless of who changes it: created, sent again, re-run, resumed, edited."""
+"""The life of a submission, regardless of who changes it: created, sent again, re-run, edited."""
 
 from __future__ import annotations
 
@@ -141,13 +141,6 @@ def rerun(world: World, submission: Submission) -> Submission:
     world.effect("rerun", submission["id"], fresh=fresh["id"])
     send(world, fresh, is_static_dataset_code_upload_submission=False)
     return fresh
-
-
-def resume(world: World, submission: Submission) -> None:
-    """Resume a failed submission under the same primary key; its old stdout and stderr stay."""
-    submission |= {"status": "resuming", "rerun_resumed_at": world.clock.now()}
-    world.effect("resumed", submission["id"])
-    send(world, submission, is_static_dataset_code_upload_submission=False)
 
 
 def edit(world: World, submission: Submission, changes: Mapping[str, Any]) -> None:

@@ -10,12 +10,11 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
 from worker.sandbox import lifecycle
-from worker.sandbox.application import create_application
+from worker.sandbox.application import Listener, create_application
 from worker.sandbox.call import LIFETIME, issue
 from worker.sandbox.faults import FaultPlan
-from worker.sandbox.journal import Clock, Journal
+from worker.sandbox.journal import Clock
 from worker.sandbox.serialization import submission_json
-from worker.sandbox.server import Listener
 from worker.sandbox.settings import SandboxSettings
 from worker.sandbox.state import Phase, Team, User, World
 from worker.sandbox.views.challenge import board
@@ -58,7 +57,8 @@ class Sandbox:
         self.settings = settings or SandboxSettings()
         draws = rng or random.Random(0)  # noqa: S311 - draws faults, not secrets
         self.world = World(self.settings, clock or Clock(), draws)
-        self.faults = self.world.faults
+        self.journal, self.faults = self.world.journal, self.world.faults
+        self.challenge, self.queue = self.settings.challenge, self.settings.queue
         self._issued: dict[str, str] = {}
         self._listeners: list[Listener] = []
         self.url = ""
@@ -128,16 +128,6 @@ class Sandbox:
         self.world.team(name).name = new_name
 
     # The challenge ----------------------------------------------------------------------------
-
-    @property
-    def challenge(self) -> int:
-        """The challenge's primary key."""
-        return self.settings.challenge
-
-    @property
-    def queue(self) -> str:
-        """The name of the challenge's queue."""
-        return self.settings.queue
 
     def phase_pk(self, codename: str) -> int:
         """Return the primary key of a phase."""
@@ -217,8 +207,10 @@ class Sandbox:
 
     @_locked
     def resume(self, pk: int) -> None:
-        """Resume a failed submission, as a host does."""
-        lifecycle.resume(self.world, self.world.submissions[pk])
+        """Resume a failed submission under the same primary key, as a host does; its old stdout and stderr stay."""
+        self.world.submissions[pk] |= {"status": "resuming", "rerun_resumed_at": self.world.clock.now()}
+        self.world.effect("resumed", pk)
+        lifecycle.send(self.world, self.world.submissions[pk], is_static_dataset_code_upload_submission=False)
 
     @_locked
     def send_again(self, pk: int) -> None:
@@ -227,23 +219,13 @@ class Sandbox:
 
     @_locked
     def edit(self, pk: int, **changes: Any) -> None:
-        """Change fields of a submission as participants and hosts can on the web: status, phase (codename), is_public ..."""
+        """Change fields of a submission as participants and hosts can on the web: phase (codename), is_public ...
+
+        ``status="cancelled"`` cancels it, as any member of its team may, and ``ignore_submission=True`` deletes it; its message stays.
+        """
         if "phase" in changes:
             changes["challenge_phase"] = self.phase_pk(changes.pop("phase"))
         lifecycle.edit(self.world, self.world.submissions[pk], changes)
-
-    def cancel(self, pk: int) -> None:
-        """Cancel a submission, as any member of its team may; its message stays."""
-        self.edit(pk, status="cancelled")
-
-    def delete(self, pk: int) -> None:
-        """Soft-delete a submission; status and message stay."""
-        self.edit(pk, ignore_submission=True)
-
-    @_locked
-    def replace_file(self, pk: int, content: bytes) -> None:
-        """Give a submission another input file, as a participant can at any time."""
-        self.edit(pk, input_file=self.world.store(self.world.submissions[pk], "embeddings.csv", content))
 
     @_locked
     def expire_link(self, pk: int) -> None:
@@ -274,20 +256,10 @@ class Sandbox:
 
     # Queue, journal and faults ----------------------------------------------------------------
 
-    @property
-    def journal(self) -> Journal:
-        """Every request to the server and every change in it, in order."""
-        return self.world.journal
-
     @_locked
     def queue_length(self) -> int:
         """Return the number of messages that were not deleted, visible or not."""
         return len(self.world.queue)
-
-    @_locked
-    def lose_messages(self) -> None:
-        """Lose every message, as at the end of the retention period."""
-        self.world.queue.purge()
 
     @_locked
     def set_faults(self, plan: FaultPlan) -> None:

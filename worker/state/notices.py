@@ -79,13 +79,11 @@ ALERT_CODES = frozenset(
 )
 """Codes, and families of codes whose errors say themselves what to do."""
 
-UNEXPECTED = "unexpected"
-
 
 def alert_code(code: str) -> str:
     """Return the code under which an error is reported: its own if the runbook explains it, else that of unexpected errors."""
     family = f"{code.partition('.')[0]}.*"
-    return code if not ALERT_CODES.isdisjoint((code, family)) else UNEXPECTED
+    return code if not ALERT_CODES.isdisjoint((code, family)) else "unexpected"
 
 
 RESTORED = "restored_from"  # set while the state comes from a backup: the time until which it is complete

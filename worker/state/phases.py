@@ -59,11 +59,6 @@ class Phases(Tables):
         rows = self._connection.execute(query.order_by(boards.c.sequence).limit(at_most))
         return [row[0] for row in rows]
 
-    def last_board(self, phase: str) -> int:
-        """Return the number of a phase's latest board, 0 if it has none."""
-        query = sa.select(sa.func.max(boards.c.sequence)).where(boards.c.phase == phase)
-        return int(self._connection.execute(query).scalar() or 0)
-
     def newest_board(self, phase: str) -> str | None:
         """Return the JSON document of a phase's latest board, None if it has none."""
         query = sa.select(boards.c.document).where(boards.c.phase == phase)

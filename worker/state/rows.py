@@ -5,7 +5,6 @@ Times are aware UTC, stored as ISO 8601 text with microseconds, so that they sor
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -13,7 +12,6 @@ from typing import Annotated, Any
 
 import sqlalchemy as sa
 
-from scoring.scorecard import folds_from_json, folds_to_json
 from worker.state.states import Attempt, OutboxKind, Outcome, State
 
 
@@ -34,21 +32,6 @@ class Instant(sa.TypeDecorator[datetime]):
     def process_result_value(self, value: Any | None, dialect: sa.Dialect) -> datetime | None:
         """Read it back as aware UTC."""
         return None if value is None else datetime.fromisoformat(value)
-
-
-class FoldScores(sa.TypeDecorator[tuple[float, ...]]):
-    """Scores of folds as a JSON list; a failed fold is ``null``."""
-
-    impl = sa.Text()
-    cache_ok = True
-
-    def process_bind_param(self, value: tuple[float, ...] | None, dialect: sa.Dialect) -> str:
-        """Write the scores."""
-        return json.dumps(folds_to_json(value or ()))
-
-    def process_result_value(self, value: Any, dialect: sa.Dialect) -> tuple[float, ...]:
-        """Read the scores."""
-        return folds_from_json(json.loads(value))
 
 
 Hash = Annotated[str, sa.String(64)]
@@ -171,7 +154,7 @@ class CellRow:
     protocol_hash: Hash = field(metadata=KEY)
     phase: Name
     row_set: Hash
-    folds: Annotated[tuple[float, ...], FoldScores()]
+    folds: Annotated[list[float | None], sa.JSON()]  # null for a failed fold, which JSON has no NaN for
     q: float | None
     provenance: Annotated[dict[str, Any], sa.JSON()]  # versions and machine with which it was scored
 

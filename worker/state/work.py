@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from scoring.scorecard import TaskScore
+from scoring.scorecard import TaskScore, folds_to_json
 from worker.state.rows import AttemptRow, CellRow, Instant, Owed
 from worker.state.schema import Tables, attempts, cells, outbox, submissions
 from worker.state.states import Attempt, OutboxKind, Outcome
@@ -94,13 +94,9 @@ class Work(Tables):
         latest: datetime | None = self._connection.execute(query).scalar()
         return latest
 
-    def sending(self, owed: int, *, now: datetime) -> None:
-        """Record that the first byte is about to be sent."""
-        self._connection.execute(outbox.update().where(outbox.c.id == owed).values(sent_at=now))
-
-    def settled(self, owed: int, *, now: datetime) -> None:
-        """Record that EvalAI has it."""
-        self._connection.execute(outbox.update().where(outbox.c.id == owed).values(done_at=now))
+    def note_owed(self, owed: int, **values: Any) -> None:
+        """Record when the first byte of what is owed is about to be sent, or when EvalAI has it."""
+        self._connection.execute(outbox.update().where(outbox.c.id == owed).values(values))
 
     def settle_all(self, kind: OutboxKind, pk: int, *, now: datetime) -> None:
         """Close all open rows of this kind, because they are no longer wanted."""
@@ -139,7 +135,7 @@ class Cells(Tables):
                     task=score.task,
                     version=score.version,
                     row_set=score.row_set,
-                    folds=score.folds,
+                    folds=folds_to_json(score.folds),
                     q=score.q,
                     content_hash=content_hash,
                     protocol_hash=protocol_hash,

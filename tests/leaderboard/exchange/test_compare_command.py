@@ -100,7 +100,7 @@ def test_score_needs_no_configuration_and_prints_each_result_once(
 def test_runs_are_compared_in_pairs(compare: Compare, runs: Path) -> None:
     """Q and differences agree with the runs, even if their sizes differ; a clear difference has an interval without 0."""
     comparison = compare("ours", "theirs", "narrow")
-    assert [one["run"].partition("_")[0] for one in comparison["runs"]] == ["ours", "theirs", "narrow"]
+    assert [run["run"].partition("_")[0] for run in comparison["runs"]] == ["ours", "theirs", "narrow"]
     ours, theirs, _ = comparison["runs"]
     [path] = (runs / "labels").glob("ours_*/results_summary.json")
     assert ours["task_q_scores"] == json.loads(path.read_text())["task_q_scores"]

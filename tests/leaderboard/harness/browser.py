@@ -22,7 +22,7 @@ FLAGS = (
 
 def program() -> str | None:
     """Return the path of a Chromium, if one is installed."""
-    return next((found for name in PROGRAMS if (found := shutil.which(name))), None)
+    return next((path for name in PROGRAMS if (path := shutil.which(name))), None)
 
 
 @contextmanager

@@ -118,7 +118,7 @@ def methods_site(names: Sequence[str] = ()) -> Site:
     )
     phases = []
     for phase in site.phases:
-        told = {
+        methods = {
             row.submission: Method(
                 name=names[number % len(names)],
                 project_url="" if number % 3 else f"https://github.com/team-{number}/embed2scale",
@@ -126,7 +126,7 @@ def methods_site(names: Sequence[str] = ()) -> Site:
             )
             for number, row in enumerate(phase.history[-1].standings)
         }
-        phases.append(replace(phase, methods=told))
+        phases.append(replace(phase, methods=methods))
     return replace(
         site, phases=tuple(phases), repository="https://github.com/DLR-MF-DAS/embed2scale", committed=True
     )

@@ -113,10 +113,10 @@ def test_an_opened_row_has_an_address_that_restores_it(page: Page, board: str) -
     first, second = names_of(embed2scale_site(), 0)[3:5]
     row = shown.locator("tbody tr", has_text=first).first
     row.locator("details.past summary").click()
-    told = shown.locator("tr.told")
-    told.wait_for()
-    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d\s+[−\d.]+\s+rank \d+", told.inner_text())
-    alone = told.get_by_role("link", name="Link to this row").get_attribute("href")
+    details_row = shown.locator("tr.told")
+    details_row.wait_for()
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d\s+[−\d.]+\s+rank \d+", details_row.inner_text())
+    alone = details_row.get_by_role("link", name="Link to this row").get_attribute("href")
     shown.locator("tbody tr", has_text=second).first.locator("details.past summary").click()
     pair = shown.locator("table.pair")
     pair.wait_for()
@@ -124,7 +124,10 @@ def test_an_opened_row_has_an_address_that_restores_it(page: Page, board: str) -
     ranks = pair.locator("tbody tr", has_text="Rank").first.locator("td").all_inner_texts()
     assert ranks == ["4", "5"]
     shown.get_by_role("columnheader", name="Team").get_by_role("button").click()
-    assert told.first.locator("xpath=preceding-sibling::tr[1]").locator("bdi").inner_text() in (first, second)
+    assert details_row.first.locator("xpath=preceding-sibling::tr[1]").locator("bdi").inner_text() in (
+        first,
+        second,
+    )
     address, listed = page.url, teams(page)
     for restored, names in ((address, [first, second]), (board.replace("#dev", str(alone)), [first])):
         page.goto("about:blank")
@@ -235,16 +238,16 @@ OVERLAPS = """() => {
         }
     }
     texts.sort((a, b) => a.box.top - b.box.top);
-    const found = [];
-    texts.forEach((one, at) => {
-        for (let next = at + 1; next < texts.length && texts[next].box.top < one.box.bottom - 4; next += 1) {
-            const other = texts[next];
-            if (one.owner.closest("thead") !== other.owner.closest("thead")) continue; // a head that stays covers rows
-            const across = Math.min(one.box.right, other.box.right) - Math.max(one.box.left, other.box.left);
-            if (across > 1) found.push(`${one.text.slice(0, 40)} / ${other.text.slice(0, 40)}`);
+    const overlaps = [];
+    texts.forEach((upper, at) => {
+        for (let next = at + 1; next < texts.length && texts[next].box.top < upper.box.bottom - 4; next += 1) {
+            const lower = texts[next];
+            if (upper.owner.closest("thead") !== lower.owner.closest("thead")) continue; // a head that stays covers rows
+            const across = Math.min(upper.box.right, lower.box.right) - Math.max(upper.box.left, lower.box.left);
+            if (across > 1) overlaps.push(`${upper.text.slice(0, 40)} / ${lower.text.slice(0, 40)}`);
         }
     });
-    return found;
+    return overlaps;
 }"""
 
 
@@ -347,11 +350,11 @@ def test_the_table_head_stays_visible_and_the_color_choice_is_remembered(page: P
 
 def number(cell: str) -> float | None:
     """Read a cell of a column of numbers as its reader does."""
-    found = re.match(r"(▲|▼)?\s*(?:up|down)?\s*(−?\d+(?:\.\d+)?)", cell.strip())
-    if found is None:
+    match = re.match(r"(▲|▼)?\s*(?:up|down)?\s*(−?\d+(?:\.\d+)?)", cell.strip())
+    if match is None:
         return None
-    value = float(found[2].replace("−", "-"))
-    return -value if found[1] == "▼" else value
+    value = float(match[2].replace("−", "-"))
+    return -value if match[1] == "▼" else value
 
 
 @pytest.mark.parametrize("css", ["board", "heat", "sure", "views"])
@@ -375,8 +378,8 @@ def test_every_column_of_every_table_sorts(page: Page, pages: Path, css: str) ->
             if head.get_attribute("class") in ("team", "wide"):
                 continue  # words, in the order of the reader's language
             values = [number(cell.replace("-", "−")) for cell in cells]
-            known = [value for value in values if value is not None]
-            assert values[: len(known)] == sorted(known, reverse=way == "descending")
+            numbers = [value for value in values if value is not None]
+            assert values[: len(numbers)] == sorted(numbers, reverse=way == "descending")
     assert others.count() == before
 
 
@@ -389,7 +392,7 @@ def test_one_search_filters_everything(page: Page, pages: Path) -> None:
         assert page.locator(f"table.{css} tbody tr:visible bdi").all_inner_texts() == ["Team 12"]
     assert page.get_by_role("status").inner_text() == "1 of 100 entries"
     assert page.url.endswith("find=TEAM+12")
-    assert all("Team 12" in one.inner_text() for one in page.locator(".changes > li:visible").all())
+    assert all("Team 12" in item.inner_text() for item in page.locator(".changes > li:visible").all())
     field.fill("")
     assert page.locator("table.board tbody tr:visible").count() == 100
 

@@ -34,11 +34,11 @@ from worker.evalai.errors import failure
 from worker.sandbox import (
     Fault,
     FaultPlan,
+    Listener,
     ManualClock,
     Sandbox,
     SandboxSettings,
 )
-from worker.sandbox.server import Listener
 
 CSV = b"id,0\na,1\n"
 SETTINGS = SandboxSettings(

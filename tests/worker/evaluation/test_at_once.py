@@ -102,7 +102,7 @@ def test_the_end_of_one_child_does_not_affect_the_others(harness: Harness) -> No
             harness.submit(team, embeddings(seed)) for seed, team in enumerate("ABC")
         )
         worker.drive(lambda: len(held.pks) == 3)
-        harness.evalai.cancel(cancelled)
+        harness.evalai.edit(cancelled, status="cancelled")
         worker.clock.advance(25)  # the listing is due
         worker.drive(lambda: cancelled not in held.pks)
         held.child_of[killed].kill()

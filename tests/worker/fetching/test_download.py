@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError, ParticipantError
 from worker.fetching.download import DownloadResult, check_address, download
-from worker.sandbox.server import Listener
+from worker.sandbox import Listener
 
 BODY = bytes(range(256)) * 40
 

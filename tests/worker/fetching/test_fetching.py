@@ -29,7 +29,7 @@ def test_a_failed_download_is_tried_again(harness: Harness, worker: StepWorker) 
     worker.drive(lambda: pk in worker.states())
     harness.evalai.set_faults(FaultPlan(probability=1.0, kinds=(Fault.ERROR_BEFORE, Fault.TRUNCATED)))
     worker.drive(lambda: len(worker.outcomes(pk, "fetch")) >= 4)
-    assert set(worker.outcomes(pk, "fetch")) - {None} == {"infrastructure"}
+    assert set(worker.outcomes(pk, "fetch")) - {None} == {"failed"}
     assert worker.state(pk) is State.ACKNOWLEDGED
     harness.evalai.set_faults(FaultPlan())
     worker.finish(pk)
@@ -54,7 +54,7 @@ def test_below_the_disk_reserve_nothing_is_fetched_and_links_may_expire_meanwhil
     harness.configure({"submission": {"disk_reserve_gigabytes": 0}})
     worker.reload()
     worker.drive(lambda: worker.state(pk) is State.PUBLISHED)
-    assert worker.outcomes(pk, "fetch") == ["infrastructure", "done"]
+    assert worker.outcomes(pk, "fetch") == ["failed", "done"]
     assert worker.alerts() == set()
 
 
@@ -143,7 +143,7 @@ def test_a_very_slow_store_is_given_up_at_the_deadline(harness: Harness, start: 
                 worker.clock.advance(LOOK_S)
                 worker.step()
             worker.step()  # records what ended in the last one
-            assert worker.outcomes(pk, "fetch") == ["infrastructure"]
+            assert worker.outcomes(pk, "fetch") == ["failed"]
             assert worker.child("worker.fetching.fetch_child") is None
             assert worker.state(pk) is State.ACKNOWLEDGED
             assert list((harness.state / "tmp").iterdir()) == []
@@ -219,7 +219,7 @@ def test_an_abandoned_upload_is_checked_less_and_less_and_reported_after_a_day(
         (alert,) = tx.alerts()
     assert all(str(pk) in alert.text for pk in pks)
     for pk in pks:
-        harness.evalai.cancel(pk)
+        harness.evalai.edit(pk, status="cancelled")
     worker.drive()
     assert {worker.state(pk) for pk in pks} == {State.CANCELLED}
     assert worker.alerts() == set()

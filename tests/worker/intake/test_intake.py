@@ -98,12 +98,17 @@ def test_edited_submissions_wait_until_the_edit_is_undone(harness: Harness, work
     worker.restart()
     worker.drive(lambda: worker.daemon.intake.drained)  # compared with the listing: messages bring the next
     lost = harness.submit("A", embeddings(1))
-    harness.evalai.lose_messages()
+    harness.evalai.world.queue.purge()
     messaged, replaced = harness.submit("B", embeddings(1)), harness.submit("C", embeddings(1))
     for pk in (lost, messaged):
         harness.evalai.edit(pk, phase="eval")
     worker.drive(lambda: worker.states().get(replaced) == "acknowledged")
-    harness.evalai.replace_file(replaced, embeddings(2))
+    harness.evalai.edit(
+        replaced,
+        input_file=harness.evalai.world.store(
+            harness.evalai.world.submissions[replaced], "embeddings.csv", embeddings(2)
+        ),
+    )
     worker.wait(25)
     assert [worker.row(pk).hold for pk in (lost, messaged, replaced)] == [
         "facts.file_elsewhere",
@@ -128,8 +133,8 @@ def test_what_changes_after_scoring_keeps_the_answer_from_leaving(
     worker.drive(lambda: set(worker.states().values()) == {"scored"})
     harness.evalai.edit(edited, phase="eval")
     harness.evalai.edit(answered, status="finished")
-    harness.evalai.cancel(cancelled)
-    harness.evalai.delete(deleted)
+    harness.evalai.edit(cancelled, status="cancelled")
+    harness.evalai.edit(deleted, ignore_submission=True)
     worker.wait(130)
     assert [worker.state(pk) for pk in pks] == [State.SCORED] + [State.CANCELLED] * 3
     assert worker.alerts() == {"facts.phase_differs", "submission.answered_elsewhere"}
@@ -198,8 +203,8 @@ def test_a_flag_a_deletion_and_a_cancellation_take_a_row_off_the_board(
     worker.drive()
     assert set(harness.teams()) == set("ABCD")
     harness.evalai.edit(pks["A"], is_flagged=True)
-    harness.evalai.delete(pks["B"])
-    harness.evalai.cancel(pks["C"])
+    harness.evalai.edit(pks["B"], ignore_submission=True)
+    harness.evalai.edit(pks["C"], status="cancelled")
     worker.drive()
     assert harness.teams() == ["D"]
     harness.evalai.edit(pks["A"], is_flagged=False)
@@ -210,7 +215,7 @@ def test_a_flag_a_deletion_and_a_cancellation_take_a_row_off_the_board(
 def test_the_listing_finds_submissions_with_a_lost_message(harness: Harness, worker: StepWorker) -> None:
     """Also one that an earlier worker left running."""
     pks = [harness.submit(team, embeddings(1)) for team in "AB"]
-    harness.evalai.lose_messages()
+    harness.evalai.world.queue.purge()
     harness.evalai.edit(pks[1], status="running")
     worker.finish(*pks)
     assert not harness.evalai.journal.effects("message_received")

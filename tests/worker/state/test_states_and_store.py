@@ -114,7 +114,7 @@ def test_cells_come_back_to_the_bit(store: Store) -> None:
     with store.read() as tx:
         rows = tx.cells("c" * 64, "p" * 64)
     assert [row.task for row in rows] == ["A", "aB", "a_b", "b", "é"]
-    assert {(str(row.folds), row.q) for row in rows} == {("(0.25, nan, 0.1)", 1.5)}
+    assert {(str(row.folds), row.q) for row in rows} == {("[0.25, None, 0.1]", 1.5)}
 
 
 def test_the_outbox_holds_one_open_row_per_kind(store: Store) -> None:
@@ -125,7 +125,7 @@ def test_the_outbox_holds_one_open_row_per_kind(store: Store) -> None:
             tx.owe(OutboxKind.DELETE, 1, now=NOW, receipt=receipt)
         (owed,) = tx.owed()
         assert owed.receipt == "c"
-        tx.settled(owed.id, now=NOW)
+        tx.note_owed(owed.id, done_at=NOW)
         assert tx.owed() == []
         tx.owe(OutboxKind.DELETE, 1, now=NOW, receipt="d")
         assert [row.receipt for row in tx.owed(OutboxKind.DELETE)] == ["d"]

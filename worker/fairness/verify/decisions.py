@@ -126,7 +126,7 @@ def _late(phase: RevealedPhase, facts: SubmissionEvent, who: str) -> Verdict:
         f"{who} is on no board: the board was closed on {minute(closed_at)}, and the submission was answered on"
         f" {minute(answered_at)}"
     )
-    if fold.scores[facts.entry].moments[0] > closed_at:
+    if fold.scores[facts.entry].events[0].at > closed_at:
         return consistent(sentence)
     return believed(f"{sentence}; it had been scored before that")
 

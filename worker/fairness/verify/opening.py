@@ -97,7 +97,7 @@ def fixed(phase: RevealedPhase) -> Verdict:
             event.epsilon == phase.protocols[event.protocol].recipe.epsilon,
             f"the epsilon registered on {event.at.isoformat()[:16]} is not the one of the protocol",
         )
-    scored = min((history.moments[0] for history in phase.fold.scores.values()), default=None)
+    scored = min((history.events[0].at for history in phase.fold.scores.values()), default=None)
     for promise, what in zip(phase.promises, committed, strict=True):
         entry = promise.public
         before_scores = scored is None or entry.made_at <= scored

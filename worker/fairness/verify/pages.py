@@ -16,8 +16,8 @@ from leaderboard.rendering import BEGIN, END, PhaseDocument, markdown, render
 from scoring.printable import name_some
 from worker.fairness import commitments, receipts
 from worker.fairness.decisions import public_decisions
+from worker.fairness.disclosure import reveal_path
 from worker.fairness.documents import read
-from worker.fairness.reveals import reveal_path
 from worker.fairness.verify.commits import HISTORY
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import RevealedPhase

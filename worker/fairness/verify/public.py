@@ -5,10 +5,9 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import git
@@ -143,7 +142,7 @@ class CommitFiles(Mapping[str, bytes]):
         return len(self._blobs)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class PublicRepository:
     """The public files of a challenge, and where they were read.
 
@@ -153,7 +152,6 @@ class PublicRepository:
         branch: The branch that was read; None for a plain folder.
         commit: The commit that was read: the newest one that the challenge has signed, otherwise the tip. None for a plain folder.
         history: The history; None for a plain folder.
-        read: What was read from the reveals, once it was.
         strangers: Files that a worker does not publish, which are not read.
         contents: The files of the branch `files`; usable while the repository is open.
     """
@@ -163,7 +161,6 @@ class PublicRepository:
     branch: str | None = None
     commit: Step | None = None
     history: History | None = None
-    read: list[Any] = field(default_factory=list, compare=False, repr=False)
     strangers: tuple[str, ...] = ()
     contents: Contents = NO_CONTENTS
 

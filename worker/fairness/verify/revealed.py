@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from leaderboard import Board, PhaseSite, Rules
@@ -24,11 +24,11 @@ from scoring.randomness import secret_commitment
 from scoring.tasks import TaskType
 from worker.challenge.secrets import mixed_key
 from worker.fairness import events, id_lists, membership
+from worker.fairness.disclosure import Reveal, path_of, reveal_path
 from worker.fairness.documents import Malformed, parsed, read
 from worker.fairness.events import RENAMED, ChallengeEvent, Event, ScoreEvent
 from worker.fairness.fold import PhaseFold
 from worker.fairness.manifests import AnnouncedPhase, Commitment, Manifest, protocol_of
-from worker.fairness.reveals import Reveal, lines_of, path_of, reveal_path
 from worker.fairness.verify.commits import HISTORY
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.verdict import UNREADABLE
@@ -265,15 +265,9 @@ class Reveals:
     malformed: dict[str, str]
 
 
+@lru_cache(maxsize=2)
 def read_reveals(repository: PublicRepository) -> Reveals:
     """Read everything that was revealed, once only, because the documents are large."""
-    if not repository.read:
-        repository.read.append(_reveals(repository))
-    read_once: Reveals = repository.read[0]
-    return read_once
-
-
-def _reveals(repository: PublicRepository) -> Reveals:
     read_phases: dict[str, RevealedPhase] = {}
     malformed: dict[str, str] = {}
     folds: dict[str, PhaseFold] = {}
@@ -325,7 +319,7 @@ def each_opening(repository: PublicRepository, document: Reveal) -> Iterator[tup
     """Yield place and opening of each event of a register; together they would take twenty times the memory of the files."""
     for part in document.parts:
         path = path_of(repository.files, f"reveal/{document.phase}", part)
-        for number, line in enumerate(lines_of(repository.files[path]), 1):
+        for number, line in enumerate(io.BytesIO(repository.files[path]), 1):
             place = f"{path}, line {number}"
             yield place, parsed(line, place)
 

@@ -64,7 +64,7 @@ def history(repository: Repository) -> Iterator[Finding]:
     """Look for boards and commitments that this state does not know."""
     challenge, public = repository.challenge, repository.files.get(commitments.PATH)
     with challenge.state() as tx:
-        has_boards = tx is not None and any(tx.last_board(name) for name in challenge.configuration.phases)
+        has_boards = tx is not None and any(tx.newest_board(name) for name in challenge.configuration.phases)
         ours = commitments.commitment_file(tx) if tx else None
         settled = tx is not None and last_commit(tx, challenge.configuration) is not None
         restored = tx is not None and tx.fact(LOG_UNSEEN) is not None

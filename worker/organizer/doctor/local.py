@@ -13,7 +13,7 @@ from pathlib import Path
 from scoring.errors import NeucoError
 from scoring.printable import count_of
 from worker.challenge.configuration import EXAMPLE_REPOSITORY
-from worker.challenge.files import differences
+from worker.challenge.files import differences, read_secret
 from worker.challenge.setups import open_phase
 from worker.fairness import commitments, disclosure
 from worker.organizer.bundle import page_address
@@ -104,7 +104,7 @@ def bundle(challenge: Challenge) -> Iterator[Finding]:
 
 def secret(challenge: Challenge) -> Iterator[Finding]:
     """Read the secret, as the worker does; a guessable one is refused here."""
-    if len(set(challenge.secret())) < DISTINCT_BYTES:
+    if len(set(read_secret(challenge.configuration))) < DISTINCT_BYTES:
         yield fail(
             "The challenge secret is not 32 random bytes. A participant could guess it, and with it every split."
         )
@@ -145,7 +145,7 @@ def readable(challenge: Challenge) -> Iterator[Finding]:
 
 def recorded(challenge: Challenge) -> Iterator[Finding]:
     """Compare each record with the files, and what was promised with the configuration."""
-    secret, configured = challenge.secret(), challenge.configuration.fairness.publish_files
+    secret, configured = read_secret(challenge.configuration), challenge.configuration.fairness.publish_files
     with challenge.state() as tx:
         for codename in challenge.configuration.phases:
             if tx is None or tx.phase_record(codename) is None:

@@ -26,7 +26,6 @@ from scoring.errors import NeucoError, OrganizerError
 from scoring.inputs.identifiers import read_ids
 from scoring.tasks import Task, load_task, task_sources
 from worker.challenge.configuration import EXAMPLE_REPOSITORY, Configuration
-from worker.challenge.files import read_secret
 from worker.daemon import make_client
 from worker.evalai import Challenge as RemoteChallenge
 from worker.evalai import Client, NotFound, Phase, PhaseSplit, Throttled, Unreachable
@@ -78,10 +77,6 @@ class Challenge:
         if self.configuration.leaderboard.repository == EXAMPLE_REPOSITORY:
             raise NotChecked("leaderboard.repository is still an example.")
         return self.configuration.leaderboard.repository
-
-    def secret(self) -> bytes:
-        """Read the challenge secret."""
-        return read_secret(self.configuration)
 
     def client(self, session: requests.Session | None = None) -> Client:
         """Return a client of EvalAI, without a call."""

@@ -23,7 +23,7 @@ from scoring.randomness import held_out
 from scoring.tasks import Task, TaskType
 from scoring.training_length import training_length
 from worker.challenge.configuration import Configuration
-from worker.challenge.files import read_phase
+from worker.challenge.files import read_phase, read_secret
 from worker.organizer.doctor.check import Finding, fail, note, warn
 from worker.organizer.doctor.subjects import Files
 
@@ -183,7 +183,7 @@ def steps(files: Files) -> Iterator[Finding]:
 
 def cost(files: Files) -> Iterator[Finding]:
     """Score random embeddings, and compare time and size with the limits of a submission."""
-    limits, secret = files.configuration.submission, files.challenge.secret()
+    limits, secret = files.configuration.submission, read_secret(files.configuration)
     for codename in files.tasks:
         seconds, csv_bytes = measure(files.configuration, codename, secret)
         takes = f"Phase {codename}: scoring a submission takes about {seconds:.1f} s"

@@ -43,11 +43,6 @@ class RehearsalFolder:
         """The worker's log."""
         return self.path / "worker.log"
 
-    @property
-    def database_url(self) -> str:
-        """The address of the worker's state."""
-        return f"sqlite:///{self.path / 'state' / 'worker.db'}"
-
     def answer(self, phase: str, number: int) -> Path:
         """Return where the text is kept that EvalAI shows about a submission, with its receipt."""
         return self.path / "participants" / phase / f"{number}.stdout"
@@ -136,5 +131,5 @@ def prepare(
     document["fairness"] |= draw
     document["alerts"] = {"webhook": None}
     document["healthz"] = None
-    document["state"] = folder.database_url
+    document["state"] = f"sqlite:///{folder.path / 'state' / 'worker.db'}"
     folder.configuration.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -32,7 +32,6 @@ from worker.organizer.rehearsal.report import PhaseReport, Rehearsal, RehearsedS
 from worker.organizer.reveal import reveal
 from worker.organizer.session import open_session
 from worker.sandbox import Sandbox, from_challenge
-from worker.state import Attempt, Store, Transaction
 
 # calls a minute, so that the rehearsal never waits
 UNHINDERED = 1_000_000
@@ -84,12 +83,11 @@ def rehearse(
         with practised(configuration.fairness.beacon, path) as draw:
             prepare(folder, configuration, evalai, folds=folds, draw=draw)
             status = _drain(configuration, folder, evalai, submitted, tell=tell)
-        failures: tuple[str, ...] = ()
-        verified: tuple[str, ...] = ()
-        if status != 0:
-            failures = (f"The worker exited with status {status}. {folder.last_words()}",)
-        if not failures:
-            verified, failures = _end(folder, configuration.phases, tell)
+        verified, failures = (
+            _end(folder, configuration.phases, tell)
+            if status == 0
+            else ((), (f"The worker exited with status {status}. {folder.last_words()}",))
+        )
         phases = _phases(configuration, folder, evalai, submitted)
         if keep is not None:
             _keep_files(folder, evalai, submitted)
@@ -252,51 +250,43 @@ def _phases(
 ) -> tuple[PhaseReport, ...]:
     """Collect the results of every phase."""
     rehearsed = load(folder.configuration)
-    reports = []
-    with closing(Store(folder.database_url)) as store, store.read() as tx:
-        for codename, settings in configuration.phases.items():
-            reports.append(
-                PhaseReport(
-                    codename=codename,
-                    folds=rehearsed.phases[codename].folds,
-                    configured_folds=settings.folds,
-                    decimals=configuration.leaderboard.decimals,
-                    ladder_step=settings.ladder_step if settings.selection == "ladder" else None,
-                    submissions=tuple(
-                        _rehearsed(tx, evalai, pk, phase, entry)
-                        for pk, (phase, entry) in submitted.items()
-                        if phase == codename
-                    ),
-                    entries=folder.board(codename),
-                )
-            )
-    return tuple(reports)
+    return tuple(
+        PhaseReport(
+            codename=codename,
+            folds=rehearsed.phases[codename].folds,
+            configured_folds=settings.folds,
+            decimals=configuration.leaderboard.decimals,
+            ladder_step=settings.ladder_step if settings.selection == "ladder" else None,
+            submissions=tuple(
+                _rehearsed(evalai, pk, phase, entry)
+                for pk, (phase, entry) in submitted.items()
+                if phase == codename
+            ),
+            entries=folder.board(codename),
+        )
+        for codename, settings in configuration.phases.items()
+    )
 
 
-def _rehearsed(tx: Transaction, evalai: Sandbox, pk: int, phase: str, entry: Entry) -> RehearsedSubmission:
+def _rehearsed(evalai: Sandbox, pk: int, phase: str, entry: Entry) -> RehearsedSubmission:
     """Collect the result of a submission."""
-    seconds = [
-        (attempt.closed_at - attempt.opened_at).total_seconds()
-        for attempt in tx.attempts(pk=pk)
-        if attempt.kind == Attempt.EVALUATE.value and attempt.closed_at is not None
-    ]
+    submission = evalai.submission(pk)
     return RehearsedSubmission(
         phase=phase,
         entry=entry,
-        status=str(evalai.submission(pk)["status"]),
+        status=str(submission["status"]),
         q_mean=_answer(evalai, pk).get("q_mean"),
         message=evalai.text(pk, "stderr_file").strip(),
-        seconds=seconds[-1] if seconds else None,
+        seconds=None if submission["execution_time"] == "None" else submission["execution_time"],
     )
 
 
 def _answer(evalai: Sandbox, pk: int) -> dict[str, Any]:
     """Return the answer that the participant is shown; an empty one if it is not JSON."""
     try:
-        answer: dict[str, Any] = json.loads(evalai.text(pk, "stdout_file"))
+        return dict(json.loads(evalai.text(pk, "stdout_file")))
     except ValueError:
         return {}
-    return answer
 
 
 def _keep_files(folder: RehearsalFolder, evalai: Sandbox, submitted: Submitted) -> None:

@@ -18,7 +18,7 @@ class RehearsedSubmission:
         status: EvalAI's status.
         q_mean: The value that the participant is shown; None if nothing.
         message: The message about a failure that the participant reads.
-        seconds: Time from the start of its evaluation to the end.
+        seconds: Time that EvalAI shows, from `running` to the answer; None without an answer.
     """
 
     phase: str

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Any, TypeVar
-
-from pydantic import BaseModel, ValidationError
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from scoring.errors import OrganizerError
+
+if TYPE_CHECKING:  # a child process that downloads a file must not load it
+    from pydantic import BaseModel
 
 
 def read_yaml(text: str | bytes) -> Any:
@@ -45,7 +46,7 @@ def read_yaml(text: str | bytes) -> Any:
         raise yaml.YAMLError("it is nested too deeply") from error
 
 
-Model = TypeVar("Model", bound=BaseModel)
+Model = TypeVar("Model", bound="BaseModel")
 SHOWN = 60  # characters of a value
 
 
@@ -69,6 +70,8 @@ def checked(
     Raises:
         OrganizerError: If a key is unknown or missing, or a value is wrong. The first fault is named.
     """
+    from pydantic import ValidationError
+
     try:
         return model.model_validate(
             {str(key): value for key, value in document.items()}, context=dict(context or {})

@@ -16,7 +16,6 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from pydantic import ConfigDict
 
 from leaderboard import Rules, Selection
 from scoring.errors import InfrastructureError
@@ -31,7 +30,7 @@ KEPT = 8  # records in the cache
 class PhaseRules:
     """What decides a phase's board and how a score is shown: settings of the configuration, and the bootstrap's number of replicates."""
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    __pydantic_config__ = {"extra": "forbid"}
 
     selection: str
     visibility: str

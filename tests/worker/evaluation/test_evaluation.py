@@ -123,11 +123,12 @@ def test_a_child_that_cannot_be_started_is_tried_again(harness: Harness, worker:
 
 
 def test_a_child_loads_nothing_of_the_daemon() -> None:
-    """Configuration, database and network are not loaded in the process that reads participants' files, which also saves time."""
-    heavy = {"pydantic", "yaml", "sqlalchemy", "requests", "psutil", "structlog"}
-    code = (
-        "import sys, worker.evaluation.evaluate_child, worker.runtime.child_main;"
-        f"print(sorted({heavy} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    """Neither configuration nor database is loaded where participants' files are fetched and read, which also saves time."""
+    heavy = {"pydantic", "yaml", "sqlalchemy", "psutil", "structlog"}
+    for modules, forbidden in (
+        ("worker.evaluation.evaluate_child, worker.runtime.child_main", heavy | {"requests"}),
+        ("worker.fetching.fetch_child, worker.fetching.download", heavy),
+    ):
+        code = f"import sys, {modules}; print(sorted({forbidden} & set(sys.modules)))"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert done.stdout == "[]\n"

@@ -55,11 +55,6 @@ class Context:
         with self.store.read() as tx:
             return open_phase(tx, codename, secret)
 
-    def mode(self) -> str | None:
-        """Return the mode that the organizer set: ``"pause"``, ``"drain"`` or None."""
-        with self.store.read() as tx:
-            return tx.fact("mode")
-
     def retry_at(self, now: datetime, tries: int) -> datetime:
         """Return when to try again after a failure."""
         return now + backoff(tries, first_s=self.configuration.evalai.poll_every, random=self.random)

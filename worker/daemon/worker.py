@@ -170,14 +170,13 @@ class Worker:
     def waiting(self, now: datetime) -> Waiting:
         """Count what is left to do."""
         with self.context.store.read() as tx:
-            open_ones = tx.submissions(ACTIVE)
-            owed = tx.owed()
+            active, owed, mode = tx.submissions(ACTIVE), tx.owed(), tx.fact("mode")
         late = {row.submission for row in owed if row.tries > 0}
-        stuck = {row.pk for row in open_ones if row.hold is not None or row.tries > 0 or row.pk in late}
-        held_back = {State.FETCHED, State.SCORING} if self.context.mode() == "pause" else set()
-        paused = {row.pk for row in open_ones if row.state in held_back} - stuck
+        stuck = {row.pk for row in active if row.hold is not None or row.tries > 0 or row.pk in late}
+        held_back = {State.FETCHED, State.SCORING} if mode == "pause" else set()
+        paused = {row.pk for row in active if row.state in held_back} - stuck
         return Waiting(
-            active=len(open_ones) - len(stuck) - len(paused),
+            active=len(active) - len(stuck) - len(paused),
             stuck=len(stuck),
             paused=len(paused),
             owed=len(owed),

@@ -43,9 +43,8 @@ class Evaluation:
     def step(self, now: datetime) -> bool:
         """Follow the children, and start one for each submission that waits for it."""
         moved = self._runner.look(now)
-        if self._context.mode() != "pause":
-            for row in self._waiting(now):
-                moved |= self._begin(row, now)
+        for row in self._waiting(now):
+            moved |= self._begin(row, now)
         return moved
 
     def stop(self, now: datetime) -> None:
@@ -53,9 +52,9 @@ class Evaluation:
         self._runner.stop(now)
 
     def _waiting(self, now: datetime) -> list[SubmissionRow]:
-        """Return the submissions to start: the intake chose them, and EvalAI shows them as running."""
+        """Return the submissions to start: the intake chose them, and EvalAI shows them as running. None are started during a pause."""
         with self._context.store.read() as tx:
-            rows = tx.submissions([State.SCORING])
+            rows = [] if tx.fact("mode") == "pause" else tx.submissions([State.SCORING])
             begun = tx.open_attempts(Attempt.EVALUATE) if rows else set()
         return [row for row in rows if row.pk not in begun and row.can_go_on(now)]
 

@@ -51,10 +51,11 @@ class Hosts:
         self._remote: Remote | None = None
         self.account: Account | None = None  # owner of our token
 
-    def next_call(self, now: datetime, *, scored: bool = False) -> Call[Any] | None:
+    def next_call(self, tx: Transaction, now: datetime, *, scored: bool = False) -> Call[Any] | None:
         """Return the next call, if one is needed: for the hosts' names, or for those of new authors.
 
         Args:
+            tx: The state.
             now: The time.
             scored: Whether to ask only for authors of scored submissions, whose boards come next. Other authors wait a while, so that
                 several are looked up together.
@@ -66,14 +67,13 @@ class Hosts:
             self.context.timetable.ask(Job.HOSTS)
         if remote is None or remote.host_team_pk is None:
             return None
-        with self.context.store.read() as tx:
-            unknown = tx.authors_unknown()
+        unknown = tx.authors_unknown()
         if scored:
             unknown.sort(key=lambda row: row.state is not State.SCORED)
             if not unknown or unknown[0].state is not State.SCORED:
                 return None
-        elif all(_waits_for_company(row, now) for row in unknown):
-            unknown = []
+        elif all(row.state in UNSCORED and now - TOGETHER < row.first_seen_at <= now for row in unknown):
+            unknown = []  # so that new authors are looked up together
         if self.context.timetable.due(Job.HOSTS, now) or (unknown and not self._fresh(now)):
             return ReadHosts(self, remote.host_team_pk) if self.runner.due(ReadHosts.name, now) else None
         if not unknown or not self.runner.due(FindAuthors.name, now):
@@ -212,10 +212,6 @@ def _compare_team(tx: Transaction, row: SubmissionRow, author: Author, *, now: d
         tx.note(row.pk, excluded=STRANGER)
         tx.request_publish()
         tx.raise_alert(f"sender:{row.pk}", stranger.code, f"{stranger.sentence} {TAKEN_OFF}", now=now)
-
-
-def _waits_for_company(row: SubmissionRow, now: datetime) -> bool:
-    return row.state in UNSCORED and now - TOGETHER < row.first_seen_at <= now
 
 
 def _numbers(tx: Transaction) -> dict[str, int | None]:

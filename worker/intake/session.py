@@ -26,7 +26,7 @@ class Session:
         outdated: Whether the configuration was reloaded since, so that the token and the phases may have changed.
         empty_polls: How many polls in a row found the queue empty.
         stale_message: Whether the last message contained nothing new, so that more such messages may follow.
-        call_began_at: When the last call that EvalAI answered began; see :meth:`told_at`.
+        call_began_at: When the last call that EvalAI answered began; see :meth:`received_at`.
         call_ended_at: When its answer came.
         silent_since: Since when EvalAI has given no usable answer; None while it answers.
     """
@@ -39,7 +39,7 @@ class Session:
     call_ended_at: datetime | None = None
     silent_since: datetime | None = None
 
-    def told_at(self, row: SubmissionRow) -> datetime | None:
+    def received_at(self, row: SubmissionRow) -> datetime | None:
         """Return when EvalAI's last facts about a submission arrived.
 
         The database records when EvalAI was asked, because only what was decided before that moment is certain to be included. The age of

@@ -81,8 +81,9 @@ class Intake:
     def drained(self) -> bool:
         """Whether nothing is left to learn: the listing was compared and two polls found the queue empty, or a drain skips both."""
         reconciled = self._timetable.done_at(Job.RECONCILE) is not None
-        looked = reconciled and self.session.empty_polls >= DRAINED_POLLS
-        return looked or self._context.mode() == "drain"
+        with self._context.store.read() as tx:
+            drains = tx.fact("mode") == "drain"
+        return drains or (reconciled and self.session.empty_polls >= DRAINED_POLLS)
 
     @property
     def busy(self) -> bool:
@@ -110,29 +111,30 @@ class Intake:
             return False
         if self._settle_without_a_call(now):
             return True
-        call = self.next_call(now)
+        with self._context.store.read() as tx:
+            call = self.next_call(tx, now)
         return call is not None and self.calls.start(call, now)
 
-    def next_call(self, now: datetime) -> Call[Any] | None:
+    def next_call(self, tx: Transaction, now: datetime) -> Call[Any] | None:
         """Return the most urgent call, None if nothing is due."""
         session = self.session
         if session.remote is None:
             return Connect(self._context, session) if self.calls.due("connect", now) else None
         if not self._budget.allows(now):
-            return self._answer(now)  # the rest of the budget is reserved for answers
+            return self._answer(tx, now)  # the rest of the budget is reserved for answers
         if session.outdated and self.calls.due("reconnect", now):
             return Reconnect(self._context, session)
-        if self._timetable.done_at(Job.RECONCILE) is None and (call := self._reconcile(now)) is not None:
+        if self._timetable.done_at(Job.RECONCILE) is None and (call := self._reconcile(tx, now)) is not None:
             return call  # changes from the time when no worker ran decide everything that follows
         return (
-            self._hosts.next_call(now, scored=True)
-            or self._answer(now)
-            or self._running(now)
-            or self._news(now)
-            or self._hosts.next_call(now)
-            or self._reconcile(now)
-            or self._deletion(now)
-            or self._poll(now)
+            self._hosts.next_call(tx, now, scored=True)
+            or self._answer(tx, now)
+            or self._running(tx, now)
+            or self._news(tx, now)
+            or self._hosts.next_call(tx, now)
+            or self._reconcile(tx, now)
+            or self._deletion(tx, now)
+            or self._poll(tx, now)
         )
 
     def _settle_without_a_call(self, now: datetime) -> bool:
@@ -148,14 +150,13 @@ class Intake:
 
     # the calls, most urgent first
 
-    def _answer(self, now: datetime) -> Call[Any] | None:
-        with self._context.store.read() as tx:
-            due, stale = self._owed_answers(tx, now)
+    def _answer(self, tx: Transaction, now: datetime) -> Call[Any] | None:
+        due, stale = self._owed_answers(tx, now)
         if due:
             owed, row = due[0]
             phase = self._context.configuration.phases[row.phase or ""]
             return PostAnswer(self._context, self.session, owed, row, phase)
-        return self._reading(stale, now, answer=True) if stale else None
+        return self._reading(tx, stale, now, answer=True) if stale else None
 
     def _owed_answers(
         self, tx: Transaction, now: datetime
@@ -167,7 +168,9 @@ class Intake:
             row = rows.get(owed.submission)
             if row is None or self._waits(owed, now, ahead=LOOK_AHEAD) or row.disputed:
                 continue
-            settled = self._fresh(row, FRESH_TO_ANSWER, now) and _asked_since(row, owed, now)
+            # EvalAI was read after the answer was decided; a decision in the future means that the clock was set back
+            later = row.read_at is not None and (owed.created_at <= row.read_at or owed.created_at > now)
+            settled = later and self._fresh(row, FRESH_TO_ANSWER, now)
             if not settled or row.phase not in self._context.configuration.phases:
                 # if its phase was removed from the configuration, the next reading puts it on hold
                 stale.append(row)
@@ -175,40 +178,44 @@ class Intake:
                 due.append((owed, row))
         return due, stale
 
-    def _running(self, now: datetime) -> Call[Any] | None:
-        with self._context.store.read() as tx:
-            chosen = next_to_run(self._context, tx, now)
+    def _running(self, tx: Transaction, now: datetime) -> Call[Any] | None:
+        chosen = next_to_run(self._context, tx, now)
         if chosen is None:
             return None
         if not self._fresh(chosen, FRESH_TO_RUN, now):
-            return self._reading([chosen], now, ahead=1)
+            return self._reading(tx, [chosen], now, ahead=1)
         if runs_already(chosen):
             return None  # the next step starts it without this call
         return SetRunning(self._context, chosen)
 
     def _fresh(self, row: SubmissionRow, limit: timedelta, now: datetime) -> bool:
         """Return whether EvalAI's facts about it are recent; a moment in the future means that the clock was set back."""
-        told_at = self.session.told_at(row)
-        return told_at is not None and now - limit <= told_at <= now
+        received_at = self.session.received_at(row)
+        return received_at is not None and now - limit <= received_at <= now
 
-    def _news(self, now: datetime) -> Call[Any] | None:
+    def _news(self, tx: Transaction, now: datetime) -> Call[Any] | None:
         """Read new submissions and those that must be read again; while others are in progress, new ones are collected for one listing."""
-        with self._context.store.read() as tx:
-            unread = [row for row in tx.submissions(UNREAD, unread=True) if not row.waits(now)]
-            in_hand = bool(tx.submissions([State.ACKNOWLEDGED, State.FETCHED, State.SCORING]))
+        unread = [row for row in tx.submissions(UNREAD, unread=True) if not row.waits(now)]
+        in_hand = bool(tx.submissions([State.ACKNOWLEDGED, State.FETCHED, State.SCORING]))
         if in_hand and all(now - TOGETHER < row.first_seen_at <= now for row in unread):
             return None
-        return self._reading(unread, now) if unread else None
+        return self._reading(tx, unread, now) if unread else None
 
     def _reading(
-        self, submissions: list[SubmissionRow], now: datetime, *, answer: bool = False, ahead: int = 0
+        self,
+        tx: Transaction,
+        submissions: list[SubmissionRow],
+        now: datetime,
+        *,
+        answer: bool = False,
+        ahead: int = 0,
     ) -> Call[Any] | None:
         """Read facts again: a single submission by its own address, several (or a new one, which others may join) by one listing.
 
         If listings fail, a submission whose answer or start waits for it is read by its own address.
         """
         missed = [row for row in submissions if row.tries > 0]
-        crowd = self._crowd(submissions)
+        crowd = self._crowd(tx, submissions)
         listable = self.calls.due("listing", now)
         urgent = answer or ahead > 0
         alone = len(crowd) < MANY and crowd[0].state is not State.RECEIVED
@@ -229,31 +236,29 @@ class Intake:
             ahead=ahead,
         )
 
-    def _crowd(self, submissions: list[SubmissionRow]) -> list[SubmissionRow]:
+    def _crowd(self, tx: Transaction, submissions: list[SubmissionRow]) -> list[SubmissionRow]:
         """Return these submissions and all others that must be read soon, because one listing serves them all."""
         wanted = {row.pk: row for row in submissions}
         if all(row.submitted_at is not None for row in submissions):
-            with self._context.store.read() as tx:
-                soon = tx.submissions([State.ACKNOWLEDGED, State.FETCHED, State.SCORED, State.REJECTED])
+            soon = tx.submissions([State.ACKNOWLEDGED, State.FETCHED, State.SCORED, State.REJECTED])
             wanted |= {row.pk: row for row in soon if row.submitted_at is not None}
         return list(wanted.values())
 
-    def _reconcile(self, now: datetime) -> Call[Any] | None:
+    def _reconcile(self, tx: Transaction, now: datetime) -> Call[Any] | None:
         if not self._timetable.due(Job.RECONCILE, now) or not self.calls.due("reconcile", now):
             return None
-        return None if self._context.mode() == "drain" else Reconcile(self._context, self.session)
+        return None if tx.fact("mode") == "drain" else Reconcile(self._context, self.session)
 
-    def _deletion(self, now: datetime) -> Call[Any] | None:
-        with self._context.store.read() as tx:
-            due = [owed for owed in tx.owed(OutboxKind.DELETE) if not self._waits(owed, now)]
-        return DeleteMessage(self._context, due[0]) if due and self._to_spare(now) else None
+    def _deletion(self, tx: Transaction, now: datetime) -> Call[Any] | None:
+        due = [owed for owed in tx.owed(OutboxKind.DELETE) if not self._waits(owed, now)]
+        return DeleteMessage(self._context, due[0]) if due and self._to_spare(tx, now) else None
 
-    def _poll(self, now: datetime) -> Call[Any] | None:
-        if self._context.mode() == "drain" or not self.calls.due("poll", now):
+    def _poll(self, tx: Transaction, now: datetime) -> Call[Any] | None:
+        if tx.fact("mode") == "drain" or not self.calls.due("poll", now):
             return None
-        return ReceiveMessage(self._context, self.session) if self._poll_is_due(now) else None
+        return ReceiveMessage(self._context, self.session) if self._poll_is_due(tx, now) else None
 
-    def _poll_is_due(self, now: datetime) -> bool:
+    def _poll_is_due(self, tx: Transaction, now: datetime) -> bool:
         """Return whether to poll the queue: at intervals, and at once while messages are expected and calls are left."""
         session = self.session
         polled_at = self._timetable.done_at(Job.POLL)
@@ -263,23 +268,21 @@ class Intake:
         return (
             again
             and session.empty_polls < DRAINED_POLLS
-            and self._expects_messages(now)
-            and self._to_spare(now)
+            and self._expects_messages(tx, now)
+            and self._to_spare(tx, now)
         )
 
-    def _expects_messages(self, now: datetime) -> bool:
+    def _expects_messages(self, tx: Transaction, now: datetime) -> bool:
         """Return whether more messages are expected: a listing showed submissions without a message, or the last message was stale."""
         if self.to_the_end or self.session.stale_message:
             return True
-        with self._context.store.read() as tx:
-            return tx.unannounced(since=now - ANNOUNCED_WITHIN)
+        return tx.unannounced(since=now - ANNOUNCED_WITHIN)
 
-    def _to_spare(self, now: datetime) -> bool:
+    def _to_spare(self, tx: Transaction, now: datetime) -> bool:
         """Return whether a call may go to the queue; submissions that will be scored and answered in the next minute come first."""
-        paused = self._context.mode() == "pause"
+        paused = tx.fact("mode") == "pause"
         states = ACTIVE - {State.FETCHED, State.SCORING} if paused else ACTIVE
-        with self._context.store.read() as tx:
-            waiting = sum(row.hold is None for row in tx.submissions(states))
+        waiting = sum(row.hold is None for row in tx.submissions(states))
         most = (1 - QUEUE_SHARE) * self._budget.per_minute
         return self._budget.allows(now, keep=int(min(most, CALLS_AHEAD * waiting)))
 
@@ -287,8 +290,3 @@ class Intake:
         """Return whether it is too early; a moment later than back-off and grid allow means that the clock was set back."""
         grid = seconds(self._context.configuration.submission.answer_grid)
         return now + ahead < owed.not_before <= now + LONGEST_WAIT + grid
-
-
-def _asked_since(row: SubmissionRow, owed: Owed, now: datetime) -> bool:
-    """Return whether EvalAI was read after the answer was decided; a decision in the future means that the clock was set back."""
-    return row.read_at is not None and (owed.created_at <= row.read_at or owed.created_at > now)

@@ -58,10 +58,7 @@ class ReceiveMessage(Call["Message | None"]):
         session = self._session
         session.stale_message = not self._awaited
         self._context.timetable.done(Job.POLL, now)
-        if result is None:
-            session.empty_polls += 1
-        else:
-            session.empty_polls = 1 if self._foreign else 0
+        session.empty_polls = session.empty_polls + 1 if result is None else int(self._foreign)
 
 
 class DeleteMessage(Call[None]):

@@ -7,8 +7,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-import pandas as pd
-
 from leaderboard.ranking import from_json
 from scoring.errors import OrganizerError
 from scoring.randomness import phase_key
@@ -160,6 +158,8 @@ def _timeless(phase: str, files: Mapping[str, str]) -> dict[str, Any]:
 
 def label_csv(task: Task) -> str:
     """Write a task's parsed rows; parsing them again gives the same task version."""
+    import pandas as pd
+
     labels = [repr(float(label)) for label in task.labels]
     return pd.DataFrame({"id": task.ids, "label": labels}).to_csv(index=False, lineterminator="\n")
 

@@ -14,7 +14,6 @@ from math import ceil, comb
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from scoring.inputs.limits import MEGABYTE
@@ -130,6 +129,8 @@ def distinct(files: Files) -> Iterator[Finding]:
 
 def order(files: Files) -> Iterator[Finding]:
     """Look for labels that follow from the order of the ids."""
+    import pandas as pd
+
     for codename, task in files.each_task():
         ranks = pd.Series(task.labels).rank().to_numpy()
         strength = max(abs(_correlation(ranks, order)) for order in _orders(task))

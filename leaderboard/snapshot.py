@@ -6,6 +6,7 @@ boards so far. ``render`` makes files from a :class:`Site`. Both are pure: equal
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -102,6 +103,11 @@ class Entry:
     def qualities(self) -> dict[tuple[str, float], float]:
         """A cache from task and epsilon to quality score, because a long history ranks an entry many times."""
         return {}
+
+    @cached_property
+    def scored(self) -> frozenset[str]:
+        """The tasks with a finite fold score."""
+        return frozenset(task for task, folds in self.scores.items() if any(map(math.isfinite, folds)))
 
 
 @dataclass(frozen=True, kw_only=True)

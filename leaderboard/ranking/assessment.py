@@ -6,7 +6,6 @@ teams and incomplete rows of the score matrix never count; a missing score is no
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -76,8 +75,7 @@ def counts(entry: Entry, phase: PhaseSnapshot) -> bool:
 
 def complete(entry: Entry, phase: PhaseSnapshot) -> bool:
     """Return whether an entry has a finite score on every task of the phase."""
-    scores = (entry.scores.get(task, ()) for task in phase.row_sets)
-    return bool(phase.row_sets) and all(any(map(math.isfinite, folds)) for folds in scores)
+    return bool(phase.row_sets) and entry.scored.issuperset(phase.row_sets)
 
 
 def quality_scores(entry: Entry, tasks: Sequence[str], epsilon: float) -> list[float]:

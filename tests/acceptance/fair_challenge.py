@@ -175,7 +175,7 @@ def with_reveal(
     files = {file: content for file, content in repository.files.items() if not _is_part(file, folder)}
     rest = dict(document)
     if isinstance(document.get("register"), list):
-        divided = disclosure.written(json.dumps(event) for event in rest.pop("register"))
+        divided = disclosure.register_parts(json.dumps(event) for event in rest.pop("register"))
         rest["parts"] = [part.to_json() for part, _ in divided]
         files |= {f"{folder}/{part.name}": text.encode() for part, text in divided}
     files[path] = json.dumps(rest).encode()

@@ -234,7 +234,7 @@ def test_many_parts_equal_one(fair: Fair) -> None:
     """A register that is split into several parts gives the same verdicts, and parts in the wrong order are found."""
     repository = read_folder(fair.public)
     document = revealed(repository)
-    divided = disclosure.written(map(json.dumps, document.pop("register")), at_most=3000)
+    divided = disclosure.register_parts(map(json.dumps, document.pop("register")), at_most=3000)
     many = {**repository.files, **{f"reveal/dev/{part.name}": text.encode() for part, text in divided}}
     listed_parts = [part.to_json() for part, _ in divided]
     assert len(listed_parts) > 1

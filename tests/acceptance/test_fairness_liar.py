@@ -89,7 +89,7 @@ def test_nothing_is_said_of_no_scores(story: Story) -> None:
     """No sentence is true only because there is nothing that it could be false of."""
     story.drop([event for event in story.events if "entry" in event.fields])
     for name in PHASES:
-        story.hidden[name][disclosure.path(name)] = disclosure.text((), {}).encode()
+        story.hidden[name][disclosure.files_path(name)] = disclosure.files_text((), {}).encode()
     repository = story.publish()
     report = make_report(repository, [*verdicts(repository), *published_verdicts(repository)])
     assert report.number(Worth.CONTRADICTED) == 0
@@ -122,11 +122,11 @@ def test_an_invented_baseline_is_found_by_its_file(story: Story) -> None:
     ):
         (verdict,) = [verdict for verdict in published_verdicts(story.publish()) if words in verdict.sentence]
         assert verdict.worth is worth
-        listed = json.loads(story.hidden["dev"][disclosure.path("dev")])
+        listed = json.loads(story.hidden["dev"][disclosure.files_path("dev")])
         listed["files"] = [file for file in listed["files"] if file["submission"] != submission]
         listed["left_out"] = [{"submission": submission, "reason": "the disk was full"}]
-        story.hidden["dev"][disclosure.path("dev")] = json.dumps(listed).encode()
-    del story.hidden["dev"][disclosure.path("dev")]
+        story.hidden["dev"][disclosure.files_path("dev")] = json.dumps(listed).encode()
+    del story.hidden["dev"][disclosure.files_path("dev")]
     assert Worth.CONTRADICTED in {verdict.worth for verdict in published_verdicts(story.publish())}
 
 

@@ -309,13 +309,13 @@ def _publish(
 
 def _revealed(record: PhaseRecord, reveal: Mapping[str, Any], story: Story) -> dict[str, bytes]:
     folder = f"reveal/{PHASE}"
-    written = disclosure.written(story.openings)
+    written = disclosure.register_parts(story.openings)
     lists = {
         "parts": [part.to_json() for part, _ in written],
         "boards": [board.made_at.isoformat() for board in story.boards],
     }
     files = {
-        disclosure.path(PHASE): disclosure.text((), {}).encode(),
+        disclosure.files_path(PHASE): disclosure.files_text((), {}).encode(),
         reveal_path(PHASE): json.dumps({**reveal, **lists}).encode(),
         f"{folder}/ids.txt": "".join(f"{name}\n" for name in record.ids).encode(),
     }

@@ -97,9 +97,8 @@ class Alerting:
         self._retry.clear()
         if isinstance(ended.result, Alert):
             self._sent.append(ended.result)
-        elif isinstance(
-            ended.act, SendAlert
-        ):  # if the failure has ended meanwhile, a later one is reported again
+        elif isinstance(ended.act, SendAlert):
+            # If the failure has ended meanwhile, a later one is reported again.
             ended.result.reported = ended.act.code
 
     def _log(self, active: list[Alert]) -> None:

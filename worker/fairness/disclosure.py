@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -34,6 +33,11 @@ class Part(Document):
     name: Annotated[str, Field(pattern=r"^[0-9a-z][0-9a-z.-]*$")]
     bytes: Number
     sha256: Hash
+
+
+def described(name: str, content: bytes | memoryview) -> Part:
+    """Return the description of a part with this name and content."""
+    return Part(name=name, bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
 
 
 class Reveal(Document):
@@ -61,17 +65,13 @@ class Reveal(Document):
     labels: Literal["published", "hashes"]
     fillers: dict[str, Hash] | None
 
-    def text(self) -> str:
-        """Write it."""
-        return json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n"
-
 
 def reveal_path(phase: str) -> str:
     """Return the path of a revealed phase's document."""
     return f"reveal/{phase}/reveal.json"
 
 
-def written(lines: Iterable[str], *, at_most: int = PART_BYTES) -> list[tuple[Part, str]]:
+def register_parts(lines: Iterable[str], *, at_most: int = PART_BYTES) -> list[tuple[Part, str]]:
     """Divide a register into parts; return for each its description in the document, and its text.
 
     Args:
@@ -91,9 +91,7 @@ def written(lines: Iterable[str], *, at_most: int = PART_BYTES) -> list[tuple[Pa
 
 
 def _part(number: int, text: str) -> tuple[Part, str]:
-    content = text.encode()
-    sha256 = hashlib.sha256(content).hexdigest()
-    return Part(name=f"register-{number}.jsonl", bytes=len(content), sha256=sha256), text
+    return described(f"register-{number}.jsonl", text.encode()), text
 
 
 def path_of(files: Mapping[str, bytes], folder: str, part: Part) -> str:
@@ -109,8 +107,7 @@ def path_of(files: Mapping[str, bytes], folder: str, part: Part) -> str:
         ValueError: If its content differs.
     """
     path = f"{folder}/{part.name}"
-    content = files[path]
-    if (len(content), hashlib.sha256(content).hexdigest()) != (part.bytes, part.sha256):
+    if described(part.name, files[path]) != part:
         raise ValueError(f"{path} is not the part that the reveal names")
     return path
 
@@ -147,12 +144,12 @@ class Files(Document):
     left_out: list[LeftOut]
 
 
-def path(phase: str) -> str:
+def files_path(phase: str) -> str:
     """Return the path of the list of a phase's published contents."""
     return f"reveal/{phase}/files.json"
 
 
-def text(files: Sequence[PublishedFile], left_out: Mapping[int, str]) -> str:
+def files_text(files: Sequence[PublishedFile], left_out: Mapping[int, str]) -> str:
     """Write this list.
 
     Args:
@@ -160,8 +157,7 @@ def text(files: Sequence[PublishedFile], left_out: Mapping[int, str]) -> str:
         left_out: Submission to why its content is not published, although the rule requires it.
     """
     explained = [LeftOut(submission=pk, reason=reason) for pk, reason in sorted(left_out.items())]
-    document = Files(format=FORMAT, branch=BRANCH, files=list(files), left_out=explained)
-    return json.dumps(document.to_json(), indent=1, ensure_ascii=False) + "\n"
+    return Files(format=FORMAT, branch=BRANCH, files=list(files), left_out=explained).file_text()
 
 
 def rule_of(entries: Iterable[Commitment], phase: str) -> str | None:
@@ -201,7 +197,7 @@ def explained(document: str, submissions: Collection[int], reason: str) -> str:
     listed = read(Files, document, "files.json")
     left_out = {file.submission: file.reason for file in listed.left_out}
     named = {file.submission for file in listed.files} | left_out.keys()
-    return text(listed.files, left_out | {pk: reason for pk in submissions if pk not in named})
+    return files_text(listed.files, left_out | {pk: reason for pk in submissions if pk not in named})
 
 
 def write_parts(
@@ -215,5 +211,5 @@ def write_parts(
         part = memoryview(content)[start : start + PART_BYTES]
         name = f"{content_hash}.{number}"
         (folder / name).write_bytes(part)
-        parts.append({"name": name, "bytes": len(part), "sha256": hashlib.sha256(part).hexdigest()})
+        parts.append(described(name, part).to_json())
     return parts

@@ -47,6 +47,10 @@ class Document(BaseModel):
         """Return it as it is published, hashed and signed."""
         return self.model_dump(mode="json")
 
+    def file_text(self) -> str:
+        """Return the text of its file."""
+        return json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n"
+
 
 class Malformed(ValueError):
     """A document is not what it must be; the message says where and why."""

@@ -34,7 +34,7 @@ FACT = "pseudonyms"
 
 def pseudonyms(tx: Transaction) -> dict[int, str]:
     """Return the teams whose names were removed: EvalAI's number of the team to its pseudonym."""
-    return {int(team): name for team, name in json.loads(tx.fact(FACT) or "{}").items()}
+    return {int(team): name for team, name in tx.document(FACT).items()}
 
 
 def add(tx: Transaction, team_key: int, pseudonym: str) -> None:

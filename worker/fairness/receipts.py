@@ -305,7 +305,7 @@ def went_on(tx: Transaction, *, now: datetime) -> None:
 
 def _tell_restored(tx: Transaction, first: int, last: int, *, now: datetime) -> None:
     """Let the next line and the register say what may be lost: some lines, and what was due in the next one."""
-    before = json.loads(tx.fact(_GAP) or "{}")  # from an earlier restore that no line has reported yet
+    before = tx.document(_GAP)  # from an earlier restore that no line has reported yet
     tx.set_fact(_GAP, json.dumps({"first": min(first, before.get("first", first)), "last": last}))
     lines = f"; that concerns lines {first} to {last} of the log" if first <= last else ""
     text = f"the state was restored from a backup, and what was registered after that was made is lost{lines}"

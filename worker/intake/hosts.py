@@ -26,7 +26,7 @@ from worker.state import COUNTED, State, SubmissionRow, Transaction, is_host_tea
 FRESH_FOR = timedelta(minutes=10)  # age of the list of members that is good enough for a new author
 READ_EVERY = timedelta(hours=6)  # how often the members are read if there is no new author
 VAIN_TRIES = 3  # after which the organizer is told
-KNOWN_HOSTS = "hosts"
+KNOWN_HOSTS = "hosts"  # the fact with their names and their numbers, where those are known
 STRANGER = "its author was not a member of the team"
 TAKEN_OFF = (
     "It was answered before this could be checked, and was taken off the board. If the team did send it, put it back with"
@@ -134,7 +134,7 @@ class ReadHosts(HostsCall[tuple[frozenset[str], Account]]):
         """Record who the hosts are. If others joined or left, all authors are looked up again."""
         names, account = result
         tx.resolve_alert(f"evalai.{self.name}")
-        numbers = _numbers(tx)
+        numbers = tx.document(KNOWN_HOSTS)
         if set(numbers) != names:
             tx.forget_hosts()
             numbers = {name: numbers.get(name) for name in names}
@@ -178,7 +178,7 @@ class FindAuthors(HostsCall["dict[int, Author]"]):
     def outcome(self, tx: Transaction, result: dict[int, Author], now: datetime) -> None:
         """Record which submissions are the hosts', and whose authors belong to their teams; one that EvalAI does not list is believed."""
         tx.resolve_alert(f"evalai.{self.name}")
-        numbers = _numbers(tx)
+        numbers = tx.document(KNOWN_HOSTS)
         for pk, author in result.items():
             if author.user in numbers:
                 numbers[author.user] = self._wanted[pk].created_by
@@ -212,11 +212,6 @@ def _compare_team(tx: Transaction, row: SubmissionRow, author: Author, *, now: d
         tx.note(row.pk, excluded=STRANGER)
         tx.request_publish()
         tx.raise_alert(f"sender:{row.pk}", stranger.code, f"{stranger.sentence} {TAKEN_OFF}", now=now)
-
-
-def _numbers(tx: Transaction) -> dict[str, int | None]:
-    """Return the hosts' names with their numbers, where those are known."""
-    return dict(json.loads(tx.fact(KNOWN_HOSTS) or "{}"))
 
 
 def _keep(tx: Transaction, numbers: Mapping[str, int | None]) -> None:

@@ -60,7 +60,9 @@ def disclose(session: OrganizerSession, phases: Collection[str], *, tell: Tell) 
         left_out |= {file.submission: reason for file in files if file.content in unpushed}
         for pk, text in left_out.items():
             tell(f"The file of submission {pk} in phase {name} is not published: {text}.")
-        lists[name] = disclosure.text([file for file in files if file.content not in unpushed], left_out)
+        lists[name] = disclosure.files_text(
+            [file for file in files if file.content not in unpushed], left_out
+        )
     return lists
 
 
@@ -74,7 +76,7 @@ def due(tx: Transaction, phase: str) -> list[int]:
 
 def _published(tx: Transaction) -> dict[str, PublishedFile]:
     """Return what earlier reveals have published: content hash to its place."""
-    places = {disclosure.path(phase): files for phase, files in tx.reveals().items()}
+    places = {disclosure.files_path(phase): files for phase, files in tx.reveals().items()}
     lists = (read(Files, files[path], path) for path, files in places.items())
     return {file.content: file for listed in lists for file in listed.files}
 
@@ -126,7 +128,7 @@ def _push(session: OrganizerSession, tell: Tell) -> tuple[set[str], str]:
 def with_latecomers(tx: Transaction, phase: str, contents: str | None) -> str:
     """Return a phase's list as it is now, because an open phase may have got another board meanwhile."""
     return disclosure.explained(
-        contents or disclosure.text((), {}),
+        contents or disclosure.files_text((), {}),
         due(tx, phase),
         "it was put on the board while the phase was being revealed",
     )

@@ -123,7 +123,7 @@ def _earlier(tx: Transaction) -> Iterator[tuple[str, Reveal, Mapping[str, str]]]
 
 
 def _scope(document: Reveal, files: Mapping[str, str]) -> Scope:
-    return document.labels == "published", files[disclosure.path(document.phase)]
+    return document.labels == "published", files[disclosure.files_path(document.phase)]
 
 
 def _reveal(session: OrganizerSession, tx: Transaction, scopes: Mapping[str, Scope]) -> list[str]:
@@ -133,8 +133,8 @@ def _reveal(session: OrganizerSession, tx: Transaction, scopes: Mapping[str, Sco
     for name, (labels, contents) in scopes.items():
         record = open_phase(tx, name, secret).record
         document, texts = _document(tx, record, phase_key(secret, name), labels=labels, now=now)
-        texts[disclosure.path(name)] = with_latecomers(tx, name, contents)
-        files = {reveal_path(name): document.text(), **texts}
+        texts[disclosure.files_path(name)] = with_latecomers(tx, name, contents)
+        files = {reveal_path(name): document.file_text(), **texts}
         if name not in earlier or _timeless(name, files) != _timeless(name, earlier[name]):
             fresh[name] = document, texts
     if not fresh:
@@ -145,7 +145,7 @@ def _reveal(session: OrganizerSession, tx: Transaction, scopes: Mapping[str, Sco
     fillers = {str(line): key for line, key in tx.fillers().items()} if nothing_left else None
     for name, (document, texts) in fresh.items():
         complete = document.model_copy(update={"fillers": fillers})
-        tx.add_reveal(name, {reveal_path(name): complete.text(), **texts})
+        tx.add_reveal(name, {reveal_path(name): complete.file_text(), **texts})
     tx.request_publish()
     return list(fresh)
 
@@ -171,7 +171,7 @@ def _document(
     phase, folder = record.codename, f"{FOLDER}/{record.codename}"
     boards = [from_json(text) for text in tx.boards(phase)]
     stood = {row.submission for board in boards for row in board.standings}
-    register_parts = disclosure.written(_register(tx, phase, stood))
+    parts = disclosure.register_parts(_register(tx, phase, stood))
     document = Reveal(
         format=FORMAT,
         phase=phase,
@@ -181,13 +181,13 @@ def _document(
             for public, private in tx.commitments()
             if phase in private["manifests"]
         },
-        parts=[part for part, _ in register_parts],
+        parts=[part for part, _ in parts],
         boards=[board.made_at for board in boards],
         key=key.hex(),
         labels="published" if labels else "hashes",
         fillers=None,
     )
-    texts = {f"{folder}/{part.name}": text for part, text in register_parts}
+    texts = {f"{folder}/{part.name}": text for part, text in parts}
     texts[f"{folder}/ids.txt"] = id_lists.text(record.ids)
     if labels:
         for task in record.tasks:

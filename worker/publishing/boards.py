@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -165,7 +164,7 @@ def assumptions(tx: Transaction, phases: Collection[str]) -> object:
 
 def _terms(tx: Transaction) -> dict[str, Terms]:
     """Return what a submission to each phase must have, from the commitments, and the deadline and limits that EvalAI has shown."""
-    lists, at_evalai = id_lists.files(tx), json.loads(tx.fact(AT_EVALAI) or "{}")
+    lists, at_evalai = id_lists.files(tx), tx.document(AT_EVALAI)
     read = TypeAdapter(Terms).validate_python
     return {
         phase: read(

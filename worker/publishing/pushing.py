@@ -170,7 +170,7 @@ def record_push(
 
 def last_commit(tx: Transaction, configuration: Configuration) -> str | None:
     """Return the commit that was last pushed to the configured branch; None if none was, or another branch is configured now."""
-    last = json.loads(tx.fact(_LAST_COMMIT) or "{}")
+    last = tx.document(_LAST_COMMIT)
     return last.get("commit") if last.get("place") == _place(configuration) else None
 
 

@@ -76,7 +76,7 @@ def _folds(phase: RevealedPhase) -> int:
 
 def _promised(phase: RevealedPhase, good: list[PublishedFile]) -> Iterator[Verdict]:
     """Compare the list of published contents with the committed rule and with the register; add the good ones to a list."""
-    repository, path = phase.repository, disclosure.path(phase.name)
+    repository, path = phase.repository, disclosure.files_path(phase.name)
     rule = disclosure.rule_of(repository.commitments, phase.name)
     if phase.fold.unknown_phase is not None:  # so the order of the board is not known
         rule = disclosure.BASELINES

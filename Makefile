@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help install research demo check test kernels lint bench soak fuzz systemd package image clean
+.PHONY: help install research demo check test suite kernels lint bench soak fuzz systemd package image clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -40,9 +40,12 @@ demo: install  ## Watch a whole challenge on this machine: submissions, scores, 
 check: $(VENV)/.installed-test lint  ## Linters, types, and the tests that start no process: for every save (about two minutes).
 	@$(BIN)/python -m pytest -n 4 --quick
 
-test: $(VENV)/.installed-test  ## Check everything: linters, types, and the whole test suite (about ten minutes).
+test: $(VENV)/.installed  ## Check everything: linters, types, and the whole test suite (about ten minutes).
 	@tests/setup.sh
-	@$(MAKE) -j 2 lint kernels
+	@$(MAKE) -j 2 kernels $(VENV)/.installed-test
+	@$(MAKE) -j 2 suite lint
+
+suite:
 	@$(BIN)/python -m pytest -n 4 --dist loadgroup
 
 kernels:

@@ -53,48 +53,43 @@ class Fetching:
         """Follow the download under way, or start the next one."""
         if self.busy:
             return self._runner.look(now)
-        self._settle(now)
-        act = self.next_act(now)
+        with self._context.store.read() as tx:
+            uploading = [row for row in tx.submissions([State.UPLOADING]) if row.hold is None]
+            act = self.next_act(tx, now)
+        if due := [row for row in uploading if uploads.is_due(row, now)]:
+            with self._context.store.write() as tx:
+                uploads.look_again(tx, due)
+            return True
         return act is not None and self._has_room(now) and self._runner.start(act, now)
 
     def stop(self, now: datetime) -> None:
         """End the download because the worker ends."""
         self._runner.stop(now)
 
-    def next_act(self, now: datetime) -> FetchFile | None:
+    def next_act(self, tx: Transaction, now: datetime) -> FetchFile | None:
         """Return the next download: round-robin between teams, but no more files than will soon be scored."""
+        acknowledged = tx.submissions([State.ACKNOWLEDGED])
+        if not acknowledged:
+            return None
+        # A file that waits for a person, its next try or its team's last answer must not keep others from being fetched.
         grid = seconds(self._context.configuration.submission.answer_grid)
-        with self._context.store.read() as tx:
-            acknowledged = tx.submissions([State.ACKNOWLEDGED])
-            if not acknowledged:
-                return None
-            # A file that waits for a person, its next try or its team's last answer must not keep others from being fetched.
-            later = answers.unreleased(tx, now, grid=grid)
-            fetched = tx.submissions([State.FETCHED])
-            ready = [row for row in fetched if row.hold is None and not row.waits(now)]
-            enough = AHEAD + self._context.configuration.scoring.at_once
-            if sum(row.team_key not in later for row in ready) >= enough:
-                return None
-            waiting = [
-                row
-                for row in acknowledged
-                if row.can_go_on(now)
-                and row.team_key not in later
-                and row.read_at is not None  # otherwise its address is stale, and the intake reads it again
-            ]
-            chosen = next_in_turn(tx, waiting)
+        later = answers.unreleased(tx, now, grid=grid)
+        fetched = tx.submissions([State.FETCHED])
+        ready = [row for row in fetched if row.hold is None and not row.waits(now)]
+        enough = AHEAD + self._context.configuration.scoring.at_once
+        if sum(row.team_key not in later for row in ready) >= enough:
+            return None
+        waiting = [
+            row
+            for row in acknowledged
+            if row.can_go_on(now)
+            and row.team_key not in later
+            and row.read_at is not None  # otherwise its address is stale, and the intake reads it again
+        ]
+        chosen = next_in_turn(tx, waiting)
         if chosen is None:
             return None
         return FetchFile(self._context, self._files, chosen, deadline_s=self._deadline_s)
-
-    def _settle(self, now: datetime) -> None:
-        """Let placeholders be fetched again when it is time."""
-        with self._context.store.read() as tx:
-            uploading = tx.submissions([State.UPLOADING])
-        due = [row for row in uploading if row.hold is None and uploads.is_due(row, now)]
-        if due:
-            with self._context.store.write() as tx:
-                uploads.look_again(tx, due)
 
     def _has_room(self, now: datetime) -> bool:
         """Return whether the disk has room for another file; the organizer is told if not."""

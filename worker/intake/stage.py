@@ -109,14 +109,18 @@ class Intake:
         """Make the next call, if one is due and the budget allows it."""
         if self.calls.busy or self.calls.fatal is not None:
             return False
-        if self._settle_without_a_call(now):
-            return True
         with self._context.store.read() as tx:
-            call = self.next_call(tx, now)
+            known = self.session.remote is not None
+            chosen = next_to_run(self._context, tx, now) if known else None
+            goes_on = chosen is not None and self._fresh(chosen, FRESH_TO_RUN, now) and runs_already(chosen)
+            call = None if goes_on else self.next_call(tx, chosen, now)
+        if chosen is not None and goes_on:  # EvalAI shows it as running already
+            with self._context.store.write() as tx:
+                return tx.move(chosen.pk, State.FETCHED, State.SCORING)
         return call is not None and self.calls.start(call, now)
 
-    def next_call(self, tx: Transaction, now: datetime) -> Call[Any] | None:
-        """Return the most urgent call, None if nothing is due."""
+    def next_call(self, tx: Transaction, chosen: SubmissionRow | None, now: datetime) -> Call[Any] | None:
+        """Return the most urgent call, None if nothing is due; a submission was chosen to be scored next, or none."""
         session = self.session
         if session.remote is None:
             return Connect(self._context, session) if self.calls.due("connect", now) else None
@@ -129,24 +133,13 @@ class Intake:
         return (
             self._hosts.next_call(tx, now, scored=True)
             or self._answer(tx, now)
-            or self._running(tx, now)
+            or self._running(tx, chosen, now)
             or self._news(tx, now)
             or self._hosts.next_call(tx, now)
             or self._reconcile(tx, now)
             or self._deletion(tx, now)
             or self._poll(tx, now)
         )
-
-    def _settle_without_a_call(self, now: datetime) -> bool:
-        """Score the next submission without a call if EvalAI already shows it as running."""
-        if self.session.remote is None:
-            return False
-        with self._context.store.read() as tx:
-            chosen = next_to_run(self._context, tx, now)
-        if chosen is None or not self._fresh(chosen, FRESH_TO_RUN, now) or not runs_already(chosen):
-            return False
-        with self._context.store.write() as tx:
-            return tx.move(chosen.pk, State.FETCHED, State.SCORING)
 
     # the calls, most urgent first
 
@@ -178,14 +171,11 @@ class Intake:
                 due.append((owed, row))
         return due, stale
 
-    def _running(self, tx: Transaction, now: datetime) -> Call[Any] | None:
-        chosen = next_to_run(self._context, tx, now)
+    def _running(self, tx: Transaction, chosen: SubmissionRow | None, now: datetime) -> Call[Any] | None:
         if chosen is None:
             return None
         if not self._fresh(chosen, FRESH_TO_RUN, now):
             return self._reading(tx, [chosen], now, ahead=1)
-        if runs_already(chosen):
-            return None  # the next step starts it without this call
         return SetRunning(self._context, chosen)
 
     def _fresh(self, row: SubmissionRow, limit: timedelta, now: datetime) -> bool:

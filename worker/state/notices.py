@@ -93,6 +93,8 @@ AT_EVALAI = "at_evalai"  # deadlines and limits of the phases
 LOG_UNSEEN = "log_unseen"  # set while a restored state may lack lines of the public log of receipts
 
 _LEADER, _CYCLES = "leader", "publish_cycles"
+_ALERTS = sa.select(alerts).order_by(alerts.c.raised_at)
+_FACT = sa.select(facts.c.value).where(facts.c.name == sa.bindparam("fact"))
 
 
 class Deposed(InfrastructureError):
@@ -147,7 +149,7 @@ class Notices(Tables):
 
     def alerts(self) -> list[Alert]:
         """Return all alerts, the oldest first."""
-        return self._all(Alert, sa.select(alerts).order_by(alerts.c.raised_at))
+        return self._all(Alert, _ALERTS)
 
     def alert_sent(self, alert: Alert, *, now: datetime) -> None:
         """Record that the organizer was told, unless the alert was resolved and raised again meanwhile."""
@@ -156,7 +158,7 @@ class Notices(Tables):
 
     def fact(self, name: str) -> str | None:
         """Return a named fact."""
-        return self._connection.execute(sa.select(facts.c.value).where(facts.c.name == name)).scalar()
+        return self._connection.execute(_FACT, {"fact": name}).scalar()
 
     def set_fact(self, name: str, value: str | None) -> None:
         """Set or remove a named fact."""

@@ -22,6 +22,18 @@ from worker.state.schema import (
     reveals,
 )
 
+_PHASE = sa.select(phases).where(phases.c.phase == sa.bindparam("codename"))
+_RECORD = sa.select(records.c.document).where(records.c.hash == sa.bindparam("name"))
+_NEWEST_BOARD = (
+    sa.select(boards.c.document)
+    .where(boards.c.phase == sa.bindparam("codename"))
+    .order_by(boards.c.sequence.desc())
+    .limit(1)
+)
+_PUBLIC = sa.select(commitments.c.public).order_by(commitments.c.sequence)
+_LAST_BATCH = sa.select(batches.c.sequence, batches.c.line).order_by(batches.c.sequence.desc()).limit(1)
+_COMMITMENT = sa.select(events.c.commitment).where(events.c.id == sa.bindparam("event"))
+
 
 class Phases(Tables):
     """Methods for phases, their records and their boards."""
@@ -32,7 +44,7 @@ class Phases(Tables):
 
     def phase_record(self, phase: str) -> PhaseRow | None:
         """Return a phase's row."""
-        rows = self._all(PhaseRow, sa.select(phases).where(phases.c.phase == phase))
+        rows = self._all(PhaseRow, _PHASE, codename=phase)
         return rows[0] if rows else None
 
     def record_phase(self, phase: str, *, record: str, protocol_hash: str, tasks: Mapping[str, str]) -> None:
@@ -46,8 +58,7 @@ class Phases(Tables):
 
     def record(self, name: str) -> bytes:
         """Return the compressed document of a record."""
-        query = sa.select(records.c.document).where(records.c.hash == name)
-        return bytes(self._connection.execute(query).scalar_one())
+        return bytes(self._connection.execute(_RECORD, {"name": name}).scalar_one())
 
     def freeze_phase(self, phase: str, *, at: datetime | None) -> None:
         """Freeze a phase's board, or thaw it with None."""
@@ -61,8 +72,7 @@ class Phases(Tables):
 
     def newest_board(self, phase: str) -> str | None:
         """Return the JSON document of a phase's latest board, None if it has none."""
-        query = sa.select(boards.c.document).where(boards.c.phase == phase)
-        return self._connection.execute(query.order_by(boards.c.sequence.desc()).limit(1)).scalar()
+        return self._connection.execute(_NEWEST_BOARD, {"codename": phase}).scalar()
 
     def save_board(self, phase: str, sequence: int, document: str) -> None:
         """Append a board to the history, or replace one with one without a name that was removed."""
@@ -70,8 +80,8 @@ class Phases(Tables):
 
     def choices(self, phase: str) -> dict[int, int]:
         """Return the organizer's choices: team key to submission."""
-        query = sa.select(choices).where(choices.c.phase == phase)
-        return {row.team_key: row.submission for row in self._connection.execute(query)}
+        rows = self._connection.execute(sa.select(choices).where(choices.c.phase == phase))
+        return {row.team_key: row.submission for row in rows}
 
     def choose(self, phase: str, team_key: int, submission: int) -> None:
         """Choose the submission that counts for a team, regardless of the rule."""
@@ -88,8 +98,7 @@ class Attestations(Tables):
 
     def public_commitments(self) -> list[dict[str, Any]]:
         """Return the public entries of all commitments, oldest first."""
-        rows = self._connection.execute(sa.select(commitments.c.public).order_by(commitments.c.sequence))
-        return list(rows.scalars())
+        return list(self._connection.execute(_PUBLIC).scalars())
 
     def add_commitment(self, sequence: int, public: dict[str, Any], private: dict[str, Any]) -> None:
         """Append a commitment."""
@@ -105,8 +114,7 @@ class Attestations(Tables):
 
     def last_batch(self) -> tuple[int, str | None]:
         """Return the number and the text of the last line of the public log; 0 and None if it is empty."""
-        query = sa.select(batches.c.sequence, batches.c.line).order_by(batches.c.sequence.desc()).limit(1)
-        row = self._connection.execute(query).first()
+        row = self._connection.execute(_LAST_BATCH).first()
         return (0, None) if row is None else (row.sequence, row.line)
 
     def fillers(self) -> dict[int, str]:
@@ -163,8 +171,7 @@ class Attestations(Tables):
 
     def event_commitment(self, number: int) -> str | None:
         """Return the commitment of the event with an id."""
-        query = sa.select(events.c.commitment).where(events.c.id == number)
-        return self._connection.execute(query).scalar()
+        return self._connection.execute(_COMMITMENT, {"event": number}).scalar()
 
     def latest_facts(self, kind: str) -> dict[str, str]:
         """Return for each subject the hash of the facts in its newest event of a kind."""

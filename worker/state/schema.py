@@ -135,6 +135,8 @@ reveals = Table(
 
 Row = TypeVar("Row")
 AT_ONCE = 100  # rows
+QUERIES = 64  # of one form, that differ in what they select
+"""Building a query takes SQLAlchemy several times as long as executing it, so those of every step are built once."""
 
 
 class Tables:
@@ -144,13 +146,19 @@ class Tables:
         self._connection = connection
         self.moves: list[str] = []
 
-    def _all(self, kind: type[Row], query: sa.Select[tuple[object, ...]]) -> list[Row]:
+    def _all(self, kind: type[Row], query: sa.Select[tuple[object, ...]], **parameters: Any) -> list[Row]:
         """Return the results of a query of a whole table as values."""
-        return list(self._each(kind, query))
+        return list(self._each(kind, query, parameters))
 
-    def _each(self, kind: type[Row], query: sa.Select[tuple[object, ...]], **options: int) -> Iterator[Row]:
+    def _each(
+        self,
+        kind: type[Row],
+        query: sa.Select[tuple[object, ...]],
+        parameters: Mapping[str, Any] | None = None,
+        **options: int,
+    ) -> Iterator[Row]:
         """Yield the results of a query of a whole table as values; with ``yield_per``, without holding them all in memory."""
-        result = self._connection.execute(query.execution_options(**options))
+        result = self._connection.execute(query, parameters, execution_options=options)
         names = tuple(result.keys())
         return (kind(**dict(zip(names, row, strict=True))) for row in result)
 

@@ -4,15 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
 
 from worker.state.rows import SubmissionRow
-from worker.state.schema import Tables, outbox, submissions
+from worker.state.schema import QUERIES, Tables, outbox, submissions
 from worker.state.states import ACTIVE, TRANSITIONS, State
 
 _DISPUTED = submissions.c.hold.like("facts.%")  # as SubmissionRow.disputed
+_BY_PK = sa.select(submissions).where(submissions.c.pk.in_(sa.bindparam("pks", expanding=True)))
+_UNANNOUNCED = (
+    sa.select(submissions.c.pk)
+    .where(submissions.c.message_phase.is_(None), submissions.c.first_seen_at > sa.bindparam("since"))
+    .limit(1)
+)
+_AUTHORS_UNKNOWN = (
+    sa.select(submissions)
+    .where(
+        sa.or_(submissions.c.by_host.is_(None), submissions.c.by_member.is_(None)),
+        sa.or_(submissions.c.hold.is_(None), ~_DISPUTED),
+        submissions.c.created_by.is_not(None),
+        submissions.c.phase.is_not(None),
+        submissions.c.read_at.is_not(None),
+        submissions.c.deleted.is_(False),
+    )
+    .order_by(submissions.c.pk)
+)
+
+
+@lru_cache(maxsize=QUERIES)
+def _selected(
+    states: tuple[State, ...] | None, phase: str | None, superseded_by: int | None, *, unread: bool
+) -> sa.Select[Any]:
+    query = sa.select(submissions).order_by(submissions.c.submitted_at.nulls_first(), submissions.c.pk)
+    if states is not None:
+        query = query.where(submissions.c.state.in_(states))
+    if phase is not None:
+        query = query.where(submissions.c.phase == phase)
+    if unread:
+        query = query.where(submissions.c.read_at.is_(None))
+    return query if superseded_by is None else query.where(submissions.c.superseded_by == superseded_by)
 
 
 class Submissions(Tables):
@@ -50,28 +83,16 @@ class Submissions(Tables):
             unread: Only those whose facts are missing.
             superseded_by: Only those of which this submission is a re-run.
         """
-        query = sa.select(submissions).order_by(submissions.c.submitted_at.nulls_first(), submissions.c.pk)
-        if states is not None:
-            query = query.where(submissions.c.state.in_(list(states)))
-        if phase is not None:
-            query = query.where(submissions.c.phase == phase)
-        if unread:
-            query = query.where(submissions.c.read_at.is_(None))
-        if superseded_by is not None:
-            query = query.where(submissions.c.superseded_by == superseded_by)
-        return self._all(SubmissionRow, query)
+        chosen = None if states is None else tuple(states)
+        return self._all(SubmissionRow, _selected(chosen, phase, superseded_by, unread=unread))
 
     def unannounced(self, *, since: datetime) -> bool:
         """Return whether some submission first seen since a time is known only from a listing, so that its message is still to come."""
-        query = sa.select(submissions.c.pk).where(
-            submissions.c.message_phase.is_(None), submissions.c.first_seen_at > since
-        )
-        return self._connection.execute(query.limit(1)).first() is not None
+        return self._connection.execute(_UNANNOUNCED, {"since": since}).first() is not None
 
     def get_many(self, pks: Collection[int]) -> dict[int, SubmissionRow]:
         """Return the given submissions by pk, if we know them."""
-        rows = self._all(SubmissionRow, sa.select(submissions).where(submissions.c.pk.in_(pks)))
-        return {row.pk: row for row in rows}
+        return {row.pk: row for row in self._all(SubmissionRow, _BY_PK, pks=pks)}
 
     def move(self, pk: int, source: State, target: State, **values: Any) -> bool:
         """Move a submission from one state to another, if it is still in the first.
@@ -105,46 +126,37 @@ class Submissions(Tables):
 
         One that must first be read again is left out.
         """
-        query = sa.select(submissions).where(
-            sa.or_(submissions.c.by_host.is_(None), submissions.c.by_member.is_(None)),
-            sa.or_(submissions.c.hold.is_(None), ~_DISPUTED),
-            submissions.c.created_by.is_not(None),
-            submissions.c.phase.is_not(None),
-            submissions.c.read_at.is_not(None),
-            submissions.c.deleted.is_(False),
-        )
-        return self._all(SubmissionRow, query.order_by(submissions.c.pk))
+        return self._all(SubmissionRow, _AUTHORS_UNKNOWN)
 
     def is_host(self, user: int) -> bool | None:
         """Return whether a user is a host, as recorded with another submission; None if unknown."""
-        query = sa.select(submissions.c.by_host).where(
-            submissions.c.created_by == user, submissions.c.by_host.is_not(None)
-        )
-        return self._connection.execute(query.limit(1)).scalar()
+        return self._connection.execute(
+            sa.select(submissions.c.by_host)
+            .where(submissions.c.created_by == user, submissions.c.by_host.is_not(None))
+            .limit(1)
+        ).scalar()
 
     def is_member(self, user: int, team_key: int) -> bool | None:
         """Return True if a user sent another submission for this team as its member; None if that is unknown."""
-        query = sa.select(submissions.c.by_member).where(
-            submissions.c.created_by == user,
-            submissions.c.team_key == team_key,
-            submissions.c.by_member.is_(True),
-        )
-        return self._connection.execute(query.limit(1)).scalar()
+        return self._connection.execute(
+            sa.select(submissions.c.by_member)
+            .where(
+                submissions.c.created_by == user,
+                submissions.c.team_key == team_key,
+                submissions.c.by_member.is_(True),
+            )
+            .limit(1)
+        ).scalar()
 
     def name_team(self, team_key: int, name: str) -> bool:
         """Record a team's name with all its submissions; return whether it is a new name."""
         renamed = sa.and_(submissions.c.team_key == team_key, submissions.c.team.is_distinct_from(name))
         return self._connection.execute(submissions.update().where(renamed).values(team=name)).rowcount > 0
 
-    def set_host(self, user: int, *, host: bool) -> None:
-        """Record for all submissions of a user whether a host sent them."""
-        self._connection.execute(
-            submissions.update().where(submissions.c.created_by == user).values(by_host=host)
-        )
-
-    def forget_hosts(self) -> None:
-        """Forget which submissions hosts sent, so that it is looked up again, because the hosts have changed."""
-        self._connection.execute(submissions.update().values(by_host=None))
+    def set_host(self, host: bool | None, *, user: int | None = None) -> None:
+        """Record for all submissions of a user, or for all, whether a host sent them; None lets it be looked up again."""
+        theirs = sa.true() if user is None else submissions.c.created_by == user
+        self._connection.execute(submissions.update().where(theirs).values(by_host=host))
 
     def seen(self, addresses: Mapping[int, str], *, asked_at: datetime) -> None:
         """Record that submissions were unchanged: when EvalAI was asked, and the current addresses of their files."""

@@ -7,14 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
 
 from scoring.scorecard import TaskScore, folds_to_json
 from worker.state.rows import AttemptRow, CellRow, Instant, Owed
-from worker.state.schema import Tables, attempts, cells, outbox, submissions
+from worker.state.schema import QUERIES, Tables, attempts, cells, outbox, submissions
 from worker.state.states import Attempt, OutboxKind, Outcome
+
+_OPEN_ATTEMPTS = sa.select(attempts).where(attempts.c.closed_at.is_(None))
+_IS_OPEN = sa.select(attempts.c.id).where(
+    attempts.c.id == sa.bindparam("attempt"), attempts.c.closed_at.is_(None)
+)
+_LAST_TURNS = (
+    sa.select(submissions.c.team_key, sa.func.max(attempts.c.opened_at, type_=Instant()))
+    .join(submissions, submissions.c.pk == attempts.c.submission)
+    .where(attempts.c.kind == Attempt.EVALUATE, submissions.c.team_key.is_not(None))
+    .group_by(submissions.c.team_key)
+)
+_HAS_CELLS = sa.select(sa.exists().where(cells.c.phase == sa.bindparam("phase")))
+
+
+@lru_cache(maxsize=QUERIES)
+def _owed(kind: OutboxKind | None) -> sa.Select[Any]:
+    query = sa.select(outbox).where(outbox.c.done_at.is_(None)).order_by(outbox.c.not_before, outbox.c.id)
+    return query if kind is None else query.where(outbox.c.kind == kind)
 
 
 class Work(Tables):
@@ -38,31 +57,20 @@ class Work(Tables):
 
     def is_open(self, attempt: int) -> bool:
         """Return whether an attempt is still open, so that its result may be recorded."""
-        query = sa.select(attempts.c.id).where(attempts.c.id == attempt, attempts.c.closed_at.is_(None))
-        return self._connection.execute(query).first() is not None
+        return self._connection.execute(_IS_OPEN, {"attempt": attempt}).first() is not None
 
     def open_attempts(self, kind: Attempt) -> set[int]:
         """Return the submissions with an open attempt of a kind."""
-        return {row.submission for row in self.attempts(open_only=True) if row.kind is kind}
+        return {row.submission for row in self._all(AttemptRow, _OPEN_ATTEMPTS) if row.kind is kind}
 
-    def attempts(self, *, pk: int | None = None, open_only: bool = False) -> list[AttemptRow]:
-        """Return attempts, oldest first."""
-        query = sa.select(attempts).order_by(attempts.c.id)
-        if pk is not None:
-            query = query.where(attempts.c.submission == pk)
-        if open_only:
-            query = query.where(attempts.c.closed_at.is_(None))
-        return self._all(AttemptRow, query)
+    def attempts(self, *, pk: int | None = None) -> list[AttemptRow]:
+        """Return all attempts, or those at a submission, oldest first."""
+        theirs = sa.true() if pk is None else attempts.c.submission == pk
+        return self._all(AttemptRow, sa.select(attempts).where(theirs).order_by(attempts.c.id))
 
     def last_turns(self) -> dict[int, datetime]:
         """Return for each team when an evaluation of one of its submissions last began."""
-        query = (
-            sa.select(submissions.c.team_key, sa.func.max(attempts.c.opened_at, type_=Instant()))
-            .join(submissions, submissions.c.pk == attempts.c.submission)
-            .where(attempts.c.kind == Attempt.EVALUATE, submissions.c.team_key.is_not(None))
-            .group_by(submissions.c.team_key)
-        )
-        return {row[0]: row[1] for row in self._connection.execute(query)}
+        return {row[0]: row[1] for row in self._connection.execute(_LAST_TURNS)}
 
     def owe(
         self,
@@ -79,12 +87,7 @@ class Work(Tables):
 
     def owed(self, kind: OutboxKind | None = None, pk: int | None = None) -> list[Owed]:
         """Return what is still owed, the earliest due first."""
-        query = sa.select(outbox).where(outbox.c.done_at.is_(None)).order_by(outbox.c.not_before, outbox.c.id)
-        if kind is not None:
-            query = query.where(outbox.c.kind == kind)
-        if pk is not None:
-            query = query.where(outbox.c.submission == pk)
-        return self._all(Owed, query)
+        return [owed for owed in self._all(Owed, _owed(kind)) if pk in (None, owed.submission)]
 
     def messaged_at(self, pk: int) -> datetime | None:
         """Return when a message about a submission last came; None if only the listing has shown it."""
@@ -175,5 +178,4 @@ class Cells(Tables):
 
     def has_cells(self, phase: str) -> bool:
         """Return whether anything of a phase was ever scored."""
-        query = sa.select(sa.exists().where(cells.c.phase == phase))
-        return bool(self._connection.execute(query).scalar())
+        return bool(self._connection.execute(_HAS_CELLS, {"phase": phase}).scalar())

@@ -22,10 +22,10 @@ import pytest
 
 from leaderboard import Site
 from leaderboard.rendering import files
-from tests.acceptance.two_worlds import World, WorldPlay, honest, in_both
+from tests.acceptance.two_worlds import LEFT, RIGHT, World, WorldPlay, WorldStage, honest, in_both
 from tests.scoring.inputs.reading_tables import as_npz, zipped
 from tests.worker.harness.gate import hanging
-from tests.worker.harness.harness import DIM, IDS, embeddings
+from tests.worker.harness.harness import DIM, IDS, embeddings, score_ahead
 from worker.evaluation import answers
 from worker.runtime.cgroup import Delegation
 from worker.state import State
@@ -67,6 +67,18 @@ REFUSED: dict[str, bytes] = {
     "ids missing": lines(lambda table: table[:-7]),
     "bomb": gzip.compress(b"id,0\n" + b"\n" * 2_000_000, mtime=0),
 }
+
+
+@pytest.fixture(scope="session")
+def cells(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The scores of most contents, world by world. On the worlds' clock, these take as long as others."""
+    places = {}
+    for world in (LEFT, RIGHT):
+        folder = tmp_path_factory.mktemp(world.name)
+        places[world.name] = folder / "cells"
+        with WorldStage(folder, world) as harness:
+            score_ahead(harness, places[world.name])
+    return places
 
 
 def upload_begun(worker: WorldPlay, team: str) -> int:
@@ -124,9 +136,9 @@ def tell(worker: WorldPlay) -> dict[str, int]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_the_same_story_looks_the_same_over_other_tasks(tmp_path: Path) -> None:
+def test_the_same_story_looks_the_same_over_other_tasks(tmp_path: Path, cells: dict[str, Path]) -> None:
     """Except for the allowed fields, texts, records, execution times, file names, boards and commits are equal in both worlds."""
-    differences, left, (sent, _) = in_both(tmp_path, tell)
+    differences, left, (sent, _) = in_both(tmp_path, tell, cells=cells)
     assert "\n".join(differences) == ""
     ended = {name: left["submissions"][str(pk)]["record"]["status"] for name, pk in sent.items()}
     assert {
@@ -263,10 +275,10 @@ def kept_back(worker: WorldPlay) -> list[int]:
 
 
 @pytest.mark.slow
-def test_withheld_values_show_nothing_of_the_tasks(tmp_path: Path) -> None:
+def test_withheld_values_show_nothing_of_the_tasks(tmp_path: Path, cells: dict[str, Path]) -> None:
     """Both worlds look the same; answers omit values that are shown at the end, and only the first submission counts on the ladder."""
     changes = {"phases": {"dev": {"shown": "at_end"}, "eval": {"selection": "ladder", "ladder_step": 1000.0}}}
-    differences, left, (pks, _) = in_both(tmp_path, kept_back, changes)
+    differences, left, (pks, _) = in_both(tmp_path, kept_back, changes, cells=cells)
     assert "\n".join(differences) == ""
     seen = [left["submissions"][str(pk)]["texts"]["stdout_file"] for pk in pks]
     assert ["q_mean" in document for document in seen if isinstance(document, dict)] == [False] * 5 + [
@@ -331,9 +343,11 @@ def beginnings(worker: WorldPlay) -> list[int]:
 
 
 @pytest.mark.parametrize("leak", [honest, leak_the_next_beginning])
-def test_the_start_of_a_submission_reveals_no_earlier_scoring_time(leak: Leak, tmp_path: Path) -> None:
+def test_the_start_of_a_submission_reveals_no_earlier_scoring_time(
+    leak: Leak, tmp_path: Path, cells: dict[str, Path]
+) -> None:
     """EvalAI shows the start of each submission, so a team's files start on the answer grid, however long scoring takes."""
-    _, _, begun = in_both(tmp_path, beginnings, leak=leak)
+    _, _, begun = in_both(tmp_path, beginnings, leak=leak, cells=cells)
     assert (begun == [[0, 30, 60]] * 2) == (leak is honest)
     assert (begun[0] == begun[1]) == (leak is honest)
 
@@ -349,8 +363,8 @@ def brief(worker: WorldPlay) -> None:
 @pytest.mark.parametrize(
     "leak", [leak_a_task_name, leak_weighted_ranks, leak_the_time, leak_the_number_of_tasks]
 )
-def test_a_worker_that_leaks_is_detected(leak: Leak, tmp_path: Path) -> None:
+def test_a_worker_that_leaks_is_detected(leak: Leak, tmp_path: Path, cells: dict[str, Path]) -> None:
     """The comparison that finds no difference in an honest worker fails for each planted leak."""
-    differences, left, _ = in_both(tmp_path, brief, leak=leak)
+    differences, left, _ = in_both(tmp_path, brief, leak=leak, cells=cells)
     assert differences
     assert {submission["posts"] for submission in left["submissions"].values()} == {1}

@@ -137,8 +137,10 @@ class WorldPlay(StepWorker):
 
 
 @contextmanager
-def opened(folder: Path, world: World, changes: Mapping[str, Any] | None = None) -> Iterator[WorldPlay]:
-    """Open a world with a worker in it."""
+def opened(
+    folder: Path, world: World, changes: Mapping[str, Any] | None = None, cells: Path | None = None
+) -> Iterator[WorldPlay]:
+    """Open a world with a worker in it, to which some scores may be known."""
     base: dict[str, Any] = {
         "submission": {"answer_grid": GRID_S, "max_megabytes": 0.2, "deadline": 12},
         "leaderboard": {"receipts_every": 3600},
@@ -146,7 +148,7 @@ def opened(folder: Path, world: World, changes: Mapping[str, Any] | None = None)
     for section, values in (changes or {}).items():
         base[section] = {**base.get(section, {}), **values}
     folder.mkdir()
-    with WorldStage(folder, world, clock=ManualClock(), changes=base) as harness:
+    with WorldStage(folder, world, clock=ManualClock(), changes=base, cells=cells) as harness:
         worker = WorldPlay(harness)
         try:
             yield worker
@@ -205,11 +207,13 @@ def in_both(
     story: Callable[[WorldPlay], Any],
     changes: Mapping[str, Any] | None = None,
     leak: Callable[[pytest.MonkeyPatch, World], None] = honest,
+    cells: Mapping[str, Path] = {},
 ) -> tuple[list[str], Look, list[Any]]:
     """Play a story in both worlds; return the differences, the look of the left world, and what each story returned."""
     looks, returned = [], []
     for world in (LEFT, RIGHT):
-        with pytest.MonkeyPatch.context() as patch, opened(folder / world.name, world, changes) as worker:
+        place = folder / world.name, world, changes, cells.get(world.name)
+        with pytest.MonkeyPatch.context() as patch, opened(*place) as worker:
             leak(patch, world)
             returned.append(story(worker))
             looks.append(look(worker))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.soak.chaos import prepared, worker
 from tests.worker.harness.fork_server import ForkServer
-from tests.worker.harness.harness import WARM_CACHE, score_ahead
+from tests.worker.harness.harness import WARM_CACHE, Harness, score_ahead
 
 FLAT = 1.25  # the worker's memory may not grow by more
 
@@ -25,7 +25,8 @@ def main(arguments: list[str]) -> int:
         folder = Path(name)
         for part in ("ahead", "stage"):
             (folder / part).mkdir()
-        score_ahead(folder / "ahead", folder / "cells.json")
+        with Harness(folder / "ahead") as harness:
+            score_ahead(harness, folder / "cells.json")
         with prepared(folder / "stage", folder / "cells.json") as harness:
             figures = worker(
                 harness,

@@ -31,7 +31,8 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not place.exists():
             os.environ.setdefault("NUMBA_CACHE_DIR", str(WARM_CACHE))
-            score_ahead(tmp_path_factory.mktemp("ahead"), place)
+            with Harness(tmp_path_factory.mktemp("ahead")) as harness:
+                score_ahead(harness, place)
     return place
 
 

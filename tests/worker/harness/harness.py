@@ -78,33 +78,32 @@ def embeddings(seed: int = 0, *, noise: float = 0.3, shuffled: bool = False, pac
     return gzip.compress(text.encode(), mtime=0) if packed else text.encode()
 
 
-def score_ahead(folder: Path, place: Path) -> None:
+def score_ahead(harness: Harness, place: Path) -> None:
     """Score what most tests submit with the child's code, and keep the cells.
 
     A worker then finds them as cells of an earlier submission with the same content, and needs no time to score.
     """
-    with Harness(folder) as harness:
-        configuration, store = load(harness.path), harness.store()
-        file = folder / "submission.csv"
-        for phase, setup in read_phases(configuration).items():
-            for seed in range(AHEAD if phase == "dev" else 2):
-                file.write_bytes(embeddings(seed))
-                order = order_for(
-                    setup, configuration, file, folder=folder / "child", tasks=tuple(setup.record.versions)
+    configuration, store = load(harness.path), harness.store()
+    file = harness.folder / "submission.csv"
+    for phase, setup in read_phases(configuration).items():
+        for seed in range(AHEAD if phase == "dev" else 2):
+            file.write_bytes(embeddings(seed))
+            order = order_for(
+                setup,
+                configuration,
+                file,
+                folder=harness.folder / "child",
+                tasks=tuple(setup.record.versions),
+            )
+            result = evaluate_child.main(order, lambda **_: None)
+            card = Scorecard.from_json(result["scorecard"])
+            with store.write() as tx:
+                tx.save_cells(
+                    result["content_hash"], setup.record.protocol.hash, phase, card.tasks, provenance={}
                 )
-                result = evaluate_child.main(order, lambda **_: None)
-                card = Scorecard.from_json(result["scorecard"])
-                with store.write() as tx:
-                    tx.save_cells(
-                        result["content_hash"],
-                        setup.record.protocol.hash,
-                        phase,
-                        card.tasks,
-                        provenance={},
-                    )
-        with store.read() as tx:
-            place.write_bytes(pickle.dumps(stored(tx, schema.cells)))
-        store.close()
+    with store.read() as tx:
+        place.write_bytes(pickle.dumps(stored(tx, schema.cells)))
+    store.close()
 
 
 def stored(tx: Transaction, table: sa.Table) -> list[dict[str, Any]]:

@@ -252,7 +252,7 @@ def train_fold(
     order = np.empty(len(train), np.int32)
     predictions = np.empty((tasks, tested), np.float32)
     best = np.full(tasks, -np.inf)
-    step = 0
+    step = int(np.int64(0))  # for a literal, numba would compile train_epoch twice
     for epoch in range(epochs):
         skip(stream, 2)  # a DataLoader's base seed
         shuffle(stream, train, order)
@@ -269,8 +269,11 @@ def train_fold(
         for task in range(len(kept)):
             if scores[task] > best[task] or epoch == 0:  # NaN loses
                 best[task] = scores[task] if scores[task] > best[task] else best[task]
-                kept[task] = weights[task * per_task : (task + 1) * per_task]
-                kept_predictions[task] = predictions[task]
+                # Value by value: numba takes two seconds to compile an assignment of whole rows.
+                for i in range(per_task):
+                    kept[task, i] = weights[task * per_task + i]
+                for i in range(tested):
+                    kept_predictions[task, i] = predictions[task, i]
     return True
 
 

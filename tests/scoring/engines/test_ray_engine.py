@@ -65,7 +65,7 @@ def small_unit(folds: int = 9) -> Unit:
 
 def long_unit() -> Unit:
     """A unit that keeps two cores busy for some seconds."""
-    return make_unit(samples=2000, dim=512, types="rrrr", folds=64, recipe=Recipe(epochs=20))
+    return make_unit(samples=2000, dim=512, types="rrrr", folds=64, recipe=Recipe(epochs=40))
 
 
 def busy_workers() -> list[psutil.Process]:

@@ -76,7 +76,7 @@ class Network:
             for batch in torch.split(order, self.probe.params.batch_size):
                 optimizer.zero_grad()
                 loss = _loss(data.kind, net(rows[batch]), targets[batch])
-                loss.backward()  # type: ignore[no-untyped-call]
+                loss.backward()
                 optimizer.step()
                 losses.append(loss.detach())
             if self.probe.stop[0]:

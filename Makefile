@@ -46,7 +46,7 @@ test: $(VENV)/.installed  ## Check everything: linters, types, and the whole tes
 	@$(MAKE) -j 2 suite lint
 
 suite:
-	@$(BIN)/python -m pytest -n 3 --dist loadgroup
+	@$(BIN)/python -m pytest -n 4 --dist loadgroup
 
 kernels:
 	@$(BIN)/neuco-worker compile

@@ -201,9 +201,7 @@ def take_over(tx: Transaction, files: FileStore, now: datetime) -> None:
         files: This machine's stored files; the previous leader may have run on another machine.
         now: The time.
     """
-    for attempt in tx.attempts():
-        if attempt.closed_at is None:
-            tx.close_attempt(attempt.id, Outcome.DEAD, now=now)
+    tx.end_attempts(Outcome.DEAD, now=now)
     for row in tx.submissions([State.SCORING]):
         tx.move(row.pk, State.SCORING, State.FETCHED)
     for row in tx.submissions([State.FETCHED]):

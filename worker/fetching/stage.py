@@ -54,9 +54,10 @@ class Fetching:
         if self.busy:
             return self._runner.look(now)
         with self._context.store.read() as tx:
-            uploading = [row for row in tx.submissions([State.UPLOADING]) if row.hold is None]
-            act = self.next_act(tx, now)
-        if due := [row for row in uploading if uploads.is_due(row, now)]:
+            uploading = tx.submissions([State.UPLOADING])
+            due = [row for row in uploading if row.hold is None and uploads.is_due(row, now)]
+            act = None if due else self.next_act(tx, now)
+        if due:
             with self._context.store.write() as tx:
                 uploads.look_again(tx, due)
             return True

@@ -136,7 +136,7 @@ class ReadHosts(HostsCall[tuple[frozenset[str], Account]]):
         tx.resolve_alert(f"evalai.{self.name}")
         numbers = tx.document(KNOWN_HOSTS)
         if set(numbers) != names:
-            tx.set_host(None)
+            tx.forget_hosts()
             numbers = {name: numbers.get(name) for name in names}
         if account.name in numbers:
             numbers[account.name] = account.pk
@@ -234,6 +234,6 @@ def _decide(
 def _settle(tx: Transaction, row: SubmissionRow, *, host: bool) -> None:
     if row.created_by is None:
         return
-    tx.set_host(host, user=row.created_by)
+    tx.set_host(row.created_by, host=host)
     if row.state in COUNTED:
         tx.request_publish()  # the board may be wrong about it

@@ -110,13 +110,13 @@ class Intake:
         if self.calls.busy or self.calls.fatal is not None:
             return False
         with self._context.store.read() as tx:
-            known = self.session.remote is not None
-            chosen = next_to_run(self._context, tx, now) if known else None
-            goes_on = chosen is not None and self._fresh(chosen, FRESH_TO_RUN, now) and runs_already(chosen)
-            call = None if goes_on else self.next_call(tx, chosen, now)
-        if chosen is not None and goes_on:  # EvalAI shows it as running already
+            chosen = None if self.session.remote is None else next_to_run(self._context, tx, now)
+            fresh = chosen is not None and self._fresh(chosen, FRESH_TO_RUN, now)
+            running = chosen if chosen is not None and fresh and runs_already(chosen) else None
+            call = self.next_call(tx, chosen, now) if running is None else None
+        if running is not None:  # EvalAI shows it as running already, so its scoring needs no call
             with self._context.store.write() as tx:
-                return tx.move(chosen.pk, State.FETCHED, State.SCORING)
+                return tx.move(running.pk, State.FETCHED, State.SCORING)
         return call is not None and self.calls.start(call, now)
 
     def next_call(self, tx: Transaction, chosen: SubmissionRow | None, now: datetime) -> Call[Any] | None:

@@ -80,8 +80,8 @@ class Phases(Tables):
 
     def choices(self, phase: str) -> dict[int, int]:
         """Return the organizer's choices: team key to submission."""
-        rows = self._connection.execute(sa.select(choices).where(choices.c.phase == phase))
-        return {row.team_key: row.submission for row in rows}
+        query = sa.select(choices).where(choices.c.phase == phase)
+        return {row.team_key: row.submission for row in self._connection.execute(query)}
 
     def choose(self, phase: str, team_key: int, submission: int) -> None:
         """Choose the submission that counts for a team, regardless of the rule."""

@@ -153,10 +153,15 @@ class Submissions(Tables):
         renamed = sa.and_(submissions.c.team_key == team_key, submissions.c.team.is_distinct_from(name))
         return self._connection.execute(submissions.update().where(renamed).values(team=name)).rowcount > 0
 
-    def set_host(self, host: bool | None, *, user: int | None = None) -> None:
-        """Record for all submissions of a user, or for all, whether a host sent them; None lets it be looked up again."""
-        theirs = sa.true() if user is None else submissions.c.created_by == user
-        self._connection.execute(submissions.update().where(theirs).values(by_host=host))
+    def set_host(self, user: int, *, host: bool) -> None:
+        """Record for all submissions of a user whether a host sent them."""
+        self._connection.execute(
+            submissions.update().where(submissions.c.created_by == user).values(by_host=host)
+        )
+
+    def forget_hosts(self) -> None:
+        """Forget which submissions hosts sent, so that it is looked up again, because the hosts have changed."""
+        self._connection.execute(submissions.update().values(by_host=None))
 
     def seen(self, addresses: Mapping[int, str], *, asked_at: datetime) -> None:
         """Record that submissions were unchanged: when EvalAI was asked, and the current addresses of their files."""
@@ -185,7 +190,5 @@ class Submissions(Tables):
 
     def counts(self) -> dict[str, int]:
         """Return how many submissions are in each state."""
-        rows = self._connection.execute(
-            sa.select(submissions.c.state, sa.func.count()).group_by(submissions.c.state)
-        )
-        return {row[0]: row[1] for row in rows}
+        query = sa.select(submissions.c.state, sa.func.count()).group_by(submissions.c.state)
+        return {row[0]: row[1] for row in self._connection.execute(query)}

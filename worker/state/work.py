@@ -18,9 +18,6 @@ from worker.state.schema import QUERIES, Tables, attempts, cells, outbox, submis
 from worker.state.states import Attempt, OutboxKind, Outcome
 
 _OPEN_ATTEMPTS = sa.select(attempts).where(attempts.c.closed_at.is_(None))
-_IS_OPEN = sa.select(attempts.c.id).where(
-    attempts.c.id == sa.bindparam("attempt"), attempts.c.closed_at.is_(None)
-)
 _LAST_TURNS = (
     sa.select(submissions.c.team_key, sa.func.max(attempts.c.opened_at, type_=Instant()))
     .join(submissions, submissions.c.pk == attempts.c.submission)
@@ -55,9 +52,15 @@ class Work(Tables):
             .values(closed_at=now, outcome=outcome)
         )
 
+    def end_attempts(self, outcome: Outcome, *, now: datetime) -> None:
+        """Close all attempts that are still open, because the process that made them has ended."""
+        self._connection.execute(
+            attempts.update().where(attempts.c.closed_at.is_(None)).values(closed_at=now, outcome=outcome)
+        )
+
     def is_open(self, attempt: int) -> bool:
         """Return whether an attempt is still open, so that its result may be recorded."""
-        return self._connection.execute(_IS_OPEN, {"attempt": attempt}).first() is not None
+        return any(row.id == attempt for row in self._all(AttemptRow, _OPEN_ATTEMPTS))
 
     def open_attempts(self, kind: Attempt) -> set[int]:
         """Return the submissions with an open attempt of a kind."""
@@ -65,8 +68,12 @@ class Work(Tables):
 
     def attempts(self, *, pk: int | None = None) -> list[AttemptRow]:
         """Return all attempts, or those at a submission, oldest first."""
-        theirs = sa.true() if pk is None else attempts.c.submission == pk
-        return self._all(AttemptRow, sa.select(attempts).where(theirs).order_by(attempts.c.id))
+        return self._all(
+            AttemptRow,
+            sa.select(attempts)
+            .where(attempts.c.submission == pk if pk is not None else sa.true())
+            .order_by(attempts.c.id),
+        )
 
     def last_turns(self) -> dict[int, datetime]:
         """Return for each team when an evaluation of one of its submissions last began."""

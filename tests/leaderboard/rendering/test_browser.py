@@ -293,8 +293,9 @@ def test_every_width_shows_everything_and_axe_finds_nothing(page: Page, pages: P
     for width in (360, 1180):
         page.set_viewport_size({"width": width, "height": 860})
         assert axe(page) == [], width
-    page.emulate_media(color_scheme="dark")
-    assert axe(page, runOnly=["color-contrast"]) == []
+        page.emulate_media(color_scheme="dark")
+        assert axe(page, runOnly=["color-contrast"]) == [], width
+        page.emulate_media(color_scheme="light")
 
 
 def test_the_rank_chart_is_visible_as_a_whole_on_a_phone(page: Page, pages: Path) -> None:

@@ -113,7 +113,7 @@ def test_an_answer_uses_the_reserve_while_its_author_is_unknown(throttled: Harne
         pk = harness.submit("A", embeddings(1))
         worker.drive(lambda: worker.states().get(pk) == "scored" and not worker.busy)
         with worker.store.write() as tx:
-            tx.set_host(None)
+            tx.forget_hosts()
         budget = worker.daemon.budget
         while budget.allows(worker.clock.now()):
             budget.spend(worker.clock.now())

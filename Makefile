@@ -20,6 +20,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 PIP_INSTALL := $(PIP) install --quiet --no-compile --constraint constraints.txt
 # The tests keep compiled kernels here, for all their processes and for the next run.
 check test soak: export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba
+# As many processes as processors run anyway; each would start threads, and wait for them, when it imports NumPy.
+check test soak: export OPENBLAS_NUM_THREADS := 1
 PACKAGES := worker scoring leaderboard
 # Where `make package` installs the wheel that it has built, and what `make image` calls the image.
 INSTALLED := build/installed

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.acceptance.installation import PROJECT, ROOT, Installation, copy_checkout
+from tests.acceptance.installation import ROOT, Installation, copy_checkout
+from worker import __version__
 from worker.cli import guarded
 
 pytestmark = pytest.mark.xdist_group("installation")
@@ -46,7 +47,7 @@ def test_the_installation_is_small(light: Installation, tmp_path: Path) -> None:
     heavy = ("torch", "numba", "flask", "sqlalchemy", "pandas", "pyarrow", "leaderboard", "scoring.kernel")
     code = f"import importlib.util as u; print([n for n in {heavy} if u.find_spec(n)])"
     assert light.run("python", "-c", code, cwd=tmp_path) == "[]\n"
-    assert PARTICIPANT["version"] == PROJECT["project"]["version"]
+    assert PARTICIPANT["version"] == __version__
 
 
 def test_the_verdict_equals_that_of_the_full_installation(

@@ -13,6 +13,7 @@ import yaml
 from packaging.requirements import Requirement
 
 from tests.acceptance.installation import PROJECT, ROOT
+from worker import __version__
 
 MAKEFILE = (ROOT / "Makefile").read_text()
 TARGETS = set(re.findall(r"^([a-z]+):.*?##", MAKEFILE, re.MULTILINE))
@@ -112,7 +113,7 @@ def test_the_changelog_begins_with_this_version() -> None:
     headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     form = r"\d+\.\d+\.\d+ \((\d{4}-\d\d-\d\d|not released yet)\)"
     assert [heading for heading in headings if not re.fullmatch(form, heading)] == []
-    assert headings[0].split()[0] == PROJECT["project"]["version"]
+    assert headings[0].split()[0] == __version__
 
 
 @pytest.mark.parametrize(("package", "above"), [("scoring", "leaderboard|worker"), ("leaderboard", "worker")])

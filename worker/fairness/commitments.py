@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from importlib.metadata import version
 from typing import Any
 
 from scoring.errors import InfrastructureError, OrganizerError
 from scoring.randomness import secret_commitment
+from worker import __version__
 from worker.challenge.secrets import public_value, split_key
 from worker.challenge.setups import PhaseSetup, has_scores, open_phase, put_on_record
 from worker.fairness.documents import FORMAT, Malformed, read
@@ -89,7 +89,7 @@ def commit(
             "publish_files": publish_files or entries[-1][0]["publish_files"],
             "receipts_every": entries[0][0]["receipts_every"] if entries else receipts_every,
             "phases": {name: announced for name, (announced, _) in phases.items()},
-            "software": f"neuco-worker {version('neuco-worker')}",
+            "software": f"neuco-worker {__version__}",
             "key": key.public,
             "succession": succession,
         }

@@ -1,7 +1,6 @@
 """External effects: acts, the runners that perform them outside the main loop, and the timetable of periodic jobs."""
 
-from importlib.metadata import version
-
+from worker import __version__
 from worker.runtime.acts import Act, Ended, NotDue, Result, Runner, UnrecordedAct
 from worker.runtime.timetable import Job, Timetable
 
@@ -21,5 +20,5 @@ __all__ = [
     "storage",
 ]
 
-USER_AGENT = f"neuco-worker/{version('neuco-worker')}"
+USER_AGENT = f"neuco-worker/{__version__}"
 """What operators of servers see of the software that sends a request."""

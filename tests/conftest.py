@@ -8,6 +8,7 @@ With ``--quick``, a test is skipped as soon as it starts a process.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -28,7 +29,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Watch for processes that tests start."""
+    """Watch for processes that tests start, and look for no garbage until all tests are imported."""
+    gc.disable()
     if config.option.quick:
         sys.addaudithook(_skip)
 
@@ -38,6 +40,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=_is_quick)
     if config.option.quick:
         items[:] = [item for item in items if _is_quick(item)]
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage, but not among what was imported."""
+    gc.freeze()
+    gc.enable()
 
 
 def _is_quick(item: pytest.Item) -> bool:

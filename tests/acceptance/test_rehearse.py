@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import subprocess
 import sys
@@ -142,16 +140,6 @@ def test_what_cannot_be_rehearsed_is_refused_before_anything_starts(
     """The error names the phase, the file or the folder."""
     assert guarded(["rehearse", "--config", str(challenge), option]) == 2
     assert sentence in capsys.readouterr().err
-
-
-def test_a_file_has_the_numbers_to_the_last_bit() -> None:
-    """The numbers read back equal those written, whatever the ids contain."""
-    ids = ("plain", "a, comma", 'a "quote"')
-    matrix = np.random.default_rng(3).standard_normal((3, 2), dtype=np.float32) * np.float32(1e-7)
-    header, *rows = csv.reader(io.StringIO(csv_of(ids, matrix).decode()))
-    assert header == ["id", "0", "1"]
-    assert [row[0] for row in rows] == list(ids)
-    assert np.array_equal(np.array([row[1:] for row in rows], dtype=np.float32), matrix)
 
 
 ENTRY = Entry(team="A", method="random embeddings")

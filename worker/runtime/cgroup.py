@@ -95,9 +95,7 @@ class Delegation:
             folder.mkdir()
             _write(folder / "memory.max", memory_bytes)
             _write(folder / "memory.oom.group", 1)
-        except OSError as problem:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
+        except OSError as problem:  # the folder is removed with those that are left
             structlog.get_logger("neuco_worker").warning(
                 "Kernel refused a memory limit for a child process; its memory is measured instead.",
                 event_key="cgroup.refused",

@@ -169,8 +169,7 @@ class Child:
         with contextlib.suppress(psutil.Error):
             process = psutil.Process(self.pid)
             for member in (process, *process.children(recursive=True)):
-                with contextlib.suppress(psutil.Error):
-                    total += member.memory_info().rss
+                total += member.memory_info().rss
         return total
 
     def out_of_memory(self) -> bool:

@@ -169,7 +169,7 @@ class Listener:
             )
         self.url = f"http://{host}:{self._server.port}"
         self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, name=app.name, daemon=True
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, name=app.name, daemon=True
         )
         self._thread.start()
 

@@ -291,7 +291,8 @@ def test_every_width_shows_everything_and_axe_finds_nothing(page: Page, pages: P
             }"""
         )
     page.mouse.move(0, 0)  # a row under the pointer dims the lines of the others
-    for width in (1180,) if "crowd" in name else (360, 1180):  # on a phone, a crowd is no more than many rows of the others
+    # On a phone, a crowd is no more than many rows of the others.
+    for width in (1180,) if "crowd" in name else (360, 1180):
         page.set_viewport_size({"width": width, "height": 860})
         assert axe(page) == [], width
         page.emulate_media(color_scheme="dark")

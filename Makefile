@@ -94,8 +94,7 @@ clean:  ## Remove .venv, caches and the demo's folder.
 
 $(VENV)/.installed: pyproject.toml constraints.txt $(VENV)/bin/python
 	@echo "Installing the pinned versions into $(VENV) (the first time: a minute or two) ..."
-	@$(PIP_INSTALL) --upgrade pip
-	@$(PIP_INSTALL) hatchling hatch-fancy-pypi-readme editables
+	@$(PIP_INSTALL) --upgrade pip hatchling hatch-fancy-pypi-readme editables
 	@$(PIP_INSTALL) --no-build-isolation --editable .
 	@touch $@
 

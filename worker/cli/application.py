@@ -103,6 +103,7 @@ def _program(
 
 def main() -> None:
     """Run a command; the process's exit status is 0 (done), 1 (failed) or 2 (wrong usage, configuration or credentials)."""
+    gc.set_threshold(100_000)  # imports make hundreds of thousands of objects, and next to no garbage
     status = guarded(sys.argv[1:])
     gc.freeze()  # a process that ends need not look for garbage: a sixth of a short command
     sys.exit(status)

@@ -142,7 +142,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
         "it is a Zarr archive",
     ),
     "zarr of thousands": (
-        zipped((".zgroup", b"{}"), *((f"bands/{number:0200d}", b"") for number in range(5000))),
+        zipped((".zgroup", b"{}"), *((f"bands/{number:060000d}", b"") for number in range(20))),
         "file.kind",
         "it is a Zarr archive",
     ),
@@ -469,7 +469,7 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     ),
     "empty zip": (zipped(), "archive.members", "it holds 0."),
     "many files": (
-        zipped(*((f"{number:0200d}", b"") for number in range(5000))),
+        zipped(*((f"{number:060000d}", b"") for number in range(20))),
         "archive.members",
         "it holds thousands",
     ),

@@ -7,6 +7,7 @@ database, lock, connections and children.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -72,9 +73,8 @@ class ForkServer:
         """Wait until the worker has ended; return its exit status, negative for a signal."""
         assert self._process is not None
         self._process.join(LIMIT_S)
-        if self._process.exitcode is None:
-            self._process.kill()
-            self._process.join()
+        self._process.kill()  # does nothing to one that has ended
+        self._process.join()
         return int(self._process.exitcode or 0)
 
     def _begin(
@@ -84,8 +84,9 @@ class ForkServer:
         environment: Mapping[str, str],
         *arguments: Any,
     ) -> int:
-        whole = work, outputs, dict(environment), *arguments
-        self._process = self._context.Process(target=_live, args=whole)
+        self._process = self._context.Process(
+            target=_live, args=(work, outputs, dict(environment), *arguments)
+        )
         self._process.start()
         return int(self._process.pid or 0)
 
@@ -116,3 +117,6 @@ def _work(config: Path, at: str | None, after_s: float | None) -> int:
 def _obey(arguments: list[str]) -> int:
     sys.argv = ["neuco-worker", *arguments]
     return cli.guarded(arguments)
+
+
+gc.freeze()  # a fork looks for garbage only in what it makes itself, and copies fewer pages

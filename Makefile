@@ -39,7 +39,7 @@ research: install $(VENV)/.installed-research  ## Add what only researchers need
 demo: install  ## Watch a whole challenge on this machine: submissions, scores, two leaderboards (about a minute).
 	@$(BIN)/neuco-worker demo
 
-check: $(VENV)/.installed-test lint  ## Linters, types, and the tests that start no process: for every save (about two minutes).
+check: $(VENV)/.collected lint  ## Linters, types, and the tests that start no process: for every save (about two minutes).
 	@$(BIN)/python -m pytest -n 4 --quick
 
 test: $(VENV)/.installed  ## Check everything: linters, types, and the whole test suite (about ten minutes).
@@ -47,7 +47,7 @@ test: $(VENV)/.installed  ## Check everything: linters, types, and the whole tes
 	@$(MAKE) -j 2 kernels $(VENV)/.installed-test
 	@$(MAKE) -j 2 suite lint
 
-suite:
+suite: $(VENV)/.collected
 	@$(BIN)/python -m pytest -n 4 --dist loadgroup
 
 kernels:
@@ -102,16 +102,24 @@ $(VENV)/.compiled: $(VENV)/.installed
 	@$(BIN)/neuco-worker compile
 	@touch $@
 
-$(VENV)/.installed-research: $(VENV)/.installed
+$(VENV)/.installed-torch: $(VENV)/.installed
 	@echo "Installing PyTorch, scikit-learn and plots (the first time: a minute or two) ..."
 	@if [ -n "$(TORCH_INDEX)" ]; then \
 		$(PIP_INSTALL) --no-deps --retries 1 --timeout 30 --index-url "$(TORCH_INDEX)" "$$(grep ^torch== constraints.txt)" \
 		|| echo "$(TORCH_INDEX) does not provide torch; using the default index."; fi
+	@touch $@
+
+$(VENV)/.installed-research: $(VENV)/.installed-torch
 	@$(PIP_INSTALL) --no-build-isolation --editable '.[research]'
 	@touch $@
 
-$(VENV)/.installed-test: $(VENV)/.installed-research
-	@$(PIP_INSTALL) --group test
+$(VENV)/.installed-test: $(VENV)/.installed-torch
+	@$(PIP_INSTALL) --no-build-isolation --editable '.[research]' --group test
+	@touch $@
+
+# The tests' processes would compile hundreds of modules on their first import, each for itself.
+$(VENV)/.collected: $(VENV)/.installed-test
+	@$(BIN)/python -m pytest --collect-only --quiet >/dev/null || true  # the tests will say what is wrong
 	@touch $@
 
 # Debian and Ubuntu ship Python without ensurepip. With permission to install packages, its package is installed here.

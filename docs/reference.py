@@ -18,7 +18,7 @@ from typer.cli import get_docs_for_click
 
 from leaderboard.rendering.documents import MODELS, schema
 from worker.challenge.configuration import Configuration
-from worker.cli import app
+from worker.cli import program
 
 DOCS = Path(__file__).parent
 SCHEMAS = DOCS.parent / "leaderboard" / "rendering" / "schema"
@@ -33,8 +33,8 @@ LEFT_OUT = re.compile(
 
 def commands() -> str:
     """Return the page on the command line."""
-    root = typer.main.get_command(app)
-    page = get_docs_for_click(obj=root, ctx=typer.Context(root), name="neuco-worker", title="Command line")
+    context = typer.Context(program, **program.context_settings)
+    page = get_docs_for_click(obj=program, ctx=context, name="neuco-worker", title="Command line")
     return LEFT_OUT.sub("", page).strip() + "\n"
 
 

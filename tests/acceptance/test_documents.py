@@ -6,13 +6,12 @@ import re
 import runpy
 import subprocess
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from worker.cli import app
+from worker import cli
 from worker.participant.commands import app as checker
 
 ROOT = Path(__file__).parents[2]
@@ -20,7 +19,7 @@ SPAN = re.compile(r"^(```|~~~)(.*?)^\1|(?<!`)`([^`]+)`(?!`)", re.DOTALL | re.MUL
 CALL = re.compile(
     r"(?:(?<=^)|(?<=[\s(])|(?<=bin/))(neuco-worker|neuco-check|sudo neuco-challenge \w+) ([a-z][^\n|;&#>]*)"
 )
-ROOTS = {"neuco-worker": app, "neuco-check": checker}
+CHECKER = typer.main.get_command(checker)
 OWN = {"adopt", "credential"}
 """Commands that neuco-challenge has and neuco-worker does not."""
 
@@ -42,15 +41,10 @@ def calls(text: str) -> Iterator[tuple[str, list[str]]]:
             yield call[1].split()[-2 if call[1].startswith("sudo") else 0], call[2].split()
 
 
-@cache
-def group(program: str) -> Any:
-    """Return a program's commands."""
-    return typer.main.get_command(ROOTS.get(program, app))
-
-
 def fault(program: str, words: list[str]) -> str | None:
     """Return which command or option in a call does not exist, or None if all exist."""
-    command, given = group(program), [word.strip("\"'`()[],.…") for word in words]
+    command: Any = CHECKER if program == "neuco-check" else cli.program
+    given = [word.strip("\"'`()[],.…") for word in words]
     if program == "neuco-challenge" and given[0] in OWN:
         return None
     while isinstance(command, typer.core.TyperGroup) and given and re.fullmatch(r"[a-z][a-z-]*", given[0]):

@@ -13,7 +13,7 @@ import pytest
 from scoring.neuco_bench import configuration
 from scoring.probes.probe import PROBES
 from scoring.tasks.packages import Baseline, TaskPackage
-from worker.cli import app, guarded
+from worker import cli
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "kin.md").read_text()
@@ -41,7 +41,7 @@ def test_every_command_of_the_pages_runs(tmp_path: Path, monkeypatch: pytest.Mon
             assert arguments == ["config/kin"]
             continue
         words = [str(name) for word in arguments for name in sorted(Path().glob(word)) or [word]]
-        assert (program, guarded(words)) == ("neuco-worker", 0), " ".join(arguments)
+        assert (program, cli.guarded(words)) == ("neuco-worker", 0), " ".join(arguments)
     if page is PAGE:
         assert Path("board", "README.md").exists()
         assert json.loads(Path("neurobench", "ink.json").read_text())["framework"] == "neuco-worker"
@@ -49,9 +49,7 @@ def test_every_command_of_the_pages_runs(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_every_flag_key_and_probe_is_described() -> None:
     """The page describes the flags of `score`, the keys of the configuration and of task.yaml, and all probes."""
-    import typer
-
-    command = typer.main.get_command(app).commands["score"]  # type: ignore[attr-defined]
+    command = cli.program.commands["score"]
     flags = {option for parameter in command.params for option in parameter.opts if option != "--help"}
     named = {flag for flag in flags if flag.startswith("--") and "-" not in flag.removeprefix("--")}
     keys = (*configuration.KEYS, *configuration.FLAT, *TaskPackage.model_fields, *Baseline.model_fields)

@@ -20,14 +20,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import requests
-import typer
 import yaml
 
 from tests.acceptance.installation import Installation
 from tests.acceptance.test_kin_documentation import COMMANDS as RESEARCHERS
 from tests.acceptance.test_newcomer import FIRST_STEPS, OTHERS, commands
 from tests.worker.harness.harness import git, merged
-from worker.cli import app
+from worker.cli import program
 from worker.organizer.rehearsal.entries import csv_of
 
 PHASES = ("dev", "eval")
@@ -382,8 +381,6 @@ def _every_command_was_typed(organizer: Organizer) -> None:
     """Every command was typed here, in test_newcomer.py or in test_kin_documentation.py, or is listed with the reason why not."""
     researchers = (" ".join(words[1:]) for words in RESEARCHERS)
     lines = (*organizer.typed, *FIRST_STEPS, *researchers, *OTHERS)
-    group = typer.main.get_command(app)
-    assert isinstance(group, typer.core.TyperGroup)
-    names = list(commands(group))
+    names = list(commands(program))
     assert len(names) > 25
     assert [name for name in names if not any(f"{line} ".startswith(f"{name} ") for line in lines)] == []

@@ -5,6 +5,6 @@ The work of a command is in other packages, which are imported when it runs.
 
 from __future__ import annotations
 
-from worker.cli.application import app, guarded, main
+from worker.cli.application import guarded, main, program
 
-__all__ = ["app", "guarded", "main"]
+__all__ = ["guarded", "main", "program"]

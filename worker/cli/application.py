@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -101,6 +101,10 @@ def _program(
     """
 
 
+program = cast("typer.core.TyperGroup", typer.main.get_command(app))
+"""All commands; a process builds them once, since that takes a tenth of a second."""
+
+
 def main() -> None:
     """Run a command; the process's exit status is 0 (done), 1 (failed) or 2 (wrong usage, configuration or credentials)."""
     gc.set_threshold(100_000)  # imports make hundreds of thousands of objects, and next to no garbage
@@ -115,7 +119,7 @@ def guarded(arguments: list[str]) -> int:
     With that environment variable, an unexpected error shows one; this is for developers.
     """
     try:
-        return run_command(app, arguments)
+        return run_command(program, arguments)
     except NeucoError as error:
         return _ended(error, arguments)
     except BrokenPipeError:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 from typer.exceptions import TyperException
@@ -219,7 +219,7 @@ def main() -> None:
         sys.exit(report("neuco-check", error))
 
 
-def run(program: typer.Typer, arguments: list[str]) -> int:
+def run(program: Callable[..., Any], arguments: list[str]) -> int:
     """Run a command and return its exit status; wrong usage is reported here.
 
     Raises:

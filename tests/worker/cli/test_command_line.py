@@ -14,7 +14,7 @@ import typer
 
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from tests.worker.harness.terminal import shown
-from worker.cli import app, guarded
+from worker.cli import guarded, program
 from worker.cli.application import SECTIONS
 
 
@@ -26,14 +26,7 @@ def paths(group: typer.core.TyperGroup, *above: str) -> Iterator[tuple[str, ...]
             yield from paths(command, *above, name)
 
 
-def program() -> typer.core.TyperGroup:
-    """Return the group of all commands."""
-    group = typer.main.get_command(app)
-    assert isinstance(group, typer.core.TyperGroup)
-    return group
-
-
-COMMANDS = sorted(paths(program()))
+COMMANDS = sorted(paths(program))
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
@@ -46,7 +39,7 @@ def test_help_of_every_command(
     assert max(map(len, page.splitlines())) <= 80
     example = f"Example: neuco-worker {' '.join(words)}"
     assert "COMMAND [ARGS]" in page or example in " ".join(page.split()) or "Example: NUMBA" in page
-    command: Any = program()
+    command: Any = program
     for word in words:
         command = command.commands[word]
     options = [parameter for parameter in command.params if not parameter.hidden]
@@ -70,7 +63,7 @@ def test_the_program_lists_its_commands_by_role(capsys: pytest.CaptureFixture[st
     assert places == sorted(places)
     listed = re.findall(r"^│ ([a-z]+)  ", page[places[0] :], re.MULTILINE)
     assert listed == [name for names in SECTIONS.values() for name in names]
-    assert set(listed) == {name for name, command in program().commands.items() if not command.hidden}
+    assert set(listed) == {name for name, command in program.commands.items() if not command.hidden}
 
 
 def test_the_configuration_is_found(

@@ -19,6 +19,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from leaderboard.rendering.assets import templates
 from scoring.errors import NeucoError
 from tests.worker.harness.harness import clean_environment
 from worker import cli, daemon
@@ -49,7 +50,7 @@ class ForkServer:
 
     def __init__(self) -> None:
         self._context = get_context("forkserver")
-        self._context.set_forkserver_preload([__name__])
+        self._context.set_forkserver_preload(["sqlalchemy.dialects.sqlite", __name__])
         self._process: BaseProcess | None = None
 
     def start(self, config: Path, *, at: str | None = None, after_s: float | None = None) -> int:
@@ -119,4 +120,6 @@ def _obey(arguments: list[str]) -> int:
     return cli.guarded(arguments)
 
 
+for name in templates().list_templates():
+    templates().get_template(name)  # each fork would compile it
 gc.freeze()  # a fork looks for garbage only in what it makes itself, and copies fewer pages

@@ -122,4 +122,5 @@ def _obey(arguments: list[str]) -> int:
 
 for name in templates().list_templates():
     templates().get_template(name)  # each fork would compile it
+gc.set_threshold(50_000)
 gc.freeze()  # a fork looks for garbage only in what it makes itself, and copies fewer pages

@@ -7,7 +7,6 @@ database, lock, connections and children.
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import subprocess
@@ -19,7 +18,6 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from leaderboard.rendering.assets import templates
 from scoring.errors import NeucoError
 from tests.worker.harness.harness import clean_environment
 from worker import cli, daemon
@@ -50,7 +48,7 @@ class ForkServer:
 
     def __init__(self) -> None:
         self._context = get_context("forkserver")
-        self._context.set_forkserver_preload(["sqlalchemy.dialects.sqlite", __name__])
+        self._context.set_forkserver_preload([__name__, "tests.worker.harness.preloaded"])
         self._process: BaseProcess | None = None
 
     def start(self, config: Path, *, at: str | None = None, after_s: float | None = None) -> int:
@@ -118,9 +116,3 @@ def _work(config: Path, at: str | None, after_s: float | None) -> int:
 def _obey(arguments: list[str]) -> int:
     sys.argv = ["neuco-worker", *arguments]
     return cli.guarded(arguments)
-
-
-for name in templates().list_templates():
-    templates().get_template(name)  # each fork would compile it
-gc.set_threshold(50_000)
-gc.freeze()  # a fork looks for garbage only in what it makes itself, and copies fewer pages

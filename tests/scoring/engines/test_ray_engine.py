@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import pytest
 
 from scoring.engines import LocalEngine, Unit
-from scoring.protocol import Recipe
 from tests.scoring.engines.units import make_unit
 from worker.sandbox import ManualClock
 from worker.state import State, schema
@@ -63,22 +64,21 @@ def small_unit(folds: int = 9) -> Unit:
     return make_unit(samples=90, dim=37, types="rcr", folds=folds)
 
 
-def long_unit() -> Unit:
-    """A unit that keeps two cores busy for some seconds."""
-    return make_unit(samples=2000, dim=512, types="rrrr", folds=64, recipe=Recipe(epochs=40))
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DeadlyUnit(Unit):
+    """A unit that kills the first process that reads it to score folds of it.
 
+    Attributes:
+        deadly: A file that exists until a process was killed.
+    """
 
-def busy_workers() -> list[psutil.Process]:
-    """Return the processes of this cluster that score, whose nodes are our children; other clusters may run on this machine."""
-    return [process for process in psutil.Process().children(recursive=True) if is_busy(process)]
+    deadly: Path
 
-
-def is_busy(process: psutil.Process) -> bool:
-    """Return whether a process scores folds."""
-    try:
-        return any("ray::score_folds" in word for word in process.cmdline())
-    except psutil.Error:
-        return False
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        with suppress(FileNotFoundError):  # another process has removed it
+            self.deadly.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_ray_gives_the_local_bits(engine: Any) -> None:
@@ -92,19 +92,13 @@ def test_ray_gives_the_local_bits(engine: Any) -> None:
     assert np.array_equal(engine.score(aligned), LocalEngine(threads=1).score(aligned))
 
 
-def test_the_folds_of_a_killed_process_are_scored_again(engine: Any) -> None:
+def test_the_folds_of_a_killed_process_are_scored_again(engine: Any, tmp_path: Path) -> None:
     """Ray starts another process for them."""
-    unit = long_unit()
-    killed: list[int] = []
-
-    def kill_one(probes: int) -> None:
-        for victim in [] if killed else busy_workers()[:1]:
-            killed.append(victim.pid)
-            victim.kill()
-
-    scores = engine.score(unit, progress=kill_one)
-    assert killed
-    assert np.array_equal(scores, LocalEngine(threads=2).score(unit))
+    unit, deadly = small_unit(folds=23), tmp_path / "deadly"
+    deadly.touch()
+    scores = engine.score(DeadlyUnit(**vars(unit), deadly=deadly))
+    assert not deadly.exists()
+    assert np.array_equal(scores, LocalEngine(threads=1).score(unit))
 
 
 def test_an_unreachable_cluster_is_an_infrastructure_error() -> None:

@@ -27,7 +27,6 @@ from tests.scoring.inputs.reading_tables import as_npz, zipped
 from tests.worker.harness.gate import hanging
 from tests.worker.harness.harness import DIM, IDS, embeddings, score_ahead
 from worker.evaluation import answers
-from worker.runtime.cgroup import Delegation
 from worker.state import State
 
 Leak = Callable[[pytest.MonkeyPatch, World], None]
@@ -177,21 +176,14 @@ def out_of_time(worker: WorldPlay) -> None:
 
 
 def out_of_memory(worker: WorldPlay) -> None:
-    """Kill the child as the kernel does when it exceeds its memory limit, and record that in its cgroup's file."""
-    child = worker.child()
-    assert child is not None
-    for group in ceilings(worker).iterdir():
-        if (group / "cgroup.procs").read_text() == f"{child.pid}\n":
-            (group / "memory.events").write_text("oom_kill 1\n")
-    killed(worker)
-
-
-def ceilings(worker: WorldPlay) -> Path:
-    """Make the worker keep its children's cgroups in a folder instead of the kernel's tree, and return that folder."""
-    tree = worker.harness.folder / "tree"
-    tree.mkdir(exist_ok=True)
-    worker.daemon.context.cgroup = Delegation(tree)
-    return tree
+    """Lower the memory limit below what the child uses already, until it is ended; a configuration file with such a limit is refused."""
+    context = worker.daemon.context
+    usual = context.configuration
+    limits = usual.submission.model_copy(update={"memory_gigabytes": 0.001})
+    context.configuration = usual.model_copy(update={"submission": limits})
+    while worker.daemon.evaluation.busy:
+        worker.step()
+    context.configuration = usual
 
 
 def killed(worker: WorldPlay) -> None:
@@ -216,14 +208,12 @@ def trouble(worker: WorldPlay) -> dict[str, int]:
     harness = worker.harness
     sent: dict[str, int] = {}
     worker.drive()
-    ceilings(worker)
     harness.labels().unlink()  # the worker does not read it again
     for seed, (name, end) in enumerate(ENDS.items()):
         sent[f"{name} while scoring"] = harness.submit(f"team {seed}", embeddings(seed))
         reach(worker, "scoring")
         end(worker)
         answered(worker, sent[f"{name} while scoring"])
-    ceilings(worker)  # the restart has created a new worker
     for name in ("deadline", "memory"):
         sent[f"{name} while reading"] = harness.submit("hostile", embeddings(9))
         with ExitStack() as obstacles:

@@ -88,17 +88,29 @@ def watchdog(stage: Stage) -> None:
 
 
 def memory(stage: Stage) -> None:
-    """The kernel ends a child that goes over its limit while it reads (the check lowers the limit); the file is rejected as faulty."""
-    with stage.service("memory") as service:
+    """A child that goes over its limit while it reads is killed alone, and the file is rejected; the check allows a lower limit."""
+    with stage.service("memory", {"submission": {"memory_gigabytes": 0.06}}, low_memory=True) as service:
         service.start()
         daemon = service.pid()
         # repeated blocks of empty lines, each of which takes some tenths of a second to read
         content = gzip.compress(embeddings(0), mtime=0) + gzip.compress(b"\n" * 990_000, mtime=0) * 200
         service.submit("A", content, file_name="embeddings.csv.gz")
-        service.until(service.reading, "the file is being read")
-        service.lower_memory_limit()
         service.until_answered(status="failed")
         assert "took more memory" in service.evalai.text(service.submitted[0], "stderr_file")
+        assert service.pid() == daemon
+
+
+def kernel(stage: Stage) -> None:
+    """When the service's memory runs out, the kernel kills the child and not the daemon, and the submission is scored later."""
+    with stage.service("kernel", LONG) as service:
+        service.start()
+        daemon = service.pid()
+        service.submit("A")
+        service.leave_memory_for_half(service.until_scoring())
+        service.until(lambda: service.outcomes() == ["signal"], "the child is killed")
+        service.limit_memory("infinity")
+        service.until_published("A")
+        service.answered_once()
         assert service.pid() == daemon
 
 
@@ -180,5 +192,5 @@ def uninstall(stage: Stage) -> None:
 
 
 CHECKS: tuple[Callable[[Stage], None], ...] = (
-    *(install, credentials, paths, watchdog, memory, stop, timer, power_off, uninstall),
+    *(install, credentials, paths, watchdog, memory, kernel, stop, timer, power_off, uninstall),
 )

@@ -19,7 +19,12 @@ CHILDREN = """for pid in $(pgrep -f worker.evaluation.evaluate_child); do
   folder=$(readlink /proc/$pid/cwd) || continue
   case $folder in /var/lib/neuco-worker/%s/*) echo $pid;; esac
 done"""
-"""Prints the ids of the processes that evaluate a submission, without the spare process, which waits in the folder /."""
+"""Prints the ids of the processes that evaluate a submission of one challenge."""
+LOW_MEMORY = (
+    "find /opt/neuco-worker -path '*/worker/runtime/storage.py' -exec"
+    r" sed -i 's/^\(BARE\|READING\|VALUE\)_BYTES = .*/\1_BYTES = 0/' {} +"
+)
+"""Lets the installed software accept any limit of a child's memory."""
 
 
 class Stage:
@@ -40,14 +45,28 @@ class Stage:
 
     @contextmanager
     def service(
-        self, name: str, changes: Mapping[str, Any] | None = None, *, token: bool = True
+        self,
+        name: str,
+        changes: Mapping[str, Any] | None = None,
+        *,
+        token: bool = True,
+        low_memory: bool = False,
     ) -> Iterator[Service]:
-        """Adopt a challenge under a name, and stop it at the end."""
+        """Adopt a challenge under a name, and stop it at the end.
+
+        Args:
+            name: The name.
+            changes: Changes to the usual configuration.
+            token: Whether it gets its EvalAI token.
+            low_memory: Whether to change the installed software so that it accepts any limit of a child's memory.
+        """
         settings = SandboxSettings(
             throttle_per_minute=1_000_000, visibility_timeout_s=2, phases=(PhaseSettings(codename="dev"),)
         )
         if not self.installed:
             self.install()
+        if low_memory:
+            self.machine.shell(LOW_MEMORY)
         with Sandbox(settings) as evalai:
             service = Service(self.machine, name, evalai)
             try:
@@ -181,17 +200,16 @@ class Service:
         """Return the ids of the processes that evaluate one of its submissions."""
         return [int(pid) for pid in self.machine.shell(CHILDREN % self.name).split()]
 
-    def reading(self) -> bool:
-        """Return whether an evaluating process has a submitted file open."""
-        pids = " ".join(map(str, self.children()))
-        return "/files/" in self.machine.shell(
-            f"for pid in {pids}; do ls -l /proc/$pid/fd; done", expect=None
-        )
+    def limit_memory(self, limit: int | str) -> None:
+        """Change the memory limit of the whole service, in bytes, until the machine is switched off."""
+        limits = (f"MemoryMax={limit}", "MemorySwapMax=0")
+        self.machine.run("systemctl", "set-property", "--runtime", self.unit, *limits)
 
-    def lower_memory_limit(self) -> None:
-        """Lower the memory limit of the evaluating processes so far that the kernel kills them."""
-        group = f"/sys/fs/cgroup{self.show('ControlGroup')}"
-        self.machine.shell(f"for limit in '{group}'/child-*/memory.max; do echo 1M >\"$limit\"; done")
+    def leave_memory_for_half(self, child: int) -> None:
+        """Limit the service's memory to what the daemon uses and half of what a child uses."""
+        script = f"awk '/^RssAnon/ {{print $2}}' /proc/{self.pid()}/status /proc/{child}/status"
+        daemon_kb, child_kb = map(int, self.machine.shell(script).split())
+        self.limit_memory((daemon_kb + child_kb // 2) * 1024)
 
     def outcomes(self) -> list[str]:
         """Return the outcomes of all evaluations, in order."""

@@ -16,7 +16,6 @@ from worker.challenge.files import read_secret
 from worker.challenge.setups import PhaseSetup, open_phase
 from worker.evalai import backoff
 from worker.runtime import Timetable
-from worker.runtime.cgroup import Delegation
 from worker.state import Store, Transaction
 
 
@@ -32,7 +31,6 @@ class Context:
         checkpoint: Called before and after every external effect; tests kill the process there.
         started_at: When this worker began.
         timetable: The periodic jobs, and when each is due.
-        cgroup: Where children get a memory limit from the kernel, if systemd delegated a cgroup.
     """
 
     configuration: Configuration
@@ -42,7 +40,6 @@ class Context:
     started_at: datetime
     timetable: Timetable
     checkpoint: Callable[[str], None] = lambda _: None
-    cgroup: Delegation | None = None
     log: Any = field(default_factory=lambda: structlog.get_logger("neuco_worker"))
 
     def phase(self, codename: str) -> PhaseSetup:

@@ -18,7 +18,6 @@ from worker.daemon import logs
 from worker.daemon.signals import Signals, Stopped, notify
 from worker.daemon.worker import Worker, make_client
 from worker.publishing import publisher_settings
-from worker.runtime.cgroup import delegation
 from worker.state import Deposed, LeaderLock, Store, leader_lock, refused
 
 TAKE_EVERY_S = 3.0  # between two tries to take the lock of a worker on another machine
@@ -118,7 +117,6 @@ def started(
             wake=signals.wake.set,
             checkpoint=checkpoint,
             fresh_client=make_client,
-            cgroup=delegation(),
         )
         signals.starting = False
         try:

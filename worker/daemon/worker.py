@@ -28,7 +28,6 @@ from worker.intake import Intake
 from worker.intake.hosts import READ_EVERY as HOSTS_EVERY
 from worker.publishing import BeaconFetcher, Publishing
 from worker.runtime import Job, Timetable, storage
-from worker.runtime.cgroup import Delegation
 from worker.runtime.storage import FileStore
 from worker.state import ACTIVE, OutboxKind, Outcome, State, Store, Transaction
 
@@ -69,7 +68,6 @@ class Worker:
         wake: Called when something slow has finished, possibly from another thread.
         checkpoint: See :class:`worker.challenge.context.Context`.
         fresh_client: See :class:`worker.intake.calls.CallRunner`.
-        cgroup: See :class:`worker.challenge.context.Context`.
     """
 
     def __init__(
@@ -83,7 +81,6 @@ class Worker:
         wake: Callable[[], None] = lambda: None,
         checkpoint: Callable[[str], None] = lambda _: None,
         fresh_client: Callable[[Configuration], Client] | None = None,
-        cgroup: Delegation | None = None,
     ) -> None:
         self.files = FileStore(configuration.state_dir)
         with store.lead(now) as tx:  # first: from here on, every write checks that this worker still leads
@@ -98,7 +95,6 @@ class Worker:
             started_at=now,
             timetable=Timetable(intervals(configuration)),
             checkpoint=checkpoint,
-            cgroup=cgroup,
         )
         self.budget = Budget(configuration.evalai.requests_per_minute)
         self.intake = Intake(self.context, client, self.budget, fresh_client=fresh_client)

@@ -70,7 +70,7 @@ class Evaluation:
                 tx.move(row.pk, State.FETCHED, State.ACKNOWLEDGED, file_hash=None)
             return True
         act = ScoreSubmission(self._context, self._files, row, setup, file=file, fold=self._fold)
-        return self._runner.start(act, now, cgroup=self._context.cgroup)
+        return self._runner.start(act, now)
 
     def _on_record(self, row: SubmissionRow, now: datetime) -> PhaseSetup | None:
         """Return the recorded phase of a submission; if that is impossible, return the submission to the queue."""

@@ -14,7 +14,6 @@ __all__ = [
     "Runner",
     "Timetable",
     "UnrecordedAct",
-    "cgroup",
     "child",
     "child_acts",
     "storage",

@@ -25,8 +25,6 @@ from typing import IO, Any, cast
 
 import psutil
 
-from worker.runtime.cgroup import Ceiling
-
 KEPT_ENVIRONMENT = (
     *("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "VIRTUAL_ENV", "XDG_CACHE_HOME"),
     *("NUMBA_CACHE_DIR", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"),
@@ -53,7 +51,6 @@ class Child:
         order: What it is to do, sent as JSON.
         folder: Its temporary folder, in which it works; made here, and always removed by :meth:`close`.
         wake: Called from a thread when a message has arrived or the child has ended.
-        ceiling: The cgroup that limits its memory, if any. The kernel counts what is allocated after the start.
 
     Attributes:
         pid: Its process id, which is also the number of its process group.
@@ -69,7 +66,6 @@ class Child:
         *,
         folder: Path,
         wake: Callable[[], None],
-        ceiling: Ceiling | None = None,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         environment = {key: os.environ[key] for key in KEPT_ENVIRONMENT if key in os.environ}
@@ -86,9 +82,6 @@ class Child:
         )
         self.pid = self._process.pid
         self._folder = folder
-        self._ceiling = ceiling
-        if ceiling is not None:
-            ceiling.admit(self.pid)
         streams = (self._process.stdin, self._process.stdout, self._process.stderr)
         self._stdin, self._stdout, self._stderr = cast("tuple[IO[bytes], IO[bytes], IO[bytes]]", streams)
         self._arrived: deque[dict[str, Any]] = deque()
@@ -153,8 +146,6 @@ class Child:
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
-        if self._ceiling is not None:
-            self._ceiling.kill()
 
     def end(self) -> int | None:
         """Kill the rest of the group and reap the child; return its exit status, negative for a signal, None if it does not end."""
@@ -172,16 +163,10 @@ class Child:
                 total += member.memory_info().rss
         return total
 
-    def out_of_memory(self) -> bool:
-        """Return whether the kernel killed it for exceeding its cgroup's limit."""
-        return self._ceiling is not None and self._ceiling.hit()
-
     def close(self) -> None:
-        """Kill everything that is left of it, and remove its cgroup and its folder."""
+        """Kill everything that is left of it, and remove its folder."""
         self.end()
         for stream in (self._stdin, self._stdout, self._stderr):
             with contextlib.suppress(OSError):
                 stream.close()
-        if self._ceiling is not None:
-            self._ceiling.remove()
         shutil.rmtree(self._folder, ignore_errors=True)

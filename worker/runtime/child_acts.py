@@ -15,7 +15,6 @@ import structlog
 from scoring.errors import Cancelled, InfrastructureError, NeucoError, read_error
 from worker.runtime import storage
 from worker.runtime.acts import NotDue, RecordedAct, Result, counted, record, unexpected
-from worker.runtime.cgroup import Delegation
 from worker.runtime.child import Child, command
 from worker.state import Outcome, Store, Transaction
 
@@ -150,13 +149,12 @@ class ChildRunner:
         """The acts that are under way, or whose outcomes wait to be recorded."""
         return [performance.act for performance in self._performances]
 
-    def start(self, act: ChildAct[Any], now: datetime, *, cgroup: Delegation | None = None) -> bool:
+    def start(self, act: ChildAct[Any], now: datetime) -> bool:
         """Record an act's intent and start its child; return whether it was still due. Nothing starts while the process is ending.
 
         Args:
             act: What to do.
             now: The time.
-            cgroup: Where the child gets a memory limit from the kernel.
         """
         if self._store.stopping:
             return False
@@ -169,17 +167,7 @@ class ChildRunner:
         self._performances.append(performance)
         self._checkpoint(f"before child {act.name}")
         try:
-            order, most = act.order(), act.limits.memory_bytes
-            ceiling = None
-            if cgroup is not None and most is not None:
-                ceiling = cgroup.ceiling(act.folder.name, memory_bytes=most)
-            performance.child = Child(
-                command(act.module),
-                order,
-                folder=act.folder,
-                wake=self._wake,
-                ceiling=ceiling,
-            )
+            performance.child = Child(command(act.module), act.order(), folder=act.folder, wake=self._wake)
         except OSError as problem:
             shutil.rmtree(act.folder, ignore_errors=True)  # the order may have written hidden tasks there
             performance.error = no_child(problem)
@@ -264,7 +252,7 @@ class ChildRunner:
                 child=act.folder.name,
                 stderr=errors[-2000:],
             )
-        return OverLimit(Outcome.MEMORY) if child.out_of_memory() else Died(status)
+        return Died(status)
 
     def _record(self, performance: _Performance, now: datetime) -> None:
         act, child = performance.act, performance.child

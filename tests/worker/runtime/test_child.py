@@ -1,26 +1,28 @@
-"""Children, their process groups and their cgroups, with real processes: none is left, and no unrelated one is killed."""
+"""Children, their process groups and their memory, with real processes: none is left, and no unrelated one is killed."""
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
-import pytest
 
-from worker.runtime.cgroup import DELEGATED, Ceiling, Delegation, delegation
+from scoring.errors import NeucoError
 from worker.runtime.child import Child
+from worker.runtime.child_acts import ChildAct, ChildRunner, Limits, OverLimit
+from worker.state import Outcome, Store, Transaction
 
 STAYS = """sleep 1000 </dev/null >/dev/null 2>&1 & echo "{\\"pid\\": $!}\""""
 LIMIT_S = 60.0  # reached only when something is wrong
+START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def started(folder: Path, *command: str, ceiling: Ceiling | None = None) -> Child:
+def started(folder: Path, *command: str) -> Child:
     """Start a child."""
-    return Child(command, {}, folder=folder / "child", wake=lambda: None, ceiling=ceiling)
+    return Child(command, {}, folder=folder / "child", wake=lambda: None)
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -59,88 +61,62 @@ def test_what_a_child_leaves_behind_is_killed_before_it_is_reaped(tmp_path: Path
     assert not (tmp_path / "child").exists()
 
 
-@pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    """A folder that looks like a delegated part of the kernel's tree."""
-    place = tmp_path / "tree" / "unit.service"
-    place.mkdir(parents=True)
-    (place / "cgroup.controllers").write_text("cpu memory pids\n")
-    (place / "cgroup.procs").write_text("4711\n")
-    (tmp_path / "membership").write_text("1:name=systemd:/elsewhere\n0::/unit.service\n")
-    return place
+class Growth(ChildAct[dict[str, str]]):
+    """Give a child an order that takes memory.
+
+    Args:
+        folder: The child's folder.
+        size: How many bytes to take.
+    """
+
+    name = "growth"
+    module = "tests.worker.runtime.child_that_grows"
+    limits = Limits(deadline_s=LIMIT_S, memory_bytes=300_000_000)
+
+    def __init__(self, folder: Path, size: int) -> None:
+        self._folder, self._size = folder, size
+        self.helper = 0
+        self.failed: list[NeucoError] = []
+
+    @property
+    def folder(self) -> Path:
+        """As given."""
+        return self._folder
+
+    def order(self) -> Mapping[str, object]:
+        """Say how much to take."""
+        return {"bytes": self._size}
+
+    def progress(self, message: Mapping[str, int]) -> None:
+        """Note the process that holds the memory."""
+        self.helper = message["pid"]
+
+    def outcome(self, tx: Transaction, result: dict[str, str], now: datetime) -> None:
+        """Never called."""
+
+    def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
+        """Keep it."""
+        self.failed.append(error)
 
 
-def given(tmp_path: Path, environment: dict[str, str]) -> Delegation | None:
-    """Ask for the delegated part of the tree, as a worker does at its start."""
-    return delegation(environment, tree=tmp_path / "tree", membership=tmp_path / "membership")
+def test_a_child_that_outgrows_its_memory_limit_is_killed_alone(tmp_path: Path) -> None:
+    """The memory of all processes of a child counts, and all of them are killed; another child goes on."""
+    small, large = Growth(tmp_path / "small", 1_000_000), Growth(tmp_path / "large", 400_000_000)
+    with closing(Store(f"sqlite:///{tmp_path}/worker.db")) as store:
+        children = ChildRunner(store, wake=lambda: None)
 
+        def look_until(condition: Callable[[], bool]) -> None:
+            """Look at the children until something has happened."""
+            until(lambda: children.look(START) is not None and condition())
 
-def test_a_delegated_part_is_divided(tmp_path: Path, tree: Path) -> None:
-    """The daemon moves to a leaf, memory is limited below, and a child gets its own limited cgroup."""
-    ours = given(tmp_path, {DELEGATED: "1"})
-    assert ours is not None
-    assert (tree / "daemon" / "cgroup.procs").read_text() == "4711\n"
-    assert (tree / "cgroup.subtree_control").read_text() == "+memory\n"
-    ceiling = ours.ceiling("evaluate-7", memory_bytes=1 << 30)
-    assert ceiling is not None
-    ceiling.admit(815)
-    folder = tree / "child-evaluate-7"
-    assert {path.name: path.read_text().strip() for path in folder.iterdir()} == {
-        "memory.max": str(1 << 30),
-        "memory.oom.group": "1",
-        "memory.swap.max": "0",
-        "cgroup.procs": "815",
-    }
-    for kills in (0, 2):
-        (folder / "memory.events").write_text(f"low 0\nmax 3\noom 1\noom_kill {kills}\noom_group_kill 1\n")
-        assert ceiling.hit() is (kills > 0)
-
-
-@pytest.mark.parametrize("fault", ["not delegated", "no memory", "no folder", "no version 2"])
-def test_without_cgroups_memory_is_measured(tmp_path: Path, tree: Path, fault: str) -> None:
-    """The worker starts all the same, and does not touch a tree that it may not divide."""
-    if fault == "no memory":
-        (tree / "cgroup.controllers").write_text("cpu\n")
-    elif fault == "no folder":
-        (tmp_path / "membership").write_text("0::/other.service\n")
-    elif fault == "no version 2":
-        (tmp_path / "membership").write_text("1:memory:/unit.service\n")
-    assert given(tmp_path, {} if fault == "not delegated" else {DELEGATED: "1"}) is None
-    assert {path.name for path in tree.iterdir()} == {"cgroup.controllers", "cgroup.procs"}
-
-
-@pytest.fixture
-def real_tree() -> Iterator[Path]:
-    """An empty group of this machine's own tree."""
-    mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
-    places = [Path(mount[1]) for mount in mounts if mount[2] == "cgroup2"]
-    if not places:
-        pytest.skip("this machine has no cgroup version 2")
-    place = places[0] / f"neuco-test-{os.getpid()}"
-    try:
-        place.mkdir()
-    except OSError as problem:
-        pytest.skip(f"this machine's cgroup tree is not ours to divide ({problem.strerror})")
-    yield place
-    for folder in (*place.glob("*/"), place):
-        folder.rmdir()
-
-
-def test_a_process_that_left_the_group_is_killed_with_its_ceiling(tmp_path: Path, real_tree: Path) -> None:
-    """A process with its own session leaves the process group, but not the cgroup, which can then be removed."""
-    folder = real_tree / "child-1"
-    folder.mkdir()
-    with closing(
-        started(tmp_path, "sh", "-c", f"cat >/dev/null; setsid {STAYS}; sleep 1000", ceiling=Ceiling(folder))
-    ) as child:
-        escaped = spoken(child)
-        assert not child.exited()
-        assert escaped in map(int, (folder / "cgroup.procs").read_text().split())
-    until(lambda: not is_alive(escaped))
-
-    def is_removed() -> bool:
-        """Make the next child's cgroup, which removes those that dying processes used until now."""
-        Delegation(real_tree).ceiling("2", memory_bytes=1 << 30)
-        return not folder.exists()
-
-    until(is_removed)
+        for act in (small, large):
+            assert children.start(act, START)
+        look_until(lambda: bool(large.failed))
+        (error,) = large.failed
+        assert isinstance(error, OverLimit)
+        assert error.limit is Outcome.MEMORY
+        until(lambda: large.helper == 0 or not is_alive(large.helper))
+        look_until(lambda: small.helper > 0)
+        assert is_alive(small.helper)
+        assert children.acts == [small]
+        children.stop(START)

@@ -214,8 +214,6 @@ class RowFigures:
         task_ranks: Task to rank.
         q_interval: Ends of the 95 % interval of mean Q; None if there are too few folds.
         swap_with_next: Share of replicates in which the row below is ahead; None for the last row.
-        views: Stable view to score.
-        rank_by: Stable view to rank.
     """
 
     submission: int
@@ -228,23 +226,16 @@ class RowFigures:
     p_first: float
     p_top3: float
     swap_with_next: float | None
-    views: Mapping[str, float]
-    rank_by: Mapping[str, int]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """The figures of a board that only the organizers may see.
-
-    Some of them reveal the number of tasks (as a mean rank such as 3.25 does; ``doctor`` warns of that), so they are published only with
-    the reveal, except for what the organizers release early: ``intervals`` (q_interval, rank_interval, p_first, p_top3 and swap_with_next)
-    and ``stable_views`` (views with their ranks, tau and leave_one_out).
+    """The figures of a board that only the organizers may see before the reveal, because all say something about the hidden tasks.
 
     Attributes:
         weights: Task to weight, sorted by task.
         replicates: Number of bootstrap replicates.
         rows: In board order.
-        tau: Stable view to its Kendall's tau with the official order.
         leave_one_out: Submission to the pairs (ahead, behind) of submissions whose order reverses when it is left out of weights and task
             ranks, if there are any.
     """
@@ -252,7 +243,6 @@ class Figures:
     weights: Mapping[str, float]
     replicates: int
     rows: tuple[RowFigures, ...]
-    tau: Mapping[str, float | None]
     leave_one_out: Mapping[int, tuple[tuple[int, int], ...]]
 
 
@@ -363,7 +353,6 @@ class Site:
     """Everything that is published; phases are in the order of the configuration.
 
     Attributes:
-        publish: Figures that are released early: ``intervals``, ``stable_views``.
         link: EvalAI's challenge page.
         repository: Web page of the repository with the published files; empty if there is none or it is unknown.
         page: Address at which the page is served; empty if it is unknown.
@@ -372,7 +361,6 @@ class Site:
 
     title: str
     phases: tuple[PhaseSite, ...]
-    publish: frozenset[str] = frozenset()
     link: str = ""
     repository: str = ""
     page: str = ""

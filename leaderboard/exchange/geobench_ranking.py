@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import FiniteFloat, TypeAdapter, ValidationError
 
 from leaderboard.exchange.table import rank_table
-from leaderboard.ranking import middle_half, next_board
+from leaderboard.ranking import next_board
 from leaderboard.rendering import markdown, render
 from leaderboard.snapshot import Entry, PhaseSite, PhaseSnapshot, Rules, Site
 from scoring.errors import OrganizerError
@@ -205,7 +205,16 @@ def _scores(results: pd.DataFrame, normalizer: Normalizer) -> dict[str, dict[str
 
 
 def _iqm(values: NDArray[np.float64]) -> float:
-    return float(middle_half(values).mean())
+    return float(_middle_half(values).mean())
+
+
+def _middle_half(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the values of an interquartile mean: the sorted last axis, without a quarter (rounded down) at either end.
+
+    Source: Agarwal et al. 2021, "Deep reinforcement learning at the edge of the statistical precipice".
+    """
+    number = values.shape[-1]
+    return np.sort(values, axis=-1)[..., number // 4 : number - number // 4]
 
 
 def _interval(groups: Sequence[NDArray[np.float64]]) -> list[float]:
@@ -214,7 +223,7 @@ def _interval(groups: Sequence[NDArray[np.float64]]) -> list[float]:
     drawn = np.concatenate(
         [group[generator.integers(0, len(group), (REPLICATES, len(group)))] for group in groups], axis=1
     )
-    ends: list[float] = np.quantile(middle_half(drawn).mean(axis=1), [0.025, 0.975]).tolist()
+    ends: list[float] = np.quantile(_middle_half(drawn).mean(axis=1), [0.025, 0.975]).tolist()
     return ends
 
 

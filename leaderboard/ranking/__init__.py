@@ -23,7 +23,7 @@ from leaderboard.ranking.board import (
     to_json,
 )
 from leaderboard.ranking.comparison import Comparison, Difference, TaskPair, compare
-from leaderboard.ranking.dynamic_rank import LARGEST, Ranking, middle_half, rank, task_weights
+from leaderboard.ranking.dynamic_rank import LARGEST, Ranking, rank, task_weights
 from leaderboard.ranking.uncertainty import REPLICATES, FoldTable, standard_errors
 
 __all__ = [
@@ -48,7 +48,6 @@ __all__ = [
     "following_board",
     "from_json",
     "mean_quality",
-    "middle_half",
     "next_board",
     "order",
     "rank",

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import scoring.metrics
-from leaderboard.ranking.dynamic_rank import Ranking, View, leave_one_out, rank, views
+from leaderboard.ranking.dynamic_rank import Ranking, leave_one_out, rank
 from leaderboard.ranking.uncertainty import REPLICATES, FoldTable, Uncertainty, bootstrap, tie_groups
 from leaderboard.snapshot import (
     Entry,
@@ -211,14 +211,12 @@ def assess(phase: PhaseSnapshot, *, replicates: int = REPLICATES) -> Assessment 
         ghost_task=rules.ghost_task,
         replicates=replicates,
     )
-    stable = views(ordered.quality, weighs=weighs, numbered=numbered, official=ranking.ranks)
     reversals = leave_one_out(ordered.quality, weighs=weighs, numbered=numbered, ghost_task=rules.ghost_task)
     pks = [contender.entry.submission for contender in contenders]
     figures = Figures(
         weights=dict(zip(ordered.tasks, ranking.weights, strict=True)),
         replicates=replicates,
-        rows=tuple(_row(ordered, luck, stable, index) for index in range(len(contenders))),
-        tau={view.name: view.tau for view in stable},
+        rows=tuple(_row(ordered, luck, index) for index in range(len(contenders))),
         leave_one_out={
             pks[left]: tuple((pks[ahead], pks[behind]) for ahead, behind in pairs)
             for left, pairs in reversals.items()
@@ -227,7 +225,7 @@ def assess(phase: PhaseSnapshot, *, replicates: int = REPLICATES) -> Assessment 
     return Assessment(**vars(ordered), groups=tie_groups(numbered.tolist(), luck.beats), figures=figures)
 
 
-def _row(order: Order, luck: Uncertainty, stable: Sequence[View], index: int) -> RowFigures:
+def _row(order: Order, luck: Uncertainty, index: int) -> RowFigures:
     tasks, ranking, entry = order.tasks, order.ranking, order.contenders[index].entry
     interval = luck.q_intervals[index]
     last = index + 1 == len(order.contenders)
@@ -242,8 +240,6 @@ def _row(order: Order, luck: Uncertainty, stable: Sequence[View], index: int) ->
         p_first=luck.p_first[index],
         p_top3=luck.p_top3[index],
         swap_with_next=None if last else float(luck.beats[index + 1, index]),
-        views={view.name: view.scores[index] for view in stable},
-        rank_by={view.name: view.ranks[index] for view in stable},
     )
 
 

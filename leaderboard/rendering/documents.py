@@ -153,30 +153,12 @@ class Intervals(Document):
     entries: tuple[Interval, ...]
 
 
-class View(Document):
-    """Ranks by another rule, in the order of entries."""
-
-    name: Literal["mean_rank", "borda", "iqm"]
-    tau: float | None
-    """Kendall's tau with the official order."""
-    ranks: tuple[int | None, ...]
-    scores: tuple[float, ...] | None
-    """Only after the reveal."""
-
-
 class Flip(Document):
     """Two entries whose order would be another one without a third."""
 
     left_out: str
     ahead: str
     behind: str
-
-
-class StableViews(Document):
-    """Rankings whose task weights do not depend on the entries."""
-
-    views: tuple[View, ...]
-    leave_one_out: tuple[Flip, ...]
 
 
 class RevealedTask(Document):
@@ -222,9 +204,9 @@ class PhaseDocument(Document):
     decisions: tuple[Decision, ...]
     """What was decided or happened, oldest first."""
     intervals: Intervals | None
-    """Only when the organizers publish it."""
-    stable_views: StableViews | None
-    """Only when the organizers publish it."""
+    """Only after the reveal."""
+    leave_one_out: tuple[Flip, ...] | None
+    """Only after the reveal: the pairs of teams whose order depends on a third entry."""
     tasks: tuple[RevealedTask, ...] | None
     """Only after the reveal, heaviest first."""
     weighted_ranks: tuple[float, ...] | None

@@ -11,7 +11,6 @@ from leaderboard.rendering.assets import asset, templates
 from leaderboard.rendering.documents import Interval, PhaseDocument
 from leaderboard.rendering.history import Past, Update, past_submissions, updates
 from leaderboard.rendering.shown import ShownPhase
-from leaderboard.rendering.unlocked import VIEW_TITLES
 from leaderboard.snapshot import Site
 
 CHANGES = 5  # newest updates that are always shown; older ones can be unfolded
@@ -67,7 +66,6 @@ def render_page(site: Site, phases: Sequence[ShownPhase]) -> bytes:
         summary=_summary(phases),
         icon=base64.b64encode(asset("icon.svg").encode()).decode(),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        view_titles=VIEW_TITLES,
     ).encode()
 
 

@@ -130,7 +130,7 @@ def _document(site: Site, phase: PhaseSite) -> PhaseDocument:
         waiting=None if phase.waiting is None or board else _waiting(phase.waiting),
         terms=phase.terms,
         decisions=decisions,
-        **unlocked(phase, board, rows, site.publish),
+        **unlocked(phase, board, rows),
     )
 
 

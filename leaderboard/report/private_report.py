@@ -133,7 +133,6 @@ def _figures(phase: PhaseSnapshot, assessment: Assessment, packages: Sequence[Ta
         ],
         "weights": figures.weights,
         "replicates": figures.replicates,
-        "tau": figures.tau,
         "leave_one_out": figures.leave_one_out,
         "tasks": [asdict(task) for task in diagnose_tasks(phase, assessment)],
         # The Q of a perfect model with equal scores on all folds.

@@ -160,16 +160,6 @@ def places(scores: np.ndarray, numbered: np.ndarray) -> list[int]:
     return [1 + int((scores[numbered] > score).sum()) for score in scores]
 
 
-def tau_b(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Return Kendall's τ-b."""
-    signs = [
-        (np.sign(a - b), np.sign(c - d))
-        for (a, c), (b, d) in combinations(zip(first, second, strict=True), 2)
-    ]
-    untied = [sum(1 for pair in signs if pair[side]) for side in (0, 1)]
-    return sum(a * b for a, b in signs) / math.sqrt(math.prod(untied)) if all(untied) else None
-
-
 # Uncertainty
 
 
@@ -299,7 +289,6 @@ def check_board(snapshot: PhaseSnapshot, board: Board, replicates: int, before: 
     assert [list(row.task_ranks.values()) for row in figures.rows] == ranks.tolist()
     assert list(figures.weights.values()) == pytest.approx(weights, abs=1e-12)
     assert [row.weighted_rank for row in figures.rows] == pytest.approx(weighted, abs=1e-9)
-    check_views(figures, table, weigh, numbered, final)
     pks = [entry.submission for entry in entries]
     flips = {}
     for left in np.flatnonzero(weigh):
@@ -324,29 +313,6 @@ def check_board(snapshot: PhaseSnapshot, board: Board, replicates: int, before: 
     )
     fewest = np.min([np.isfinite(of_task).sum(axis=1) for of_task in folds], axis=0)
     check_bootstrap(board, figures, drawn, numbered, fewest)
-
-
-def check_views(
-    figures: Figures, table: np.ndarray, weigh: np.ndarray, numbered: np.ndarray, final: list[int]
-) -> None:
-    """Compare the views without weights."""
-    entries, tasks = table.shape
-    others = [weigh & (np.arange(entries) != row) for row in range(entries)]
-    wins = [
-        (table[row] > table[rest]).sum() + (table[row] == table[rest]).sum() / 2
-        for row, rest in enumerate(others)
-    ]
-    middle = np.sort(table, axis=1)[:, tasks // 4 : tasks - tasks // 4].mean(axis=1)
-    mean_ranks = (1 + (table[weigh][None] > table[:, None]).sum(axis=1)).mean(axis=1).round(9)
-    assert [row.views["borda"] for row in figures.rows] == wins
-    assert [row.views["iqm"] for row in figures.rows] == pytest.approx(middle)
-    assert [row.views["mean_rank"] for row in figures.rows] == mean_ranks.tolist()
-    for name, scores in (("borda", np.array(wins)), ("iqm", middle), ("mean_rank", -mean_ranks)):
-        by_view = places(scores, numbered)
-        assert [row.rank_by[name] for row in figures.rows] == by_view
-        compared = np.flatnonzero(numbered)
-        tau = tau_b([final[row] for row in compared], [by_view[row] for row in compared])
-        assert figures.tau[name] == (None if tau is None else pytest.approx(tau))
 
 
 def check_bootstrap(

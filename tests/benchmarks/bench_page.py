@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def large_site(teams: int, boards: int) -> Site:
-    """Return a phase in which one team in ten takes part from the start, and the others join in the last ten boards.
+    """Return a revealed phase in which one team in ten takes part from the start, and the others join in the last ten boards.
 
     The time for a board grows with the square of the number of teams, so most boards are made quickly.
     """
@@ -83,7 +83,7 @@ def large_site(teams: int, boards: int) -> Site:
             }
             phase.receive(entry(sent, team, scores, method="", submitted_at=at))
         phase.make_board(at + timedelta(minutes=5))
-    return phase.site("A large challenge", publish=frozenset({"intervals"}))
+    return phase.revealed_site("A large challenge")
 
 
 def measure(browser: Browser, address: str) -> None:

@@ -270,11 +270,6 @@ class Leaderboard(Section):
         le=86400,
         description="Seconds between lines of the public log, `receipts.jsonl`; fixed by the first commitment.",
     )
-    publish: list[Literal["intervals", "stable_views"]] = Field(
-        [],
-        description="What to publish before the reveal: `intervals` (uncertainty of mean Q and ranks), `stable_views` (ranks under other"
-        " rules). `doctor` explains what each reveals about the hidden tasks.",
-    )
     baselines: list[str] = Field(
         ["Baseline mean embeddings", "Baseline random embeddings"],
         description="Method names that make a submission of the hosts a baseline.",

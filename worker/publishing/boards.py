@@ -244,7 +244,6 @@ def make_site(configuration: Configuration, phases: tuple[PhaseSite, ...], *, co
     return Site(
         title=configuration.challenge.title,
         phases=phases,
-        publish=frozenset(configuration.leaderboard.publish),
         link=f"{server}/web/challenges/challenge-page/{challenge}/overview",
         repository=web_address(configuration.leaderboard.repository) or "",
         page=configuration.leaderboard.page,

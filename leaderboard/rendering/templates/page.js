@@ -103,7 +103,7 @@
       });
       if (field.value !== text) field.value = text;
       count.textContent = wanted ? `${entries.filter((row) => !row.hidden).length} of ${entries.length} entries` : "";
-      if (wanted) for (const fold of all("details.older, details.fold", section)) fold.open = true;
+      if (wanted) for (const fold of all("details.older", section)) fold.open = true;
     };
     field.addEventListener("input", () => {
       set(field.value);

@@ -13,7 +13,7 @@ from tests.leaderboard.harness.phases import START, steady
 from tests.leaderboard.harness.played import PlayedPhase
 
 DATA = Path(__file__).parents[1] / "data"
-SECRET = Figures(weights={"secret_task": 0.25}, replicates=7, rows=(), tau={}, leave_one_out={})
+SECRET = Figures(weights={"secret_task": 0.25}, replicates=7, rows=(), leave_one_out={})
 
 
 def standing(rank: int, team: str | None = None, **facts: object) -> Standing:

@@ -337,7 +337,6 @@ FAULTS: dict[str, Fault] = {
     "configuration.file": (FAIL, changing(evalai={"pol_every": 3})),
     "configuration.placeholders": (FAIL, changing(evalai={"queue": EXAMPLE_QUEUE})),
     "configuration.phases": (WARN, changing(phases={"eval": {"ids": "./dev.txt"}})),
-    "configuration.early_release": (WARN, changing(leaderboard={"publish": ["intervals"]})),
     "configuration.bundle": (FAIL, _bundle(TERMS, "<p>Ours.</p>")),
     "beacon.chosen": (WARN, changing(fairness={"beacon": "none"})),
     "beacon.servers": (FAIL, changing(fairness={"beacon": "drand", "drand_servers": [NOBODY]})),

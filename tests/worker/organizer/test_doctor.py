@@ -203,7 +203,7 @@ def test_the_command_shows_failures_first_and_ends_with_1(
     assert lines[6] == "1 warning"
     assert "is not published" in lines[7]
     for words in (
-        "✓ Configuration: 5 passed",
+        "✓ Configuration: 4 passed",
         "✗ Public ids: 2 passed, 1 failed",
         "! EvalAI: 9 passed, 1 with warnings",
         "“Healthy” with the phases dev, eval",

@@ -27,10 +27,6 @@ from worker.runtime.storage import GIGABYTE
 FEW_FOLDS = 10
 LADDER_FOLDS = 40  # with which the Ladder was measured, see SECURITY.md
 DISTINCT_BYTES = 16  # of 32; random secrets have about 30 different bytes, and never as few as this
-_GIVES_AWAY = {
-    "intervals": "intervals show how much fold scores vary and, with several teams, something of how many tasks there are",
-    "stable_views": "stable views (agreement, ranks under other rules) show how much the tasks disagree",
-}
 
 
 def placeholders(challenge: Challenge) -> Iterator[Finding]:
@@ -76,12 +72,6 @@ def phases(challenge: Challenge) -> Iterator[Finding]:
                 f" change mean Q by more than ladder_step ({phase.ladder_step:g}), so a team can still learn much from many submissions.",
                 f"Set phases.{codename}.folds to {LADDER_FOLDS} or more.",
             )
-
-
-def early_release(challenge: Challenge) -> Iterator[Finding]:
-    """Name what the board gives away before the reveal."""
-    for item in challenge.configuration.leaderboard.publish:
-        yield warn(f"leaderboard.publish releases {item} while the challenge runs: {_GIVES_AWAY[item]}.")
 
 
 def bundle(challenge: Challenge) -> Iterator[Finding]:

@@ -41,12 +41,6 @@ CHALLENGE: tuple[Check[Challenge], ...] = (
         local.phases,
     ),
     Check(
-        "configuration.early_release",
-        "Is nothing about the tasks released before the reveal?",
-        local.early_release,
-        "Remove it from leaderboard.publish, unless you accept that.",
-    ),
-    Check(
         "configuration.bundle",
         "Does the bundle fit the configuration, and do its pages say where the leaderboard is?",
         local.bundle,

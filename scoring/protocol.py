@@ -17,9 +17,8 @@ DERIVATION_VERSION = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How probes are trained and scored (paper Section 3.2, A.1, B.2); the defaults are those of the 2025 challenge."""
+    """How the linear probes are trained and scored (paper Section 3.2, A.1, B.2); the defaults are those of the 2025 challenge."""
 
-    probe: str = "linear"
     epochs: int = 20
     batch_size: int = 64
     learning_rate: float = 0.001

@@ -13,7 +13,6 @@ from typing import Protocol as Interface
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.errors import OrganizerError
 from scoring.protocol import Recipe
 
 TOLERANCE = 2e-5
@@ -40,20 +39,6 @@ class Unit:
     split_seeds: NDArray[np.uint32]
     training_seeds: NDArray[np.uint32]
     recipe: Recipe
-
-
-def require_linear(unit: Unit) -> None:
-    """Refuse a unit whose probe is not linear.
-
-    Raises:
-        OrganizerError: If the recipe's probe is not linear.
-    """
-    if unit.recipe.probe != "linear":
-        raise OrganizerError(
-            f"This engine trains only linear probes, but scoring.probe is {unit.recipe.probe!r}.",
-            cure="Set scoring.probe to linear.",
-            code="engine.probe",
-        )
 
 
 def ignore(probes: int) -> None:

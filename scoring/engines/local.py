@@ -18,7 +18,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.engines.base import Engine, Unit, ignore, require_linear
+from scoring.engines.base import Engine, Unit, ignore
 from scoring.metrics import best_score
 from scoring.randomness import Splitter
 
@@ -97,7 +97,6 @@ class LocalEngine(Engine):
 
     def score(self, unit: Unit, *, progress: Callable[[int], None] = ignore) -> NDArray[np.float64]:
         """See :meth:`scoring.engines.base.Engine.score`."""
-        require_linear(unit)
         from scoring.kernel.train import FoldTrainer
 
         trainer = FoldTrainer(unit.rows, unit.recipe)

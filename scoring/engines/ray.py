@@ -24,7 +24,7 @@ import ray
 from numpy.typing import NDArray
 from ray import exceptions
 
-from scoring.engines.base import Engine, Unit, ignore, require_linear
+from scoring.engines.base import Engine, Unit, ignore
 from scoring.engines.local import LocalEngine
 from scoring.errors import InfrastructureError, OrganizerError
 from scoring.kernel import aligned
@@ -119,7 +119,6 @@ class RayEngine(Engine):
 
 def _start(unit: Unit) -> list[Any]:
     """Put a unit into the cluster, and return the references to its tasks in the order of the folds."""
-    require_linear(unit)
     shared = ray.put(unit)
     return [_task.remote(shared, first) for first in range(0, len(unit.split_seeds), FOLDS_PER_TASK)]
 

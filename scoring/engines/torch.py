@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from scoring.engines.base import Engine, Unit, ignore, require_linear
+from scoring.engines.base import Engine, Unit, ignore
 from scoring.errors import OrganizerError
 from scoring.metrics import best_score, f1, r2
 from scoring.randomness import held_out
@@ -51,7 +51,6 @@ class TorchEngine(Engine):
 
     def score(self, unit: Unit, *, progress: Callable[[int], None] = ignore) -> NDArray[np.float64]:
         """See :meth:`scoring.engines.base.Engine.score`."""
-        require_linear(unit)
         torch.set_num_threads(self._threads)
         samples, dim = unit.rows.shape
         chunks = []

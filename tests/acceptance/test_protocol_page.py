@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from itertools import combinations, permutations
+from itertools import permutations
 from typing import Any
 
 import numpy as np

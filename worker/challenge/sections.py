@@ -180,7 +180,10 @@ class Submission(Section):
 
 
 class Scoring(Section):
-    """How the probes are trained. Only with the defaults can scores be compared with those of 2025."""
+    """How the linear probes are trained. `neuco-worker score` has other probes.
+
+    Only with the defaults can scores be compared with those of 2025.
+    """
 
     engine: Literal["local", "ray", "torch"] = Field(
         "local",
@@ -200,7 +203,6 @@ class Scoring(Section):
         description="With `engine: torch`: folds that are trained together. More keep a GPU busier, need more memory, and may change scores"
         " by rounding.",
     )
-    probe: Literal["linear"] = Field("linear", description="Model that is trained on the embeddings.")
     epochs: int = Field(20, ge=1, description="Epochs per fold; the one with the best test score counts.")
     batch_size: int = Field(64, ge=1, description="Samples per training step.")
     learning_rate: float = Field(0.001, gt=0, description="Learning rate of AdamW.")

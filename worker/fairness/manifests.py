@@ -24,7 +24,6 @@ from worker.fairness.drand import Chain
 class AnnouncedRecipe(Document):
     """How probes are trained and scored; :class:`scoring.protocol.Recipe` describes the fields."""
 
-    probe: Literal["linear"]
     epochs: Count
     batch_size: Count
     learning_rate: Annotated[float, Field(gt=0)]

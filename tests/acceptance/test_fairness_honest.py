@@ -228,9 +228,8 @@ def is_restored(challenge: Challenge) -> None:
     challenge.another_line()
 
 
-def gets_another_key(challenge: Challenge) -> None:
-    """The signing key is replaced, and an outsider removes the newest commits from the branch."""
-    challenge.harness.decide("challenge", "apply", "--new-key", "--reason", "an administrator left")
+def loses_commits(challenge: Challenge) -> None:
+    """An outsider removes the newest commits from the branch."""
     challenge.another_line()
     git(challenge.harness.board, "update-ref", "refs/heads/main", "main~1")
     challenge.submit("B3", "B and friends", embeddings(4))
@@ -279,7 +278,7 @@ STAGES: tuple[Callable[[Challenge], None], ...] = (
     changes_its_tasks,
     decides,
     is_restored,
-    gets_another_key,
+    loses_commits,
     ends,
     ends_everywhere,
 )

@@ -84,7 +84,6 @@ def make_repository(folder: Path, size: Size) -> Path:
         "phases": {PHASE: announced.to_json()},
         "software": f"neuco-worker {version('neuco-worker')}",
         "key": SIGNER.public,
-        "succession": None,
     }
     public = commitments.signed(public, SIGNER)
     story = _story(record, size)

@@ -38,9 +38,6 @@ def apply(
             help="Only enter the value that fairness.beacon's SOURCE has published.", metavar="VALUE"
         ),
     ] = None,
-    new_key: Annotated[
-        bool, typer.Option("--new-key", help="Only replace the key that signs what is published.")
-    ] = False,
     yes: YesOption = False,
 ) -> None:
     """Apply changes of label files, id lists or the configuration: show what differs and what follows, then do it.
@@ -49,23 +46,15 @@ def apply(
     from the next board on, and changed tasks or a changed protocol rescore all scored submissions, from their stored files. If
     interrupted, run the command again. A closed board does not change.
 
-    The key signs what the challenge publishes. Replace it if others may have it. The old key signs the new one.
-
     Next: `neuco-worker status` shows when all answers are posted.
 
     Example: `neuco-worker challenge apply --reason "a label was wrong" --config challenge.yaml`
 
     Example: `neuco-worker challenge apply --beacon "3 14 15 26 35 49" --config challenge.yaml`
-
-    Example: `neuco-worker challenge apply --new-key --reason "a laptop with a backup was stolen" --config challenge.yaml`
     """
-    if beacon is not None and new_key:
-        raise typer.BadParameter("--beacon and --new-key are two steps. Run the command once for each.")
     with open_session(config) as session:
         if beacon is not None:
             _enter_value(session, beacon.strip(), reason, yes)
-        elif new_key:
-            _renew_key(session, reason, yes)
         else:
             _apply_changes(session, [phase] if phase else [*session.configuration.phases], reason, yes)
 
@@ -86,23 +75,6 @@ def _enter_value(session: OrganizerSession, value: str, reason: str, yes: bool) 
     )
     commitment = applying.enter_value(session, value, reason=reason)
     print(f"Commitment {commitment} was made; a running worker publishes it and begins to score.")
-
-
-def _renew_key(session: OrganizerSession, reason: str, yes: bool) -> None:
-    """Replace the key that signs what is published."""
-    from worker.organizer import applying
-
-    reason = confirm(
-        "A new key signs what is published from now on; the old key is not used again. This cannot be undone.",
-        reason=reason,
-        yes=yes,
-    )
-    public = applying.renew_key(session, reason=reason)
-    print(f"Commitment {public['commitment']} was made; a running worker publishes it.")
-    print(f"Key {public['key'][:16]}… signs from now on; the old key has signed it.")
-    print(
-        "Make a backup now: earlier ones do not have the new key, and the challenge cannot continue without it."
-    )
 
 
 def _apply_changes(session: OrganizerSession, phases: Sequence[str], reason: str, yes: bool) -> None:

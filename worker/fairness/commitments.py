@@ -25,7 +25,7 @@ from worker.fairness.manifests import (
     commitment_of,
     covers,
 )
-from worker.fairness.signing import COMMITMENT, SUCCESSION, Signer, key_of, keys_of, renew, signer
+from worker.fairness.signing import COMMITMENT, Signer, challenge_key, key_of, signer
 from worker.state import Transaction
 
 PATH = "commitment.json"
@@ -57,7 +57,6 @@ def commit(
     now: datetime,
     draws: Mapping[str, AnnouncedValue] | None = None,
     drawn: Mapping[str, Mapping[str, Any]] | None = None,
-    new_key: bool = False,
     publish_files: str | None = None,
     receipts_every: float | None = None,
 ) -> dict[str, Any]:
@@ -70,14 +69,13 @@ def commit(
         now: The time, in public.
         draws: Phase to the value that will be mixed into its splits, see :func:`worker.fairness.draws.name`.
         drawn: Phase to the value that was named for it and is mixed in from now on.
-        new_key: Whether a new key signs from now on. The old key signs it as its last signature.
         publish_files: Whose files are published, for phases that are new here; None to keep the earlier commitment's rule.
         receipts_every: Seconds between two lines of the log; only the first commitment's counts.
     """
     entries = tx.commitments()
     phases = _phases(tx) | {setup.record.codename: announce(setup.record) for setup in fresh}
     sequence = len(entries) + 1
-    key, succession = _key(tx, new_key=new_key)
+    key = signer(tx)
     body = CommitmentBody.model_validate(
         {
             "format": FORMAT,
@@ -91,7 +89,6 @@ def commit(
             "phases": {name: announced for name, (announced, _) in phases.items()},
             "software": f"neuco-worker {__version__}",
             "key": key.public,
-            "succession": succession,
         }
     ).to_json()
     public = signed(body, key)
@@ -125,15 +122,6 @@ def check_keys(tx: Transaction, secret: bytes, fresh: Iterable[PhaseSetup]) -> N
                 cure="Run the command again.",
                 code="secret.edited",
             )
-
-
-def _key(tx: Transaction, *, new_key: bool) -> tuple[Signer, str | None]:
-    """Return the key that signs an entry, and the old key's signature of it if it is new."""
-    before = signer(tx)
-    if not new_key:
-        return before, None
-    key = renew(tx)
-    return key, before.sign(SUCCESSION, key.public)
 
 
 def begin(
@@ -274,17 +262,17 @@ def check_growth(public: bytes | None, ours: bytes | None, *, settled: bool = Fa
     Args:
         public: The list in the repository.
         ours: The list in the state.
-        settled: Whether the challenge has pushed there before and its state is complete. Then entries that its keys have not signed were
+        settled: Whether the challenge has pushed there before and its state is complete. Then entries that its key has not signed were
             added by others, and the next push removes them.
 
     Raises:
         InfrastructureError: If the public list has commitments that the state lacks.
     """
-    keys = keys_of(ours) if settled else ()
+    key = challenge_key(ours) if settled else None
     try:
         ours_listed = {entry["commitment"] for entry in json.loads(ours or b"[]")}
         unknown = [entry for entry in json.loads(public or b"[]") if entry["commitment"] not in ours_listed]
-        lost = [entry["sequence"] for entry in unknown if not keys or key_of(entry, keys) is not None]
+        lost = [entry["sequence"] for entry in unknown if key is None or key_of(entry) == key]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return  # anything but a list of commitments is ignored
     if lost:

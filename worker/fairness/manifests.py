@@ -129,8 +129,7 @@ class CommitmentBody(Document):
         receipts_every: Seconds between two lines of the log. The first entry's counts.
         phases: Phase to what is public of it.
         software: The program that made it.
-        key: The challenge's key from here on.
-        succession: The signature of that key by the one before it, if it is new.
+        key: The challenge's key.
     """
 
     format: Literal[1]
@@ -144,7 +143,6 @@ class CommitmentBody(Document):
     phases: dict[str, AnnouncedPhase]
     software: str
     key: Hash
-    succession: Signature | None
 
 
 class Commitment(CommitmentBody):

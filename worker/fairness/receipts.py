@@ -243,13 +243,13 @@ class LogIsAhead(InfrastructureError):
         self.after = after
 
 
-def check_growth(public: bytes | None, ours: bytes | None, *, keys: Sequence[str]) -> None:
+def check_growth(public: bytes | None, ours: bytes | None, *, key: str | None) -> None:
     """Check that our log lacks nothing of the public one, in which participants have receipts.
 
     Args:
         public: The log in the repository.
         ours: The log in the state.
-        keys: The challenge's keys, the newest last. A line that it has not signed was added by somebody else.
+        key: The challenge's key. A line that it has not signed was added by somebody else.
 
     Raises:
         LogIsAhead: If lines are missing. Lines that do not continue our chain are ignored.
@@ -259,11 +259,11 @@ def check_growth(public: bytes | None, ours: bytes | None, *, keys: Sequence[str
     except ValueError:
         return
     own_lines = (ours or b"").decode().splitlines()
-    if lines[: len(own_lines)] == own_lines and (missing := list(_going_on(lines, own_lines, keys))):
+    if lines[: len(own_lines)] == own_lines and (missing := list(_going_on(lines, own_lines, key))):
         raise LogIsAhead(missing, len(own_lines))
 
 
-def _going_on(lines: Sequence[str], own_lines: Sequence[str], keys: Sequence[str]) -> Iterator[str]:
+def _going_on(lines: Sequence[str], own_lines: Sequence[str], key: str | None) -> Iterator[str]:
     """Yield the lines that continue known ones in one chain, up to the first that does not."""
     reached = head_of(own_lines[-1] if own_lines else None)
     for number, line in enumerate(lines[len(own_lines) :], len(own_lines) + 1):
@@ -272,7 +272,7 @@ def _going_on(lines: Sequence[str], own_lines: Sequence[str], keys: Sequence[str
         except Malformed:
             return
         follows = (following.sequence, following.previous) == (number, reached) and following.is_chained
-        if not follows or not is_signed(keys[-1], BATCH, following.head, following.signature):
+        if key is None or not follows or not is_signed(key, BATCH, following.head, following.signature):
             return
         reached = following.head
         yield line

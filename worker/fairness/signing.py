@@ -1,7 +1,7 @@
 """Signatures: distinguish what the challenge has published from what somebody else has pushed.
 
-The key is made when it is first needed. It is in the database, and so in backups and with every worker that may lead. Its
-public half is in ``commitment.json``; each new key is signed by the one before it.
+The challenge has one key, which is made when it is first needed. It is in the database, and so in backups and with every worker that may
+lead. Its public half is in ``commitment.json``.
 
 They are made and read here, so neither ssh-keygen nor any configuration of git is involved. Signed is the commit object, which names its
 files by their hash and the commit before it. So a signature covers every file and the whole history, and cannot be copied to another
@@ -14,7 +14,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -60,14 +60,10 @@ class Signer:
 def signer(tx: Transaction) -> Signer:
     """Return the challenge's key; the first call makes it."""
     seed = tx.fact(_FACT)
-    return renew(tx) if seed is None else Signer(bytes.fromhex(seed))
-
-
-def renew(tx: Transaction) -> Signer:
-    """Make a new key that signs from now on."""
-    fresh = Ed25519PrivateKey.generate().private_bytes_raw()
-    tx.set_fact(_FACT, fresh.hex())
-    return Signer(fresh)
+    if seed is None:
+        seed = Ed25519PrivateKey.generate().private_bytes_raw().hex()
+        tx.set_fact(_FACT, seed)
+    return Signer(bytes.fromhex(seed))
 
 
 def is_signed(public: str, domain: str, document: Any, signature: object) -> bool:
@@ -92,46 +88,22 @@ def _message(domain: str, document: Any) -> bytes:
     return f"neuco-worker/{domain}\n".encode() + canonical(document)
 
 
-COMMITMENT, SUCCESSION = "commitment", "succession"  # kinds of signed documents
+COMMITMENT = "commitment"  # a kind of signed document
 
 
-def keys_of(public: bytes | None) -> tuple[str, ...]:
-    """Return the keys that a public list of commitments names, see :func:`keys_in`; none if it is not such a list."""
+def challenge_key(public: bytes | None) -> str | None:
+    """Return the challenge's key: the one that has signed the first commitment in a public list that is signed; None if there is none."""
     try:
-        return keys_in(json.loads(public or b"[]"))
+        return next(filter(None, map(key_of, json.loads(public or b"[]"))), None)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return ()
+        return None
 
 
-def keys_in(entries: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return the keys that public commitments name, in their order.
-
-    The first commitment with a key defines the challenge's, and every other key must be signed with the one before it; otherwise anyone
-    with write access could add a key. A replaced key can no longer sign a commitment or another key.
-    """
-    return tuple(dict.fromkeys(key for key in signers(entries) if key is not None))
-
-
-def signers(entries: Iterable[Mapping[str, Any]]) -> Iterator[str | None]:
-    """Yield the key of each public commitment, in their order; None if it is not signed with the challenge's key of its time."""
-    keys: list[str] = []
-    for entry in entries:
-        key = key_of(entry, keys)
-        if key is not None and key not in keys:
-            keys.append(key)
-        yield key
-
-
-def key_of(entry: Mapping[str, Any], keys: Sequence[str]) -> str | None:
-    """Return an entry's key if the newest known key has signed it, or has signed the new key that did; otherwise None."""
+def key_of(entry: Mapping[str, Any]) -> str | None:
+    """Return the key that a public commitment names, if that key has signed it; otherwise None."""
     key = entry.get("key")
     body = {name: value for name, value in entry.items() if name != "signature"}
-    if not isinstance(key, str) or not is_signed(key, COMMITMENT, body, entry.get("signature")):
-        return None
-    if not keys or key == keys[-1]:
-        return key
-    is_new = key not in keys and is_signed(keys[-1], SUCCESSION, key, entry.get("succession"))
-    return key if is_new else None
+    return key if isinstance(key, str) and is_signed(key, COMMITMENT, body, entry.get("signature")) else None
 
 
 _MAGIC, _KIND, _NAMESPACE, _HASH = b"SSHSIG", b"ssh-ed25519", b"git", b"sha512"

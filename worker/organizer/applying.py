@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from scoring.errors import OrganizerError
 from scoring.printable import count_of
@@ -193,23 +192,3 @@ def enter_value(session: OrganizerSession, value: str, *, reason: str) -> str:
         public = commitments.mix_in(tx, secret, drawn_of, reason=reason, now=session.now)
         tx.request_publish()
     return str(public["commitment"])
-
-
-def renew_key(session: OrganizerSession, *, reason: str) -> dict[str, Any]:
-    """Replace the signing key with a new one that the old key signs, and have that published; return the commitment's public part.
-
-    No phase is read again: the commitment to the tasks stays, whatever their files contain now.
-
-    Raises:
-        OrganizerError: If there is no key that could sign the new one.
-    """
-    with session.store.write() as tx:
-        if not tx.commitments():
-            raise OrganizerError(
-                "The challenge does not have a key yet.",
-                cure="Start the worker. It creates the first key, with a commitment.",
-                code="commit.no_key",
-            )
-        public = commitments.commit(tx, (), reason=reason, now=session.now, new_key=True)
-        tx.request_publish()
-    return public

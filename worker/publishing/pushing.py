@@ -100,12 +100,12 @@ def _files(cycle: Cycle, existing: Files, own: Files) -> Files:
     Args:
         cycle: What is published.
         existing: The files in the branch.
-        own: The files as the challenge published them last. A state from a backup may not know the key that has signed the last ones.
+        own: The files as the challenge published them last. A state from a backup may not know the last ones.
     """
     public, attestations = existing if cycle.restored else own, cycle.attestations
     commitments.check_growth(public.get(commitments.PATH), attestations.get(commitments.PATH))
-    keys = signing.keys_of(attestations.get(commitments.PATH))
-    receipts.check_growth(public.get(receipts.PATH), attestations.get(receipts.PATH), keys=keys)
+    key = signing.challenge_key(attestations.get(commitments.PATH))
+    receipts.check_growth(public.get(receipts.PATH), attestations.get(receipts.PATH), key=key)
     return {**render(cycle.site, readme=existing.get(README), history=own.get(HISTORY)), **attestations}
 
 

@@ -92,7 +92,6 @@ def test_a_decision_needs_a_yes_and_a_reason(
         before = len(list(tx.events())), len(tx.commitments())
     for words, consequence in (
         (("challenge", "apply"), "the next board uses the new decimals"),
-        (("challenge", "apply", "--new-key"), "A new key signs"),
         (("challenge", "disqualify", str(pk)), f"Submission {pk} (A, phase dev) no longer counts"),
         (("challenge", "choose", str(pk)), f"Submission {pk} counts for its team (A, phase dev)"),
         (("challenge", "rename-team", "--team", "A", "--as", "Team 1"), "This cannot be undone"),

@@ -138,17 +138,17 @@ def test_only_a_log_that_continues_ours_is_taken_over(tmp_path: Path) -> None:
         body = {"previous": json.loads(second)["head"]}
         bare = json.dumps(body | {"head": receipts.chained(body)}).encode()
         tx._connection.execute(schema.batches.delete().where(schema.batches.c.sequence == 3))
-        ours, keys = receipts.receipts_file(tx), [signer(tx).public]
+        ours, key = receipts.receipts_file(tx), signer(tx).public
         own = ([], [first], [first, second])
         for lines in (*own, [first, third], [first, second, b"no log"], [first, second, bare], [b"\xff"]):
-            receipts.check_growth(b"\n".join(lines), ours, keys=keys)
+            receipts.check_growth(b"\n".join(lines), ours, key=key)
         for end in (b"\n", b"\r\n"):
             public = end.join((first, second, third))
             with pytest.raises(receipts.LogIsAhead) as error:
-                receipts.check_growth(public, ours, keys=keys)
+                receipts.check_growth(public, ours, key=key)
         assert receipts.take_over(tx, error.value, now=now)
         assert not receipts.take_over(tx, error.value, now=now)  # somebody was quicker
-        receipts.check_growth(public, receipts.receipts_file(tx), keys=keys)
+        receipts.check_growth(public, receipts.receipts_file(tx), key=key)
 
 
 def test_what_cannot_be_restored_is_named(harness: Harness, tmp_path: Path) -> None:

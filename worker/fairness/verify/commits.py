@@ -65,12 +65,12 @@ class Blobs:
 
     Attributes:
         content: Returns an object's content; nothing if the file is absent.
-        keys: Returns the keys that a list of commitments names.
+        key: Returns the key that has signed a list of commitments, or None.
     """
 
     def __init__(self, repository: git.Repo) -> None:
         self.content = lru_cache(maxsize=1)(lambda blob: b"" if blob == ABSENT else read(repository, blob))
-        self.keys = cache(lambda blob: signing.keys_of(self.content(blob)))
+        self.key = cache(lambda blob: signing.challenge_key(self.content(blob)))
 
 
 def read(repository: git.Repo, name: str) -> bytes:
@@ -117,15 +117,9 @@ class Own:
 
     Attributes:
         steps: Hash to commit, oldest first.
-        until: Replaced key to the commits in which it may have signed something: those before the first one with a later key.
     """
 
     steps: Mapping[str, Step]
-    until: Mapping[str, Collection[str]]
-
-    def may_sign(self, key: str, commit: str) -> bool:
-        """Return whether a key was not replaced yet in a commit."""
-        return key not in self.until or commit in self.until[key]
 
     def newest(self, steps: Sequence[Step]) -> Step | None:
         """Return the newest of them; None if there is none.
@@ -144,29 +138,22 @@ class Own:
         return max(heads, key=lambda step: step.at, default=None)
 
 
-def own_commits(repository: git.Repo, blobs: Blobs, steps: Sequence[Step]) -> Own:
-    """Return the commits that were signed with the key that the challenge had then.
-
-    The first signed commit defines the challenge's key, and each key signs the next one. A replaced key can sign nothing more.
+def own_commits(blobs: Blobs, steps: Sequence[Step]) -> Own:
+    """Return the commits that were signed with the challenge's key, which the first signed commit defines.
 
     Args:
-        repository: The repository to read.
         blobs: Reads versions.
         steps: All commits, oldest first.
     """
     signed: dict[str, Step] = {}
-    keys_so_far: tuple[str, ...] = ()
+    challenge_key = None
     for step in steps:
-        keys = blobs.keys(step.blobs.get(commitments.PATH, ABSENT)) if step.key else ()
-        if keys and step.key == keys[-1] and keys[: len(keys_so_far)] == keys_so_far:
-            keys_so_far, signed[step.commit] = keys, step
-    until = {}
-    for number, key in enumerate(keys_so_far[:-1], 1):
-        first = next(commit for commit, step in signed.items() if step.key in keys_so_far[number:])
-        until[key] = frozenset(repository.git.rev_list(first).split())
-    own = Own(steps=signed, until=until)
-    allowed = {commit: step for commit, step in signed.items() if own.may_sign(str(step.key), commit)}
-    return Own(steps=allowed, until=until)
+        if step.key is None or step.key != blobs.key(step.blobs.get(commitments.PATH, ABSENT)):
+            continue
+        challenge_key = challenge_key or step.key
+        if step.key == challenge_key:
+            signed[step.commit] = step
+    return Own(steps=signed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,17 +210,16 @@ def growth(blobs: Blobs, steps: Sequence[Step], own: Own, newest: Step, below: C
     """
     uncommitted = takewhile(lambda step: commitments.PATH not in step.blobs, steps)
     result = Growth(boards_first=any(blobs.content(step.blobs.get(HISTORY, ABSENT)) for step in uncommitted))
-    keys = blobs.keys(newest.blobs.get(commitments.PATH, ABSENT))
+    key = blobs.key(newest.blobs.get(commitments.PATH, ABSENT))
     reveals = newest.blobs.keys() - set(GROWING)
     for path in (*GROWING, *sorted(reveals)):
         final, before, last = blobs.content(newest.blobs.get(path, ABSENT)), b"", ABSENT
         versions: set[str] = set()
-        others: dict[tuple[bool, tuple[str, ...], str], Step] = {}
+        others: dict[tuple[bool, str], Step] = {}
         for place, step in enumerate(steps):
             version = step.blobs.get(path, ABSENT)
             if step.commit not in own.steps:
-                valid = tuple(key for key in keys if own.may_sign(key, step.commit))
-                others.setdefault((step.commit in below, valid, version), step)
+                others.setdefault((step.commit in below, version), step)
             elif version != last:
                 content = blobs.content(version)
                 if path not in reveals and not grew(path, content, final):
@@ -244,23 +230,23 @@ def growth(blobs: Blobs, steps: Sequence[Step], own: Own, newest: Step, below: C
                     result.added.append(Added(path=path, step=step, place=place, times=times))
                 last, before = version, content
                 versions.add(version)  # a restored backup publishes an earlier reveal again
-        kept = signed_in(path, final, keys)
-        for (_, valid, version), step in others.items():
-            result.signed += [(part, step) for part in signed_in(path, blobs.content(version), valid) - kept]
+        kept = signed_in(path, final, key)
+        for (_, version), step in others.items():
+            result.signed += [(part, step) for part in signed_in(path, blobs.content(version), key) - kept]
     return result
 
 
-def signed_in(path: str, content: bytes, keys: Collection[str]) -> set[Signed]:
-    """Return what some of the keys have signed in a file."""
+def signed_in(path: str, content: bytes, key: str | None) -> set[Signed]:
+    """Return what a key has signed in a file."""
     signed = set[Signed]()
-    if path not in SIGNED:  # a copy in another file is nothing that was published there
+    if key is None or path not in SIGNED:  # a copy in another file is nothing that was published there
         return signed
     for document in _documents(path, content):
         with suppress(*UNREADABLE):
             signature, kind, body = document.pop("signature"), signing.COMMITMENT, document
             if path == receipts.PATH:
                 kind, body = receipts.BATCH, document["head"]
-            if any(is_signed(key, kind, body, signature) for key in keys):
+            if is_signed(key, kind, body, signature):
                 signed.add((path, canonical(body).decode()))
     return signed
 

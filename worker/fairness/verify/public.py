@@ -253,7 +253,7 @@ def _public_repository(repository: git.Repo, address: str, *, complete: bool) ->
     if branch == "HEAD":
         branch = repository.remotes.origin.refs["HEAD"].reference.remote_head
     blobs, steps = Blobs(repository), walk(repository, tip.hexsha)
-    own = own_commits(repository, blobs, steps)
+    own = own_commits(blobs, steps)
     newest = own.newest(steps)
     checked = tip if newest is None else repository.commit(newest.commit)
     below = frozenset(repository.git.rev_list(checked.hexsha).split())

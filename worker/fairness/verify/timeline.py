@@ -138,26 +138,19 @@ def log(repository: PublicRepository, now: datetime) -> Verdict:
 
 
 def signatures(repository: PublicRepository) -> Verdict:
-    """Check that commitments and batches are signed, each with the challenge's key of its time; report when the key was replaced."""
-    begun: dict[str, str] = {}
-    entries = repository.commitments
-    for entry, key in zip(entries, signing.signers(entry.to_json() for entry in entries), strict=True):
-        if key is None:
-            raise Fault(
-                f"commitment {entry.sequence} is signed neither with the key that the challenge had then nor with one signed by that key"
-            )
-        begun.setdefault(key, f"on {entry.made_at.isoformat()[:16]} ({entry.reason})")
-    left = list(begun)
-    for line in repository.log:  # a replaced key must not sign a line after its successor has signed one
-        while left and not is_signed(left[0], receipts.BATCH, line.head, line.signature):
-            left.pop(0)
+    """Check that commitments and batches are signed with the challenge's key."""
+    key = signing.challenge_key(repository.files.get(commitments.PATH)) or ""
+    for entry in repository.commitments:
         must(
-            left,
-            f"line {line.sequence} of the public log is not signed with the key that the challenge had then",
+            signing.key_of(entry.to_json()) == key,
+            f"commitment {entry.sequence} is not signed with the challenge's key",
         )
-    replaced = "; ".join([*begun.values()][1:])
-    sentence = f". The key was replaced {replaced}; each key has signed the next one" if replaced else ""
-    return consistent(f"commitments and log are signed with the challenge's key{sentence}")
+    for line in repository.log:
+        must(
+            is_signed(key, receipts.BATCH, line.head, line.signature),
+            f"line {line.sequence} of the public log is not signed with the challenge's key",
+        )
+    return consistent("commitments and log are signed with the challenge's key")
 
 
 def times(repository: PublicRepository) -> Verdict | None:
@@ -217,9 +210,9 @@ def _goes_on(path: str, older: PublicRepository, newer: PublicRepository) -> boo
     """Return whether a file still has everything that the older clone has of it, also what only its unsigned commits have."""
     later = newer.files.get(path, b"")
     signed = [] if older.history is None else older.history.growth.signed
-    keys = signing.keys_of(newer.files.get(commitments.PATH))
+    key = signing.challenge_key(newer.files.get(commitments.PATH))
     unsigned = {part for part, _ in signed if part[0] == path}
-    return grew(path, older.files.get(path, b""), later) and unsigned <= signed_in(path, later, keys)
+    return grew(path, older.files.get(path, b""), later) and unsigned <= signed_in(path, later, key)
 
 
 def _of_commits(newer: PublicRepository, older: PublicRepository, *, whole: bool) -> Verdict:

@@ -12,7 +12,6 @@ from worker.fairness.documents import read
 from worker.fairness.events import ScoreEvent
 from worker.fairness.membership import AFTER_THE_CLOSE
 from worker.fairness.receipts import CADENCES, Line, Receipt
-from worker.fairness.signing import is_signed
 from worker.fairness.verify.decisions import counting
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import RevealedPhase, read_reveals
@@ -75,20 +74,8 @@ def _claims(
     must(entries, "there are no commitments with which the receipt could be compared")
     waits = len(log) <= receipt.batch and now <= _due_at(repository)
     named = receipt.challenge in {entry.commitment for entry in entries}
-    keys = signing.keys_of(repository.files[commitments.PATH])
-    if receipt.key not in keys and waits and not named:
-        raise Fault(
-            "neither the key that signed your receipt nor the commitment that it names has been published. If the challenge has a new"
-            " key, both will be published before the next batch of receipts",
-            Worth.NOT_REVEALED,
-        )
-    must(receipt.key in keys, "the key that signed your receipt is not one of this challenge")
-    if _is_of_a_replaced_key(receipt, repository, keys[keys.index(receipt.key) + 1 :]):
-        raise Fault(
-            "your receipt names something newer than the key that signed it, which had been replaced by then: it is a forgery, and proves"
-            " nothing",
-            Worth.BELIEVED,
-        )
+    key = signing.challenge_key(repository.files[commitments.PATH])
+    must(receipt.key == key, "the key that signed your receipt is not this challenge's")
     yield consistent("your receipt carries the challenge's signature")
     if not named and waits:
         yield not_revealed(
@@ -110,17 +97,6 @@ def _due_at(repository: PublicRepository) -> datetime:
     entries, log = repository.commitments, repository.log
     since = log[-1].made_at if log else entries[0].made_at
     return since + CADENCES * receipts.cadence(entries)
-
-
-def _is_of_a_replaced_key(receipt: Receipt, repository: PublicRepository, later: Sequence[str]) -> bool:
-    """Return whether a receipt names a commitment or line signed by a later key than its own: then somebody else made the receipt.
-
-    Any other receipt remains evidence, whatever is said about its key. Otherwise the organizers could use a new key to discredit receipts.
-    """
-    if any(entry.key in later for entry in repository.commitments if entry.commitment == receipt.challenge):
-        return True
-    signed = repository.log[receipt.batch - 1 : receipt.batch] if receipt.batch else ()
-    return any(is_signed(key, receipts.BATCH, line.head, line.signature) for line in signed for key in later)
 
 
 def _in_the_log(receipt: Receipt, log: Sequence[Line], *, waits: bool) -> Verdict:

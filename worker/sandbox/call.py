@@ -12,7 +12,7 @@ from flask import Response, current_app, g, request
 from werkzeug.exceptions import HTTPException
 from werkzeug.local import LocalProxy
 
-from worker.sandbox.state import Phase, Submission, Team, Token, User, World
+from worker.sandbox.state import Challenge, Phase, Submission, Team, Token, User, World
 
 LIFETIME = timedelta(days=365)
 HEADER = {"WWW-Authenticate": 'Bearer realm="api"'}
@@ -136,27 +136,31 @@ def text(name: str) -> str:
     return value
 
 
-def is_host() -> bool:
-    """Return whether the user is a host or cohost."""
-    return g.user is not None and g.user.pk in world.hosts
+def is_host(challenge: Challenge) -> bool:
+    """Return whether the user is a host or cohost of a challenge."""
+    return g.user is not None and g.user.pk in challenge.hosts
 
 
-def require_host(status: int, words: str = "Sorry, you are not authorized to make this request!") -> None:
-    """Refuse users who are not hosts.
+def require_host(
+    challenge: Challenge, status: int, words: str = "Sorry, you are not authorized to make this request!"
+) -> None:
+    """Refuse users who are not hosts of a challenge.
 
     Raises:
         Refusal: With the code and the words of the view.
     """
-    if not is_host():
+    if not is_host(challenge):
         raise error(status, words)
 
 
-def require_queue(queue: str, verb: str = "exist") -> None:
-    """Raise 400 unless the queue belongs to the challenge, and break down if it belongs to another one, too."""
+def challenge_with(queue: str, verb: str = "exist") -> Challenge:
+    """Return the challenge with a queue, or raise 400; break down if two have it."""
     if world.settings.shared_queue:
         raise Breakdown("MultipleObjectsReturned")
-    if queue != world.settings.queue:
-        raise error(400, f"Challenge with queue name {queue} does not {verb}")
+    for challenge in world.challenges.values():
+        if challenge.queue_name == queue:
+            return challenge
+    raise error(400, f"Challenge with queue name {queue} does not {verb}")
 
 
 def phase_with(pk: int) -> Phase:
@@ -181,13 +185,13 @@ def submission_with(pk: int) -> Submission:
     return world.submissions[pk]
 
 
-def own_team() -> Team:
-    """Return the user's team.
+def own_team(challenge: Challenge) -> Team:
+    """Return the user's team in a challenge.
 
     Raises:
         Refusal: 403 if the user does not take part.
     """
-    team = world.submitting_team(g.user)
+    team = world.submitting_team(g.user, challenge)
     if team is None:
         raise error(403, "You haven't participated in the challenge")
     return team

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from worker.sandbox.call import Refusal, error
 from worker.sandbox.state import NEW, Phase, Submission, Team, User, World
 
 IN_PROGRESS = ("submitted", "submitting", "resuming", "queued", "running")
+NOT_COUNTED = ("failed", "cancelled")
 KEPT_BY_RERUN = (
-    "participant_team", "challenge_phase", "created_by", "submission_number", "input_file", "submitted_at", "completed_at", "method_name",
+    "participant_team", "challenge_phase", "created_by", "input_file", "submitted_at", "completed_at", "method_name",
     "method_description", "project_url", "publication_url", "is_public", "is_baseline", "is_flagged", "submission_metadata",
 )  # fmt: skip
+QUEUE_TIMEOUT = b"Submission exceeded the queue time limit and was not picked up for evaluation."
 IN_PROGRESS_TEXT = (
     "You have {} submissions that are being processed.                        "
     "Please wait for them to finish and then try again."
@@ -20,46 +23,66 @@ IN_PROGRESS_TEXT = (
 
 
 def check_open(world: World, phase: Phase, user: User) -> None:
-    """Check that the challenge and the phase accept submissions.
+    """Check that the challenge and the phase accept submissions; neither approval nor publication is needed.
 
     Raises:
-        Refusal: 406 if inactive or paused; 403 unless the challenge is approved and the phase is public, except for hosts.
+        Refusal: 406 if inactive or paused; 403 if the phase is not for this participant.
     """
     refused = "Sorry, cannot accept submissions since"
-    if not world.is_active:
+    if not world.is_active(phase.challenge):
         raise error(406, "Challenge is not active")
     if not world.is_open(phase):
         raise error(406, f"{refused} challenge phase is not active")
-    if phase.fields["is_submission_paused"]:
+    if phase.challenge.fields["is_submission_paused"] or phase.fields["is_submission_paused"]:
         raise error(406, f"{refused} submissions are paused for this challenge phase")
-    if user.pk in world.hosts:
+    if user.pk in phase.challenge.hosts:
         return
-    if not world.fields["approved_by_admin"]:
-        raise error(403, "Challenge is not approved")  # the words are not EvalAI's
     if not phase.fields["is_public"]:
         raise error(403, f"{refused} challenge phase is not public")
+    if phase.fields["allowed_email_ids"] and user.email not in phase.fields["allowed_email_ids"]:
+        raise error(403, "Sorry, you are not allowed to participate in this challenge phase")
 
 
-def check_limits(world: World, phase: Phase, team: Team) -> None:
-    """Check that a team has submissions left, and not too many in progress; failed and cancelled ones do not count.
+def check_concurrency(world: World, phase: Phase, team: Team) -> None:
+    """Check that a team does not have too many submissions in progress.
 
     Raises:
         Refusal: 406 otherwise.
     """
-    now, theirs = world.clock.now(), world.of(team, phase)
-    busy = sum(s["status"] in IN_PROGRESS for s in theirs)
+    busy = sum(s["status"] in IN_PROGRESS for s in world.of(team, phase))
     if busy >= phase.fields["max_concurrent_submissions_allowed"]:
         raise error(406, IN_PROGRESS_TEXT.format(busy))
-    counted = [s["submitted_at"] for s in theirs if s["status"] not in ("failed", "cancelled")]
+
+
+def insert(world: World, row: Submission) -> Submission:
+    """Number a new row and keep it, if its team has submissions left in the phase; failed and cancelled ones do not count.
+
+    The number is the highest of the team in the phase, plus one. Rows that were moved to the team count, too.
+
+    Raises:
+        Refusal: 403 if a limit is reached.
+    """
+    now, phase = world.clock.now(), world.phases[row["challenge_phase"]]
+    theirs = world.of(world.teams[row["participant_team"]], phase)
+    number = 1 + max((s["submission_number"] for s in theirs), default=0)
+    counted = [s["submitted_at"] for s in theirs if s["status"] not in NOT_COUNTED]
     month = [at for at in counted if (at.year, at.month) == (now.year, now.month)]
     today = [at for at in month if at.day == now.day]
     for limit, used, words in (
-        ("max_submissions", counted, "submissions has been reached"),
-        ("max_submissions_per_month", month, "submission for this month has been reached"),
-        ("max_submissions_per_day", today, "submission for today has been reached"),
+        ("max_submissions", number - 1 - (len(theirs) - len(counted)), "submissions has been reached"),
+        ("max_submissions_per_month", len(month), "submission for this month has been reached"),
+        ("max_submissions_per_day", len(today), "submission for today has been reached"),
     ):
-        if len(used) >= phase.fields[limit]:
-            raise error(406, f"The maximum number of {words}")
+        if used >= phase.fields[limit]:
+            raise error(403, f"The maximum number of {words}")
+    row |= {
+        "id": 1001 + len(world.submissions),
+        "submission_number": number,
+        "created_at": now,
+        "job_name": [],
+    }
+    world.submissions[row["id"]] = row
+    return row
 
 
 def add(
@@ -78,26 +101,25 @@ def add(
         Refusal: If the server does not accept it.
     """
     check_open(world, phase, user)
-    check_limits(world, phase, team)
+    check_concurrency(world, phase, team)
     if not content:
         raise Refusal(406, {"input_file": ["The submitted file is empty."]})
     is_public = description.get("is_public")
     if is_public is None or not phase.fields["leaderboard_public"]:
         is_public = phase.fields["is_submission_public"]
-    submission = NEW | {
-        **description,
-        "id": 1001 + len(world.submissions),
-        "participant_team": team.pk,
-        "challenge_phase": phase.pk,
-        "created_by": user.pk,
-        "submission_number": 1 + len(world.of(team, phase)),
-        "submitted_at": world.clock.now(),
-        "created_at": world.clock.now(),
-        "is_public": is_public,
-        "job_name": [],
-    }
+    submission = insert(
+        world,
+        NEW
+        | {
+            **description,
+            "participant_team": team.pk,
+            "challenge_phase": phase.pk,
+            "created_by": user.pk,
+            "submitted_at": world.clock.now(),
+            "is_public": is_public,
+        },
+    )
     submission["input_file"] = world.store(submission, file_name, content)
-    world.submissions[submission["id"]] = submission
     world.effect("submitted", submission["id"], team=team.name)
     return submission
 
@@ -111,10 +133,9 @@ def send(world: World, submission: Submission, keys: type[int | str] = int, **fl
         keys: The type of the challenge's and the phase's primary keys.
         flags: What else is in the message.
     """
-    challenge, phase = keys(world.settings.challenge), keys(submission["challenge_phase"])
-    world.queue.send(
-        {"challenge_pk": challenge, "phase_pk": phase, "submission_pk": submission["id"], **flags}
-    )
+    challenge = world.challenge_of(submission)
+    pks = {"challenge_pk": keys(challenge.pk), "phase_pk": keys(submission["challenge_phase"])}
+    challenge.queue.send({**pks, "submission_pk": submission["id"], **flags})
     world.effect("message_sent", submission["id"])
 
 
@@ -133,11 +154,9 @@ def create(world: World, phase: Phase, team: Team, user: User, **file: Any) -> S
 
 def rerun(world: World, submission: Submission) -> Submission:
     """Cancel a submission and make a new one with the same file and a message of its own."""
-    now = world.clock.now()
-    fresh = NEW | {name: submission[name] for name in KEPT_BY_RERUN}
-    fresh |= {"id": 1001 + len(world.submissions), "created_at": now, "rerun_resumed_at": now, "job_name": []}
     submission["status"] = "cancelled"
-    world.submissions[fresh["id"]] = fresh
+    kept = {name: submission[name] for name in KEPT_BY_RERUN}
+    fresh = insert(world, NEW | kept | {"rerun_resumed_at": world.clock.now()})
     world.effect("rerun", submission["id"], fresh=fresh["id"])
     send(world, fresh, is_static_dataset_code_upload_submission=False)
     return fresh
@@ -149,3 +168,16 @@ def edit(world: World, submission: Submission, changes: Mapping[str, Any]) -> No
     if changes.get("is_public"):
         submission["when_made_public"] = world.clock.now()
     world.effect("cancelled" if changes.get("status") == "cancelled" else "edited", submission["id"])
+
+
+def give_up(world: World, waiting: timedelta, status: str) -> list[Submission]:
+    """End what nobody has picked up for so long, in all challenges; what is running continues."""
+    now = world.clock.now()
+    given_up = [
+        s
+        for s in world.submissions.values()
+        if s["status"] in IN_PROGRESS[:-1] and (s["rerun_resumed_at"] or s["submitted_at"]) <= now - waiting
+    ]
+    for submission in given_up:
+        edit(world, submission, {"status": status})
+    return given_up

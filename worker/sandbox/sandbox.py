@@ -11,12 +11,12 @@ from typing import Any, Self, TypeVar, cast
 
 from worker.sandbox import lifecycle
 from worker.sandbox.application import Listener, create_application
-from worker.sandbox.call import LIFETIME, issue
+from worker.sandbox.call import LIFETIME, error, issue
 from worker.sandbox.faults import FaultPlan
 from worker.sandbox.journal import Clock
 from worker.sandbox.serialization import submission_json
 from worker.sandbox.settings import SandboxSettings
-from worker.sandbox.state import Phase, Team, User, World
+from worker.sandbox.state import Challenge, Phase, Team, User, World
 from worker.sandbox.views.challenge import board
 
 PLACEHOLDER = b"file_content"
@@ -33,6 +33,17 @@ def _locked(method: F) -> F:
             return method(sandbox, *args, **kwargs)
 
     return cast("F", run)
+
+
+def _set(thing: Challenge | Phase, changes: Mapping[str, Any]) -> None:
+    """Set dates, which are attributes, and fields, which must exist."""
+    for name, value in changes.items():
+        if name in ("start_date", "end_date"):
+            setattr(thing, name, value)
+        elif name in thing.fields:
+            thing.fields[name] = value
+        else:
+            raise LookupError(f"The sandbox has no field {name!r}.")
 
 
 class Sandbox:
@@ -113,14 +124,14 @@ class Sandbox:
         return self.token(user)
 
     @_locked
-    def add_team(self, name: str, members: tuple[str, ...] = ()) -> Team:
-        """Let a team take part; without members it gets a new user."""
-        return self.world.add_team(name, members)
+    def add_team(self, name: str, members: tuple[str, ...] = (), *, elsewhere: bool = False) -> Team:
+        """Let a team take part, in the challenge of ``otherhost`` if it is ``elsewhere``; without members it gets a new user."""
+        return self.world.add_team(name, members, self.world.elsewhere if elsewhere else None)
 
     @_locked
     def change_hosts(self, *names: str) -> None:
-        """Make these users the hosts of the challenge."""
-        self.world.hosts = {self.world.user(name).pk for name in names}
+        """Make these users the hosts of the challenge; the others have left the host team."""
+        self.world.challenge.hosts = {self.world.user(name).pk for name in names}
 
     @_locked
     def rename_team(self, name: str, new_name: str) -> None:
@@ -134,8 +145,34 @@ class Sandbox:
         return self.world.phase(codename).pk
 
     def end_challenge(self) -> None:
-        """End the challenge now: it accepts no new submissions, and everything else continues."""
-        self.world.end_date = self.world.clock.now()
+        """End the challenge and its phases now: they accept no new submissions, and everything else continues."""
+        challenge, now = self.world.challenge, self.world.clock.now()
+        challenge.end_date = min(challenge.end_date, now)
+        for phase in self.world.phases_of(challenge):
+            phase.end_date = min(phase.end_date, now)
+
+    @_locked
+    def set_challenge(self, **changes: Any) -> None:
+        """Change dates or fields of the challenge, as hosts and EvalAI's administrators can."""
+        _set(self.world.challenge, changes)
+
+    @_locked
+    def set_phase(self, codename: str, **changes: Any) -> None:
+        """Change dates or fields of a phase or of its split, as hosts can."""
+        _set(self.world.phase(codename), changes)
+
+    @_locked
+    def give_up(self, waiting: timedelta = timedelta(days=14), *, as_failed: bool = False) -> list[int]:
+        """End what has waited for so long in any challenge: EvalAI's maintenance cancels it, its queue time limit makes it failed.
+
+        Returns:
+            The submissions that were ended. None of them was answered by a worker.
+        """
+        given_up = lifecycle.give_up(self.world, waiting, "failed" if as_failed else "cancelled")
+        for submission in given_up if as_failed else ():
+            submission["completed_at"] = self.world.clock.now()
+            submission["stderr_file"] = self.world.store(submission, "x.txt", lifecycle.QUEUE_TIMEOUT)
+        return [submission["id"] for submission in given_up]
 
     # Submissions ------------------------------------------------------------------------------
 
@@ -174,9 +211,12 @@ class Sandbox:
         Raises:
             Refusal: If the server does not accept it.
         """
+        entrant = self._entrant(team, phase)
+        if not entrant[0].challenge.fields["approved_by_admin"]:
+            raise error(403, "Challenge is not approved")  # the words are not EvalAI's
         submission = lifecycle.add(
             self.world,
-            *self._entrant(team, phase),
+            *entrant,
             content=PLACEHOLDER,
             file_name="embeddings.csv",
             description={"method_name": "a method", "is_public": True, **description},
@@ -196,8 +236,10 @@ class Sandbox:
         try:
             team = self.world.team(name)
         except LookupError:
-            hosts = [self.world.users[pk] for pk in self.world.hosts if self.world.users[pk].name == name]
-            team = (hosts and self.world.submitting_team(hosts[0])) or self.world.add_team(name)
+            challenge, user = self.world.phase(phase).challenge, self.world.users
+            host = next((user[pk] for pk in challenge.hosts if user[pk].name == name), None)
+            theirs = host and self.world.submitting_team(host, challenge)
+            team = theirs or self.world.add_team(name, challenge=challenge)
         return self.world.phase(phase), team, self.world.users[team.members[0]]
 
     @_locked
@@ -222,6 +264,7 @@ class Sandbox:
         """Change fields of a submission as participants and hosts can on the web: phase (codename), is_public ...
 
         ``status="cancelled"`` cancels it, as any member of its team may, and ``ignore_submission=True`` deletes it; its message stays.
+        Nobody can write ``submission_number``, but two that are made at the same moment get the same one.
         """
         if "phase" in changes:
             changes["challenge_phase"] = self.phase_pk(changes.pop("phase"))
@@ -232,6 +275,14 @@ class Sandbox:
         """Let the present address of a submission's file respond with 403; reading the submission gives one with a fresh signature."""
         path = self.world.submissions[pk]["input_file"]
         self.world.signatures[path] = self.world.signatures.get(path, 0) + 1
+
+    @_locked
+    def flatten(self, pk: int) -> None:
+        """Move the file of a submission to where older ones have it: below a folder with only the submission's number."""
+        world, submission = self.world, self.world.submissions[pk]
+        path = f"submission_files/submission_{pk}/{submission['input_file'].rpartition('/')[2]}"
+        world.media[path] = world.media.pop(submission["input_file"])
+        submission["input_file"] = path
 
     @_locked
     def submission(self, pk: int) -> dict[str, Any]:
@@ -259,7 +310,17 @@ class Sandbox:
     @_locked
     def queue_length(self) -> int:
         """Return the number of messages that were not deleted, visible or not."""
-        return len(self.world.queue)
+        return len(self.world.challenge.queue)
+
+    @_locked
+    def purge_queue(self) -> None:
+        """Lose every message, as at the end of the retention period."""
+        self.world.challenge.queue.purge()
+
+    @_locked
+    def send_message(self, body: Mapping[str, Any]) -> None:
+        """Put a message of any content into the queue."""
+        self.world.challenge.queue.send(body)
 
     @_locked
     def set_faults(self, plan: FaultPlan) -> None:
@@ -271,14 +332,22 @@ class Sandbox:
         """Return what a client needs: addresses, also of each phase's submissions, queue, and the tokens of hosts and teams."""
         world = self.world
         own = f"{self.url}/api/jobs/challenge/{self.challenge}/challenge_phase"
-        teams = [team for team in world.teams.values() if world.hosts.isdisjoint(team.members)]
+        hosts = world.challenge.hosts
+        teams = [
+            team
+            for team in world.teams.values()
+            if team.challenge is world.challenge and hosts.isdisjoint(team.members)
+        ]
         return {
             "url": self.url,
             "media_url": self.media_url,
             "challenge": self.challenge,
             "title": self.settings.title,
             "queue": self.queue,
-            "phases": {p.settings.codename: f"{own}/{pk}/submission/" for pk, p in world.phases.items()},
-            "tokens": {(name := world.users[pk].name): self.token(name) for pk in sorted(world.hosts)},
+            "phases": {
+                phase.settings.codename: f"{own}/{phase.pk}/submission/"
+                for phase in world.phases_of(world.challenge)
+            },
+            "tokens": {(name := world.users[pk].name): self.token(name) for pk in sorted(hosts)},
             "teams": {team.name: self.token(world.users[team.members[0]].name) for team in teams},
         }

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from flask import request
 
 from worker.sandbox.call import detail
-from worker.sandbox.settings import PHASE, SPLIT
-from worker.sandbox.state import Phase, Submission, World
+from worker.sandbox.fields import PHASE_FOR_ALL, SPLIT_FOR_ALL
+from worker.sandbox.state import Challenge, Phase, Submission, World
 
 
 def moment(value: datetime | None) -> str | None:
@@ -36,7 +36,7 @@ def submission_json(world: World, submission: Submission, *, host: bool) -> dict
         "created_by": submission["created_by"],
         "status": submission["status"],
         "input_file": world.url(submission["input_file"]),
-        "submission_input_file": None,
+        "submission_input_file": world.url(submission["submission_input_file"]),
         "stdout_file": world.url(submission["stdout_file"]),
         "stderr_file": world.url(submission["stderr_file"]),
     }
@@ -79,7 +79,7 @@ def managed_submission_json(world: World, submission: Submission) -> dict[str, A
         "rerun_resumed_at": moment(submission["rerun_resumed_at"]),
         "execution_time": execution_time(submission),
         "input_file": world.url(submission["input_file"]),
-        "submission_input_file": None,
+        "submission_input_file": world.url(submission["submission_input_file"]),
         "stdout_file": world.url(submission["stdout_file"]),
         "stderr_file": world.url(submission["stderr_file"]),
         "environment_log_file": world.url(submission["environment_log_file"]),
@@ -98,43 +98,38 @@ def managed_submission_json(world: World, submission: Submission) -> dict[str, A
     }
 
 
-def challenge_json(world: World) -> dict[str, Any]:
-    """Return the challenge's JSON, which does not contain the queue's name."""
-    settings = world.settings
-    team = {"id": world.host_team_pk, "team_name": "Sandbox hosts", "created_by": "host", "team_url": ""}
-    return {
-        "id": settings.challenge,
-        "title": settings.title,
-        "short_description": "A challenge in the sandbox.",
-        "description": "",
-        "start_date": moment(world.start_date),
-        "end_date": moment(world.end_date),
-        "creator": team,
-        "is_active": world.is_active,
+def challenge_json(world: World, challenge: Challenge, names: Iterable[str]) -> dict[str, Any]:
+    """Return those fields of a challenge that an endpoint shows; what the sandbox has no use for is null."""
+    known = {
+        "id": challenge.pk,
+        "title": challenge.title,
+        "start_date": moment(challenge.start_date),
+        "end_date": moment(challenge.end_date),
+        "creator": {
+            name: value for name, value in host_team_json(world, challenge).items() if name != "members"
+        },
+        "is_active": world.is_active(challenge),
+        "queue": challenge.queue_name,
         "submission_time_limit": 86400,
-        "is_static_dataset_code_upload": False,
-        "slug": f"sandbox-{settings.challenge}",
-        "allow_resuming_submissions": True,
-        "allow_host_cancel_submissions": False,
-        "allow_cancel_running_submissions": False,
+        "slug": f"sandbox-{challenge.pk}",
         "sqs_retention_period": 345600,
         "evaluation_script": f"{world.media_url}/media/evaluation_scripts/script.zip",
-        "workers": None,
-    } | world.fields
+    } | challenge.fields
+    return {name: known.get(name) for name in names}
 
 
-def host_team_json(world: World) -> dict[str, Any]:
-    """Return the host team's JSON, with the members by name; known from EvalAI's source, not observed."""
-    hosts = [world.users[pk] for pk in sorted(world.hosts)]
+def host_team_json(world: World, challenge: Challenge) -> dict[str, Any]:
+    """Return the JSON of a challenge's host team, with the members by name; known from EvalAI's source, not observed."""
+    hosts = [world.users[pk] for pk in sorted(challenge.hosts)]
     return {
-        "id": world.host_team_pk,
+        "id": challenge.host_team_pk,
         "team_name": "Sandbox hosts",
         "created_by": hosts[0].name,
         "members": [
             {
                 "id": 451 + place,
                 "user": host.name,
-                "team_name": world.host_team_pk,
+                "team_name": challenge.host_team_pk,
                 "status": "Accepted",
                 "permissions": "Admin",
             }
@@ -144,28 +139,27 @@ def host_team_json(world: World) -> dict[str, Any]:
     }
 
 
-def phase_json(world: World, phase: Phase) -> dict[str, Any]:
-    """Return a challenge phase's JSON."""
+def phase_json(world: World, phase: Phase, names: Iterable[str] = PHASE_FOR_ALL) -> dict[str, Any]:
+    """Return those fields of a challenge phase that an endpoint shows."""
     codename = phase.settings.codename
-    return {
+    known = {
         "id": phase.pk,
         "name": phase.name,
         "description": f"<p>{phase.name}</p>",
-        "start_date": moment(max(phase.start_date, world.start_date)),
-        "end_date": moment(min(phase.end_date, world.end_date)),
-        "challenge": world.settings.challenge,
-        "is_active": world.is_open(phase),
+        "start_date": moment(phase.start_date),
+        "end_date": moment(phase.end_date),
+        "challenge": phase.challenge.pk,
+        "is_active": phase.start_date <= world.clock.now() < phase.end_date,
         "codename": codename,
         "slug": f"sandbox-{codename}-{phase.pk}",
-        "environment_image": None,
         "test_annotation": f"{world.media_url}/media/test_annotations/empty.txt",
-        "config_id": None,
-    } | {name: phase.fields[name] for name in PHASE}
+    } | phase.fields
+    return {name: known.get(name) for name in names}
 
 
-def phase_split_json(phase: Phase) -> dict[str, Any]:
-    """Return a challenge phase split's JSON, which does not contain the dataset split's codename."""
-    return {
+def phase_split_json(phase: Phase, names: Iterable[str] = SPLIT_FOR_ALL) -> dict[str, Any]:
+    """Return those fields of a challenge phase split that an endpoint shows; the dataset split's codename is not among them."""
+    known = {
         "id": phase.split_pk,
         "dataset_split": phase.dataset_split_pk,
         "leaderboard": phase.split_pk,
@@ -173,12 +167,24 @@ def phase_split_json(phase: Phase) -> dict[str, Any]:
         "challenge_phase_name": phase.name,
         "dataset_split_name": split_name(phase),
         "leaderboard_schema": schema(phase),
-    } | {name: phase.fields[name] for name in SPLIT}
+        "is_multi_metric_leaderboard": len(phase.settings.metrics) > 1,
+    } | phase.fields
+    return {name: known[name] for name in names}
 
 
 def schema(phase: Phase) -> dict[str, Any]:
-    """Return the leaderboard schema of a phase's split."""
-    return {"labels": list(phase.settings.metrics), "default_order_by": phase.settings.metrics[0]}
+    """Return the leaderboard schema of a phase's split; a bundle's has metadata for each metric."""
+    metrics, ascending = phase.settings.metrics, phase.settings.sort_ascending
+    shape: dict[str, Any] = {"labels": list(metrics), "default_order_by": metrics[0]}
+    if ascending is not None:
+        shape["metadata"] = {metric: {"sort_ascending": ascending, "description": ""} for metric in metrics}
+    return shape
+
+
+def is_descending(phase: Phase) -> bool:
+    """Return whether the largest value comes first: the schema's metadata decides if there are any."""
+    ascending = phase.settings.sort_ascending
+    return bool(phase.fields["is_leaderboard_order_descending"]) if ascending is None else not ascending
 
 
 def split_name(phase: Phase) -> str:

@@ -1,4 +1,4 @@
-"""The initial content of a sandbox: one challenge with its phases and teams."""
+"""The initial content of a sandbox: a challenge with its phases and teams."""
 
 from __future__ import annotations
 
@@ -15,7 +15,17 @@ CHALLENGE: Mapping[str, Any] = {
     "is_docker_based": False,
     "remote_evaluation": True,
     "allow_participants_resubmissions": False,
+    "allow_resuming_submissions": True,
+    "allow_host_cancel_submissions": False,
+    "allow_cancel_running_submissions": False,
+    "is_static_dataset_code_upload": False,
     "use_fifo_sqs": False,
+    "is_registration_open": True,
+    "is_submission_paused": False,
+    "is_frozen": False,
+    "is_approval_requested": False,
+    "is_disabled": False,  # in no answer: a disabled challenge is refused instead
+    "allowed_email_domains": [],
 }
 """EvalAI's fields of a challenge that a test may set to something else."""
 PHASE: Mapping[str, Any] = {
@@ -31,6 +41,7 @@ PHASE: Mapping[str, Any] = {
     "is_partial_submission_evaluation_enabled": False,
     "is_submission_paused": False,
     "disable_logs": False,
+    "allowed_email_ids": [],
 }
 """EvalAI's fields of a phase, likewise."""
 SPLIT: Mapping[str, Any] = {
@@ -48,13 +59,15 @@ SPLIT: Mapping[str, Any] = {
 class PhaseSettings:
     """One challenge phase with its one dataset split.
 
-    ``fields`` are those of ``PHASE`` and ``SPLIT`` that differ. Without dates, the phase has those of the challenge.
+    ``fields`` are those of ``PHASE`` and ``SPLIT`` that differ. Without dates, the phase has those of the challenge. ``sort_ascending`` is
+    in the metadata of the leaderboard's schema, where it decides; None if the schema has no metadata.
     """
 
     codename: str
     name: str = ""
     split: str = ""
     metrics: tuple[str, ...] = ("q_mean",)
+    sort_ascending: bool | None = None
     start_date: datetime | None = None
     end_date: datetime | None = None
     fields: Mapping[str, Any] = field(default_factory=dict)
@@ -70,9 +83,9 @@ class SandboxSettings:
     """All settings of a sandbox.
 
     ``host`` is always a host and the only member of the participant team ``host_team``. ``cohost`` is the second host, who gets a team
-    ``Host_<number>_Team`` with the first submission. ``otherhost`` hosts another challenge. ``teams`` are participant teams with the user
-    names of their members. ``fields`` are those of ``CHALLENGE`` that differ. Primary keys of different kinds differ, so that a client that
-    confuses them fails. The files have the port after ``port``; with 0, both are free ones.
+    ``Host_<number>_Team`` with the first submission. ``otherhost`` hosts another challenge, whose phase is ``elsewhere``. ``teams`` are
+    participant teams with the user names of their members. ``fields`` are those of ``CHALLENGE`` that differ. Primary keys of different
+    kinds differ, so that a client that confuses them fails. The files have the port after ``port``; with 0, both are free ones.
     """
 
     title: str = "Sandbox challenge"
@@ -95,7 +108,9 @@ def from_challenge(configuration: Mapping[str, Any], **changes: Any) -> SandboxS
     """
     evalai = configuration["evalai"]
     phases = tuple(
-        PhaseSettings(codename=codename, split=phase["split"], metrics=(phase["metric"],))
+        PhaseSettings(
+            codename=codename, split=phase["split"], metrics=(phase["metric"],), sort_ascending=False
+        )
         for codename, phase in configuration["phases"].items()
     )
     copied = {

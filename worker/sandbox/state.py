@@ -69,18 +69,35 @@ class Token:
 
 
 @dataclass(kw_only=True)
+class Challenge:
+    """A challenge with its queue; hosts are primary keys of users. ``fields`` are those of EvalAI's that hosts or administrators set."""
+
+    pk: int
+    title: str
+    queue_name: str
+    hosts: set[int]
+    host_team_pk: int
+    start_date: datetime
+    end_date: datetime
+    fields: dict[str, Any]
+    queue: Queue
+
+
+@dataclass(kw_only=True)
 class Team:
-    """A participant team; members are primary keys of users."""
+    """A participant team of one challenge; members are primary keys of users."""
 
     pk: int
     name: str
     members: list[int]
+    challenge: Challenge
 
 
 @dataclass(kw_only=True)
 class Phase:
     """A challenge phase with its one split. ``fields`` are those of EvalAI's phase and split that a host sets."""
 
+    challenge: Challenge
     pk: int
     split_pk: int
     dataset_split_pk: int
@@ -99,6 +116,7 @@ Submission = dict[str, Any]
 """A submission by EvalAI's names for its fields; files are paths under /media/."""
 NEW: Submission = {
     "status": "submitted",
+    "submission_input_file": None,
     "stdout_file": None,
     "stderr_file": None,
     "environment_log_file": None,
@@ -132,36 +150,57 @@ class World:
         self.journal = Journal()
         self.throttle = Throttle(settings.throttle_per_minute)
         self.faults = FaultSource(rng)
-        self.queue = Queue(settings.visibility_timeout_s, self.faults)
         self.media_url = ""
         self.media: dict[str, bytes] = {}
         self.signatures: dict[str, int] = {}  # files whose addresses have a signature that expires
-        self.start_date = clock.now() - timedelta(days=30)
-        self.end_date = clock.now() + timedelta(days=335)
-        self.fields = {**CHALLENGE, **settings.fields}
         self.users: dict[int, User] = {}
         self.tokens: dict[str, Token] = {}
         self.teams: dict[int, Team] = {}
+        self.challenges: dict[int, Challenge] = {}
+        self.phases: dict[int, Phase] = {}
         self.submissions: dict[int, Submission] = {}
         self.rows: dict[tuple[int, int], dict[str, Any]] = {}  # leaderboard rows by submission and split
-        self.phases = {
-            11 + i: Phase(
-                pk=11 + i,
-                split_pk=31 + i,
-                dataset_split_pk=51 + i,
-                settings=phase,
-                start_date=phase.start_date or self.start_date,
-                end_date=phase.end_date or self.end_date,
-                fields={**PHASE, **SPLIT, **phase.fields},
-            )
-            for i, phase in enumerate(settings.phases)
-        }
-        self.hosts = {self.user(name).pk for name in ("host", "cohost")}
-        self.host_team_pk = 401
         self.tells_hosts = True  # whether the server responds to requests about the host team
-        self.user("otherhost")
+        self.challenge = self.add_challenge(
+            settings.challenge, settings.title, settings.queue, ("host", "cohost"), settings.phases
+        )
+        self.challenge.fields |= settings.fields
+        elsewhere = (PhaseSettings(codename="elsewhere"),)
+        self.elsewhere = self.add_challenge(
+            settings.challenge + 1, "Another challenge", "another-queue", ("otherhost",), elsewhere
+        )
         for name, members in {settings.host_team: ("host",), **settings.teams}.items():
             self.add_team(name, members)
+
+    def add_challenge(
+        self, pk: int, title: str, queue: str, hosts: tuple[str, ...], phases: tuple[PhaseSettings, ...]
+    ) -> Challenge:
+        """Create a challenge, as anybody with an account can."""
+        now = self.clock.now()
+        challenge = self.challenges[pk] = Challenge(
+            pk=pk,
+            title=title,
+            queue_name=queue,
+            hosts={self.user(name).pk for name in hosts},
+            host_team_pk=401 + len(self.challenges),
+            start_date=now - timedelta(days=30),
+            end_date=now + timedelta(days=335),
+            fields=dict(CHALLENGE),
+            queue=Queue(self.settings.visibility_timeout_s, self.faults),
+        )
+        for phase in phases:
+            number = len(self.phases)
+            self.phases[11 + number] = Phase(
+                challenge=challenge,
+                pk=11 + number,
+                split_pk=31 + number,
+                dataset_split_pk=51 + number,
+                settings=phase,
+                start_date=phase.start_date or challenge.start_date,
+                end_date=phase.end_date or challenge.end_date,
+                fields={**PHASE, **SPLIT, **phase.fields},
+            )
+        return challenge
 
     # Accounts ---------------------------------------------------------------------------------
 
@@ -176,11 +215,16 @@ class World:
         self.tokens[digits] = Token(user=user, kind="hex", expires=self.clock.now() + timedelta(days=365))
         return user
 
-    def add_team(self, name: str, members: tuple[str, ...] = ()) -> Team:
-        """Create a team; without members it gets one with a name derived from the team's."""
+    def add_team(self, name: str, members: tuple[str, ...] = (), challenge: Challenge | None = None) -> Team:
+        """Create a team, by default of our challenge; without members it gets one with a name derived from the team's."""
         slug = re.sub(r"\W+", "-", name.lower(), flags=re.ASCII).strip("-")
         names = members or (f"{slug}-{len(self.teams)}",)
-        team = Team(pk=201 + len(self.teams), name=name, members=[self.user(member).pk for member in names])
+        team = Team(
+            pk=201 + len(self.teams),
+            name=name,
+            members=[self.user(member).pk for member in names],
+            challenge=challenge or self.challenge,
+        )
         self.teams[team.pk] = team
         return team
 
@@ -195,23 +239,31 @@ class World:
                 return team
         raise LookupError(f"The sandbox has no team {name!r}.")
 
-    def submitting_team(self, user: User) -> Team | None:
-        """Return the team with which a user submits; a host without a team gets one, as at EvalAI."""
-        team = next((team for team in self.teams.values() if user.pk in team.members), None)
-        if team is None and user.pk in self.hosts:
-            team = self.add_team(f"Host_{len(self.teams) + 1}_Team", (user.name,))
+    def submitting_team(self, user: User, challenge: Challenge) -> Team | None:
+        """Return the team with which a user submits to a challenge; a host without a team gets one, as at EvalAI."""
+        theirs = (t for t in self.teams.values() if t.challenge is challenge and user.pk in t.members)
+        team = next(theirs, None)
+        if team is None and user.pk in challenge.hosts:
+            team = self.add_team(f"Host_{len(self.teams) + 1}_Team", (user.name,), challenge)
         return team
 
-    # The challenge ----------------------------------------------------------------------------
+    # The challenges ---------------------------------------------------------------------------
 
-    @property
-    def is_active(self) -> bool:
-        """Whether the challenge has started and not ended."""
-        return self.start_date <= self.clock.now() < self.end_date
+    def is_active(self, challenge: Challenge) -> bool:
+        """Return whether a challenge has started and not ended."""
+        return challenge.start_date <= self.clock.now() < challenge.end_date
 
     def is_open(self, phase: Phase) -> bool:
-        """Return whether the challenge and a phase are both active."""
-        return self.is_active and phase.start_date <= self.clock.now() < phase.end_date
+        """Return whether a phase and its challenge are both active."""
+        return self.is_active(phase.challenge) and phase.start_date <= self.clock.now() < phase.end_date
+
+    def phases_of(self, challenge: Challenge) -> list[Phase]:
+        """Return the phases of a challenge."""
+        return [phase for phase in self.phases.values() if phase.challenge is challenge]
+
+    def challenge_of(self, submission: Submission) -> Challenge:
+        """Return the challenge to whose phase a submission belongs now."""
+        return self.phases[submission["challenge_phase"]].challenge
 
     def phase(self, codename: str) -> Phase:
         """Return the phase with a codename."""
@@ -236,7 +288,8 @@ class World:
         """
         submission["files_written"] += 1
         root = uuid5(NAMESPACE_OID, f"{submission['id']}/{submission['files_written']}")
-        folder = f"challenge_{self.settings.challenge}/phase_{submission['challenge_phase']}/submission_{submission['id']}"
+        challenge, phase = self.challenge_of(submission).pk, submission["challenge_phase"]
+        folder = f"challenge_{challenge}/phase_{phase}/submission_{submission['id']}"
         path = f"submission_files/{folder}/{root}{PurePosixPath(name).suffix}"
         self.media[path] = content
         return path

@@ -74,7 +74,7 @@ def test_closing_waits_for_earlier_submissions(harness: Harness, worker: StepWor
     worker.drive()
     worker.stop()
     harness.submit("B", embeddings(2))
-    harness.evalai.world.phase("dev").end_date = harness.evalai.world.clock.now()
+    harness.evalai.set_phase("dev", end_date=harness.evalai.world.clock.now())
     message = refusal(harness, *CLOSE, status=1)
     assert "No worker is running" in message
     assert "--now" in message

@@ -98,7 +98,7 @@ def test_edited_submissions_wait_until_the_edit_is_undone(harness: Harness, work
     worker.restart()
     worker.drive(lambda: worker.daemon.intake.drained)  # compared with the listing: messages bring the next
     lost = harness.submit("A", embeddings(1))
-    harness.evalai.world.queue.purge()
+    harness.evalai.purge_queue()
     messaged, replaced = harness.submit("B", embeddings(1)), harness.submit("C", embeddings(1))
     for pk in (lost, messaged):
         harness.evalai.edit(pk, phase="eval")
@@ -170,7 +170,7 @@ def test_messages_that_ask_for_nothing(harness: Harness, worker: StepWorker) -> 
     """What an earlier worker finished is not scored, what EvalAI does not have is given up, and another challenge's message stays."""
     body = {"challenge_pk": "7", "phase_pk": str(harness.evalai.phase_pk("dev"))}
     for message in (body | {"submission_pk": 4}, body | {"submission_pk": 5, "challenge_pk": "8"}):
-        harness.evalai.world.queue.send(message)
+        harness.evalai.send_message(message)
     earlier, other = harness.submit("A", embeddings(1)), harness.submit("B", embeddings(1))
     harness.evalai.edit(earlier, status="finished")
     worker.finish(other)
@@ -215,7 +215,7 @@ def test_a_flag_a_deletion_and_a_cancellation_take_a_row_off_the_board(
 def test_the_listing_finds_submissions_with_a_lost_message(harness: Harness, worker: StepWorker) -> None:
     """Also one that an earlier worker left running."""
     pks = [harness.submit(team, embeddings(1)) for team in "AB"]
-    harness.evalai.world.queue.purge()
+    harness.evalai.purge_queue()
     harness.evalai.edit(pks[1], status="running")
     worker.finish(*pks)
     assert not harness.evalai.journal.effects("message_received")

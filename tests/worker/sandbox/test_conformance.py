@@ -64,6 +64,13 @@ class Like:
 def like(pattern: Any) -> Any:
     """Return what is equal to every answer that fits a recorded one."""
     match pattern:
+        case {"<has>": keys, "<fields>": names}:
+            return Like(
+                pattern,
+                lambda v: (
+                    isinstance(v, dict) and v.keys() == set(names.split()) and like({"<has>": keys}) == v
+                ),
+            )
         case {"<has>": keys}:
             return Like(
                 pattern, lambda v: isinstance(v, dict) and like(keys) == {k: v.get(k, Like) for k in keys}
@@ -88,6 +95,8 @@ def test_a_wrong_answer_is_noticed() -> None:
     assert like({"a": "<int>", "b": {"<has>": {"c": 1}}}) == {"a": 5, "b": {"c": 1, "d": 2}}
     for pattern, answer in (
         ({"<has>": {"a": None}}, {"b": 1}),
+        ({"<has>": {"a": 1}, "<fields>": "a b"}, {"a": 1}),
+        ({"<has>": {"a": 1}, "<fields>": "a"}, {"a": 1, "b": 2}),
         ({"a": "<int>"}, {"a": True}),
         ({"a": 1}, {"a": True}),
         ({"<any order>": [{"a": 1}, {"a": 2}]}, [{"a": 1}, {"a": 1}]),
@@ -102,6 +111,7 @@ class Replay:
         self.sandbox = sandbox
         self.clock = clock
         self.names: dict[str, Any] = {"challenge": sandbox.challenge, "queue": sandbox.queue}
+        self.names["other_challenge"] = sandbox.world.elsewhere.pk
         for codename in ("dev", "eval"):
             phase = sandbox.world.phase(codename)
             self.names |= {codename: phase.pk, f"{codename}_split": phase.split_pk}

@@ -28,14 +28,10 @@ from worker.sandbox.call import (
 )
 from worker.sandbox.serialization import managed_submission_json, paged, submission_json
 from worker.sandbox.state import Phase, Submission, Team, User
+from worker.sandbox.writable import DESCRIPTION, files, writable
 
 OWN = "/api/jobs/challenge/<int:challenge>/challenge_phase/<int:phase>/submission/"
 ONE = "/api/jobs/submission/<int:pk>"
-DESCRIPTION = ("method_name", "method_description", "project_url", "publication_url")
-EDITABLE = (
-    *DESCRIPTION, "status", "challenge_phase", "participant_team", "created_by", "started_at", "completed_at", "is_public", "is_flagged",
-    "is_baseline", "is_verified_by_host", "ignore_submission", "submission_metadata",
-)  # fmt: skip
 LISTABLE = ("submitted", "running", "failed", "cancelled", "resuming", "queued", "finished", "submitting")
 ADDRESS = "/api/jobs/challenge/<int:challenge>/update_submission/"
 
@@ -44,37 +40,49 @@ views = Blueprint("submission", __name__)
 
 @views.post(OWN)
 def submit(phase: int) -> tuple[dict[str, Any], int]:
-    """Accept a participant's file."""
+    """Accept a participant's file, or the address of one."""
     sender = _entrant(phase_with(phase))
+    fields = body()
+    description = {name: fields.get(name, "") for name in DESCRIPTION}
+    description["is_public"] = json.loads(fields.get("is_public", "null"))
     if not request.files:
-        raise error(400, "The file URL is missing!")
-    upload, fields = request.files.get("input_file"), body()
+        return _fetched(*sender, fields.get("file_url"), description), 200
+    upload = request.files.get("input_file")
     if upload is None:
         raise Refusal(406, {"input_file": ["No file was submitted."]})
-    description = {name: fields.get(name, "") for name in DESCRIPTION}
     submission = lifecycle.create(
-        world,
-        *sender,
-        content=upload.read(),
-        file_name=upload.filename or "",
-        description=description | {"is_public": json.loads(fields.get("is_public", "null"))},
+        world, *sender, content=upload.read(), file_name=upload.filename or "", description=description
     )
-    return submission_json(world, submission, host=is_host()), 201
+    return _shown(submission), 201
+
+
+def _fetched(
+    phase: Phase, team: Team, user: User, address: str | None, description: dict[str, Any]
+) -> dict[str, Any]:
+    """Take a file from an address instead of an upload; here, only the sandbox's own files answer."""
+    if address is None:
+        raise error(400, "The file URL is missing!")
+    path = address.partition("/media/")[2]
+    if path not in world.media:
+        raise error(400, "The file URL does not exists!")
+    submission = lifecycle.add(
+        world, phase, team, user, content=world.media[path], file_name=path, description=description
+    )
+    lifecycle.send(world, submission)
+    return {"message": "Please wait while your submission being evaluated!"}
 
 
 @views.get(OWN)
 def own(phase: int) -> dict[str, Any]:
     """List the team's own submissions to a phase, newest first, without deleted ones."""
-    theirs = world.of(own_team(), phase_with(phase))
-    return paged(
-        [submission_json(world, s, host=is_host()) for s in reversed(theirs) if not s["ignore_submission"]]
-    )
+    theirs = world.of(own_team(g.challenge), phase_with(phase))
+    return paged([_shown(s) for s in reversed(theirs) if not s["ignore_submission"]])
 
 
 @views.get(ONE)
 def read(pk: int) -> dict[str, Any]:
     """Return a submission to its creator or to a host."""
-    return submission_json(world, _readable(pk), host=is_host())
+    return _shown(_readable(pk))
 
 
 @views.delete(ONE)
@@ -82,15 +90,17 @@ def soft_delete(pk: int) -> dict[str, Any]:
     """Mark a submission as ignored; its status and its message stay."""
     submission = _readable(pk)
     lifecycle.edit(world, submission, {"ignore_submission": True})
-    return submission_json(world, submission, host=is_host())
+    return _shown(submission)
 
 
 @views.patch("/api/jobs/challenge/<int:challenge>/challenge_phase/<int:phase>/submission/<int:pk>")
 def change_visibility(phase: int, pk: int) -> dict[str, Any]:
     """Let a team show or hide its submission, and the host's team mark its own as a baseline."""
+    if not world.is_active(g.challenge):
+        raise error(403, "Challenge is not active")
     if body().get("is_baseline"):
-        require_host(400, "Sorry, you are not authorized to make this request")
-    team, submission = own_team(), world.submissions.get(pk)
+        require_host(g.challenge, 400, "Sorry, you are not authorized to make this request")
+    team, submission = own_team(g.challenge), world.submissions.get(pk)
     if submission is None or (submission["participant_team"], submission["challenge_phase"]) != (
         team.pk,
         phase,
@@ -101,25 +111,33 @@ def change_visibility(phase: int, pk: int) -> dict[str, Any]:
 
 @views.patch("/api/jobs/challenges/<int:challenge>/submissions/<int:pk>/update_submission_meta/")
 def update_meta(pk: int) -> dict[str, Any]:
-    """Change fields of a submission: any for a host, only their own team's for participants.
+    """Change nearly any field of a submission, in any state: a participant of their own team's, a host of any.
 
-    EvalAI lets participants change status, phase, team, author and the input file here, in any state.
+    EvalAI asks only whether the user is a host of the challenge in the address, not whether that is the submission's.
     """
     submission = submission_with(pk)
-    if not is_host() and submission["participant_team"] != own_team().pk:
+    if not is_host(g.challenge) and submission["participant_team"] != own_team(g.challenge).pk:
         raise error(404, f"Submission {pk} does not exist")
-    if upload := request.files.get("input_file"):
-        submission["input_file"] = world.store(submission, upload.filename or "", upload.read())
     return _edited(submission)
+
+
+@views.patch("/api/jobs/submission/<int:pk>/update_started_at/")
+def update_started_at(pk: int) -> dict[str, Any]:
+    """Set the start of any submission to now, for any user."""
+    if pk not in world.submissions:
+        raise detail(404, f"Submission {pk} does not exist")
+    lifecycle.edit(world, world.submissions[pk], {"started_at": world.clock.now()})
+    return _shown(world.submissions[pk])
 
 
 @views.post("/api/jobs/submissions/<int:pk>/re-run/")
 def rerun(pk: int) -> dict[str, Any]:
     """Cancel a submission and send a new copy of it; the new primary key is only in the message."""
     submission = submission_with(pk)
-    require_host(403, "Only challenge hosts or admins are allowed to re-run a submission")
-    if not world.is_active:
-        raise error(406, f"Challenge {world.settings.title} is not active")
+    challenge = world.challenge_of(submission)
+    require_host(challenge, 403, "Only challenge hosts or admins are allowed to re-run a submission")
+    if not world.is_active(challenge):
+        raise error(406, f"Challenge {challenge.title} is not active")
     lifecycle.rerun(world, submission)
     return {"success": "Submission is successfully submitted for re-running"}
 
@@ -139,25 +157,39 @@ def _entrant(phase: Phase) -> tuple[Phase, Team, User]:
         Refusal: If the phase accepts no submissions, or none from them.
     """
     lifecycle.check_open(world, phase, g.user)
-    return phase, own_team(), g.user
+    return phase, own_team(phase.challenge), g.user
 
 
 def _readable(pk: int) -> Submission:
     submission = submission_with(pk)
-    if not is_host() and submission["created_by"] != g.user.pk:
+    if not _is_hosted(submission) and submission["created_by"] != g.user.pk:
         raise error(401, "Sorry, you are not authorized to access this submission.")
     return submission
 
 
+def _is_hosted(submission: Submission) -> bool:
+    """Return whether the user is a host of the challenge to which a submission belongs."""
+    return is_host(world.challenge_of(submission))
+
+
+def _shown(submission: Submission) -> dict[str, Any]:
+    return submission_json(world, submission, host=_is_hosted(submission))
+
+
 def _edited(submission: Submission) -> dict[str, Any]:
-    lifecycle.edit(world, submission, {name: value for name, value in body().items() if name in EDITABLE})
-    return submission_json(world, submission, host=is_host())
+    host = _is_hosted(submission)
+    changes = writable(world, body(), host=host)
+    for name, upload in request.files.items():
+        if name in files(host=host):
+            changes[name] = world.store(submission, upload.filename or "", upload.read())
+    lifecycle.edit(world, submission, changes)
+    return _shown(submission)
 
 
 @views.get("/api/jobs/challenge/<int:challenge>/submission/")
 def of_challenge() -> list[dict[str, Any]]:
     """List the submissions of all phases in one answer, including soft-deleted ones; a worker finds lost ones with it."""
-    require_host(400)
+    require_host(g.challenge, 400)
     status = request.args.get("status")
     if status is not None and status not in LISTABLE:
         raise error(400, f"Invalid submission status {status}")
@@ -165,7 +197,8 @@ def of_challenge() -> list[dict[str, Any]]:
     return [
         submission_json(world, s, host=True)
         for s in world.submissions.values()
-        if (status is None or s["status"] == status)
+        if world.challenge_of(s) is g.challenge
+        and (status is None or s["status"] == status)
         and (after is None or s["submitted_at"] >= after)
         and (before is None or s["submitted_at"] <= before)
     ]
@@ -174,14 +207,15 @@ def of_challenge() -> list[dict[str, Any]]:
 @views.get("/api/challenges/<int:challenge>/challenge_phase/<int:phase>/submissions")
 def of_phase(phase: int) -> dict[str, Any]:
     """List the submissions of a phase in pages, newest first: all for a host, only their own team's for participants."""
-    phase_with(phase)
+    if phase_with(phase).challenge is not g.challenge:
+        raise error(404, f"Challenge Phase {phase} does not exist")
     rows = [
         s for s in world.submissions.values() if s["challenge_phase"] == phase and not s["ignore_submission"]
     ]
     rows.sort(key=lambda s: (s["submitted_at"], s["id"]), reverse=True)
-    if is_host():
+    if is_host(g.challenge):
         return paged([managed_submission_json(world, s) for s in rows])
-    team = world.submitting_team(g.user)
+    team = world.submitting_team(g.user, g.challenge)
     if team is None:
         raise error(400, "You are neither host nor participant of the challenge!")
     return paged([submission_json(world, s, host=False) for s in rows if s["participant_team"] == team.pk])
@@ -190,7 +224,7 @@ def of_phase(phase: int) -> dict[str, Any]:
 @views.get("/api/jobs/phases/<int:phase>/submission_count_by_status/")
 def counts(phase: int) -> dict[str, Any]:
     """Count the submissions of a phase by status, including soft-deleted ones."""
-    require_host(401)
+    require_host(phase_with(phase).challenge, 401)
     tally = Counter(s["status"] for s in world.submissions.values() if s["challenge_phase"] == phase)
     return {"status": [{"status": status, "count": n} for status, n in sorted(tally.items())]}
 
@@ -241,12 +275,12 @@ def patch() -> dict[str, Any]:
         submission["job_name"].append(job)
     submission |= {"status": status, "started_at": world.clock.now()}
     world.effect(status, submission["id"])
-    return submission_json(world, submission, host=True)
+    return _shown(submission)
 
 
 def _addressed(*statuses: str) -> tuple[Submission, str]:
-    """Return the submission to which a host writes, and its new status."""
-    require_host(400)
+    """Return the submission to which a host of the challenge in the address writes, whosever it is, and its new status."""
+    require_host(g.challenge, 400)
     value, status = body().get("submission"), text("submission_status").lower()
     try:
         pk = None if value is None else int(value)

@@ -21,6 +21,7 @@ from worker.evalai.records import (
     Author,
     Challenge,
     DatasetSplit,
+    Described,
     HostTeam,
     Message,
     Page,
@@ -119,6 +120,11 @@ class Client(Transport):
         answer = self.call("GET", path, "read the challenge of the queue")
         return parse(Challenge, answer, "challenge")
 
+    def page(self) -> Described:
+        """Read the challenge by its number, which shows other settings than by its queue. GET /api/challenges/challenge/<c>/."""
+        path = f"/api/challenges/challenge/{self._challenge}/"
+        return parse(Described, self.call("GET", path, "read the challenge"), "challenge")
+
     def account(self) -> Account:
         """Read the owner of our token. GET /api/auth/user/."""
         return parse(Account, self.call("GET", "/api/auth/user/", "read our account"), "account")
@@ -151,6 +157,11 @@ class Client(Transport):
         path = f"/api/challenges/{self._challenge}/challenge_phase_split"
         listed = _items(self.call("GET", path, "list the phase splits"))
         return [parse(PhaseSplit, item, "phase split") for item in listed]
+
+    def split_settings(self, pk: int) -> Described:
+        """Read what only hosts see of a phase split. GET /api/challenges/challenge/create/challenge_phase_split/<id>/."""
+        path = f"/api/challenges/challenge/create/challenge_phase_split/{int(pk)}/"
+        return parse(Described, self.call("GET", path, f"read phase split {pk}"), "phase split")
 
     def dataset_split(self, pk: int) -> DatasetSplit:
         """Read a dataset split, for its codename. GET /api/challenges/challenge/create/dataset_split/<id>/."""

@@ -2,13 +2,14 @@
 
 Answers are parsed defensively: primary keys come as integers or as strings, keys vary with EvalAI's version, unknown keys are ignored.
 Only fields without a default are required; these come from the server, while participants may have edited the others. A field that
-cannot be parsed counts as absent.
+cannot be parsed counts as absent. Settings of the challenge that only the doctor compares are not parsed here, so that none has a default.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from typing import Annotated, Any, TypeVar
@@ -139,19 +140,18 @@ class Page:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Challenge:
-    """The challenge behind a queue. ``host_team_pk`` is the team of its hosts."""
+class Described:
+    """A thing with a primary key, and everything that EvalAI says of it, unparsed."""
 
     pk: Annotated[Integer, Field(alias="id")]
+    said: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Challenge(Described):
+    """The challenge behind a queue. ``host_team_pk`` is the team of its hosts."""
+
     title: Words = ""
-    remote_evaluation: Flag = False
-    end_date: OptionalMoment = None
-    use_fifo: Annotated[Flag, Field(alias="use_fifo_sqs")] = False
-    is_docker_based: Flag = False
-    published: UsualFlag = True
-    approved: Annotated[UsualFlag, Field(alias="approved_by_admin")] = True
-    manual_participant_approval: Flag = False
-    allow_participants_resubmissions: Flag = False
     host_team_pk: Annotated[
         int | None,
         Field(alias="creator"),
@@ -189,42 +189,30 @@ class HostTeam:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Phase:
-    """A challenge phase. The worker must honor ``disable_logs`` itself, because EvalAI stores logs all the same."""
+class Phase(Described):
+    """A challenge phase; it counts as open unless EvalAI denies it.
 
-    pk: Annotated[Integer, Field(alias="id")]
+    The worker must honor ``disable_logs`` itself, because EvalAI stores logs all the same.
+    """
+
     codename: Text
     challenge_pk: Annotated[Integer, Field(alias="challenge")]
     end_date: OptionalMoment = None
-    is_active: Flag = False
-    is_public: Flag = False
-    is_submission_public: Flag = False
-    leaderboard_public: Flag = False
+    is_active: UsualFlag = True
     disable_logs: Flag = False
-    partial_evaluation: Annotated[Flag, Field(alias="is_partial_submission_evaluation_enabled")] = False
     is_submission_paused: Flag = False
-    allowed_submission_file_types: OptionalText = None
-    is_restricted_to_select_one_submission: Flag = False
     max_submissions_per_day: OptionalInteger = None
     max_submissions_per_month: OptionalInteger = None
     max_submissions: OptionalInteger = None
-    max_concurrent_submissions_allowed: OptionalInteger = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class PhaseSplit:
-    """A phase on a dataset split, with the labels that a result must have. ``visibility`` is 1 host, 2 owner and host, 3 public."""
+class PhaseSplit(Described):
+    """A phase on a dataset split, with the labels that a result must have."""
 
-    pk: Annotated[Integer, Field(alias="id")]
     phase_pk: Annotated[Integer, Field(alias="challenge_phase")]
     dataset_split_pk: Annotated[Integer, Field(alias="dataset_split")]
-    visibility: Annotated[int, BeforeValidator(lambda value: integer(value) or 0)] = 0
     labels: Annotated[tuple[str, ...], Field(validation_alias=AliasPath("leaderboard_schema", "labels"))]
-    by_latest: Annotated[Flag, Field(alias="show_leaderboard_by_latest_submission")] = False
-    show_execution_time: Flag = False
-    decimals: Annotated[OptionalInteger, Field(alias="leaderboard_decimal_precision")] = None
-    descending: Annotated[UsualFlag, Field(alias="is_leaderboard_order_descending")] = True
-    show_scores: Annotated[UsualFlag, Field(alias="show_scores_on_leaderboard")] = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,11 +234,11 @@ def parse(kind: type[_Record], document: Any, record: str) -> _Record:
     # None of our keys is lost by this, and pydantic fails on a lone surrogate even in an unknown key.
     fields = {key: value for key, value in document.items() if key.isascii()}
     try:
-        parsed: _Record = _adapter(kind).validate_python(fields)  # type: ignore[arg-type]  # classes are hashable
+        parsed: _Record = _adapter(kind).validate_python({**fields, "said": fields})  # type: ignore[arg-type]  # classes are hashable
     except ValidationError as problem:
-        field = ".".join(str(part) for part in problem.errors(include_input=False)[0]["loc"])
+        place = ".".join(str(part) for part in problem.errors(include_input=False)[0]["loc"])
         raise Unintelligible(
-            f"EvalAI answered with a {record} without a usable “{field}”.", cure=ODD_ANSWER
+            f"EvalAI answered with a {record} without a usable “{place}”.", cure=ODD_ANSWER
         ) from None
     return parsed
 

@@ -384,6 +384,69 @@ FAULTS: dict[str, Fault] = {
 }
 """Check to the fault that proves it."""
 
+SOON, LONG_AGO = timedelta(days=3), timedelta(days=-3)
+MISCONFIGURED: list[tuple[str, str, str, dict[str, Any]]] = [
+    ("evalai.challenge", "remote evaluation", "challenge", {"remote_evaluation": False}),
+    ("evalai.challenge", "docker-based", "challenge", {"is_docker_based": True}),
+    ("evalai.challenge", "approved it", "challenge", {"manual_participant_approval": True}),
+    (
+        "evalai.challenge",
+        "run their submissions again",
+        "challenge",
+        {"allow_participants_resubmissions": True},
+    ),
+    ("evalai.challenge", "FIFO queue", "challenge", {"use_fifo_sqs": True}),
+    ("evalai.challenge", "the challenge was removed", "challenge", {"is_disabled": True}),
+    ("evalai.launch", "not published", "challenge", {"published": False}),
+    ("evalai.launch", "not approved", "challenge", {"approved_by_admin": False}),
+    ("evalai.launch", "Registration is closed", "challenge", {"is_registration_open": False}),
+    ("evalai.launch", "The challenge is paused", "challenge", {"is_submission_paused": True}),
+    ("evalai.launch", "certain domains", "challenge", {"allowed_email_domains": ["example.org"]}),
+    ("evalai.launch", "The challenge begins", "challenge", {"start_date": SOON}),
+    ("evalai.launch", "addresses in a list", "phase", {"allowed_email_ids": ["a@example.org"]}),
+    ("evalai.launch", "which ended on", "phase", {"end_date": LONG_AGO}),
+    ("evalai.launch", "although it begins only", "phase", {"start_date": SOON}),
+    ("evalai.phase_settings", "has paused phase dev", "phase", {"is_submission_paused": True}),
+    ("evalai.phase_settings", "disable_logs", "phase", {"disable_logs": True}),
+    ("evalai.phase_settings", "private by default", "phase", {"is_submission_public": False}),
+    ("evalai.phase_settings", "Partial", "phase", {"is_partial_submission_evaluation_enabled": True}),
+    ("evalai.phase_settings", "types .csv, .zip", "phase", {"allowed_submission_file_types": ".csv, .zip"}),
+    ("evalai.phase_settings", "restricted", "phase", {"is_restricted_to_select_one_submission": True}),
+    (
+        "evalai.limits",
+        "100000 submissions a day",
+        "phase",
+        dict.fromkeys(("max_submissions_per_day", "max_submissions_per_month", "max_submissions"), 100_000),
+    ),
+    ("evalai.limits", "16 of them at once", "phase", {"max_concurrent_submissions_allowed": 16}),
+    ("evalai.leaderboards", "is not public", "phase", {"visibility": 1}),
+    ("evalai.leaderboards", "is not public", "phase", {"leaderboard_public": False}),
+    ("evalai.leaderboards", "newest first", "phase", {"show_leaderboard_by_latest_submission": True}),
+    ("evalai.leaderboards", "worst team", "phase", {"is_leaderboard_order_descending": False}),
+    ("evalai.leaderboards", "worst team", "settings", {"sort_ascending": True}),
+    ("evalai.leaderboards", "shows 2 decimals", "phase", {"leaderboard_decimal_precision": 2}),
+    ("evalai.leaderboards", "shows no values", "phase", {"show_scores_on_leaderboard": False}),
+    ("evalai.leaderboards", "execution times", "phase", {"show_execution_time": True}),
+]
+"""What can be wrong at EvalAI: the check that names it, words of its sentence, what has the setting, and the wrong value."""
+
+
+def misconfigured(what: str, changes: Mapping[str, Any]) -> Plant:
+    """Return a function that changes EvalAI's challenge, phase dev or its settings; a time is relative to now."""
+    if what == "settings":
+        return phase(**changes)
+
+    def change(evalai: Sandbox) -> None:
+        now = evalai.world.clock.now()
+        values = {k: now + v if isinstance(v, timedelta) else v for k, v in changes.items()}
+        if what == "phase":
+            evalai.set_phase("dev", **values)
+        else:
+            evalai.set_challenge(**values)
+
+    return prepared(change)
+
+
 SHADES: list[tuple[str, Fault]] = [
     ("configuration.phases", (WARN, changing(phases={"dev": {"folds": 3}}))),
     ("configuration.phases", (WARN, changing(phases={"dev": {"selection": "ladder"}}))),

@@ -6,15 +6,20 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+import flask
 import pytest
+import requests
 
 from tests.worker.harness.harness import git
 from tests.worker.organizer.doctor_faults import (
     FAULTS,
+    HEALTHY_PHASES,
+    MISCONFIGURED,
     SECRET_LABEL,
     SHADES,
     Fault,
@@ -22,18 +27,16 @@ from tests.worker.organizer.doctor_faults import (
     changing,
     example_tasks,
     label_rows,
+    misconfigured,
     public_ids,
     write_healthy,
 )
 from worker.challenge.configuration import EXAMPLE_REPOSITORY
 from worker.cli import guarded
-from worker.evalai import Challenge, Phase, PhaseSplit
-from worker.evalai.records import parse
-from worker.organizer.doctor import CHECKS, Level, evalai
+from worker.organizer.doctor import CHECKS, Level, Report
 from worker.organizer.scaffold import EXAMPLE_QUEUE
 from worker.sandbox import Fault as Spoilt
-from worker.sandbox import FaultPlan
-from worker.sandbox import settings as at_evalai
+from worker.sandbox import FaultPlan, Listener, fields
 
 FINDINGS = (Level.WARN, Level.FAIL)
 
@@ -78,68 +81,48 @@ def test_a_check_finds_its_fault(challenge: FaultyChallenge, identifier: str, fa
     assert SECRET_LABEL not in json.dumps(report.to_json())
 
 
-SETTINGS: list[tuple[str, dict[str, object]]] = [
-    ("CHALLENGE", {"remote_evaluation": False}),
-    ("CHALLENGE", {"is_docker_based": True}),
-    ("CHALLENGE", {"manual_participant_approval": True}),
-    ("CHALLENGE", {"allow_participants_resubmissions": True}),
-    ("CHALLENGE", {"use_fifo_sqs": True}),
-    ("LAUNCH", {"published": False}),
-    ("LAUNCH", {"approved_by_admin": False}),
-    ("PHASE", {"is_submission_paused": True}),
-    ("PHASE", {"disable_logs": True}),
-    ("PHASE", {"is_submission_public": False}),
-    ("PHASE", {"is_partial_submission_evaluation_enabled": True}),
-    ("PHASE", {"allowed_submission_file_types": ".csv, .zip, .parquet, .npz"}),
-    ("PHASE", {"is_restricted_to_select_one_submission": True}),
-    ("RATE", {"max_submissions_per_day": 100_000, "max_submissions_per_month": 100_000}),
-    ("LEADERBOARD", {"visibility": 1}),
-    ("LEADERBOARD", {"leaderboard_public": False}),
-    ("LEADERBOARD", {"show_leaderboard_by_latest_submission": True}),
-    ("LEADERBOARD", {"is_leaderboard_order_descending": False}),
-    ("LEADERBOARD", {"leaderboard_decimal_precision": 2}),
-    ("LEADERBOARD", {"show_scores_on_leaderboard": False}),
-    ("LEADERBOARD", {"show_execution_time": True}),
-]
-USUAL = {
-    **at_evalai.CHALLENGE,
-    **at_evalai.PHASE,
-    **at_evalai.SPLIT,
-    "max_submissions_per_day": 10,
-    "max_concurrent_submissions_allowed": 3,
-}
-LEAST = {
-    "remote_evaluation": True,
-    "is_public": True,
-    "is_submission_public": True,
-    "leaderboard_public": True,
-    "visibility": 3,
-}
+EVALAI = [check.id for check in CHECKS if check.group == "evalai" and check.id != "evalai.token"]
 
 
-def wrong(table: str, answers: Mapping[str, object]) -> int:
-    """Count the settings of a table that are wrong at an EvalAI that answers with these values."""
-    phase = parse(Phase, {"id": 11, "codename": "dev", "challenge": 7, **answers}, "phase")
-    keys = {
-        "id": 31,
-        "challenge_phase": 11,
-        "dataset_split": 51,
-        "leaderboard_schema": {"labels": ["q_mean"]},
+def problems(report: Report) -> dict[str, list[str]]:
+    """Return for each check the sentences of what is wrong or unknown."""
+    return {
+        outcome.check.id: [finding.sentence for finding in outcome.findings if finding.level is not Level.OK]
+        for outcome in report.outcomes
+        if outcome.level is not Level.OK
     }
-    split = parse(PhaseSplit, {**keys, **answers}, "phase split")
-    examined: dict[str, Any] = {
-        "PHASE": phase,
-        "RATE": phase,
-        "LEADERBOARD": evalai.Leaderboard(phase, split, decimals=3),
-    }
-    thing = examined.get(table) or parse(Challenge, {"id": 7, **answers}, "challenge")
-    return sum(setting.wrong(thing) for setting in getattr(evalai, table))
 
 
-@pytest.mark.parametrize(("table", "answer"), SETTINGS, ids=[next(iter(answer)) for _, answer in SETTINGS])
-def test_each_setting_of_evalai_is_compared(table: str, answer: dict[str, object]) -> None:
-    """Each wrong value is one finding; an older or newer EvalAI may lack keys, and what it does not say is none."""
-    assert (wrong(table, USUAL | answer), wrong(table, USUAL), wrong(table, LEAST)) == (1, 0, 0)
+@pytest.mark.parametrize(
+    ("identifier", "words", "what", "changes"),
+    MISCONFIGURED,
+    ids=[f"{what}-{next(iter(changes))}" for _, _, what, changes in MISCONFIGURED],
+)
+def test_each_misconfiguration_at_evalai_is_named_once(
+    challenge: FaultyChallenge, identifier: str, words: str, what: str, changes: dict[str, Any]
+) -> None:
+    """Exactly one check has exactly one finding, which names the setting; the others find nothing, or depend on that one."""
+    misconfigured(what, changes)(challenge)
+    found = problems(challenge.examine(*EVALAI))
+    (sentence,) = found.pop(identifier)
+    assert words in sentence
+    assert all(others == [f"{identifier} failed."] for others in found.values()), found
+
+
+def test_a_setting_that_evalai_does_not_send_is_unknown_and_never_good(challenge: FaultyChallenge) -> None:
+    """Each field that is compared is left out once, and missed by its name; all others together are not missed."""
+    dev, last = HEALTHY_PHASES  # the order of one leaderboard is in its schema, that of the other is not
+    challenge.settings = replace(challenge.settings, phases=(replace(dev, sort_ascending=False), last))
+    challenge.open()
+    compared = {key for _, _, _, changes in MISCONFIGURED for key in changes} | {"is_public"}
+    with Leaving(challenge.evalai.url) as proxy:
+        challenge.change({"evalai": {"server": proxy.url}})
+        challenge.open()
+        proxy.left_out = every_field() - compared - NEEDED
+        assert problems(challenge.look(*EVALAI)) == {}
+        for key in compared - {"is_disabled"}:  # which is in no answer
+            proxy.left_out = {key}
+            assert f"EvalAI does not say {key} of" in str(problems(challenge.look(*EVALAI))), key
 
 
 @pytest.mark.parametrize("failed", ["configuration.file", "evalai.server"])
@@ -151,6 +134,62 @@ def test_what_depends_on_a_failed_check_is_skipped(challenge: FaultyChallenge, f
     assert [outcome.check.id for outcome in report.at(Level.FAIL)] == [failed]
     (finding,) = next(o for o in report.outcomes if o.check.id == "evalai.launch").findings
     assert (finding.level, finding.sentence) == (Level.SKIPPED, f"{failed} failed.")
+
+
+NEEDED = {
+    "id",
+    "codename",
+    "challenge",
+    "challenge_phase",
+    "dataset_split",
+    "leaderboard_schema",
+    "evaluation_script",
+}
+"""Without these, an answer cannot be read, or there is nothing to compare."""
+
+
+def test_the_empty_history_of_a_first_start_is_no_other_challenges(challenge: FaultyChallenge) -> None:
+    """The first push has a history without boards; a board that this state does not know is another challenge's."""
+    challenge.push("leaderboard/history.jsonl", "")
+    assert problems(challenge.examine("board.history")) == {}
+
+
+def every_field() -> set[str]:
+    """Return the fields of all answers that the doctor reads."""
+    lists = [value for name, value in vars(fields).items() if name.isupper()]
+    return {name for names in lists for name in names}
+
+
+class Leaving:
+    """A proxy of EvalAI that leaves fields out of every JSON answer, wherever they are; a context manager."""
+
+    def __init__(self, server: str) -> None:
+        self.left_out: set[str] = set()
+        app = flask.Flask("leaving-proxy")
+
+        @app.get("/<path:path>")
+        def get(path: str) -> flask.Response:
+            sent = {"Authorization": flask.request.headers["Authorization"]}
+            answer = requests.get(f"{server}/{path}", headers=sent, timeout=60)
+            return flask.Response(
+                json.dumps(self._without(answer.json())), answer.status_code, mimetype="application/json"
+            )
+
+        self._listener = Listener(app)
+        self.url = self._listener.url
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.close()
+
+    def _without(self, document: Any) -> Any:
+        if isinstance(document, list):
+            return [self._without(item) for item in document]
+        if isinstance(document, dict):
+            return {key: self._without(value) for key, value in document.items() if key not in self.left_out}
+        return document
 
 
 def fingerprint(folder: Path) -> dict[str, tuple[int, str]]:
@@ -176,7 +215,7 @@ def test_a_healthy_challenge_has_no_finding_and_is_not_changed(challenge: Faulty
     made = list(challenge.evalai.journal)[entries:]
     assert {(entry.kind, entry.method) for entry in made} == {("request", "GET")}
     assert not [entry for entry in made if entry.path.startswith("/api/jobs/challenge/queues/")]
-    assert len(made) <= 10
+    assert len(made) <= 11
     assert challenge.evalai.submission(waiting)["status"] == "submitted"
     assert git(challenge.folder / "board.git", "for-each-ref") == ""
     challenge.webhook.settimeout(60)

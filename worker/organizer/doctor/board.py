@@ -68,7 +68,7 @@ def history(repository: Repository) -> Iterator[Finding]:
         ours = commitments.commitment_file(tx) if tx else None
         settled = tx is not None and last_commit(tx, challenge.configuration) is not None
         restored = tx is not None and tx.fact(LOG_UNSEEN) is not None
-    if HISTORY in repository.files and not has_boards:
+    if repository.files.get(HISTORY, b"").strip() and not has_boards:
         yield warn(
             f"{HISTORY} is in the repository already, but this state has no boards. The board would continue another challenge's history."
         )

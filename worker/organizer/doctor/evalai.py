@@ -2,54 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
-from datetime import timedelta
-from typing import Generic, TypeVar
+from datetime import datetime, timedelta
+from typing import Any
 from urllib.parse import urlsplit
 
 from scoring.errors import OrganizerError
 from scoring.printable import count_of
-from worker.evalai import Challenge as RemoteChallenge
-from worker.evalai import Phase, PhaseSplit
+from worker.evalai.records import integer, text
 from worker.fetching.download import check_address
 from worker.organizer.bundle_check import CONCURRENT, LIMITS, stated_phases
 from worker.organizer.doctor.check import Finding, Level, fail, note, skipped, warn
 from worker.organizer.doctor.subjects import Challenge, EvalAI
+from worker.organizer.doctor.told import Setting, Told, each
 
-T = TypeVar("T")
 SOON = timedelta(days=30)
 ALLOWED_PER_MINUTE = 60
 PER_MINUTE = 15  # submissions: an answer takes about four of the 60 calls that EvalAI allows
+MINUTE = "%Y-%m-%d %H:%M"
 SKEW_WARN_S, SKEW_FAIL_S = 10.0, 120.0
 PUBLIC = 3
 FILE_TYPES = (".csv", ".gz", ".zip", ".parquet", ".npz")
-
-
-@dataclass(frozen=True)
-class Setting(Generic[T]):
-    """A value at EvalAI that can be wrong.
-
-    Attributes:
-        wrong: Returns whether it is.
-        sentence: What follows, a format whose argument is the thing that has the value.
-        cure: What to do.
-        level: How bad it is.
-    """
-
-    wrong: Callable[[T], bool]
-    sentence: str
-    cure: str
-    level: Level = Level.WARN
-
-
-def _compare(things: Iterable[T], settings: Iterable[Setting[T]]) -> Iterator[Finding]:
-    """Yield a finding for each setting that is wrong."""
-    for thing in things:
-        for setting in settings:
-            if setting.wrong(thing):
-                yield Finding(setting.level, setting.sentence.format(thing), setting.cure)
 
 
 def token(challenge: Challenge) -> Iterator[Finding]:
@@ -70,88 +44,163 @@ def examined(evalai: EvalAI) -> Iterator[Finding]:
     """Say which challenge was asked for."""
     server = evalai.configuration.evalai.server
     yield note(
-        f"Challenge {evalai.challenge.pk}, “{evalai.challenge.title}”, at {server}: phases {', '.join(evalai.phases) or 'none'}.",
+        f"Challenge {evalai.remote.pk}, “{evalai.remote.title}”, at {server}: phases {', '.join(evalai.phases) or 'none'}.",
     )
 
 
-CHALLENGE: tuple[Setting[RemoteChallenge], ...] = (
+CHALLENGE = (
     Setting(
-        lambda challenge: not challenge.remote_evaluation,
+        "remote_evaluation",
+        False,
         "The challenge is not set to remote evaluation, so EvalAI would evaluate submissions itself.",
         "Upload the bundle with remote_evaluation: True, or ask EvalAI's administrators to set it.",
         Level.FAIL,
     ),
     Setting(
-        lambda challenge: challenge.is_docker_based,
+        "is_docker_based",
+        True,
         "The challenge is docker-based (is_docker_based). Participants would submit images, which the worker cannot score.",
         "Upload the bundle with is_docker_based: False, or ask EvalAI's administrators to unset it.",
         Level.FAIL,
     ),
     Setting(
-        lambda challenge: challenge.manual_participant_approval,
-        "A team can submit only after a host has approved it (manual_participant_approval).",
-        "Approve each team on EvalAI's page of the challenge, or unset it there.",
-    ),
-    Setting(
-        lambda challenge: challenge.allow_participants_resubmissions,
+        "allow_participants_resubmissions",
+        True,
         "Participants may run their submissions again (allow_participants_resubmissions). Each run is a new submission to score, and does"
         " not use up the limits of its phase.",
         "Ask EvalAI's administrators to unset it.",
     ),
     Setting(
-        lambda challenge: challenge.use_fifo,
+        "use_fifo_sqs",
+        True,
         "The challenge has a FIFO queue (use_fifo_sqs): each message of a team waits until the team's previous one is deleted, so many"
         " submissions of one team arrive slowly.",
         "No submission is lost, because the worker also reads EvalAI's listing. To avoid the delay, ask EvalAI's administrators"
         " for a standard queue.",
     ),
 )
-LAUNCH: tuple[Setting[RemoteChallenge], ...] = (
+"""What EvalAI shows of the challenge by its queue."""
+PAGE = (
     Setting(
-        lambda challenge: not challenge.published,
+        "manual_participant_approval",
+        True,
+        "A team can submit only after a host has approved it (manual_participant_approval).",
+        "Approve each team on EvalAI's page of the challenge, or unset it there.",
+    ),
+)
+LAUNCH = (
+    Setting(
+        "published",
+        False,
         "The challenge is not published, so only its hosts can see it.",
         "Publish it on EvalAI after its approval, on the day on which its first phase begins for participants.",
     ),
     Setting(
-        lambda challenge: not challenge.approved,
-        "EvalAI's administrators have not approved the challenge (approved_by_admin), so only its hosts can submit.",
+        "approved_by_admin",
+        False,
+        "EvalAI's administrators have not approved the challenge (approved_by_admin), so participants cannot find it.",
         "Submit a baseline to each phase as a host, and let the worker answer. When each phase has a finished submission, request the"
         " approval on EvalAI.",
     ),
+    Setting(
+        "is_registration_open",
+        False,
+        "Registration is closed (is_registration_open), so no further team can take part.",
+        "Open it on EvalAI, unless all teams are registered.",
+    ),
+    Setting(
+        "is_submission_paused",
+        True,
+        "The challenge is paused on EvalAI (is_submission_paused) and accepts no submissions.",
+        "Resume it on EvalAI before the launch.",
+    ),
 )
+"""What EvalAI shows of the challenge by its number."""
 
 
 def challenge(evalai: EvalAI) -> Iterator[Finding]:
     """Compare the challenge's settings with what the worker needs."""
-    return _compare([evalai.challenge], CHALLENGE)
+    yield from each(setting.compare(evalai.behind_queue) for setting in CHALLENGE)
+    yield from each(setting.compare(evalai.page) for setting in PAGE)
 
 
 def launch(evalai: EvalAI) -> Iterator[Finding]:
-    """Say what is missing until participants can submit, and look for ends that have passed."""
-    yield from _compare([evalai.challenge], LAUNCH)
+    """Say what is missing until participants can submit, and compare the dates with now."""
     now = evalai.local.clock()
-    is_open = any(
-        phase.is_public and (phase.end_date is None or phase.end_date > now) for phase in evalai.configured
+    yield from each(
+        [_ended(evalai, now), *(_begins(evalai, phase, now) for phase in evalai.configured.values())]
     )
-    for phase in evalai.configured:
-        if not phase.is_public:
-            sentence = f"Phase {phase.codename} is not public (is_public), so EvalAI accepts submissions to it only from hosts."
-            cure = "Make it public on EvalAI on the day on which it begins for participants."
-            yield note(f"{sentence} {cure}") if is_open else warn(sentence, cure)
-    end = evalai.challenge.end_date
-    if end is not None and end <= now:
-        yield fail(f"The challenge ended on {end:%Y-%m-%d %H:%M} UTC; EvalAI takes no submissions.")
-    for phase in evalai.configured:
-        if phase.end_date is not None and phase.end_date <= now:
+    yield from each(setting.compare(evalai.page) for setting in LAUNCH)
+    yield from each([_begun(evalai.page, now), _domains(evalai.page)])
+    yield from each(_admits(phase) for phase in evalai.configured.values())
+
+
+def _ended(evalai: EvalAI, now: datetime) -> Iterator[Finding]:
+    for end in evalai.behind_queue.moments("end_date"):
+        if end <= now:
+            yield fail(f"The challenge ended on {end:{MINUTE}} UTC; EvalAI takes no submissions.")
+
+
+def _begun(challenge: Told, now: datetime) -> Iterator[Finding]:
+    for start in challenge.moments("start_date"):
+        if start > now:
             yield warn(
-                f"Phase {phase.codename} ended on {phase.end_date:%Y-%m-%d %H:%M} UTC, so EvalAI accepts no more submissions to it.",
-                "Move its end date on EvalAI, unless it was meant to end then.",
+                f"The challenge begins on {start:{MINUTE}} UTC. Until then, EvalAI accepts no submissions, not even from hosts.",
+                "Leave it if that is intended. An earlier date can be set on EvalAI only before the approval.",
             )
+
+
+def _domains(challenge: Told) -> Iterator[Finding]:
+    if challenge.texts("allowed_email_domains"):
+        yield warn(
+            "Only participants with e-mail addresses of certain domains can take part (allowed_email_domains).",
+            "Remove the domains on EvalAI, unless that is intended.",
+        )
+
+
+def _admits(phase: Told) -> Iterator[Finding]:
+    if phase.texts("allowed_email_ids"):
+        yield warn(
+            f"Only the e-mail addresses in a list may submit to {phase.name} (allowed_email_ids).",
+            "Remove the list on EvalAI, unless that is intended.",
+        )
+
+
+def _begins(evalai: EvalAI, phase: Told, now: datetime) -> Iterator[Finding]:
+    """Compare the dates of a phase with now, and with whether it is public."""
+    public = phase.flag("is_public")
+    ended = [end for end in phase.moments("end_date") if end <= now]
+    later = [start for start in phase.moments("start_date") if start > now]
+    is_open = any(_is_open(other, now) for other in evalai.configured.values())
+    for end in ended:
+        yield warn(
+            f"EvalAI accepts no more submissions to {phase.name}, which ended on {end:{MINUTE}} UTC.",
+            "Move its end date on EvalAI, unless it was meant to end then.",
+        )
+    for start in later:
+        sentence = f"EvalAI accepts no submissions to {phase.name} yet, which begins on {start:{MINUTE}} UTC."
+        cure = "Leave it if that is intended. Hosts cannot send a baseline to it either, and the approval needs one in every phase."
+        if public:
+            yield warn(
+                f"EvalAI shows the description of {phase.name} to everybody (is_public), although it begins only on {start:{MINUTE}} UTC.",
+                "Unset is_public on EvalAI until that day.",
+            )
+        else:
+            yield note(f"{sentence} {cure}") if is_open else warn(sentence, cure)
+    if not public and not later:
+        sentence = f"EvalAI accepts submissions to {phase.name} only from hosts, because it is not public (is_public)."
+        cure = "Make it public on EvalAI on the day on which it begins for participants."
+        yield note(f"{sentence} {cure}") if is_open else warn(sentence, cure)
+
+
+def _is_open(phase: Told, now: datetime) -> bool:
+    begun = all(start <= now for start in phase.moments("start_date"))
+    return begun and phase.flag("is_public") and all(end > now for end in phase.moments("end_date"))
 
 
 def clock(evalai: EvalAI) -> Iterator[Finding]:
     """Compare this machine's clock with EvalAI's."""
-    skew_s = evalai.skew_s
+    skew_s = evalai.noted["skew_s"]
     if skew_s is None:
         yield skipped("The server does not send its time.")
     elif abs(skew_s) > SKEW_WARN_S:
@@ -162,13 +211,14 @@ def clock(evalai: EvalAI) -> Iterator[Finding]:
 
 def storage(evalai: EvalAI) -> Iterator[Finding]:
     """Check that files may be downloaded from where EvalAI stores them."""
-    host = urlsplit(evalai.stored_at or "").netloc
-    if not evalai.stored_at or not host:
+    stored_at = evalai.noted["stored_at"] or ""
+    host = urlsplit(stored_at).netloc
+    if not host:
         yield skipped("EvalAI does not say where it stores files.")
         return
     settings = evalai.configuration.evalai
     try:
-        check_address(evalai.stored_at, [urlsplit(settings.server).netloc, *settings.media_hosts])
+        check_address(stored_at, [urlsplit(settings.server).netloc, *settings.media_hosts])
     except OrganizerError:
         yield fail(
             f"EvalAI stores files on {host}, which the worker may not download from.",
@@ -189,7 +239,7 @@ def phases(evalai: EvalAI) -> Iterator[Finding]:
             f"EvalAI has a phase {codename} that is not configured. Its submissions would be put on hold.",
             f"Add phases.{codename} to the configuration, or remove the phase at EvalAI.",
         )
-    for phase in evalai.configured:
+    for phase in (evalai.phases[codename] for codename in evalai.configured):
         name, metric = configured[phase.codename].split, configured[phase.codename].metric
         split = evalai.splits.get((phase.pk, name))
         if split is None:
@@ -205,66 +255,56 @@ def phases(evalai: EvalAI) -> Iterator[Finding]:
             )
 
 
-def _allows_all(phase: Phase) -> bool:
-    """Return whether EvalAI's page of a phase offers all types of files that the worker reads."""
-    allowed = (phase.allowed_submission_file_types or "").lower().split(",")
-    return {kind.strip() for kind in allowed}.issuperset(FILE_TYPES)
-
-
-def _per_day(phase: Phase) -> int:
-    """Return how many submissions a team may send in one day; 0 if that is unknown."""
-    return min((limit for key in LIMITS if (limit := getattr(phase, key)) is not None), default=0)
-
-
-PHASE: tuple[Setting[Phase], ...] = (
+PHASE = (
     Setting(
-        lambda phase: phase.is_submission_paused,
-        "Phase {0.codename} is paused on EvalAI and accepts no submissions.",
+        "is_submission_paused",
+        True,
+        "EvalAI has paused {0.name} (is_submission_paused), which accepts no submissions.",
         "Resume it on EvalAI before the launch.",
     ),
     Setting(
-        lambda phase: phase.disable_logs,
-        "Phase {0.codename} has disable_logs set, so participants cannot read what is wrong with a file.",
+        "disable_logs",
+        True,
+        "In {0.name}, disable_logs is set, so participants cannot read what is wrong with a file.",
         "Unset it on EvalAI. Messages about a file do not depend on the hidden tasks, unless scoring.standardize_embeddings is false.",
     ),
     Setting(
-        lambda phase: not phase.is_submission_public,
-        "Submissions to phase {0.codename} are private by default, but only public ones count for the board.",
+        "is_submission_public",
+        False,
+        "Submissions to {0.name} are private by default, but only public ones count for the board.",
         "Set is_submission_public on EvalAI, or remind participants to make their submissions public.",
     ),
     Setting(
-        lambda phase: phase.partial_evaluation,
-        "Phase {0.codename} has partial evaluation enabled, which the worker does not use.",
+        "is_partial_submission_evaluation_enabled",
+        True,
+        "Partial evaluation is enabled in {0.name}; the worker does not use it.",
         "Unset is_partial_submission_evaluation_enabled on EvalAI.",
     ),
     Setting(
-        lambda phase: bool(phase.allowed_submission_file_types) and not _allows_all(phase),
-        "In phase {0.codename}, EvalAI's page offers only files of the types {0.allowed_submission_file_types}.",
-        f"Set allowed_submission_file_types on EvalAI: {', '.join(FILE_TYPES)}",
-    ),
-    Setting(
-        lambda phase: phase.is_restricted_to_select_one_submission,
-        "Phase {0.codename} restricts teams to one public submission (is_restricted_to_select_one_submission). The rule of the board"
-        " then chooses among this one only.",
+        "is_restricted_to_select_one_submission",
+        True,
+        "In {0.name}, each team is restricted to one public submission (is_restricted_to_select_one_submission). The rule of the board then"
+        " chooses among this one only.",
         "Unset it on EvalAI.",
-    ),
-)
-RATE: tuple[Setting[Phase], ...] = (
-    Setting(
-        lambda phase: (
-            _per_day(phase) > PER_MINUTE * 24 * 60
-            or (phase.max_concurrent_submissions_allowed or 0) > PER_MINUTE
-        ),
-        "Phase {0.codename} lets one team send {0.max_submissions_per_day} submissions a day, {0.max_concurrent_submissions_allowed} of"
-        f" them at once. EvalAI's rate limit lets the worker answer about {PER_MINUTE} a minute, so one team could delay all others.",
-        "Lower max_submissions_per_day and max_concurrent_submissions_allowed on EvalAI, for example to 10 and 3.",
     ),
 )
 
 
 def phase_settings(evalai: EvalAI) -> Iterator[Finding]:
     """Compare the settings of the phases with what participants need."""
-    return _compare(evalai.configured, PHASE)
+    for phase in evalai.configured.values():
+        yield from each([*(setting.compare(phase) for setting in PHASE), _file_types(phase)])
+
+
+def _file_types(phase: Told) -> Iterator[Finding]:
+    """Check that EvalAI's page offers all types of files that the worker reads."""
+    allowed = phase.read("allowed_submission_file_types", text)
+    kinds = {kind.strip() for kind in allowed.lower().split(",")}
+    if not kinds.issuperset(FILE_TYPES):
+        yield warn(
+            f"In {phase.name}, EvalAI's page offers only files of the types {allowed or 'of an empty list'}.",
+            f"Set allowed_submission_file_types on EvalAI: {', '.join(FILE_TYPES)}",
+        )
 
 
 def limits(evalai: EvalAI) -> Iterator[Finding]:
@@ -276,62 +316,51 @@ def limits(evalai: EvalAI) -> Iterator[Finding]:
             " of the minute.",
             "Set it to 50.",
         )
-    yield from _compare(evalai.configured, RATE)
     stated = stated_phases(evalai.local.base / "bundle.zip")
-    for phase in evalai.configured:
-        differing = [
-            f"{key} is {here} instead of {wanted}"
-            for key in (*LIMITS, CONCURRENT)
-            if (wanted := stated.get(phase.codename, {}).get(key)) is not None
-            and (here := getattr(phase, key)) not in (None, wanted)
-        ]
-        if differing:
-            yield warn(
-                f"The limits of phase {phase.codename} on EvalAI differ from bundle.zip: {', '.join(differing)}."
-            )
+    for codename, phase in evalai.configured.items():
+        yield from each([_rate(phase), _differing(phase, stated.get(codename, {}))])
 
 
-@dataclass(frozen=True)
-class Leaderboard:
-    """EvalAI's leaderboard of a configured phase, and the decimals of the published board."""
+def _rate(phase: Told) -> Iterator[Finding]:
+    """Compare what one team may send with what the worker can answer."""
+    per_day, *longer = (phase.read(key, integer) for key in LIMITS)
+    at_once = phase.read(CONCURRENT, integer)
+    if min(per_day, *longer) > PER_MINUTE * 24 * 60 or at_once > PER_MINUTE:
+        yield warn(
+            f"In {phase.name}, one team may send {per_day} submissions a day, {at_once} of them at once. EvalAI's rate limit lets the"
+            f" worker answer about {PER_MINUTE} a minute, so one team could delay all others.",
+            "Lower max_submissions_per_day and max_concurrent_submissions_allowed on EvalAI, for example to 10 and 3.",
+        )
 
-    phase: Phase
-    split: PhaseSplit
-    decimals: int
+
+def _differing(phase: Told, stated: Mapping[str, Any]) -> Iterator[Finding]:
+    differing = [
+        f"{key} is {here} instead of {stated[key]}"
+        for key in (*LIMITS, CONCURRENT)
+        if stated.get(key) is not None and (here := phase.read(key, integer)) != stated[key]
+    ]
+    if differing:
+        yield warn(f"The limits of {phase.name} on EvalAI differ from bundle.zip: {', '.join(differing)}.")
 
 
-LEADERBOARD: tuple[Setting[Leaderboard], ...] = (
+LEADERBOARD = (
     Setting(
-        lambda board: board.split.visibility != PUBLIC or not board.phase.leaderboard_public,
-        "EvalAI's leaderboard of phase {0.phase.codename} is not public, so participants see mean Q only in their own submissions.",
-        "Set leaderboard_public and visibility: 3 on EvalAI, unless it is meant not to be public.",
-    ),
-    Setting(
-        lambda board: board.split.by_latest,
-        "EvalAI's leaderboard of phase {0.phase.codename} is in the order in which the answers arrived, the newest first"
-        " (show_leaderboard_by_latest_submission). Its ranks say nothing about quality; only the published board counts.",
+        "show_leaderboard_by_latest_submission",
+        True,
+        "{0.name} is in the order in which the answers arrived, the newest first (show_leaderboard_by_latest_submission). Its ranks say"
+        " nothing about quality; only the published board counts.",
         "As a host, press “Sort by best” on EvalAI's leaderboard of the phase. It then shows each team's best submission by mean Q.",
     ),
     Setting(
-        lambda board: not board.split.descending,
-        "EvalAI's leaderboard of phase {0.phase.codename} is in ascending order (is_leaderboard_order_descending), so it shows each team's"
-        " worst submission, and the worst team first.",
-        "Set is_leaderboard_order_descending on EvalAI.",
-    ),
-    Setting(
-        lambda board: board.split.decimals is not None and board.split.decimals < board.decimals,
-        "EvalAI's leaderboard of phase {0.phase.codename} shows {0.split.decimals} decimals (leaderboard_decimal_precision), the published"
-        " board {0.decimals}. Teams that differ there could look equal.",
-        "Set leaderboard_decimal_precision on EvalAI, or lower leaderboard.decimals.",
-    ),
-    Setting(
-        lambda board: not board.split.show_scores,
-        "EvalAI's leaderboard of phase {0.phase.codename} shows no values (show_scores_on_leaderboard).",
+        "show_scores_on_leaderboard",
+        False,
+        "{0.name} shows no values (show_scores_on_leaderboard).",
         "Set show_scores_on_leaderboard on EvalAI, unless values are meant to be hidden.",
     ),
     Setting(
-        lambda board: board.split.show_execution_time,
-        "EvalAI's leaderboard of phase {0.phase.codename} shows execution times (show_execution_time), which depend on the hidden tasks.",
+        "show_execution_time",
+        True,
+        "{0.name} shows execution times (show_execution_time), which depend on the hidden tasks.",
         "Ask EvalAI's administrators to unset it, or upload the bundle again with show_execution_time: False.",
     ),
 )
@@ -339,10 +368,44 @@ LEADERBOARD: tuple[Setting[Leaderboard], ...] = (
 
 def leaderboards(evalai: EvalAI) -> Iterator[Finding]:
     """Compare EvalAI's leaderboards with the published board."""
-    configuration = evalai.configuration
-    boards = (
-        Leaderboard(phase, split, configuration.leaderboard.decimals)
-        for phase in evalai.configured
-        if (split := evalai.splits.get((phase.pk, configuration.phases[phase.codename].split)))
-    )
-    return _compare(boards, LEADERBOARD)
+    decimals = evalai.configuration.leaderboard.decimals
+    for codename, phase in evalai.configured.items():
+        settings = evalai.configuration.phases[codename]
+        split = evalai.splits.get((evalai.phases[codename].pk, settings.split))
+        if split is None:
+            continue  # another check says so
+        board = Told(f"EvalAI's leaderboard of {phase.name}", split.said)
+        yield from each([*(setting.compare(board) for setting in LEADERBOARD), _public(phase, board)])
+        hosts = Told(board.name, evalai.split_settings(split.pk))
+        yield from each([_order(board, hosts, settings.metric), _precision(hosts, decimals)])
+
+
+def _public(phase: Told, board: Told) -> Iterator[Finding]:
+    if board.read("visibility", integer) != PUBLIC or not phase.flag("leaderboard_public"):
+        yield warn(
+            f"{board.name} is not public, so participants see mean Q only in their own submissions.",
+            "Set leaderboard_public and visibility: 3 on EvalAI, unless it is meant not to be public.",
+        )
+
+
+def _order(board: Told, hosts: Told, metric: str) -> Iterator[Finding]:
+    """Check that the largest value comes first. If the schema has metadata of the metric, EvalAI ignores the split's own setting."""
+    schema = board.read("leaderboard_schema", lambda value: value if isinstance(value, dict) else None)
+    metadata = (schema.get("metadata") or {}).get(metric)
+    key = "is_leaderboard_order_descending" if metadata is None else "sort_ascending"
+    ascending = not hosts.flag(key) if metadata is None else Told(board.name, metadata).flag(key)
+    if ascending:
+        yield warn(
+            f"{board.name} is in ascending order ({key}), so it shows each team's worst submission, and the worst team first.",
+            "Set is_leaderboard_order_descending on EvalAI, and sort_ascending: False in the bundle's schema of the leaderboard.",
+        )
+
+
+def _precision(hosts: Told, decimals: int) -> Iterator[Finding]:
+    shown = hosts.read("leaderboard_decimal_precision", integer)
+    if shown < decimals:
+        yield warn(
+            f"{hosts.name} shows {shown} decimals (leaderboard_decimal_precision), the published board {decimals}. Teams that differ there"
+            " could look equal.",
+            "Set leaderboard_decimal_precision on EvalAI, or lower leaderboard.decimals.",
+        )

@@ -28,8 +28,9 @@ from scoring.tasks import Task, load_task, task_sources
 from worker.challenge.configuration import EXAMPLE_REPOSITORY, Configuration
 from worker.daemon import make_client
 from worker.evalai import Challenge as RemoteChallenge
-from worker.evalai import Client, NotFound, Phase, PhaseSplit, Throttled, Unreachable
+from worker.evalai import Client, NotFound, Phase, PhaseSplit, Rejected, Throttled, Unreachable
 from worker.organizer.doctor.check import NotChecked
+from worker.organizer.doctor.told import Told
 from worker.organizer.scaffold import EXAMPLE_QUEUE, examples_left
 from worker.publishing import publisher_settings
 from worker.state import Store, Transaction
@@ -124,21 +125,23 @@ class Files:
 
 @dataclass(frozen=True, kw_only=True)
 class EvalAI:
-    """The challenge at EvalAI.
+    """The challenge at EvalAI. Each part is read when a check first needs it, so that one that fails takes no others with it.
 
     Attributes:
-        phases: By codename.
-        splits: By the phase's number and the dataset split's codename.
-        skew_s: How far EvalAI's clock is ahead of this machine's; None if it does not send its time.
-        stored_at: The address of a file in the same storage as submissions; None if EvalAI does not say it.
+        local: The challenge as it is configured.
+        remote: The challenge behind the queue.
+        noted: What was noted of all answers: ``skew_s``, how far EvalAI's clock is ahead of this machine's, and ``stored_at``, the address
+            of a file in the same storage as submissions. Both are None if EvalAI does not send them.
     """
 
     local: Challenge
-    challenge: RemoteChallenge
-    phases: Mapping[str, Phase]
-    splits: Mapping[tuple[int, str], PhaseSplit]
-    skew_s: float | None
-    stored_at: str | None
+    remote: RemoteChallenge
+    noted: Mapping[str, Any]
+    client: Client
+
+    def ask(self, call: Callable[..., T], *arguments: object) -> T:
+        """Make a call, and wait as long as EvalAI asks if it throttles it."""
+        return _patiently(lambda: call(*arguments), self.local.wait)
 
     @property
     def configuration(self) -> Configuration:
@@ -146,9 +149,51 @@ class EvalAI:
         return self.local.configuration
 
     @property
-    def configured(self) -> list[Phase]:
-        """The phases of the configuration that EvalAI has."""
-        return [self.phases[codename] for codename in self.configuration.phases if codename in self.phases]
+    def behind_queue(self) -> Told:
+        """What EvalAI shows of the challenge by its queue."""
+        return Told("the challenge", self.remote.said)
+
+    @cached_property
+    def page(self) -> Told:
+        """What EvalAI shows of the challenge by its number.
+
+        Raises:
+            OrganizerError: If EvalAI does not show it, because it is disabled.
+        """
+        try:
+            return Told("the challenge", self.ask(self.client.page).said)
+        except Rejected as error:
+            raise OrganizerError(
+                error.sentence,
+                cure="The challenge is probably disabled. Ask EvalAI's administrators.",
+                code=error.code,
+            ) from error
+
+    @cached_property
+    def phases(self) -> Mapping[str, Phase]:
+        """All phases by codename."""
+        return {phase.codename: phase for phase in self.ask(self.client.phases)}
+
+    @property
+    def configured(self) -> Mapping[str, Told]:
+        """What EvalAI says of the phases of the configuration that it has, by codename."""
+        return {
+            codename: Told(f"phase {codename}", self.phases[codename].said)
+            for codename in self.configuration.phases
+            if codename in self.phases
+        }
+
+    @cached_property
+    def splits(self) -> Mapping[tuple[int, str], PhaseSplit]:
+        """Phase splits by the phase's number and the dataset split's codename."""
+        splits = self.ask(self.client.phase_splits)
+        pks = {split.dataset_split_pk for split in splits}
+        names = {pk: self.ask(self.client.dataset_split, pk).codename for pk in pks}
+        return {(split.phase_pk, names[split.dataset_split_pk]): split for split in splits}
+
+    def split_settings(self, pk: int) -> Mapping[str, Any]:
+        """Return what only hosts see of a phase split."""
+        return self.ask(self.client.split_settings, pk).said
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +242,7 @@ def read_files(challenge: Challenge) -> Files:
 
 
 def ask_evalai(challenge: Challenge) -> EvalAI:
-    """Ask EvalAI what can be asked without any effect: a worker's first call, phases, dataset splits.
+    """Make a worker's first call to EvalAI, which has no effect there.
 
     Raises:
         NotChecked: If the configuration still has examples instead.
@@ -221,26 +266,14 @@ def ask_evalai(challenge: Challenge) -> EvalAI:
     session.hooks["response"].append(note_answer)
     client = challenge.opened.enter_context(closing(challenge.client(session)))
 
-    def ask(call: Callable[..., T], *arguments: object) -> T:
-        return _patiently(lambda: call(*arguments), challenge.wait)
-
-    remote = _behind_queue(ask, client, evalai.queue)
+    remote = _behind_queue(lambda call: _patiently(call, challenge.wait), client, evalai.queue)
     if remote.pk != evalai.challenge:
         raise OrganizerError(
             f"The queue {evalai.queue} belongs to challenge {remote.pk}, not to {evalai.challenge}.",
             cure="Correct evalai.challenge or evalai.queue.",
             code="evalai.queue",
         )
-    phases = ask(client.phases)
-    splits = ask(client.phase_splits)
-    names = {pk: ask(client.dataset_split, pk).codename for pk in {s.dataset_split_pk for s in splits}}
-    return EvalAI(
-        local=challenge,
-        challenge=remote,
-        phases={phase.codename: phase for phase in phases},
-        splits={(split.phase_pk, names[split.dataset_split_pk]): split for split in splits},
-        **seen,
-    )
+    return EvalAI(local=challenge, remote=remote, noted=seen, client=client)
 
 
 def _behind_queue(ask: Callable[..., Any], client: Client, queue: str) -> RemoteChallenge:

@@ -8,13 +8,15 @@ the caller decides.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import requests
 
+from scoring.errors import InfrastructureError
 from worker.evalai.errors import ODD_ANSWER, NotFound, Unintelligible
 from worker.evalai.records import (
     Account,
@@ -67,6 +69,8 @@ class Client(Transport):
         super().__init__(server=server, token=token, session=session, timeout_s=timeout_s, clock=clock)
         self._challenge = challenge
         self._queue = quote(queue, safe="")
+        self._keeping = False
+        self._kept: dict[str, Any] = {}
 
     # Queue ------------------------------------------------------------------------------------
 
@@ -111,13 +115,35 @@ class Client(Transport):
         submissions = [parse(Submission, item, "submission") for item in listed]
         return sorted(submissions, key=lambda s: (s.submitted_at, s.pk))
 
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """Keep what is read of the challenge, its phases and its splits if a later call inside fails; the next try reads only the rest.
+
+        With a server that fails often, five readings in a row would rarely succeed. After a try without a failed call, all is read again.
+        """
+        self._keeping, kept = True, {}
+        try:
+            yield
+        except InfrastructureError:
+            kept = self._kept
+            raise
+        finally:
+            self._keeping, self._kept = False, kept
+
+    def _read(self, path: str, what: str) -> Any:
+        """Return the answer to a reading call, from an earlier try if it is kept."""
+        answer = self._kept[path] if path in self._kept else self.call("GET", path, what)
+        if self._keeping:
+            self._kept[path] = answer
+        return answer
+
     def challenge(self) -> Challenge:
         """Read the challenge behind the queue, which checks token, queue and primary key in one call.
 
         GET /api/challenges/challenge/queues/<queue>/.
         """
         path = f"/api/challenges/challenge/queues/{self._queue}/"
-        answer = self.call("GET", path, "read the challenge of the queue")
+        answer = self._read(path, "read the challenge of the queue")
         return parse(Challenge, answer, "challenge")
 
     def page(self) -> Described:
@@ -149,13 +175,13 @@ class Client(Transport):
     def phases(self) -> list[Phase]:
         """List the challenge's phases. GET /api/challenges/<c>/phases/."""
         path = f"/api/challenges/{self._challenge}/phases/"
-        listed = _items(self.call("GET", path, "list the phases"))
+        listed = _items(self._read(path, "list the phases"))
         return [parse(Phase, item, "phase") for item in listed]
 
     def phase_splits(self) -> list[PhaseSplit]:
         """List the phases' splits with their metric labels. GET /api/challenges/<c>/challenge_phase_split, without a slash."""
         path = f"/api/challenges/{self._challenge}/challenge_phase_split"
-        listed = _items(self.call("GET", path, "list the phase splits"))
+        listed = _items(self._read(path, "list the phase splits"))
         return [parse(PhaseSplit, item, "phase split") for item in listed]
 
     def split_settings(self, pk: int) -> Described:
@@ -166,7 +192,7 @@ class Client(Transport):
     def dataset_split(self, pk: int) -> DatasetSplit:
         """Read a dataset split, for its codename. GET /api/challenges/challenge/create/dataset_split/<id>/."""
         path = f"/api/challenges/challenge/create/dataset_split/{int(pk)}/"
-        answer = self.call("GET", path, f"read dataset split {pk}")
+        answer = self._read(path, f"read dataset split {pk}")
         return parse(DatasetSplit, answer, "dataset split")
 
     def labels(self) -> dict[tuple[int, str], frozenset[str]]:

@@ -78,7 +78,8 @@ class Connect(Call[Remote]):
 
     def perform(self, resource: Client) -> Remote:
         """Read challenge, phases and splits: several requests."""
-        return read_remote(resource, self._context.configuration)
+        with resource.keeping():
+            return read_remote(resource, self._context.configuration)
 
     def outcome(self, tx: Transaction, result: Remote, now: datetime) -> None:
         """Check the phases.

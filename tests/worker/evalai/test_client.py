@@ -6,6 +6,7 @@ import base64
 import json
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -121,6 +122,63 @@ class Stripping(requests.Session):
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:  # noqa: D102
         del request.headers["Authorization"]
         return super().send(request, **options)
+
+
+def test_a_phase_counts_as_open_unless_evalai_denies_it() -> None:
+    """Nothing is closed because EvalAI does not say that it is open."""
+    said = {"id": 11, "codename": "dev", "challenge": 7}
+    shown = [
+        records.parse(records.Phase, said | more, "phase").is_active for more in ({}, {"is_active": False})
+    ]
+    assert shown == [True, False]
+
+
+class Flaky(requests.Session):
+    """A connection to a sandbox that fails on every second call."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        super().__init__()
+        self._sandbox, self._fails = sandbox, False
+
+    def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:  # noqa: D102
+        if self._fails:
+            self._sandbox.faults.force(Fault.ERROR_BEFORE)
+        self._fails = not self._fails
+        return super().send(request, **options)
+
+
+def test_what_was_read_stays_read_when_a_later_call_fails(
+    sandbox: Sandbox, connect: Callable[..., Client]
+) -> None:
+    """A start that reads the challenge, its phases and splits succeeds although half of its calls fail; a later one reads all again."""
+
+    def starts() -> bool:
+        try:
+            with client.keeping():
+                client.challenge(), client.phases(), client.labels()
+        except Unreachable:
+            return False
+        return True
+
+    client = connect(session=Flaky(sandbox))
+    for asked in (1, 2):
+        assert any(starts() for _ in range(6))  # five readings, and at most one failure before each
+        answered = [entry.path for entry in sandbox.journal.requests("GET") if entry.status == 200]
+        assert sorted(Counter(answered).values()) == [asked] * 5
+
+
+def test_what_does_not_fit_is_read_again(sandbox: Sandbox, client: Client) -> None:
+    """An error that an organizer corrects at EvalAI is not kept."""
+
+    def start() -> None:
+        with client.keeping():
+            client.phases()
+            raise OrganizerError("The phases are wrong.")
+
+    with pytest.raises(OrganizerError):
+        start()
+    sandbox.set_phase("dev", disable_logs=True)
+    assert [phase.disable_logs for phase in client.phases()] == [True, False]
 
 
 def expired_digits(sandbox: Sandbox) -> str:

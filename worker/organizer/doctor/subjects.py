@@ -252,13 +252,16 @@ def ask_evalai(challenge: Challenge) -> EvalAI:
     if not evalai.challenge or evalai.queue == EXAMPLE_QUEUE:
         raise NotChecked("evalai.challenge or evalai.queue is still an example.")
     seen: dict[str, Any] = {"skew_s": None, "stored_at": None}
+    asked_at = challenge.clock()
 
     def note_answer(response: requests.Response, *_: Any, **__: Any) -> None:
-        """Note what the client ignores: the server's time (from the newest answer), and where files are stored."""
+        """Note what the client ignores: the server's time (from the first answer), and where files are stored."""
         with contextlib.suppress(TypeError, ValueError):  # no date, or an invalid one
-            seen["skew_s"] = (
-                parsedate_to_datetime(response.headers.get("Date")) - challenge.clock()  # type: ignore[arg-type]
-            ).total_seconds()
+            theirs = parsedate_to_datetime(response.headers.get("Date"))  # type: ignore[arg-type]
+            if seen["skew_s"] is None:
+                # Clocks that agree show a moment between the request and now, however long the answer took.
+                ours = min(max(theirs, asked_at), challenge.clock())
+                seen["skew_s"] = (theirs - ours).total_seconds()
         with contextlib.suppress(requests.JSONDecodeError, AttributeError):
             seen["stored_at"] = response.json().get("evaluation_script") or seen["stored_at"]
 

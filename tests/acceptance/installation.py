@@ -60,7 +60,7 @@ def copy_checkout(target: Path) -> Path:
         shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
     git = ["git", "-c", "user.name=Nobody", "-c", "user.email=nobody@example.org", "-C", str(target)]
     for words in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message", "All"]):
-        subprocess.run([*git, *words], check=True, timeout=300)
+        subprocess.run([*git, *words], check=True)
     return target
 
 
@@ -68,7 +68,7 @@ def build_wheel(source: Path, target: Path) -> Path:
     """Build the wheel of a checkout."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-deps"]
     command += ["--no-build-isolation", "--wheel-dir", str(target), str(source)]
-    subprocess.run(command, check=True, timeout=300)
+    subprocess.run(command, check=True)
     (built,) = target.glob("neuco_worker-*.whl")
     return built
 
@@ -83,7 +83,7 @@ class Installation:
 
     def __init__(self, folder: Path, declared: Iterable[str] = DECLARED) -> None:
         self.folder = folder
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=300)
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
         (self.libraries,) = folder.glob("lib/python3.*/site-packages")
         link(declared, self.libraries)
         self._bring_pip()
@@ -118,7 +118,6 @@ class Installation:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=600,
             check=False,
         )
         assert done.returncode == expect, f"{' '.join(command)}: {done.returncode}\n{done.stdout}"

@@ -15,9 +15,10 @@ import subprocess
 from functools import partial
 from pathlib import Path
 
+from tests.waiting import LIMIT_S
+
 PLACES = re.compile(r"(?<![\w.])/(?=(?:opt|etc|var/lib|var/cache|var/backups)/neuco-worker)")
 """Matches the first slash of each absolute path of ours, which is moved below the root directory."""
-READY_WITHIN_S = 120.0
 
 
 class ServiceManager:
@@ -54,9 +55,7 @@ class ServiceManager:
         elif verb in ("stop", "disable"):
             if process := self._running.pop(unit, None):
                 process.terminate()
-                assert process.wait(timeout=READY_WITHIN_S) == 0, (
-                    f"{unit} did not end well:\n{self.log(unit)}"
-                )
+                assert process.wait() == 0, f"{unit} did not end well:\n{self.log(unit)}"
         elif verb == "reload":
             self._running[unit].send_signal(signal.SIGHUP)
         else:
@@ -107,7 +106,7 @@ class ServiceManager:
                 assert run(settings["ExecStart"].split()).wait() == 0, f"{unit} failed:\n{self.log(unit)}"
                 return
             channel.bind(str(notices))
-            channel.settimeout(READY_WITHIN_S)
+            channel.settimeout(LIMIT_S)
             environment["NOTIFY_SOCKET"] = str(notices)
             self._running[unit] = run(settings["ExecStart"].split())
             while channel.recv(4096) != b"READY=1":

@@ -17,7 +17,7 @@ from tests.acceptance.installation import Installation
 TASKS = {"dev": 3, "eval": 6}
 FOLDS = 5
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.xdist_group("installation")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("installation")]
 
 
 @dataclass(frozen=True)

@@ -185,7 +185,7 @@ def test_a_stored_file_that_is_gone_does_not_keep_a_phase_hidden(
         harness.until(lambda: "run.start" in harness.log)
         harness.decide("challenge", "reveal")
         process.terminate()
-        assert process.wait(timeout=60) == 0
+        assert process.wait() == 0
         assert git(harness.board, "rev-list", "--count", "files").strip() == "2"
         with opened(str(harness.board)) as public:
             assert worths(published_verdicts(public)) == [Worth.RECOMPUTED]

@@ -65,7 +65,6 @@ def rehearse(path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         cwd=ROOT,
         text=True,
         capture_output=True,
-        timeout=300,
         check=False,
     )
 

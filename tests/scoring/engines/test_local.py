@@ -89,7 +89,6 @@ print(json.dumps(LocalEngine(threads=2).score(make_unit(samples=200, dim=100, ty
         capture_output=True,
         text=True,
         check=True,
-        timeout=300,
     )
     theirs = np.array(json.loads(answer.stdout))
     ours = LocalEngine(threads=2).score(make_unit(samples=200, dim=100, types="rcr"))

@@ -119,16 +119,15 @@ def test_the_worker_has_several_submissions_scored_on_the_cluster(address: str, 
     from tests.worker.harness.harness import NEW, Harness, embeddings, stored
 
     scoring = {"engine": "ray", "ray_address": address, "at_once": 2}
-    with Harness(tmp_path, clock=ManualClock(), changes={"scoring": scoring}) as harness:
-        held = Held(harness, 2)
+    with (
+        Harness(tmp_path, clock=ManualClock(), changes={"scoring": scoring}) as harness,
+        Held(harness, 2) as held,
+    ):
         worker = held.worker
-        try:
-            pks = [harness.submit(team, embeddings(NEW + number)) for number, team in enumerate("AB")]
-            worker.drive(lambda: len(held.pks) == 2)
-            held.let_go()
-            worker.drive(lambda: all(worker.states().get(pk) == State.PUBLISHED for pk in pks))
-            with worker.store.read() as tx:
-                cells = stored(tx, schema.cells)
-        finally:
-            worker.stop()
+        pks = [harness.submit(team, embeddings(NEW + number)) for number, team in enumerate("AB")]
+        worker.drive(lambda: len(held.pks) == 2)
+        held.let_go()
+        worker.drive(lambda: all(worker.states().get(pk) == State.PUBLISHED for pk in pks))
+        with worker.store.read() as tx:
+            cells = stored(tx, schema.cells)
     assert {cell["provenance"]["versions"]["engine"] for cell in cells} == {"ray"}

@@ -33,7 +33,6 @@ def run(**environment: str) -> dict:
         capture_output=True,
         text=True,
         check=True,
-        timeout=300,
     )
     return json.loads(answer.stdout)
 

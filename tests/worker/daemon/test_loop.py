@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 import requests
 
+from tests.waiting import LIMIT_S
 from tests.worker.harness.gate import Gate
-from tests.worker.harness.harness import LIMIT_S, NEW, Harness, StepWorker, embeddings
-from worker.daemon.health import SILENT_FOR, Health, HealthServer
+from tests.worker.harness.harness import NEW, Harness, StepWorker, embeddings
+from worker.daemon.health import SILENT_FOR, Health, HealthServer, _Handler
 from worker.daemon.run import LONGEST_WAIT_S, repeat, step
 from worker.daemon.signals import Signals, Watchdog
 from worker.daemon.start import utc_now
@@ -113,17 +114,21 @@ def test_a_defect_in_a_step_is_logged_and_the_next_step_tries_again(
 
 @contextmanager
 def served(worker: StepWorker) -> Iterator[int]:
-    """Serve a worker's health inside the block, on the port that is yielded."""
-    report = Health(worker.daemon, Watchdog(utc_now()), utc_now)
-    with closing(HealthServer("127.0.0.1:0", report)) as server:
+    """Serve a worker's health inside the block, on the port that is yielded; the caller may be slow."""
+    now = utc_now()
+    report = Health(worker.daemon, Watchdog(now), lambda: now)
+    with pytest.MonkeyPatch.context() as patch, closing(HealthServer("127.0.0.1:0", report)) as server:
+        patch.setattr(_Handler, "timeout", LIMIT_S)
         yield server.server_port
 
 
 def test_an_idle_connection_is_given_up(worker: StepWorker, monkeypatch: pytest.MonkeyPatch) -> None:
     """Connections are served one at a time, so it must not keep its place for ever."""
-    monkeypatch.setattr("worker.daemon.health._Handler.timeout", 0.05)
-    with served(worker) as port, socket.create_connection(("127.0.0.1", port), timeout=LIMIT_S) as idle:
-        assert idle.recv(1) == b""
+    with served(worker) as port:
+        with monkeypatch.context() as patch:
+            patch.setattr(_Handler, "timeout", 0.05)
+            with socket.create_connection(("127.0.0.1", port)) as idle:
+                assert idle.recv(1) == b""
         assert requests.get(f"http://127.0.0.1:{port}/healthz", timeout=LIMIT_S).status_code == 200
         assert requests.get(f"http://127.0.0.1:{port}/", timeout=LIMIT_S).status_code == 404
 

@@ -6,7 +6,6 @@ import json
 import signal
 import socket
 import subprocess
-import sys
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,8 +13,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.waiting import LIMIT_S
+from tests.worker.harness.gate import NEVER_SCORES, interpreter
 from tests.worker.harness.harness import (
-    LIMIT_S,
     NEW,
     SECRET,
     Harness,
@@ -26,14 +26,13 @@ from tests.worker.harness.harness import (
 from tests.worker.harness.terminal import shown
 from worker.state import Deposed, OutboxKind, Store
 
-SLOW = {"phases": {"dev": {"folds": 60_000}}}  # lasts until it is ended
-STOP_S = 60  # for a machine with much else to do; what is under way at the end lasts longer than this
+GRID_S = 86400  # the answer waits for this long
 
 
 def ended(process: subprocess.Popen[str]) -> None:
     """End a daemon as systemd does; this does not wait for work in progress."""
     process.terminate()
-    assert process.wait(timeout=STOP_S) == 0
+    assert process.wait() == 0
 
 
 def scored(harness: Harness, pk: int) -> bool:
@@ -79,13 +78,13 @@ def test_once_says_what_a_pause_leaves_undone(live: Harness) -> None:
 
 def test_once_says_at_a_terminal_what_it_is_waiting_for(live: Harness) -> None:
     """An answer waits for its moment on the grid; at a terminal, and only there, this is said once."""
-    live.configure({"submission": {"answer_grid": 600}})
+    live.configure({"submission": {"answer_grid": GRID_S}})
     pk = live.submit("A", embeddings(1))
     screen = shown("once", "--config", str(live.path), until="(submission.answer_grid).")
     assert live.states()[pk] == "scored"
     with closing(live.store()) as store, store.read() as tx:
         (owed,) = tx.owed(OutboxKind.POST)
-    sentence = f"Waiting until {owed.not_before:%H:%M:%S} UTC: answers are sent on a 600-second grid (submission.answer_grid)."
+    sentence = f"Waiting until {owed.not_before:%H:%M:%S} UTC: answers are sent on a {GRID_S}-second grid (submission.answer_grid)."
     assert screen.splitlines().count(sentence) == 1
 
 
@@ -115,24 +114,17 @@ def test_a_second_daemon_ends_with_one(live: Harness) -> None:
     assert result.returncode == 1
     assert "Another worker runs on this state." in result.stderr
     first.kill()
-    first.wait(timeout=LIMIT_S)
+    first.wait()
     assert live.once().returncode == 0
 
 
 def test_once_ends_with_one_on_sigterm(live: Harness) -> None:
     """It was stopped before everything was done."""
-    live.configure(SLOW)
     live.submit("A", embeddings(NEW))
-    log = (live.folder / "once.log").open("w")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "worker.cli", "once", "--config", str(live.path)],
-        stdout=log,
-        stderr=log,
-    )
-    log.close()
-    live.until(lambda: live.states() != {} and bool(evaluating(process.pid)))
+    process = live.run("once", interpreter=interpreter(live.folder, NEVER_SCORES))
+    live.until(lambda: bool(evaluating(process.pid)))
     process.terminate()
-    assert process.wait(timeout=STOP_S) == 1
+    assert process.wait() == 1
 
 
 def test_sighup_takes_a_good_configuration_and_refuses_a_bad_one(live: Harness) -> None:
@@ -173,10 +165,10 @@ def test_once_is_not_done_before_the_board_is_pushed(live: Harness) -> None:
 
 def test_secrets_appear_nowhere(live: Harness) -> None:
     """Logs, command lines, children's environments and git's configuration contain neither token nor secret."""
-    live.configure(SLOW | {"evalai": {"token": "env:EVALAI_TOKEN_OF_TEST"}})
+    live.configure({"evalai": {"token": "env:EVALAI_TOKEN_OF_TEST"}})
     token = live.evalai.token("host")
     live.submit("A", embeddings(NEW))
-    daemon = live.run(EVALAI_TOKEN_OF_TEST=token)
+    daemon = live.run(interpreter=interpreter(live.folder, NEVER_SCORES), EVALAI_TOKEN_OF_TEST=token)
     live.until(lambda: bool(evaluating(daemon.pid)))
     seen = [b""]
     for process in (psutil.Process(daemon.pid), *psutil.Process(daemon.pid).children(recursive=True)):
@@ -210,7 +202,7 @@ def test_systemd_is_notified(live: Harness, tmp_path: Path) -> None:
         daemon.terminate()
         while b"STOPPING=1" not in heard:
             heard.add(channel.recv(200).split(b"\n")[0])
-        assert daemon.wait(timeout=STOP_S) == 0
+        assert daemon.wait() == 0
     assert {b"READY=1", b"WATCHDOG=1", b"STOPPING=1"} <= heard
 
 
@@ -333,7 +325,7 @@ def test_a_command_lets_the_leader_push(live: Harness) -> None:
     assert live.teams() == ["A"]
     assert git(live.board, "rev-parse", "main").strip() in done.stdout
     daemon.terminate()
-    assert daemon.wait(timeout=LIMIT_S) == 0
+    assert daemon.wait() == 0
     again = live.command("board", "publish")
     assert again.returncode == 0, again.stderr
     assert again.stdout.startswith("Nothing has changed")

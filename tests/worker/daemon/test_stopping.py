@@ -11,12 +11,11 @@ from contextlib import AbstractContextManager, closing, contextmanager, suppress
 import psutil
 import pytest
 
-from tests.worker.harness.gate import hanging
+from tests.worker.harness.gate import NEVER_SCORES, hanging, interpreter
 from tests.worker.harness.harness import NEW, Harness, embeddings, evaluating
 from worker.sandbox import Fault, FaultPlan
 
-PROMISED_S = 12
-LASTING = {"phases": {"dev": {"folds": 3_000}}}  # lasts long enough to be met, and can be waited for
+SOON_S = 50  # less than a call, a push or an evaluation may take; test_deploy_units.py adds up what the daemon may wait for
 
 
 @contextmanager
@@ -66,8 +65,7 @@ def a_call(harness: Harness) -> Iterator[subprocess.Popen[str]]:
 @contextmanager
 def an_evaluation(harness: Harness) -> Iterator[subprocess.Popen[str]]:
     """Scoring takes long."""
-    harness.configure(LASTING)
-    daemon = harness.run()
+    daemon = harness.run(interpreter=interpreter(harness.folder, NEVER_SCORES))
     harness.until(lambda: bool(evaluating(daemon.pid)))
     yield daemon
 
@@ -110,7 +108,7 @@ def test_sigterm_ends_the_daemon_in_time_and_without_loss(live: Harness, phase: 
     with phase(live) as daemon:
         below = psutil.Process(daemon.pid).children(recursive=True)
         daemon.terminate()
-        assert daemon.wait(timeout=PROMISED_S) == 0
+        assert daemon.wait(timeout=SOON_S) == 0
         live.until(lambda: not any(map(runs, below)))  # those that were killed need a moment to die
     assert live.once().returncode == 0
     assert live.status(pk) == "finished"

@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 import os
-import time
+import sys
 from typing import Self
 
 import psutil
 import pytest
 
 from scoring.errors import OrganizerError
+from tests.waiting import until
+from tests.worker.harness.gate import interpreter
 from tests.worker.harness.harness import Harness, StepWorker, embeddings, evaluating
 from worker.challenge.configuration import load
 
 
 class Held:
-    """A worker that scores several at once with the local engine, each of whose children is suspended at its start; a context manager.
+    """A worker that scores several at once with the local engine, whose children wait before they begin; a context manager.
 
     Args:
         harness: Where the worker runs.
         at_once: The largest number of children.
+
+    Attributes:
+        child_of: The child of each submission.
     """
 
     def __init__(self, harness: Harness, at_once: int) -> None:
-        self._holding = True
         self.child_of: dict[int, psutil.Process] = {}
+        self._patch = pytest.MonkeyPatch()
+        self._barrier = harness.folder / "barrier"
+        os.mkfifo(self._barrier)
+        lines = f"""case "$*" in *evaluate_child) read -r _ < '{self._barrier}';; esac"""
+        self._patch.setattr(sys, "executable", str(interpreter(harness.folder, lines)))
         self.worker = StepWorker(harness, checkpoint=self._passing)
         context = self.worker.daemon.context
         scoring = context.configuration.scoring.model_copy(update={"at_once": at_once})
@@ -34,16 +43,16 @@ class Held:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._patch.undo()
         self.worker.stop()
 
     def _passing(self, checkpoint: str) -> None:
-        if checkpoint == "during child evaluate" and self._holding:
+        if checkpoint == "during child evaluate" and self._barrier.is_fifo():
+            others = set(self.child_of.values())
             # A process that is just starting has no command line yet.
-            while len(children := evaluating(os.getpid())) < len(self.pks):
-                time.sleep(0)
-            for child in set(children) - set(self.child_of.values()):
-                child.suspend()
-                self.child_of |= dict.fromkeys(set(self.pks) - set(self.child_of), child)
+            until(lambda: not others.issuperset(evaluating(os.getpid())))
+            (child,) = set(evaluating(os.getpid())) - others
+            self.child_of |= dict.fromkeys(set(self.pks) - set(self.child_of), child)
 
     @property
     def pks(self) -> list[int]:
@@ -60,9 +69,11 @@ class Held:
 
     def let_go(self) -> None:
         """Release all children."""
-        self._holding = False
-        for child in evaluating(os.getpid()):
-            child.resume()
+        self._patch.undo()
+        writer = os.open(self._barrier, os.O_RDWR)  # ends the wait of those that are at the barrier
+        self._barrier.rename(self._barrier.with_name("opened"))
+        self._barrier.touch()  # for those that have not come to it yet
+        os.close(writer)
 
 
 def test_on_one_machine_one_at_a_time_is_scored(harness: Harness) -> None:

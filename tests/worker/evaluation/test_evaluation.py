@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -14,6 +13,8 @@ import psutil
 import pytest
 
 from scoring.errors import NeucoError, OrganizerError, ParticipantError
+from tests.waiting import until
+from tests.worker.harness.gate import scoring_hangs
 from tests.worker.harness.harness import NEW, SECRET, Harness, StepWorker, embeddings
 from worker.challenge.configuration import load
 from worker.challenge.files import read_phases
@@ -21,8 +22,6 @@ from worker.evaluation.outcomes import READING, SCORING, STARTING, blame
 from worker.runtime.child import Child, command
 from worker.runtime.child_acts import Died, OverLimit
 from worker.state import Outcome
-
-SLOW = {"phases": {"dev": {"folds": 60_000}}}  # scoring that lasts until it is ended
 
 
 @pytest.mark.parametrize(
@@ -63,8 +62,7 @@ def test_an_exception_in_a_child_shows_nothing_outside(tmp_path: Path) -> None:
     with closing(
         Child(arguments, {"file": "/nowhere"}, folder=tmp_path / "child", wake=lambda: None)
     ) as child:
-        while child.ended() is None:
-            time.sleep(0.02)
+        until(lambda: child.ended() is not None)
         assert (child.ended(), list(child.messages())) == (1, [])
         assert "KeyError" in child.errors()
     assert not (tmp_path / "child").exists()
@@ -75,8 +73,7 @@ def test_a_child_has_low_priority_and_sees_no_secret(
 ) -> None:
     """It has a lower priority, a process group of its own, is killed first when memory runs out, and sees no secret."""
     monkeypatch.setenv("NEUCO_TEST_SECRET", "hush-hush")
-    harness.configure(SLOW)
-    with harness.worker() as worker:
+    with harness.worker() as worker, scoring_hangs(harness.folder):
         harness.submit("A", embeddings(NEW))
         worker.drive(lambda: worker.scoring("scoring"))
         child = worker.child()

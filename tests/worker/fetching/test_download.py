@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError, ParticipantError
+from tests.waiting import LIMIT_S
 from worker.fetching.download import DownloadResult, check_address, download
 from worker.sandbox import Listener
 
@@ -60,7 +61,7 @@ def fetch(store: Store, tmp_path: Path) -> Callable[..., DownloadResult]:
     """Return a function that downloads the store's file into an otherwise empty folder."""
 
     def run(url: str = store.url, **changes: Any) -> DownloadResult:
-        chosen: dict[str, Any] = {"max_bytes": 1 << 20, "allowed_hosts": [store.host], "timeout_s": 5.0}
+        chosen: dict[str, Any] = {"max_bytes": 1 << 20, "allowed_hosts": [store.host], "timeout_s": LIMIT_S}
         return download(url, tmp_path / "file", **(chosen | changes))
 
     return run
@@ -137,7 +138,7 @@ def test_a_folder_that_cannot_be_written(store: Store, tmp_path: Path) -> None:
     """A disk error is an infrastructure error with a cure, not a bare OSError."""
     target = tmp_path / "missing" / "file"
     with pytest.raises(InfrastructureError) as problem:
-        download(store.url, target, max_bytes=1 << 20, allowed_hosts=[store.host], timeout_s=5.0)
+        download(store.url, target, max_bytes=1 << 20, allowed_hosts=[store.host], timeout_s=LIMIT_S)
     assert problem.value.code == "disk.write"
 
 

@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from scoring.errors import NeucoError
+from tests.waiting import LIMIT_S
 from tests.worker.harness.harness import clean_environment
 from worker import cli, daemon
-
-LIMIT_S = 200.0  # for one worker; reached only when something is wrong
 
 
 def kill_at(name: str | None) -> Callable[[str], None]:

@@ -1,14 +1,20 @@
-"""A gate at one of the worker's checkpoints, and a file that hangs the process that opens it."""
+"""Where threads, children and processes hang until a test goes on, so that nothing depends on how long they take."""
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-LIMIT_S = 300.0  # of real time; reached only when something is wrong
+import pytest
+
+from tests.waiting import LIMIT_S
+
+NEVER_SCORES = """case "$*" in *evaluate_child) mv record "record of the phase" && mkfifo record;; esac"""
+"""Lines for :func:`interpreter` that make children hang when they begin to score: the record of their phase is a pipe without a writer."""
 
 
 class Gate:
@@ -53,3 +59,19 @@ def hanging(path: Path) -> Iterator[None]:
     finally:
         path.unlink()
         aside.rename(path)
+
+
+def interpreter(folder: Path, lines: str) -> Path:
+    """Write a program that becomes the interpreter of children, but runs some lines of shell first, in the child's folder."""
+    program = folder / "interpreter"
+    program.write_text(f'#!/bin/sh\n{lines}\nexec "{sys.executable}" "$@"\n')
+    program.chmod(0o755)
+    return program
+
+
+@contextmanager
+def scoring_hangs(folder: Path) -> Iterator[None]:
+    """Let the children that this process starts in the block hang when they begin to score."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "executable", str(interpreter(folder, NEVER_SCORES)))
+        yield

@@ -31,6 +31,7 @@ import sqlalchemy as sa
 import yaml
 
 from scoring.scorecard import Scorecard
+from tests.waiting import LIMIT_S, until
 from worker.challenge.configuration import load
 from worker.challenge.files import read_phases
 from worker.daemon import Worker, make_client
@@ -54,8 +55,8 @@ SECRET = "5a" * 32
 WARM_CACHE = ROOT / ".cache" / "numba"
 PHASES = (PhaseSettings(codename="dev"), PhaseSettings(codename="eval"))
 AHEAD = 8  # seeds whose scores are known ahead in phase dev; the first two in eval
+RUN = "import sys; sys.executable = sys.argv.pop(1); from worker.cli import main; main()"
 NEW = 100  # a seed whose score is not known ahead
-LIMIT_S = 180.0  # of real time; reached only when something is wrong
 
 
 def latent() -> np.ndarray:
@@ -174,7 +175,7 @@ class Harness:
         for process in self._processes:
             if process.poll() is None:
                 process.kill()
-            process.wait(timeout=60)
+            process.wait()
         self.evalai.close()
 
     def _write_challenge(self) -> None:
@@ -310,7 +311,7 @@ class Harness:
         """Return where the worker has all submissions, read beside it without any lock."""
         address = f"file:{self.state / 'worker.db'}?mode=ro"
         try:
-            with closing(sqlite3.connect(address, uri=True, timeout=60)) as database:
+            with closing(sqlite3.connect(address, uri=True, timeout=LIMIT_S)) as database:
                 return dict(database.execute("SELECT pk, state FROM submissions").fetchall())
         except sqlite3.OperationalError:  # no worker has made it yet
             return {}
@@ -329,7 +330,6 @@ class Harness:
             cwd=ROOT,
             text=True,
             capture_output=True,
-            timeout=LIMIT_S,
             check=False,
         )
 
@@ -347,11 +347,33 @@ class Harness:
         """Run ``neuco-worker once``."""
         return self.command("once", **environment)
 
-    def run(self, *, config: Path | None = None, **environment: str) -> subprocess.Popen[str]:
-        """Start ``neuco-worker run``, if need be with another configuration file; it is ended with the harness at the latest."""
+    def run(
+        self,
+        command: str = "run",
+        *,
+        config: Path | None = None,
+        interpreter: Path | None = None,
+        **environment: str,
+    ) -> subprocess.Popen[str]:
+        """Start ``neuco-worker run``, which is ended with the harness at the latest.
+
+        Args:
+            command: Another command instead.
+            config: Another configuration file.
+            interpreter: A program that its children have as their interpreter.
+            environment: Variables of the process.
+        """
         log = (self.folder / "daemon.log").open("a")
         process = subprocess.Popen(
-            [sys.executable, "-m", "worker.cli", "run", "--config", str(config or self.path)],
+            [
+                sys.executable,
+                "-c",
+                RUN,
+                interpreter or sys.executable,
+                command,
+                "--config",
+                config or self.path,
+            ],
             env=clean_environment(**environment),
             cwd=ROOT,
             text=True,
@@ -372,17 +394,13 @@ class Harness:
         """The log of this challenge's daemons."""
         return (self.folder / "daemon.log").read_text()
 
-    def until(self, condition: Callable[[], bool], *, limit_s: float = LIMIT_S) -> None:
+    def until(self, condition: Callable[[], bool]) -> None:
         """Wait in real time for the effect of a child process.
 
         Raises:
             AssertionError: If it does not come.
         """
-        ends = time.monotonic() + limit_s
-        while not condition():
-            if time.monotonic() > ends:
-                raise AssertionError(f"it did not happen; the log says:\n{self.log[-3000:]}")
-            threading.Event().wait(0.02)
+        until(condition, lambda: f"it did not happen; the log says:\n{self.log[-3000:]}")
 
 
 class Killed(BaseException):
@@ -459,14 +477,14 @@ class StepWorker:
         self.clock.advance(0.001)
         return self.daemon.step(self.clock.now())
 
-    def drive(self, until: Callable[[], bool] | None = None, *, limit_s: float = LIMIT_S) -> None:
+    def drive(self, until: Callable[[], bool] | None = None) -> None:
         """Step until a condition holds; by default until everything was read once more and nothing is left that can continue.
 
         Raises:
             AssertionError: If that does not happen.
         """
         begun = self.clock.now()
-        ends = time.monotonic() + limit_s
+        ends = time.monotonic() + LIMIT_S
         while True:
             moved = self.step()
             if until() if until is not None else not moved and self.quiet(begun):

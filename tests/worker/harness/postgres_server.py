@@ -15,9 +15,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tests.waiting import LIMIT_S
+
 ACCOUNT = "postgres"
 QUICK = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=60")
-LIMIT_S = 300.0  # for one command; reached only when something is wrong
 TRIES = 5  # to start on a port that is free
 
 
@@ -38,9 +39,7 @@ class Server:
 
     def connect(self, database: str = "postgres") -> psycopg.Connection:
         """Open a connection besides the worker's."""
-        return psycopg.connect(
-            f"postgresql://{ACCOUNT}@127.0.0.1:{self.port}/{database}", autocommit=True, connect_timeout=10
-        )
+        return psycopg.connect(f"postgresql://{ACCOUNT}@127.0.0.1:{self.port}/{database}", autocommit=True)
 
     def fresh(self) -> str:
         """Make an empty database and return its name."""
@@ -87,20 +86,20 @@ def server() -> Iterator[Server]:
         account = ["runuser", "-u", ACCOUNT, "--"]
 
     def run(*command: str) -> None:
-        subprocess.run([*account, *command], check=True, capture_output=True, cwd=folder, timeout=LIMIT_S)
+        subprocess.run([*account, *command], check=True, capture_output=True, cwd=folder)
 
     data = folder / "data"
     run(
         *(str(programs / "initdb"), "-D", str(data), "-U", ACCOUNT, "-A", "trust", "-E", "UTF8"),
         *("--no-sync", "--locale=C.UTF-8"),
     )
-    control = str(programs / "pg_ctl")
+    control = str(programs / "pg_ctl"), "-t", f"{LIMIT_S:.0f}"
     for left in reversed(range(TRIES)):
         port = _free_port()
         settings = [f"-c{setting}" for setting in (*QUICK, f"port={port}", "listen_addresses=127.0.0.1")]
         options = " ".join([*settings, f"-cunix_socket_directories={folder}"])
         try:
-            run(control, "-D", str(data), "-l", str(folder / "log"), "-w", "-o", options, "start")
+            run(*control, "-D", str(data), "-l", str(folder / "log"), "-w", "-o", options, "start")
             break
         except subprocess.CalledProcessError:  # somebody else may have got the port in between
             if not left:
@@ -108,5 +107,5 @@ def server() -> Iterator[Server]:
     try:
         yield Server(port)
     finally:
-        run(control, "-D", str(data), "-m", "immediate", "-w", "stop")
+        run(*control, "-D", str(data), "-m", "immediate", "-w", "stop")
         shutil.rmtree(folder, ignore_errors=True)

@@ -44,6 +44,6 @@ def shown(*words: str, until: str | None = None, answers: str = "", **environmen
             if until is not None and until.encode() in screen:
                 process.terminate()
                 until = None
-        process.wait(timeout=60)
+        process.wait()
     os.close(ours)
     return screen.decode()

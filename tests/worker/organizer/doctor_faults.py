@@ -23,6 +23,7 @@ import numpy as np
 import pytest
 import yaml
 
+from tests.waiting import LIMIT_S
 from tests.worker.harness.harness import ROOT, clean_environment, git, merged
 from worker.challenge.configuration import load
 from worker.fairness.recording import record_phases
@@ -166,6 +167,7 @@ class FaultyChallenge:
             },
             "submission": {
                 "embedding_dim": DIM,
+                "answer_grid": LIMIT_S,
                 "disk_reserve_gigabytes": 0.01,
                 "max_megabytes": 10,
                 "memory_gigabytes": 4,

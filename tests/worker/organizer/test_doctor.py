@@ -15,6 +15,7 @@ import flask
 import pytest
 import requests
 
+from tests.waiting import LIMIT_S
 from tests.worker.harness.harness import git
 from tests.worker.organizer.doctor_faults import (
     FAULTS,
@@ -218,10 +219,10 @@ def test_a_healthy_challenge_has_no_finding_and_is_not_changed(challenge: Faulty
     assert len(made) <= 11
     assert challenge.evalai.submission(waiting)["status"] == "submitted"
     assert git(challenge.folder / "board.git", "for-each-ref") == ""
-    challenge.webhook.settimeout(60)
+    challenge.webhook.settimeout(LIMIT_S)
     connection, _ = challenge.webhook.accept()
     with connection:
-        connection.settimeout(60)
+        connection.settimeout(LIMIT_S)
         assert connection.recv(1) == b""  # connected, and hung up without a word
 
 

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from scoring.errors import NeucoError
+from tests.waiting import LIMIT_S
 from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import NEW, Harness, StepWorker, embeddings
 from worker.organizer.rescoring import carry_out, expected_s, make_plan
@@ -178,7 +179,7 @@ def test_what_stops_a_rescore_is_named_and_nothing_is_applied_in_part(
     assert refused(rf"of 1 submission are missing \({gone}\)") == "rescore.files_gone"
     harness.decide("challenge", "disqualify", str(gone), "--reason", "its file is lost")
     assert refused(r"Submission \d+ .*submission.deadline") == "rescore.unscorable"
-    harness.configure({"submission": {"deadline": 60}})
+    harness.configure({"submission": {"deadline": LIMIT_S}})
     assert refused(f"Submission {bad} cannot") == "rescore.unscorable"
     harness.decide("challenge", "disqualify", str(bad), "--reason", "diverges")
     assert harness.rescore() == 1

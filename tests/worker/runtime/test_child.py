@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
@@ -11,26 +10,18 @@ from pathlib import Path
 import psutil
 
 from scoring.errors import NeucoError
+from tests.waiting import LIMIT_S, until
 from worker.runtime.child import Child
 from worker.runtime.child_acts import ChildAct, ChildRunner, Limits, OverLimit
 from worker.state import Outcome, Store, Transaction
 
 STAYS = """sleep 1000 </dev/null >/dev/null 2>&1 & echo "{\\"pid\\": $!}\""""
-LIMIT_S = 60.0  # reached only when something is wrong
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def started(folder: Path, *command: str) -> Child:
     """Start a child."""
     return Child(command, {}, folder=folder / "child", wake=lambda: None)
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait until processes have done something."""
-    ends = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < ends
-        time.sleep(0.01)
 
 
 def spoken(child: Child) -> int:

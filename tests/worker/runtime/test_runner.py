@@ -15,13 +15,13 @@ import psutil
 import pytest
 
 from scoring.errors import NeucoError
+from tests.waiting import LIMIT_S
 from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from worker.runtime import Act, Runner
 from worker.runtime.acts import LOOK_S
 from worker.runtime.child_acts import ChildAct, ChildRunner, Limits
 from worker.state import State, Store, Transaction
 
-LIMIT_S = 60.0  # of real time; reached only when something is wrong
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -231,7 +231,7 @@ def test_a_push_that_hangs_is_given_up(harness: Harness, worker: StepWorker) -> 
     hook.write_text(f"#!/bin/sh\necho $$ >> {pids}\nexec sleep 100000\n")
     hook.chmod(0o755)
     first = harness.submit("A", embeddings(1))
-    worker.drive(pids.exists)
+    worker.drive(lambda: pids.exists() and pids.read_text().endswith("\n"))
     pid = int(pids.read_text())
     pass_seconds(worker, 120)  # of the worker's clock; git's own time-out goes by the machine's
     assert psutil.pid_exists(pid)

@@ -158,7 +158,6 @@ class Replay:
             url,
             headers=headers,
             allow_redirects=False,
-            timeout=60,
             data=step["text"].encode() if "text" in step else self.fill(step.get("form")),
             json=self.fill(step.get("json")),
             files={k: (f["name"], f["content"].encode()) for k, f in step.get("file", {}).items()},

@@ -43,7 +43,7 @@ def send(sandbox: Sandbox) -> Send:
 
     def run(method: str, path: str, user: str = "host", **body: object) -> requests.Response:
         headers = {"Authorization": f"Bearer {sandbox.token(user)}"}
-        return requests.request(method, sandbox.url + path, headers=headers, timeout=60, **body)  # type: ignore[arg-type]
+        return requests.request(method, sandbox.url + path, headers=headers, **body)  # type: ignore[arg-type]
 
     return run
 

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import worker.daemon
+from tests.waiting import LIMIT_S
 from tests.worker.harness.drand import drawing
 from tests.worker.harness.gate import hanging
-from tests.worker.harness.harness import LIMIT_S, NEW, Harness, Killed, StepWorker, embeddings
+from tests.worker.harness.harness import NEW, Harness, Killed, StepWorker, embeddings
 from tests.worker.harness.webhook import Hook
 from worker.evaluation.act import ScoreSubmission
 from worker.fetching.act import FetchFile
@@ -90,6 +91,8 @@ class Theatre:
         if self._killed or point in self.ahead:
             self.ahead.discard(point)
             self._killed = True
+            if self.worker is not None:
+                self.worker.wake.set()
             raise Killed(point)
 
     def drive(self, until: Callable[[], bool]) -> None:
@@ -99,9 +102,12 @@ class Theatre:
             assert time.monotonic() < ends, f"it did not come to {self.ahead}: {self.harness.states()}"
             with suppress(Killed):
                 self.worker = self.worker or StepWorker(self.harness, checkpoint=self._checkpoint)
-                if not self.worker.step():
-                    self.worker.clock.advance(0.1 if self.worker.busy else 0.5)
-                    self.worker.wake.wait(0.02 if self.worker.busy else 0)
+                if self.worker.step():
+                    pass
+                elif self.worker.busy:
+                    self.worker.wake.wait(0.1)
+                else:
+                    self.worker.clock.advance(0.5)
             if self._killed:
                 self.leave()
 

@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -19,9 +18,9 @@ from typing import Any
 import pytest
 
 from scoring.errors import InfrastructureError
+from tests.waiting import LIMIT_S
 from tests.worker.daemon.test_alerts import Hook, hook  # noqa: F401 - a fixture
 from tests.worker.harness.harness import (
-    LIMIT_S,
     NEW,
     ROOT,
     Harness,
@@ -87,13 +86,17 @@ def press_on(worker: StepWorker, until: Callable[[], bool]) -> set[str]:
     ends = time.monotonic() + LIMIT_S
     while not until():
         assert time.monotonic() < ends, worker.states()
+        failed = False
         try:
             worker.step()
         except InfrastructureError as error:
+            failed = True
             failures.add(error.code)
             worker.daemon.failed(error, worker.clock.now())
-        worker.clock.advance(0.05)
-        threading.Event().wait(0.002)  # lets children and threads go on
+        if failed or not worker.busy:
+            worker.clock.advance(0.05)
+        if worker.busy:
+            worker.wake.wait(0.05)
     return failures
 
 

@@ -14,10 +14,11 @@ import sys
 import threading
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("repeatable", derandomize=True, deadline=None, print_blob=True)
-settings.register_profile("search", derandomize=False, deadline=None, print_blob=True, max_examples=1000)
+any_speed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.register_profile("repeatable", any_speed, derandomize=True)
+settings.register_profile("search", any_speed, derandomize=False, max_examples=1000)
 settings.load_profile("repeatable")
 
 STARTS = ("subprocess.Popen", "os.fork", "os.posix_spawn")

@@ -235,7 +235,11 @@ ANYTHING = st.recursive(
 
 
 @given(data=st.data())
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=100,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 def test_no_document_breaks_the_verdict(fair: Fair, data: st.DataObject) -> None:
     """The check ends with verdicts, never with a traceback, if any value of a published document is replaced by another one."""
     repository = read_folder(fair.public)

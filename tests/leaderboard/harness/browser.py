@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 from playwright.sync_api import Browser, sync_playwright
 
+from tests.waiting import LIMIT_S
+
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
     "--no-sandbox",
@@ -29,7 +31,9 @@ def program() -> str | None:
 def chromium() -> Iterator[Browser]:
     """Start a browser with an empty profile."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program(), headless=True, args=list(FLAGS))
+        browser = playwright.chromium.launch(
+            executable_path=program(), headless=True, args=list(FLAGS), timeout=LIMIT_S * 1000
+        )
         try:
             yield browser
         finally:

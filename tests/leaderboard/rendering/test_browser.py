@@ -19,6 +19,7 @@ from tests.leaderboard.harness.browser import chromium, program
 from tests.leaderboard.harness.revealed import BEGIN, crowded_phase, small_phase
 from tests.leaderboard.harness.site_fixtures import embed2scale_site, methods_site, simple_site
 from tests.leaderboard.rendering.test_names import HOSTILE
+from tests.waiting import LIMIT_S
 
 pytestmark = [
     pytest.mark.browser,
@@ -42,7 +43,8 @@ def browser() -> Iterator[Browser]:
 def page(browser: Browser) -> Iterator[Page]:
     """Return a tab that fails the test if the page logs an error, fetches anything external or throws."""
     tab = browser.new_page(viewport={"width": 1180, "height": 860}, color_scheme="light")
-    tab.set_default_timeout(60_000)
+    tab.set_default_timeout(LIMIT_S * 1000)
+    expect.set_options(timeout=LIMIT_S * 1000)
     errors: list[str] = []
     tab.on("console", lambda message: errors.append(message.text))
     tab.on("pageerror", lambda error: errors.append(str(error)))

@@ -24,10 +24,10 @@ from tests.acceptance.fair_challenge import PHASES
 from tests.acceptance.liar import EVERY, Story
 from tests.acceptance.lies import Lie, Tell, score
 from tests.worker.harness.harness import SECRET
-from worker.challenge.secrets import public_value, split_key
+from worker.challenge.secrets import public_value, split_key, value_of
 from worker.challenge.setups import PhaseSetup, put_on_record
 from worker.fairness import commitments, events
-from worker.fairness.drand import QUICKNET, value_of
+from worker.fairness.drand import QUICKNET, Chain
 from worker.organizer.rehearsal.practice_draw import practice_chain, sign
 from worker.organizer.reveal import label_csv
 from worker.state import Store
@@ -44,16 +44,9 @@ TEAMS, WINNER = ("A", "B", "C"), "C"
 """The teams, and the one that dishonest organizers want to win."""
 
 
-def named(number: int = ROUND, **otherwise: Any) -> dict[str, Any]:
+def named(number: int = ROUND, chain: Chain = QUICKNET) -> dict[str, Any]:
     """Return the announcement of a round as a commitment publishes it."""
-    announced = {"source": QUICKNET.name, "at": QUICKNET.made_at(number).isoformat(), "round": number}
-    return {**announced, "chain": QUICKNET.to_json(), **otherwise}
-
-
-def mixed(number: int = ROUND, **otherwise: Any) -> dict[str, Any]:
-    """Return the record of a mixed-in round as a commitment publishes it."""
-    signature = otherwise.get("signature", SIGNATURES[number])
-    return {"round": number, "signature": signature, "value": value_of(signature), **otherwise}
+    return {"round": number, "chain": chain.to_json()}
 
 
 class Organizers:
@@ -68,18 +61,15 @@ class Organizers:
         self.secret = bytes.fromhex(SECRET)
         self._story, self._folder = story, folder
 
-    def commit(
-        self, at: datetime, draw: dict[str, Any] | None = None, drawn: dict[str, Any] | None = None
-    ) -> None:
+    def commit(self, at: datetime, draw: dict[str, Any] | None = None, drawn: str | None = None) -> None:
         """Commit to the current secret and tasks.
 
         Args:
             at: The claimed time of the commitment.
-            draw: The announcement of a value for all phases.
-            drawn: The value of a draw that they mix in.
+            draw: The announcement of a round for all phases.
+            drawn: The signature of the round that they mix in.
         """
-        value = {"round": None, "signature": None, **(drawn or {})}
-        values = {} if drawn is None else dict.fromkeys(PHASES, value)
+        values = {} if drawn is None else dict.fromkeys(PHASES, drawn)
         with closing(self._state()) as store, store.write() as tx:
             before = [*(entry for entry, _ in tx.commitments()), {"drawn": values}]
             setups = [self._setup(name, public_value(before, name)) for name in PHASES]
@@ -114,11 +104,6 @@ class Organizers:
         tried = iter(range(1, 1000))
         while self._best(value) != WINNER:
             self.secret = next(tried).to_bytes(32, "big")
-
-    def commit_to_a_ground_value(self, at: datetime) -> None:
-        """Try values until the wanted team wins, and mix that one in."""
-        values = (f"{number:02} 15 26 35 41 49" for number in range(1, 1000))
-        self.commit(at, drawn={"value": next(value for value in values if self._best(value) == WINNER)})
 
     def tell(self) -> None:
         """Put the commitments, their openings, and the scores on the resulting splits into the story."""
@@ -176,8 +161,7 @@ class Organizers:
 
 
 Step = Callable[[Organizers], object]
-LOTTO = {"source": "Lotto", "at": AT.isoformat(), "round": None, "chain": None}
-OURS = practice_chain(genesis=QUICKNET.genesis, period_s=QUICKNET.period_s).to_json()
+OURS = practice_chain(genesis=QUICKNET.genesis, period_s=QUICKNET.period_s)
 
 
 def drawn(*steps: Step) -> Tell:
@@ -203,72 +187,39 @@ def grind(value: str | None) -> Step:
     return lambda organizers: organizers.grind(value)
 
 
-def grind_value(at: datetime) -> Step:
-    """Mix in a value with which the friend wins."""
-    return lambda organizers: organizers.commit_to_a_ground_value(at)
-
-
-def mixes(**otherwise: object) -> tuple[Step, ...]:
-    """Announce the round, and mix in something else."""
-    return NAME, commit(MIXED, drawn=mixed(**otherwise))
-
-
-def names(**otherwise: object) -> tuple[Step, ...]:
-    """Announce something else, and mix in the round."""
-    return commit(NAMED, draw=named(**otherwise)), MIX
-
-
-NAME, MIX = commit(NAMED, draw=named()), commit(MIXED, drawn=mixed())
+NAME, MIX = commit(NAMED, draw=named()), commit(MIXED, drawn=SIGNATURES[ROUND])
 VALUE = value_of(SIGNATURES[ROUND])
 BEFORE, AFTER = AT - timedelta(minutes=1), MIXED + timedelta(minutes=1)
 FIRST_AT = QUICKNET.made_at(EARLIER)
 NAME_FIRST = commit(FIRST_AT - timedelta(minutes=11), draw=named(EARLIER))
-MIX_FIRST = commit(FIRST_AT + timedelta(minutes=1), drawn=mixed(EARLIER))
+MIX_FIRST = commit(FIRST_AT + timedelta(minutes=1), drawn=SIGNATURES[EARLIER])
 RELABEL: Step = Organizers.change_label
 CONTRADICTED: dict[str, tuple[tuple[Step, ...], str]] = {
-    "a value that is made up": (mixes(value="66" * 32), "is not the one of round"),
-    "a signature of our own": (mixes(signature=sign(ROUND)), "is not the one of round"),
-    "a round without its signature": (
-        (NAME, commit(MIXED, drawn={"round": ROUND, "value": VALUE})),
-        "is not the one of round",
-    ),
-    "another round's signature": (mixes(signature=SIGNATURES[EARLIER]), "is not the one of round"),
-    "another round": (mixes(number=EARLIER), f"round {EARLIER} was mixed into its splits"),
+    "a signature of our own": ((NAME, commit(MIXED, drawn=sign(ROUND))), "is not the one of round"),
+    "another round": ((NAME, commit(MIXED, drawn=SIGNATURES[EARLIER])), "is not the one of round"),
     "a chain of our own by drand's name": (
-        names(chain={**OURS, "name": QUICKNET.name}),
+        (commit(NAMED, draw=named(chain=OURS.model_copy(update={"name": QUICKNET.name}))), MIX),
         "names drand quicknet, but gives the key of another chain",
     ),
     "a round that was known": (
         (commit(AT + timedelta(seconds=30), draw=named()), MIX),
-        "that was already known",
+        "which was already known",
     ),
     "an earlier round": (
-        (commit(NAMED, draw=named(EARLIER)), commit(MIXED, drawn=mixed(EARLIER))),
-        "that was already known",
-    ),
-    "a moment that is not the round's": (
-        names(at=(AT + timedelta(seconds=30)).isoformat()),
-        "was not made at the time that commitment 1 gives",
+        (commit(NAMED, draw=named(EARLIER)), commit(MIXED, drawn=SIGNATURES[EARLIER])),
+        "which was already known",
     ),
     "a round before it was made": (
-        (NAME, commit(BEFORE, drawn=mixed())),
-        "that did not exist yet",
-    ),
-    "a lottery before it was drawn": (
-        (commit(NAMED, draw=LOTTO), grind_value(BEFORE)),
-        "that did not exist yet",
+        (NAME, commit(BEFORE, drawn=SIGNATURES[ROUND])),
+        "which did not exist yet",
     ),
     "a round that nobody named": ((MIX,), "that no commitment had announced"),
-    "values tried that nobody named": (
-        (commit(NAMED), grind_value(MIXED)),
-        "that no commitment had announced",
-    ),
     "a round that was named and not used": (
         (grind(None), NAME),
         "was never mixed into its splits",
     ),
     "a second round for one name": (
-        (NAME, MIX, commit(AFTER, drawn=mixed(EARLIER))),
+        (NAME, MIX, commit(AFTER, drawn=SIGNATURES[EARLIER])),
         "that no commitment had announced",
     ),
     "another secret when it was known": (
@@ -282,14 +233,10 @@ BELIEVED: dict[str, tuple[tuple[Step, ...], str]] = {
         (grind(None), commit(NAMED)),
         "the organizers could have tried many and chosen some",
     ),
-    "a lottery that was never drawn": (
-        (commit(NAMED, draw=LOTTO), grind_value(MIXED)),
-        "that Lotto published this value is taken on trust",
-    ),
     "a chain of our own": (
         (
-            commit(NAMED, draw=named(source="a chain of ours", chain=OURS)),
-            commit(MIXED, drawn=mixed(signature=sign(ROUND))),
+            commit(NAMED, draw=named(chain=OURS)),
+            commit(MIXED, drawn=sign(ROUND)),
         ),
         "that nobody could choose the values of this chain is taken on trust",
     ),

@@ -13,13 +13,15 @@ from typing import Any
 import pytest
 
 from scoring.errors import OrganizerError
+from tests.worker.harness.drand import drawing
 from tests.worker.harness.harness import Harness, StepWorker, embeddings, git
 from worker.challenge.configuration import load
 from worker.challenge.files import read_phase, read_phases, read_secret
 from worker.challenge.secrets import public_value
-from worker.fairness import commitments
+from worker.fairness import commitments, draws
 from worker.fairness.verify import Worth, receipt_verdicts, verdicts
 from worker.fairness.verify.public import opened as opened_repository
+from worker.organizer.rehearsal.practice_draw import practice_chain, sign
 from worker.organizer.rescoring import carry_out, make_plan
 from worker.organizer.reveal import reveal
 from worker.organizer.session import open_session
@@ -83,15 +85,19 @@ def test_commitments_are_in_the_order_of_their_times(harness: Harness, worker: S
 def test_a_beacon_cannot_be_undone(tmp_path: Path) -> None:
     """A process that read the phases before the value was mixed in cannot commit to them; one that reads them later has the value."""
     now = datetime.now(UTC)
-    changes = {"fairness": {"beacon": f"Lotto@{(now + timedelta(seconds=30)).isoformat()}"}}
+    rounds = practice_chain(genesis=int(now.timestamp()) - 1000)
+    changes = drawing(tmp_path, rounds, "http://127.0.0.1:9", notice_s=30)
     with Harness(tmp_path, clock=ManualClock(now), changes=changes) as harness, harness.worker() as worker:
         worker.drive()
         configuration = load(harness.path)
         secret, before = read_secret(configuration), read_phases(configuration)
-        values = {name: {"value": "3 14 15 26 35 49", "round": None, "signature": None} for name in before}
+        with worker.store.read() as tx:
+            (draw, _) = draws.waiting(commitments.public(tx)).values()
         worker.clock.advance(40)
         with worker.store.write() as tx:
-            commitments.mix_in(tx, secret, values, reason="drawn", now=worker.clock.now())
+            commitments.mix_in(
+                tx, secret, [*before], sign(draw.round), reason="drawn", now=worker.clock.now()
+            )
             committed = len(tx.commitments())
         with worker.store.write() as tx, pytest.raises(OrganizerError) as error:
             commitments.begin(tx, secret, before.values(), now=worker.clock.now())

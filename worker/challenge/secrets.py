@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import os
 import re
@@ -141,7 +142,12 @@ def mixed_key(key: bytes, beacon: str | None) -> bytes:
     return key if beacon is None else hmac.digest(key, beacon.encode(), "sha256")
 
 
+def value_of(signature: str) -> str:
+    """Return the value of a round of drand, in hex: the hash of its signature."""
+    return hashlib.sha256(bytes.fromhex(signature)).hexdigest()
+
+
 def public_value(entries: Iterable[Mapping[str, Any]], codename: str) -> str | None:
     """Return the public value that was drawn for a phase and is mixed into its key, by the public commitments; the newest counts."""
-    values = [str(entry["drawn"][codename]["value"]) for entry in entries if codename in entry["drawn"]]
-    return values[-1] if values else None
+    signatures = [str(entry["drawn"][codename]) for entry in entries if codename in entry["drawn"]]
+    return value_of(signatures[-1]) if signatures else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -15,8 +14,7 @@ from scoring.protocol import Recipe
 
 CODENAME = "<codename>"
 """Stands for the phase's codename in the defaults of its keys."""
-BEACONS = ("drand", "none")  # besides SOURCE@TIME
-EXAMPLE_SOURCE = "Lotto 6 aus 49@2026-12-05T19:30+01:00"
+Beacon = Literal["drand", "none"]
 
 
 class Section(BaseModel):
@@ -289,24 +287,6 @@ class Leaderboard(Section):
     decimals: int = Field(3, ge=0, le=12, description="Decimal places of mean Q, on the board and at EvalAI.")
 
 
-def read_source(rule: str) -> tuple[str, datetime]:
-    """Read ``SOURCE@TIME``.
-
-    Raises:
-        ValueError: If it is not that; the time needs a UTC offset.
-    """
-    source, _, text = (part.strip() for part in rule.rpartition("@"))
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        at = None
-    if not source or at is None or at.tzinfo is None:
-        raise ValueError(
-            f"must be {', '.join(BEACONS)} or SOURCE@TIME with a date, a time and a UTC offset, such as `{EXAMPLE_SOURCE}`"
-        )
-    return source, at
-
-
 class Fairness(Section):
     """How anyone can check the challenge afterwards."""
 
@@ -317,11 +297,11 @@ class Fairness(Section):
         description="Whose files the reveal publishes, so that anyone can recompute their scores: `baselines`; `top:N`: also the first N"
         " other rows of the final board; `all`. The phase's first commitment fixes this value.",
     )
-    beacon: str = Field(
+    beacon: Beacon = Field(
         "none",
         description="The public random value on which the splits also depend, so that nobody can choose them. `drand`: from the League"
-        f" of Entropy. `SOURCE@TIME`, such as `{EXAMPLE_SOURCE}`: SOURCE publishes it at TIME, and you enter it with"
-        " `challenge apply --beacon`. `none`: the splits depend on the secret alone. A phase is not scored before its value is known.",
+        " of Entropy; a phase is not scored before its value is known. `none`: the splits depend on the secret alone, so that the"
+        " organizers did not try several secrets is taken on trust.",
     )
     beacon_notice: float = Field(
         600,
@@ -340,13 +320,6 @@ class Fairness(Section):
     drand_chain: Path | None = Field(
         None, description="Description (JSON) of another drand chain, for rehearsals."
     )
-
-    @field_validator("beacon")
-    @classmethod
-    def _names_a_value(cls, rule: str) -> str:
-        if rule not in BEACONS:
-            read_source(rule)
-        return rule
 
 
 class Alerts(Section):

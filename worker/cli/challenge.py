@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,12 +31,6 @@ def apply(
     config: ConfigOption,
     phase: Annotated[str | None, typer.Option(help="Only this phase.")] = None,
     reason: ReasonOption = "",
-    beacon: Annotated[
-        str | None,
-        typer.Option(
-            help="Only enter the value that fairness.beacon's SOURCE has published.", metavar="VALUE"
-        ),
-    ] = None,
     yes: YesOption = False,
 ) -> None:
     """Apply changes of label files, id lists or the configuration: show what differs and what follows, then do it.
@@ -49,61 +42,36 @@ def apply(
     Next: `neuco-worker status` shows when all answers are posted.
 
     Example: `neuco-worker challenge apply --reason "a label was wrong" --config challenge.yaml`
-
-    Example: `neuco-worker challenge apply --beacon "3 14 15 26 35 49" --config challenge.yaml`
     """
-    with open_session(config) as session:
-        if beacon is not None:
-            _enter_value(session, beacon.strip(), reason, yes)
-        else:
-            _apply_changes(session, [phase] if phase else [*session.configuration.phases], reason, yes)
-
-
-def _enter_value(session: OrganizerSession, value: str, reason: str, yes: bool) -> None:
-    """Mix an announced value into the splits."""
-    from worker.organizer import applying
-
-    if not value:
-        raise typer.BadParameter("--beacon is empty. Write the public value that was announced.")
-    with session.store.read() as tx:
-        named = applying.awaited_values(tx, session.now)
-    phases = ", ".join(draw.phase for draw in named)
-    reason = confirm(
-        f"The value {value!r} of {named[0].source} decides the splits of {phases} and is published. This cannot be undone.",
-        reason=reason or f"the value of {named[0].source} was mixed in",
-        yes=yes,
-    )
-    commitment = applying.enter_value(session, value, reason=reason)
-    print(f"Commitment {commitment} was made; a running worker publishes it and begins to score.")
-
-
-def _apply_changes(session: OrganizerSession, phases: Sequence[str], reason: str, yes: bool) -> None:
-    """Show what differs between the files and what is recorded, and apply it."""
     from worker.organizer import applying
     from worker.organizer.rescoring import carry_out
 
-    changes = [applying.read_change(session, name) for name in phases]
-    for change in changes:
-        if not change.due:
-            print(f"{change.phase}: nothing to do.{_closed(session, change.phase)}")
-    due = [change for change in changes if change.due]
-    if not due:
-        return
-    sentences = [text for change in due for text in applying.consequences(session, change)]
-    reason = confirm("\n".join(sentences), reason=reason, yes=yes)
-    if commitment := applying.commit_to_changes(session, due, reason=reason):
-        print(f"Commitment {commitment} was made; a running worker publishes it.")
-    for change in due:
-        closed = _closed(session, change.phase)
-        if change.rules:
-            applying.apply_rules(session, change, reason=reason)
-            print(f"{change.phase}: now uses the new {', '.join(change.rules)}.{closed}")
-        if change.plan is not None:
-            with progress_bar(f"Rescoring {change.phase}", "submissions") as progress:
-                changed = carry_out(session, change.plan, reason=reason, progress=progress)
-            print(
-                f"{change.phase}: {count_of(changed, 'answer')} changed; the worker posts what changed.{closed}"
-            )
+    with open_session(config) as session:
+        changes = [
+            applying.read_change(session, name)
+            for name in ([phase] if phase else session.configuration.phases)
+        ]
+        for change in changes:
+            if not change.due:
+                print(f"{change.phase}: nothing to do.{_closed(session, change.phase)}")
+        due = [change for change in changes if change.due]
+        if not due:
+            return
+        sentences = [text for change in due for text in applying.consequences(session, change)]
+        reason = confirm("\n".join(sentences), reason=reason, yes=yes)
+        if commitment := applying.commit_to_changes(session, due, reason=reason):
+            print(f"Commitment {commitment} was made; a running worker publishes it.")
+        for change in due:
+            closed = _closed(session, change.phase)
+            if change.rules:
+                applying.apply_rules(session, change, reason=reason)
+                print(f"{change.phase}: now uses the new {', '.join(change.rules)}.{closed}")
+            if change.plan is not None:
+                with progress_bar(f"Rescoring {change.phase}", "submissions") as progress:
+                    changed = carry_out(session, change.plan, reason=reason, progress=progress)
+                print(
+                    f"{change.phase}: {count_of(changed, 'answer')} changed; the worker posts what changed.{closed}"
+                )
 
 
 @challenge.command(rich_help_panel=SCORES)

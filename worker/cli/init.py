@@ -7,13 +7,14 @@ import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
 from scoring.errors import OrganizerError
 
 if TYPE_CHECKING:
+    from worker.challenge.sections import Beacon
     from worker.organizer.scaffold import NewChallenge
 
 
@@ -50,11 +51,8 @@ def init(
         ),
     ] = None,
     beacon: Annotated[
-        str,
-        typer.Option(
-            help="Public random value, so that you cannot choose the splits: drand; SOURCE@TIME for another source; or none.",
-            metavar="SOURCE",
-        ),
+        Literal["drand", "none"],
+        typer.Option(help="Public random value, so that you cannot choose the splits."),
     ] = "drand",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; use the defaults.")] = False,
 ) -> None:
@@ -89,7 +87,7 @@ def _decided(
     phases: tuple[str, ...],
     folds: Sequence[int],
     repository: str | None,
-    beacon: str,
+    beacon: Beacon,
     asking: bool,
 ) -> NewChallenge:
     """Return the organizer's decisions: the options, and answers to questions about the others."""

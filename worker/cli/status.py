@@ -220,7 +220,7 @@ def _rows(state: Status) -> list[tuple[str, str]]:
     awaited = [
         (
             f"Phase {draw.phase} waits",
-            f"for the public value of {draw.source}{'' if draw.round is None else f', round {draw.round}'},"
+            f"for round {draw.round} of {draw.chain.name},"
             f" {f'in {_span(draw.at - now)}' if draw.at > now else 'any moment now'};"
             " until then, submissions are downloaded but not scored",
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -11,13 +11,12 @@ from typing import Any
 from scoring.errors import InfrastructureError, OrganizerError
 from scoring.randomness import secret_commitment
 from worker import __version__
-from worker.challenge.secrets import public_value, split_key
+from worker.challenge.secrets import public_value, split_key, value_of
 from worker.challenge.setups import PhaseSetup, has_scores, open_phase, put_on_record
 from worker.fairness.documents import FORMAT, Malformed, read
-from worker.fairness.draws import alert_key
 from worker.fairness.manifests import (
     AnnouncedPhase,
-    AnnouncedValue,
+    AnnouncedRound,
     Commitment,
     CommitmentBody,
     Manifest,
@@ -55,8 +54,8 @@ def commit(
     *,
     reason: str,
     now: datetime,
-    draws: Mapping[str, AnnouncedValue] | None = None,
-    drawn: Mapping[str, Mapping[str, Any]] | None = None,
+    draws: Mapping[str, AnnouncedRound] | None = None,
+    drawn: Mapping[str, str] | None = None,
     publish_files: str | None = None,
     receipts_every: float | None = None,
 ) -> dict[str, Any]:
@@ -67,8 +66,8 @@ def commit(
         fresh: Phases to commit to by their current records; for all others the earlier commitment is repeated.
         reason: Why, in public.
         now: The time, in public.
-        draws: Phase to the value that will be mixed into its splits, see :func:`worker.fairness.draws.name`.
-        drawn: Phase to the value that was named for it and is mixed in from now on.
+        draws: Phase to the round of drand that will be mixed into its splits.
+        drawn: Phase to the signature of the round that was named for it, whose value is mixed in from now on.
         publish_files: Whose files are published, for phases that are new here; None to keep the earlier commitment's rule.
         receipts_every: Seconds between two lines of the log; only the first commitment's counts.
     """
@@ -92,8 +91,6 @@ def commit(
         }
     ).to_json()
     public = signed(body, key)
-    for codename in {**(draws or {}), **(drawn or {})}:
-        tx.resolve_alert(alert_key(codename))  # now another value is awaited, or none
     private = {"manifests": {name: manifest.to_json() for name, (_, manifest) in phases.items()}}
     tx.add_commitment(sequence, public, private)
     return public
@@ -131,7 +128,7 @@ def begin(
     *,
     now: datetime,
     reason: str | None = None,
-    draw: AnnouncedValue | None = None,
+    draw: AnnouncedRound | None = None,
     publish_files: str | None = None,
     receipts_every: float | None = None,
 ) -> dict[str, Any] | None:
@@ -143,7 +140,7 @@ def begin(
         read: Phases as their files are.
         now: The time.
         reason: Why, in public; with a reason, there is a commitment even if nothing has changed.
-        draw: The value that decides the splits of these phases.
+        draw: The round of drand that decides the splits of the phases that are committed to.
         publish_files: As in :func:`commit`.
         receipts_every: As in :func:`commit`.
 
@@ -159,26 +156,22 @@ def begin(
         fresh,
         reason=reason or (_reason(fresh, before) if before else "the challenge begins"),
         now=now,
-        draws=_draws(tx, fresh, draw, now),
+        draws={} if draw is None else {setup.record.codename: draw for setup in fresh},
         publish_files=publish_files,
         receipts_every=receipts_every,
     )
 
 
 def mix_in(
-    tx: Transaction,
-    secret: bytes,
-    drawn: Mapping[str, Mapping[str, Any]],
-    *,
-    reason: str,
-    now: datetime,
+    tx: Transaction, secret: bytes, phases: Collection[str], signature: str, *, reason: str, now: datetime
 ) -> dict[str, Any]:
-    """Mix the drawn values into the splits of phases, record these phases again, and commit to them.
+    """Mix the value of a round into the splits of phases, record these phases again, and commit to them.
 
     Args:
         tx: The transaction.
         secret: The challenge's secret.
-        drawn: Phase to value, with drand's round and signature if it has them.
+        phases: The phases that wait for the round.
+        signature: The round's signature, whose hash is the value.
         reason: Why, in public.
         now: The time.
 
@@ -187,7 +180,7 @@ def mix_in(
             was known.
     """
     setups = []
-    for codename, drawn_value in drawn.items():
+    for codename in phases:
         if has_scores(tx, codename):
             raise OrganizerError(
                 f"Submissions were already scored in phase {codename}. A public value would change its splits.",
@@ -195,32 +188,12 @@ def mix_in(
                 code="beacon.too_late",
             )
         record = open_phase(tx, codename, secret).record
-        key = split_key(secret, codename, str(drawn_value["value"]))
+        key = split_key(secret, codename, value_of(signature))
         protocol = replace(record.protocol, secret_commitment=secret_commitment(key))
         setup = PhaseSetup(record=replace(record, protocol=protocol), key=key)
         put_on_record(tx, setup.record)
         setups.append(setup)
-    return commit(tx, setups, reason=reason, now=now, drawn=drawn)
-
-
-def _draws(
-    tx: Transaction, fresh: Sequence[PhaseSetup], draw: AnnouncedValue | None, now: datetime
-) -> dict[str, AnnouncedValue]:
-    """Name a value for each phase without scores.
-
-    Raises:
-        OrganizerError: If the value may be known already.
-    """
-    fresh = [setup for setup in fresh if not has_scores(tx, setup.record.codename)]
-    if draw is None or not fresh:
-        return {}
-    if draw.at <= now:
-        raise OrganizerError(
-            f"The value of {draw.source} in fairness.beacon was already published, on {draw.at.isoformat()}.",
-            cure="Name a value that will be published in the future. With a known value, the secret could be chosen to favor a team.",
-            code="beacon.past",
-        )
-    return {setup.record.codename: draw for setup in fresh}
+    return commit(tx, setups, reason=reason, now=now, drawn=dict.fromkeys(phases, signature))
 
 
 def _record(tx: Transaction, read: Iterable[PhaseSetup]) -> list[PhaseSetup]:

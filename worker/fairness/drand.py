@@ -82,11 +82,6 @@ def read_chain(path: Path) -> Chain:
         ) from None
 
 
-def value_of(signature: str) -> str:
-    """Return the value of a round, in hex."""
-    return hashlib.sha256(bytes.fromhex(signature)).hexdigest()
-
-
 @contextmanager
 def recursion_as_before() -> Iterator[None]:
     """Restore the interpreter's recursion limit, which py_ecc raises on import: deeply nested JSON would then crash the process."""

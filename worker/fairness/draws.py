@@ -1,4 +1,4 @@
-"""Draws: a commitment names a public value that nobody can know yet, which is mixed into a phase's splits once it exists.
+"""Draws: a commitment names a round of drand that nobody can know yet; its value is mixed into a phase's splits once it exists.
 
 So the organizers cannot choose the splits: when they commit to tasks and secret, nobody knows the value, and when it is known, both are
 fixed. A phase whose value does not exist yet is not scored.
@@ -7,63 +7,34 @@ fixed. A phase whose value does not exist yet is not scored.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from worker.challenge import sections
 from worker.fairness.drand import Chain
-from worker.fairness.manifests import AnnouncedValue, CommitmentBody
+from worker.fairness.manifests import AnnouncedRound, CommitmentBody
 
-NONE, DRAND = "none", "drand"
-AWAITED = "beacon.awaited"
-"""Code of the alert that the organizer must enter a value."""
-NOTICE = timedelta(minutes=10)
-"""How long before its moment a value is named, so that the commitment is published before the value exists."""
 WITHOUT = (
     "fairness.beacon is none, so the person who made the secret could have tried many and kept one that favors a team. `verify` will"
     " say so."
 )
-CHOOSE_ONE = "Set fairness.beacon: drand, or SOURCE@TIME if this machine cannot reach drand, before the first phase begins."
+CHOOSE_DRAND = "Set fairness.beacon: drand before the first phase begins, if this machine can reach a drand server or a mirror."
 
 
-class Draw(AnnouncedValue):
-    """A named value, with the phase whose splits it decides, and the number of the commitment that names it."""
+class Draw(AnnouncedRound):
+    """A named round, with the phase whose splits it decides, and the number of the commitment that names it."""
 
     phase: str
     sequence: int
 
 
-def alert_key(phase: str) -> str:
-    """Return the key of the alert that a phase waits for a value that the organizer must enter."""
-    return f"{AWAITED}:{phase}"
-
-
-def name(rule: str, chain: Chain, now: datetime, *, notice: timedelta = NOTICE) -> AnnouncedValue | None:
-    """Name a value that does not exist yet.
-
-    Args:
-        rule: ``none``, ``drand`` or ``SOURCE@TIME``.
-        chain: The chain of ``drand``.
-        now: The time.
-        notice: How long before its moment a round is named.
-    """
-    if rule == NONE:
-        return None
-    if rule == DRAND:
-        return next_round(chain, now + notice)
-    source, moment = sections.read_source(rule)
-    return AnnouncedValue(source=source, at=moment, round=None, chain=None)
-
-
-def next_round(chain: Chain, moment: datetime) -> AnnouncedValue:
+def next_round(chain: Chain, moment: datetime) -> AnnouncedRound:
     """Name the first round that is made at a moment or later."""
-    number = chain.round_after(moment)
-    return AnnouncedValue(source=chain.name, at=chain.made_at(number), round=number, chain=chain)
+    return AnnouncedRound(chain=chain, round=chain.round_after(moment))
 
 
 def named(entry: CommitmentBody, phase: str) -> Draw | None:
-    """Return the value that an entry names for a phase."""
-    value = entry.draws.get(phase)
-    return None if value is None else Draw(phase=phase, sequence=entry.sequence, **dict(value))
+    """Return the round that an entry names for a phase."""
+    draw = entry.draws.get(phase)
+    return None if draw is None else Draw(phase=phase, sequence=entry.sequence, **dict(draw))
 
 
 def waiting(entries: Iterable[CommitmentBody]) -> dict[str, Draw]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -91,28 +92,16 @@ class Manifest(Document):
         return {task.identifier: task.version for task in self.tasks}
 
 
-class AnnouncedValue(Document):
-    """The name of a public value that will be mixed into a phase's splits.
+class AnnouncedRound(Document):
+    """A round of drand whose value will be mixed into a phase's splits."""
 
-    Attributes:
-        source: Who will publish it, in words.
-        at: When it will be published.
-        round: Its number at drand; None for another source.
-        chain: drand's chain; None for another source.
-    """
+    chain: Chain
+    round: Count
 
-    source: str
-    at: Moment
-    round: Count | None
-    chain: Chain | None
-
-
-class MixedValue(Document):
-    """A public value that is mixed into a phase's splits, with drand's round and signature if it has them."""
-
-    value: Annotated[str, Field(min_length=1)]
-    round: Count | None
-    signature: Annotated[str, Field(pattern="^[0-9a-f]{96}$")] | None
+    @property
+    def at(self) -> datetime:
+        """When it is made."""
+        return self.chain.made_at(self.round)
 
 
 class CommitmentBody(Document):
@@ -123,8 +112,8 @@ class CommitmentBody(Document):
         sequence: Its number.
         made_at: When it was made.
         reason: Why.
-        draws: Phase to the value that is announced for it here.
-        drawn: Phase to the value that is mixed in from here on.
+        draws: Phase to the round of drand that is announced for it here.
+        drawn: Phase to the signature of its announced round, whose value is mixed in from here on.
         publish_files: Whose files are published of phases that are new here.
         receipts_every: Seconds between two lines of the log. The first entry's counts.
         phases: Phase to what is public of it.
@@ -136,8 +125,8 @@ class CommitmentBody(Document):
     sequence: Count
     made_at: Moment
     reason: str
-    draws: dict[str, AnnouncedValue]
-    drawn: dict[str, MixedValue]
+    draws: dict[str, AnnouncedRound]
+    drawn: dict[str, Annotated[str, Field(pattern="^[0-9a-f]{96}$")]]
     publish_files: Annotated[str, Field(pattern=r"^(baselines|top:[1-9][0-9]*|all)$")]
     receipts_every: Annotated[float, Field(gt=0, le=86400)]
     phases: dict[str, AnnouncedPhase]

@@ -18,7 +18,7 @@ from worker.challenge.setups import (
 )
 from worker.fairness import commitments, draws
 from worker.fairness.drand import QUICKNET, Chain, read_chain
-from worker.fairness.manifests import AnnouncedValue
+from worker.fairness.manifests import AnnouncedRound
 from worker.fairness.register import register
 from worker.runtime.storage import check_memory
 from worker.state import Store, Transaction
@@ -53,15 +53,16 @@ def record_phases(store: Store, configuration: Configuration, *, now: datetime) 
         tx.request_publish()  # the contents of boards may have changed
 
 
-def name_draw(configuration: Configuration, now: datetime) -> AnnouncedValue | None:
-    """Return the name of the public value for which phases that begin now wait; None if they wait for none.
+def name_draw(configuration: Configuration, now: datetime) -> AnnouncedRound | None:
+    """Return the round of drand for which phases that begin now wait; None if they wait for none.
 
     Raises:
         OrganizerError: If the configured chain of drand cannot be read.
     """
     fairness = configuration.fairness
-    notice = timedelta(seconds=fairness.beacon_notice)
-    return draws.name(fairness.beacon, drand_chain(configuration), now, notice=notice)
+    if fairness.beacon == "none":
+        return None
+    return draws.next_round(drand_chain(configuration), now + timedelta(seconds=fairness.beacon_notice))
 
 
 def drand_chain(configuration: Configuration) -> Chain:

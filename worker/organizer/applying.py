@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from scoring.errors import OrganizerError
 from scoring.printable import count_of
 from worker.challenge.files import differences, read_secret, rules_of
 from worker.challenge.setups import has_scores, put_on_record, recorded
-from worker.fairness import commitments, draws
-from worker.fairness.draws import Draw
+from worker.fairness import commitments
 from worker.fairness.recording import name_draw
 from worker.organizer.decisions import decided
 from worker.organizer.rescoring import RescorePlan, expected_s, make_plan
 from worker.organizer.session import OrganizerSession
-from worker.state import Transaction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,12 +55,8 @@ def read_change(session: OrganizerSession, codename: str) -> Change:
         if row is None:
             return Change(phase=codename, differing=(f"Phase {codename} has no commitment yet.",))
         if row.frozen_at is None and not has_scores(tx, codename):
-            differing = [
-                difference.sentence for difference in differences(tx, configuration, codename, secret)
-            ]
-            if _draw_differs(session, tx, codename):
-                differing.append(f"Phase {codename}: fairness.beacon names another source.")
-            return Change(phase=codename, differing=tuple(differing))
+            found = differences(tx, configuration, codename, secret)
+            return Change(phase=codename, differing=tuple(difference.sentence for difference in found))
         rules = rules_of(configuration, codename)
         changed = () if row.frozen_at else recorded(tx, codename).rules.changed(rules)
     plan = make_plan(session, session.phase(codename))
@@ -103,7 +96,7 @@ def commit_to_changes(session: OrganizerSession, changes: Sequence[Change], *, r
     Returns the commitment; None if there is no such phase.
 
     Raises:
-        OrganizerError: If their files cannot be read, or the configured public value may be known already.
+        OrganizerError: If their files cannot be read.
     """
     fresh = [session.phase(change.phase) for change in changes if change.differing]
     if not fresh:
@@ -147,48 +140,3 @@ def apply_rules(session: OrganizerSession, change: Change, *, reason: str) -> No
             return
         with decided(session, tx, reason):
             put_on_record(tx, replace(before, rules=rules))
-
-
-def _draw_differs(session: OrganizerSession, tx: Transaction, codename: str) -> bool:
-    """Return whether a phase that nothing was scored in was committed to another source of the public value than is configured."""
-    entries = commitments.public(tx)
-    latest = next((draw for entry in reversed(entries) if (draw := draws.named(entry, codename))), None)
-    configured = name_draw(session.configuration, session.now)
-    return (latest.source if latest else None) != (configured.source if configured else None)
-
-
-def awaited_values(tx: Transaction, now: datetime) -> list[Draw]:
-    """Return the values that the organizer is to enter now.
-
-    Raises:
-        OrganizerError: If no phase waits for such a value, or its moment has not come yet.
-    """
-    named = [draw for draw in draws.waiting(commitments.public(tx)).values() if draw.chain is None]
-    if not named:
-        raise OrganizerError(
-            "No phase waits for a public value that you enter.",
-            cure="Do nothing. `neuco-worker status` shows which values the worker itself waits for.",
-            code="commit.not_awaited",
-        )
-    latest = max(draw.at for draw in named)
-    if latest > now:
-        raise OrganizerError(
-            f"{named[0].source} publishes its value on {latest:%Y-%m-%d at %H:%M} UTC.",
-            cure="Wait until then.",
-            code="commit.too_early",
-        )
-    return named
-
-
-def enter_value(session: OrganizerSession, value: str, *, reason: str) -> str:
-    """Mix a value into the splits of the phases that wait for it, and have that published; return the commitment.
-
-    Raises:
-        OrganizerError: As :func:`awaited_values` and :func:`worker.fairness.commitments.mix_in`.
-    """
-    secret, drawn = read_secret(session.configuration), {"value": value, "round": None, "signature": None}
-    with session.store.write() as tx:
-        drawn_of = {draw.phase: drawn for draw in awaited_values(tx, session.now)}
-        public = commitments.mix_in(tx, secret, drawn_of, reason=reason, now=session.now)
-        tx.request_publish()
-    return str(public["commitment"])

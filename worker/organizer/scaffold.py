@@ -13,7 +13,7 @@ from pathlib import Path
 
 from scoring.errors import OrganizerError
 from worker.challenge.configuration import CODENAME, EXAMPLE_REPOSITORY, Configuration, github_pages, load
-from worker.fairness.draws import DRAND
+from worker.challenge.sections import Beacon
 from worker.organizer import shipped
 from worker.organizer.bundle import pack, write_sources
 from worker.organizer.bundle_check import bundle_faults
@@ -46,7 +46,7 @@ class NewChallenge:
     phases: Mapping[str, int]
     dim: int
     repository: str | None = None
-    beacon: str = DRAND
+    beacon: Beacon = "drand"
 
 
 def with_folds(phases: Sequence[str], folds: Sequence[int]) -> dict[str, int]:

@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 import requests
 import urllib3
 
-from scoring.errors import InfrastructureError, NeucoError, OrganizerError
+from scoring.errors import InfrastructureError, NeucoError
 from worker.challenge.context import Context, seconds
 from worker.challenge.files import read_secret
 from worker.fairness import commitments, draws
 from worker.fairness.commitments import commit
-from worker.fairness.drand import Chain, is_signed, value_of
+from worker.fairness.drand import Chain, is_signed
 from worker.fairness.draws import Draw
 from worker.runtime import USER_AGENT, Act, Runner
 from worker.state import Transaction
@@ -68,11 +68,11 @@ class FetchRound(Act[requests.Session, str]):
         phases = [name for name, draw in self._awaited.items() if waiting.get(name) == draw]
         if not phases:
             return
-        value = {"round": self._number, "signature": result, "value": value_of(result)}
         commitments.mix_in(
             tx,
             read_secret(self._context.configuration),
-            dict.fromkeys(phases, value),
+            phases,
+            result,
             reason=f"round {self._number} of {self._chain.name} was mixed in",
             now=now,
         )
@@ -158,8 +158,6 @@ class BeaconFetcher:
         for draw in awaited:
             if draw.at > now:
                 self._look_at = min(self._look_at, draw.at)
-            elif draw.chain is None or draw.round is None:
-                self._ask_for(draw, now)
             else:
                 together = [other for other in awaited if other.round == draw.round]
                 newest = max(other.sequence for other in together)
@@ -184,12 +182,3 @@ class BeaconFetcher:
             )
             tx.request_publish()
         return True
-
-    def _ask_for(self, draw: Draw, now: datetime) -> None:
-        """Ask the organizer for the value, which is due."""
-        error = OrganizerError(
-            f"Phase {draw.phase} is waiting for the value of {draw.source}, which was due on {draw.at:%Y-%m-%d at %H:%M} UTC.",
-            cure="Run `neuco-worker challenge apply --beacon VALUE`. Until then, nothing is scored in the phase.",
-            code=draws.AWAITED,
-        )
-        self._context.raise_alert(draws.alert_key(draw.phase), error, now=now)

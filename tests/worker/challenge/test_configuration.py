@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from scoring.errors import OrganizerError
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.faults import FORMS
 from worker.challenge.files import rules_of
-from worker.challenge.sections import Phase, read_source
+from worker.challenge.sections import Phase
 
 VALID = """\
 challenge:
@@ -55,8 +54,7 @@ def refused(folder: Path, text: str) -> str:
         ("  dev:", "  my phase:", "FILE: line 7: phases.my phase is not a codename"),
         ("leaderboard:", "scoring: {threads: lots}\nleaderboard:", "scoring.threads is `lots`; it must be 'auto' or a whole number."),
         ("leaderboard:", "healthz: 0.0.0.0:1\nleaderboard:", "`0.0.0.0:1`; it must be written like 127.0.0.1:9464."),
-        ("leaderboard:", "fairness: {beacon: Lotto@tomorrow}\nleaderboard:", "must be drand, none or SOURCE@TIME with a date, a time"),
-        ("leaderboard:", "fairness: {beacon: Lotto@2026-12-05T19:30}\nleaderboard:", "must be drand, none or SOURCE@TIME"),
+        ("leaderboard:", "fairness: {beacon: Lotto@tomorrow}\nleaderboard:", "`Lotto@tomorrow`; it must be 'drand' or 'none'."),
         ("folds: 3", "selection: ladder\n    visibility: current", "needs visibility: at_submission"),
         ("folds: 3", "selection: ladder\n    shown: at_end", "shows no values to climb by"),
         ("folds: 3", "selection: ladder\n    ladder_step: 0.0001", "shows nothing finer than 0.001"),
@@ -87,11 +85,6 @@ def test_every_fault_of_a_value_is_in_our_words() -> None:
                 except ValidationError as error:
                     kinds |= {fault["type"] for fault in error.errors()}
     assert kinds - {"missing", "extra_forbidden", "value_error"} <= FORMS.keys()
-
-
-def test_the_beacon_is_read() -> None:
-    """A source may contain an @; the time follows the last one."""
-    assert read_source("a@b @ 2026-12-05T19:30+01:00") == ("a@b", datetime(2026, 12, 5, 18, 30, tzinfo=UTC))
 
 
 def test_only_changed_rules_are_named(tmp_path: Path) -> None:

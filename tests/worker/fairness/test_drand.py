@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.fairness.drand import QUICKNET, is_signed, value_of
+from worker.challenge.secrets import value_of
+from worker.fairness.drand import QUICKNET, is_signed
 from worker.organizer.rehearsal.practice_draw import practice_chain, sign
 
 # As published by https://api.drand.sh.

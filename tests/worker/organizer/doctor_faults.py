@@ -22,6 +22,7 @@ from typing import Any, Self
 import numpy as np
 import pytest
 import yaml
+from flask import Flask
 
 from tests.waiting import LIMIT_S
 from tests.worker.harness.harness import ROOT, clean_environment, git, merged
@@ -34,7 +35,7 @@ from worker.organizer.demo_data import write_phase
 from worker.organizer.doctor import ALL, Level, Report, examine
 from worker.organizer.scaffold import EXAMPLE_QUEUE
 from worker.sandbox import Fault as Spoilt
-from worker.sandbox import FaultPlan, PhaseSettings, Sandbox, SandboxSettings
+from worker.sandbox import FaultPlan, Listener, PhaseSettings, Sandbox, SandboxSettings
 from worker.state import Store
 
 ROWS, DIM, FOLDS = 80, 8, 10
@@ -115,6 +116,7 @@ class FaultyChallenge:
     token: Callable[[Sandbox], str] = lambda evalai: evalai.token("host")
     ahead: timedelta = timedelta()
     evalai: Sandbox = field(init=False)
+    drand: str = field(init=False)
     _open: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Self:
@@ -174,13 +176,16 @@ class FaultyChallenge:
             },
             "scoring": {"epochs": 10, "batch_size": 8, "learning_rate": 0.01, "threads": 1},
             "leaderboard": {"repository": "./board.git"},
-            "fairness": {"beacon": "Lotto 6 aus 49@2099-12-05T19:30:00+01:00"},
+            "fairness": {"beacon": "drand", "drand_servers": [self.drand]},
             "alerts": {"webhook": "file:webhook"},
         }
         self.path.write_text(yaml.safe_dump(merged(base, self.changes)))
 
     def _listen(self) -> None:
         self.evalai = self._open.enter_context(Sandbox(self.settings))
+        rounds = Flask("drand")
+        rounds.add_url_rule("/<path:round>", view_func=lambda round: {"signature": "ab"})
+        self.drand = self._open.enter_context(closing(Listener(rounds))).url
         self.prepare(self.evalai)
         self.private("token", self.token(self.evalai))
         self.webhook = self._open.enter_context(socket.create_server(("127.0.0.1", 0)))
@@ -341,7 +346,7 @@ FAULTS: dict[str, Fault] = {
     "configuration.phases": (WARN, changing(phases={"eval": {"ids": "./dev.txt"}})),
     "configuration.bundle": (FAIL, _bundle(TERMS, "<p>Ours.</p>")),
     "beacon.chosen": (WARN, changing(fairness={"beacon": "none"})),
-    "beacon.servers": (FAIL, changing(fairness={"beacon": "drand", "drand_servers": [NOBODY]})),
+    "beacon.servers": (FAIL, changing(fairness={"drand_servers": [NOBODY]})),
     "secret.file": (FAIL, lambda challenge: (challenge.folder / "challenge.secret").unlink()),
     "secret.versioned": (FAIL, _commit_everything),
     "secret.readable": (WARN, _open_tasks),
@@ -454,7 +459,6 @@ SHADES: list[tuple[str, Fault]] = [
     ("configuration.phases", (WARN, changing(phases={"dev": {"selection": "ladder"}}))),
     ("configuration.bundle", (WARN, _bundle(text="<p>No link.</p>"))),
     ("configuration.bundle", (FAIL, overwriting("bundle.zip", "not a zip"))),
-    ("beacon.chosen", (FAIL, changing(fairness={"beacon": "Lotto@2020-12-05T19:30+01:00"}))),
     ("secret.file", (FAIL, overwriting("challenge.secret", "5a" * 32))),
     ("secret.file", (FAIL, lambda challenge: (challenge.folder / "challenge.secret").chmod(0o644))),
     ("secret.readable", (FAIL, lambda challenge: challenge.private("token", "abc", mode=0o644))),

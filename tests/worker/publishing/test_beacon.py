@@ -12,11 +12,10 @@ import pytest
 
 from scoring.errors import OrganizerError
 from tests.worker.harness.drand import drawing
-from tests.worker.harness.harness import SECRET, Harness, StepWorker
+from tests.worker.harness.harness import Harness, StepWorker
 from worker.fairness import commitments
-from worker.fairness.drand import Chain, is_signed, value_of
-from worker.fairness.draws import AWAITED
-from worker.organizer.rehearsal.practice_draw import practice_chain, served
+from worker.fairness.drand import Chain, is_signed
+from worker.organizer.rehearsal.practice_draw import practice_chain, served, sign
 from worker.publishing.beacon import PUBLIC_SINCE, UNREACHABLE
 from worker.sandbox import ManualClock
 
@@ -69,10 +68,9 @@ def test_nothing_is_scored_before_the_value_is_known(
         pk = harness.submit("A")
         worker.drive(lambda: worker.states().get(pk) == "fetched" and not worker.daemon.publishing.due())
         (first,) = public(harness)
-        named = first["draws"]["dev"]
-        at = datetime.fromisoformat(named["at"])
+        number = first["draws"]["dev"]["round"]
+        at = rounds.made_at(number)
         assert NOON + timedelta(seconds=NOTICE_S) <= at <= NOON + timedelta(seconds=NOTICE_S + 4)
-        assert rounds.made_at(named["round"]) == at
         worker.drive(lambda: clock.now() >= at - timedelta(seconds=1))
         assert worker.alerts() == set()
         worker.drive(lambda: UNREACHABLE in worker.alerts())
@@ -83,18 +81,17 @@ def test_nothing_is_scored_before_the_value_is_known(
         assert UNREACHABLE not in worker.alerts()
     _, second = public(harness)
     assert set(second["drawn"]) == {"dev", "eval"}
-    drawn = second["drawn"]["dev"]
-    assert drawn["round"] == named["round"]
-    assert is_signed(rounds, drawn["round"], drawn["signature"])
-    assert drawn["value"] == value_of(drawn["signature"])
+    assert is_signed(rounds, number, second["drawn"]["dev"])
 
 
-def test_a_round_committed_to_too_late_is_replaced(harness: Harness, worker: StepWorker) -> None:
+def test_a_round_committed_to_too_late_is_replaced(
+    harness: Harness, worker: StepWorker, rounds: Chain
+) -> None:
     """The commitment is public when the worker looks for the value, but was not yet when the round was made: another round is named."""
     pk = harness.submit("A")
     worker.drive(lambda: worker.states().get(pk) == "fetched" and not worker.daemon.publishing.due())
     (named,) = public(harness)
-    late = datetime.fromisoformat(named["draws"]["dev"]["at"]) + timedelta(seconds=1)
+    late = rounds.made_at(named["draws"]["dev"]["round"]) + timedelta(seconds=1)
     with worker.store.write() as tx:
         tx.set_fact(PUBLIC_SINCE, json.dumps([late.isoformat()]))
     worker.drive(lambda: worker.states()[pk] == "published")
@@ -102,26 +99,14 @@ def test_a_round_committed_to_too_late_is_replaced(harness: Harness, worker: Ste
     assert renamed["draws"]["dev"]["round"] > named["draws"]["dev"]["round"]
     assert "was not published before round" in renamed["reason"]
     (drawn,) = (entry["drawn"]["dev"] for entry in public(harness) if entry["drawn"])
-    assert drawn["round"] == renamed["draws"]["dev"]["round"]
+    assert is_signed(rounds, renamed["draws"]["dev"]["round"], drawn)
 
 
-def test_the_organizer_is_asked_for_the_value(harness: Harness, clock: ManualClock) -> None:
-    """From its moment on, an alert says which phase waits for which value; it is mixed in only with the committed secret.
-
-    Otherwise, a person who knows the value could try secrets.
-    """
-    harness.configure({"fairness": {"beacon": f"Lotto@{(NOON + timedelta(seconds=30)).isoformat()}"}})
-    secret, value = bytes.fromhex(SECRET), {"value": "3 14 15 92 65 35", "round": None, "signature": None}
-    with harness.worker() as worker:
-        pk = harness.submit("A")
-        worker.drive(lambda: clock.now() >= NOON + timedelta(seconds=29))
-        assert AWAITED not in worker.alerts()
-        worker.drive(lambda: AWAITED in worker.alerts())
-        assert worker.states() == {pk: "fetched"}
-        with worker.store.write() as tx, pytest.raises(OrganizerError) as refused:
-            commitments.mix_in(tx, b"x" * 32, {"dev": value}, reason="", now=clock.now())
-        assert refused.value.code == "secret.changed"
-        with worker.store.write() as tx:
-            commitments.mix_in(tx, secret, {"dev": value}, reason="", now=clock.now())
-            alerts = {alert.key for alert in tx.alerts() if alert.code == AWAITED}
-        assert alerts == {"beacon.awaited:eval"}
+def test_a_value_is_mixed_in_only_with_the_committed_secret(harness: Harness, worker: StepWorker) -> None:
+    """Otherwise, a person who knows the value could try secrets."""
+    worker.drive(lambda: not worker.daemon.publishing.due())
+    (named,) = public(harness)
+    signature = sign(named["draws"]["dev"]["round"])
+    with worker.store.write() as tx, pytest.raises(OrganizerError) as refused:
+        commitments.mix_in(tx, b"x" * 32, ["dev"], signature, reason="", now=worker.clock.now())
+    assert refused.value.code == "secret.changed"

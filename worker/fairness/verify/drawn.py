@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
-from worker.fairness.drand import QUICKNET, Chain, is_signed, value_of
-from worker.fairness.manifests import AnnouncedValue, Commitment, MixedValue
+from worker.challenge.secrets import value_of
+from worker.fairness.drand import QUICKNET, is_signed
+from worker.fairness.manifests import Commitment
 from worker.fairness.verify.revealed import Promise, RevealedPhase
 from worker.fairness.verify.verdict import Fault, Verdict, believed, consistent, must
 
@@ -47,62 +48,36 @@ def drawn(phase: RevealedPhase) -> Verdict:
 def _check(phase: RevealedPhase, naming: Commitment, mixing: Commitment) -> None:
     """Check that a value was named before it existed, is the one that was named, and that nothing else changed with it."""
     draw, number = naming.draws[phase.name], mixing.sequence
+    round_of = f"round {draw.round} of {draw.chain.name}"
     must(
         naming.made_at < draw.at,
-        f"commitment {naming.sequence} announced a value of {draw.source} that was already known",
+        f"commitment {naming.sequence} announced {round_of}, which was already known",
     )
-    if draw.chain is not None and draw.round is not None:
-        _check_round(draw, naming.sequence, draw.chain, draw.round, mixing.drawn[phase.name])
     must(
-        mixing.made_at >= draw.at.replace(microsecond=0),  # commitments have whole seconds
-        f"commitment {number} mixed in a value of {draw.source} that did not exist yet",
+        draw.chain.name != QUICKNET.name or draw.chain == QUICKNET,
+        f"commitment {naming.sequence} names {draw.chain.name}, but gives the key of another chain",
     )
+    must(
+        is_signed(draw.chain, draw.round, mixing.drawn[phase.name]),
+        f"the value that was mixed into its splits is not the one of {round_of}",
+    )
+    must(mixing.made_at >= draw.at, f"commitment {number} mixed in {round_of}, which did not exist yet")
     before = [promise for promise in phase.promises if promise.public.sequence < number]
     now = [promise for promise in phase.promises if promise.public.sequence == number]
     changed = _changes(phase, before[-1], now[0]) if before and now else ""
-    must(
-        not changed, f"its {changed} changed in commitment {number}, together with the value of {draw.source}"
-    )
-
-
-def _check_round(draw: AnnouncedValue, named_in: int, chain: Chain, number: int, value: MixedValue) -> None:
-    """Check that a value is the round of drand that was named."""
-    must(
-        chain.made_at(number) == draw.at,
-        f"round {number} of {draw.source} was not made at the time that commitment {named_in} gives",
-    )
-    must(
-        draw.source != QUICKNET.name or chain == QUICKNET,
-        f"commitment {named_in} names {draw.source}, but gives the key of another chain",
-    )
-    must(
-        value.round == number,
-        f"round {value.round} was mixed into its splits, but round {number} had been announced",
-    )
-    signature = value.signature or ""
-    must(
-        is_signed(chain, number, signature) and value.value == value_of(signature),
-        f"the value that was mixed into its splits is not the one of round {number} of {draw.source}",
-    )
+    must(not changed, f"its {changed} changed in commitment {number}, together with the value of {round_of}")
 
 
 def _judged(phase: RevealedPhase, naming: Commitment, mixing: Commitment, *, times: int) -> Verdict:
     """Return the verdict on a draw that nothing contradicts."""
-    draw, value = naming.draws[phase.name], mixing.drawn[phase.name].value
+    draw, value = naming.draws[phase.name], value_of(mixing.drawn[phase.name])
+    sentence = (
+        f"its splits follow from round {draw.round} of {draw.chain.name} (value {value[:16]}…), made at {draw.at:%Y-%m-%d %H:%M:%S}"
+        f" UTC and announced before that, by the organizers' clock, in commitment {naming.sequence}"
+    )
     doubts = []
-    if draw.chain is None:
-        sentence = (
-            f"the value “{value}” of {draw.source} was mixed into its splits, as commitment {naming.sequence} had announced for"
-            f" {draw.at:%Y-%m-%d %H:%M} UTC"
-        )
-        doubts.append(f"that {draw.source} published this value is taken on trust")
-    else:
-        sentence = (
-            f"its splits follow from round {draw.round} of {draw.source} (value {value[:16]}…), made at {draw.at:%Y-%m-%d %H:%M:%S}"
-            f" UTC and announced before that, by the organizers' clock, in commitment {naming.sequence}"
-        )
-        if draw.chain != QUICKNET:
-            doubts.append("that nobody could choose the values of this chain is taken on trust")
+    if draw.chain != QUICKNET:
+        doubts.append("that nobody could choose the values of this chain is taken on trust")
     if times > 1:
         doubts.append(
             f"this is draw number {times}; that the earlier ones were not dropped because of their values is taken on"

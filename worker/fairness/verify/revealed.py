@@ -22,7 +22,7 @@ from scoring.printable import printable
 from scoring.protocol import Protocol
 from scoring.randomness import secret_commitment
 from scoring.tasks import TaskType
-from worker.challenge.secrets import mixed_key
+from worker.challenge.secrets import mixed_key, value_of
 from worker.fairness import events, id_lists, membership
 from worker.fairness.disclosure import Reveal, path_of, reveal_path
 from worker.fairness.documents import Malformed, parsed, read
@@ -67,7 +67,7 @@ def _promises(
     """Yield the opened commitments to a phase, oldest first."""
     beacon = None
     for entry in entries:
-        beacon = entry.drawn[phase].value if phase in entry.drawn else beacon
+        beacon = value_of(entry.drawn[phase]) if phase in entry.drawn else beacon
         announced, manifest = entry.phases.get(phase), manifests.get(str(entry.sequence))
         if announced is not None and manifest is not None:
             protocol = protocol_of(phase, announced, manifest)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterator
-from datetime import UTC
 from urllib.parse import urlsplit
 
 from scoring.documents import is_loopback
-from worker.challenge.sections import read_source
 from worker.fairness import commitments
-from worker.fairness.draws import CHOOSE_ONE, DRAND, NONE, WITHOUT, in_words
+from worker.fairness.draws import CHOOSE_DRAND, WITHOUT, in_words
 from worker.fairness.recording import drand_chain
 from worker.organizer.doctor.check import Finding, fail, note, warn
 from worker.organizer.doctor.subjects import Challenge, Repository, check_git
@@ -101,38 +99,19 @@ def webhook(challenge: Challenge) -> Iterator[Finding]:
 def beacon(challenge: Challenge) -> Iterator[Finding]:
     """Say who could choose the splits, and for what the first score will wait."""
     fairness = challenge.configuration.fairness
-    if fairness.beacon == NONE:
-        yield warn(WITHOUT, CHOOSE_ONE)
+    if fairness.beacon == "none":
+        yield warn(WITHOUT, CHOOSE_DRAND)
         return
-    if fairness.beacon == DRAND:
-        wait = in_words(fairness.beacon_notice)
-        yield note(
-            f"In a new phase, scoring begins at least {wait} after the commitment to the phase. Submissions are downloaded meanwhile.",
-        )
-        return
-    source, at = read_source(fairness.beacon)
-    moment = f"{at.astimezone(UTC):%Y-%m-%d at %H:%M} UTC"
-    if at > challenge.clock():
-        yield note(
-            f"Nothing is scored until {source} has published its value, on {moment}, and you have run"
-            " `neuco-worker challenge apply --beacon VALUE`. Submissions are downloaded meanwhile."
-        )
-        return
-    with challenge.state() as tx:
-        phases = challenge.configuration.phases
-        new = [name for name in phases if tx is None or tx.phase_record(name) is None]
-    if new:
-        yield fail(
-            f"{source} was due to publish its value on {moment}, but these phases have not begun yet: {', '.join(new)}."
-            " With a known value, the secret could be chosen to favor a team.",
-            "Name a value in fairness.beacon that will be published in the future.",
-        )
+    wait = in_words(fairness.beacon_notice)
+    yield note(
+        f"In a new phase, scoring begins at least {wait} after the commitment to the phase. Submissions are downloaded meanwhile.",
+    )
 
 
 def drand(challenge: Challenge) -> Iterator[Finding]:
     """Ask the servers of drand."""
     fairness = challenge.configuration.fairness
-    if fairness.beacon != DRAND:
+    if fairness.beacon == "none":
         return
     chain = drand_chain(challenge.configuration)
     with drand_session() as session:

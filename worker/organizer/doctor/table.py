@@ -78,8 +78,8 @@ CHALLENGE: tuple[Check[Challenge], ...] = (
         "beacon.servers",
         "Does a server of drand answer?",
         board.drand,
-        "Open the firewall to one of fairness.drand_servers, name others there (every answer is checked, so any mirror is safe),"
-        " or set fairness.beacon: SOURCE@TIME.",
+        "Open the firewall to one of fairness.drand_servers, or name others there (every answer is checked, so any mirror is safe)."
+        " Otherwise set fairness.beacon: none before the first start; the choice of the secret is then taken on trust.",
         remote=True,
     ),
     Check(

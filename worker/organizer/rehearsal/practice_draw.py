@@ -1,4 +1,4 @@
-"""The draw of a rehearsal: as in the real challenge, a public value is named, awaited and mixed in, but within seconds."""
+"""The draw of a rehearsal: as in the real challenge, a round is named, awaited and mixed in, but within seconds."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from typing import Any
 
 from flask import Flask, abort
 
-from worker.fairness.drand import DOMAIN, Chain, recursion_as_before, value_of
-from worker.fairness.draws import DRAND, NONE
+from worker.challenge.secrets import value_of
+from worker.challenge.sections import Beacon
+from worker.fairness.drand import DOMAIN, Chain, recursion_as_before
 from worker.sandbox import Listener
 
 NAME = "a practice chain"
@@ -84,24 +85,22 @@ NOTICE_S = 10.0
 
 
 @contextmanager
-def practised(beacon: str, folder: Path) -> Iterator[dict[str, Any]]:
+def practised(beacon: Beacon, folder: Path) -> Iterator[dict[str, Any]]:
     """Yield the settings for a practice draw, which are valid while the context is open.
-
-    The practice chain also stands in for an announced source, which would not publish a value within seconds.
 
     Args:
         beacon: The organizer's ``fairness.beacon``.
         folder: Where the practice chain is described.
     """
-    if beacon == NONE:
-        yield {"beacon": NONE}
+    if beacon == "none":
+        yield {"beacon": beacon}
         return
     chain = practice_chain(genesis=int(time.time()) - 1)
     described = folder / "practice_chain.json"
     described.write_text(json.dumps(chain.to_json()), encoding="utf-8")
     with served(chain) as address:
         yield {
-            "beacon": DRAND,
+            "beacon": beacon,
             "beacon_notice": NOTICE_S,
             "drand_chain": str(described),
             "drand_servers": [address],

@@ -19,7 +19,6 @@ from scoring.errors import InfrastructureError, NeucoError, OrganizerError
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.files import read_phases
 from worker.challenge.sections import Phase
-from worker.fairness.draws import NONE
 from worker.fairness.verify import Worth, make_report, verdicts
 from worker.fairness.verify.public import opened
 from worker.fairness.verify.recompute import published_verdicts
@@ -76,7 +75,7 @@ def rehearse(
         folder = RehearsalFolder(path=path)
         submitted = _submit(evalai, entries)
         tell(f"Submitted {len(submitted)} files; the worker starts.")
-        if configuration.fairness.beacon != NONE:
+        if configuration.fairness.beacon != "none":
             tell(
                 "Scoring begins in some seconds, with a practice value. `doctor` says how long the real challenge waits."
             )

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from worker.fairness.draws import CHOOSE_ONE, NONE, WITHOUT
+from worker.challenge.sections import Beacon
+from worker.fairness.draws import CHOOSE_DRAND, WITHOUT
 from worker.organizer.rehearsal.entries import RANDOM, Entry
 
 
@@ -104,7 +105,7 @@ class Rehearsal:
     failures: tuple[str, ...]
     seconds: float
     verified: tuple[str, ...] = ()
-    drawn_by: str = NONE
+    drawn_by: Beacon = "none"
 
     @property
     def faults(self) -> tuple[str, ...]:
@@ -114,7 +115,7 @@ class Rehearsal:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What is possible, but unusual."""
-        without = (f"{WITHOUT} {CHOOSE_ONE}",) if self.drawn_by == NONE else ()
+        without = (f"{WITHOUT} {CHOOSE_DRAND}",) if self.drawn_by == "none" else ()
         return (*without, *(remark for phase in self.phases for remark in phase.remarks))
 
     def to_json(self) -> dict[str, Any]:

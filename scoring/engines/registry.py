@@ -75,19 +75,15 @@ class Warmth:
 
 
 def warm() -> Warmth:
-    """Read a tiny table and score a tiny unit, which compiles and caches everything that they call.
+    """Score a tiny unit, which compiles and caches everything that scoring calls.
 
     A power failure can leave empty files in the cache, and numba fails on them, so they are removed first.
     """
     started = time.perf_counter()
-    from scoring.inputs import columns, faults, plain_lines
     from scoring.jit import DIRECTORY
     from scoring.randomness.fold_draws import draw_folds
 
     remove_empty(DIRECTORY)
-    # called directly, because small files are read without compiled code
-    reader = plain_lines.PlainReader(columns.resolve_columns(["id", "0"], 1, faults.Faults()), 1)
-    reader.read(b"a,1\n", 1)
     samples, seeds = 20, np.array([1], dtype=np.uint32)
     rows = np.random.RandomState(0).standard_normal((samples, 4)).astype(np.float32)
     moments(rows)

@@ -7,11 +7,11 @@ and none loads a training kernel or torch, because a tool that only validates a 
 __all__ = [
     "columns",
     "embeddings",
+    "fast_lines",
     "faults",
     "identifiers",
     "limits",
     "lines",
     "matrix_builder",
-    "plain_lines",
     "tables",
 ]

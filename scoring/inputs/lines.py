@@ -15,6 +15,7 @@ from scoring.inputs.columns import ID_NAMES, NUMBER_NAME, Columns
 from scoring.inputs.faults import Faults, shown
 
 LONGEST_LINE = 16 << 20  # bytes; more than a million columns
+MARK = b"\xef\xbb\xbf"  # the UTF-8 byte order mark
 NUMBER = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*\Z")
 PLAIN_NUMBERS = re.compile(r"[0-9+\-.eE, \t]*\Z")
 MISSING = frozenset({"", "nan", "na", "n/a", "<na>", "null", "none", "-nan", "+nan", "nil", "#n/a"})

@@ -27,6 +27,7 @@ from leaderboard.rendering.files import update_readme
 from leaderboard.rendering.shown import shown_phases
 from scoring.errors import NeucoError, OrganizerError, ParticipantError
 from scoring.inputs.tables import read_submission
+from tests.scoring.inputs.both_readers import check_readers
 from worker.challenge import configuration
 from worker.evalai import records as evalai_records
 from worker.evalai.errors import failure, parse
@@ -46,7 +47,8 @@ def scratch() -> Path:
 
 
 def read(data: bytes) -> None:
-    """A submission gives a complete finite matrix, or a refusal in our own words."""
+    """A submission gives a complete finite matrix, or a refusal in our own words; a CSV file the same with and without the fast reader."""
+    check_readers(data, IDS, DIM)
     path = scratch()
     path.write_bytes(data)
     try:

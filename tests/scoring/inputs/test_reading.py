@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ from scoring.inputs.embeddings import Embeddings
 from scoring.inputs.faults import Faults
 from scoring.inputs.matrix_builder import MatrixBuilder
 from scoring.inputs.tabular import read_csv
+from tests.scoring.inputs.both_readers import check_readers, near_the_middle
 from tests.scoring.inputs.reading_tables import (
     DIM,
     IDS,
@@ -103,13 +103,6 @@ def test_any_table_in_any_accepted_form_reads_back_exactly(
     assert got.content_hash == expected.content_hash
 
 
-def near_the_middle(number: float, offset: int) -> str:
-    """Return a decimal next to the middle between a float32 and the next to zero, where rounding to float64 first matters."""
-    nearer_to_zero = np.nextafter(np.float32(number), np.float32(0.0))
-    middle = (Decimal(float(number)) + Decimal(float(nearer_to_zero))) / 2
-    return f"{middle + Decimal(offset) * abs(middle) * Decimal('1e-18'):.60e}"
-
-
 NUMBERS = st.one_of(
     FINITE32.map(repr),
     st.floats(-3e38, 3e38).map(repr),
@@ -122,29 +115,20 @@ NUMBERS = st.one_of(
 )
 
 
-def read_both_ways(text: bytes, ids: tuple[str, ...], dim: int) -> tuple[MatrixBuilder, MatrixBuilder]:
-    """Read CSV with and without the fast reader."""
-    builders = []
-    for fast in (True, False):
-        builder = MatrixBuilder(ids, dim, Faults())
-        read_csv(io.BytesIO(text), builder, fast=fast)
-        builders.append(builder)
-    return builders[0], builders[1]
-
-
 @given(cells=st.lists(st.lists(NUMBERS, min_size=3, max_size=3), min_size=1, max_size=5))
 @settings(max_examples=300, deadline=None)
 def test_the_fast_reader_reads_any_decimal_as_the_careful_one(cells: list[list[str]]) -> None:
     """Both readers read every decimal as Python's float, rounded to float32."""
     ids = tuple(f"r{row}" for row in range(len(cells)))
     text = "id,0,1,2\n" + "".join(f"{name},{','.join(row)}\n" for name, row in zip(ids, cells, strict=True))
-    fast, careful = read_both_ways(text.encode(), ids, 3)
+    check_readers(text.encode(), ids, 3)
+    builder = MatrixBuilder(ids, 3, Faults())
+    read_csv(io.BytesIO(text.encode()), builder, fast=True)
     with np.errstate(over="ignore"):
         exact = np.array([[float(cell) for cell in row] for row in cells]).astype(np.float32)
-    assert bool(fast.faults) == bool(careful.faults) == bool(np.isinf(exact).any())
-    if not fast.faults:
-        np.testing.assert_array_equal(fast.matrix, exact)
-        np.testing.assert_array_equal(careful.matrix, exact)
+    assert bool(builder.faults) == bool(np.isinf(exact).any())
+    if not builder.faults:
+        np.testing.assert_array_equal(builder.matrix, exact)
 
 
 PIECES = st.sampled_from(
@@ -179,13 +163,7 @@ PIECES = st.sampled_from(
 @settings(max_examples=400, deadline=None)
 def test_both_readers_find_the_same_faults(pieces: list[str]) -> None:
     """With any text after the header, the fast and the careful reader agree on values, faults and examples."""
-    text = ("id,0,1\nr0,1,2\n" + "".join(pieces)).encode()
-    fast, careful = read_both_ways(text, ("r0", "r1", "r2"), 2)
-    assert fast.faults == careful.faults
-    assert fast.first_seen == careful.first_seen
-    assert (fast.strangers, fast.suffix_removed) == (careful.strangers, careful.suffix_removed)
-    if not fast.faults:
-        np.testing.assert_array_equal(fast.matrix, careful.matrix)
+    check_readers(("id,0,1\nr0,1,2\n" + "".join(pieces)).encode(), ("r0", "r1", "r2"), 2)
 
 
 def test_ids_stay_text(tmp_path: Path) -> None:

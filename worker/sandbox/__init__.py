@@ -17,7 +17,7 @@ tests replay recorded requests against it. The state is in memory, and is lost a
 
 Files come from another origin (``media_url``), as in production; the journal notes whether a token reached it. A large upload comes in
 steps: ``begin_upload`` makes the submission with EvalAI's placeholder, ``finish_upload`` replaces it with the file and sends the message.
-A second challenge, of ``otherhost``, is for what strangers can do to ours: EvalAI compares hosts with the challenge in the address only.
+A second challenge, of ``otherhost``, is for what outsiders can do to ours: EvalAI compares hosts with the challenge in the address only.
 Each endpoint shows exactly EvalAI's fields. ``set_challenge``, ``set_phase``, ``change_hosts``, ``give_up`` and ``flatten`` change what
 hosts, administrators, maintenance and time can change.
 Faults are drawn (``evalai.set_faults(FaultPlan(probability=0.2))``) or forced one by one (``evalai.faults.force(Fault.ERROR_AFTER)``).

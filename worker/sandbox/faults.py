@@ -47,10 +47,10 @@ class FaultSource:
     def __init__(self, rng: random.Random) -> None:
         self.plan = FaultPlan()
         self.rng = rng
-        self._forced: list[Fault] = []
+        self._forced: list[Fault | None] = []
 
-    def force(self, *faults: Fault) -> None:
-        """Give the next answers of the API exactly these faults."""
+    def force(self, *faults: Fault | None) -> None:
+        """Give the next answers of the API exactly these faults; None is a good answer."""
         self._forced.extend(faults)
 
     def strikes(self, probability: float) -> bool:

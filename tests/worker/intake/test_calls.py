@@ -264,3 +264,13 @@ def test_an_evalai_that_takes_long_for_each_call_is_asked_no_more_often(harness:
         ]
         assert len([entry for entry in readings if "/queues/" not in entry.path]) <= 4
         assert len(harness.posts(pk)) == 1
+
+
+def test_a_start_goes_on_from_what_it_has_read(harness: Harness) -> None:
+    """EvalAI fails on every second call: each answer that came is used, and the worker is connected."""
+    harness.evalai.faults.force(*[None, Fault.ERROR_BEFORE] * 5)
+    with harness.worker() as worker:
+        worker.drive(lambda: worker.daemon.intake.session.remote is not None)
+    read = harness.evalai.journal.requests("GET", "/api/challenges/")
+    answered = [entry.path for entry in read if entry.status == 200]
+    assert len(answered) == len(set(answered)) == 5

@@ -23,6 +23,7 @@ from tests.worker.organizer.doctor_faults import (
     MISCONFIGURED,
     SECRET_LABEL,
     SHADES,
+    SOON,
     Fault,
     FaultyChallenge,
     changing,
@@ -110,6 +111,30 @@ def test_each_misconfiguration_at_evalai_is_named_once(
     assert all(others == [f"{identifier} failed."] for others in found.values()), found
 
 
+def test_a_later_phase_that_waits_is_in_order_while_another_one_is_open(challenge: FaultyChallenge) -> None:
+    """The last phase begins later and is not public yet, as it should be; if no phase is open, each one that waits is named."""
+    challenge.prepare = lambda evalai: evalai.set_phase(
+        "eval", is_public=False, start_date=evalai.world.clock.now() + SOON
+    )
+    assert problems(challenge.examine(*EVALAI)) == {}
+    challenge.evalai.set_phase("dev", is_public=False)
+    dev, last = problems(challenge.look(*EVALAI))["evalai.launch"]
+    assert ("phase dev only from hosts" in dev, "phase eval yet" in last) == (True, True)
+
+
+def test_what_was_read_is_compared_although_a_later_call_fails(challenge: FaultyChallenge) -> None:
+    """EvalAI does not show what only hosts see of a leaderboard: the rest is compared, and this is a failure."""
+    misconfigured("phase", {"show_scores_on_leaderboard": False, "disable_logs": True})(challenge)
+    challenge.open()
+    with Leaving(challenge.evalai.url, failing="create/challenge_phase_split/") as proxy:
+        challenge.change({"evalai": {"server": proxy.url}})
+        challenge.open()
+        found = problems(challenge.look(*EVALAI))
+    assert "disable_logs" in found["evalai.phase_settings"][0]
+    first, failed = found["evalai.leaderboards"]
+    assert ("shows no values" in first, "did not send a usable answer" in failed) == (True, True)
+
+
 def test_a_setting_that_evalai_does_not_send_is_unknown_and_never_good(challenge: FaultyChallenge) -> None:
     """Each field that is compared is left out once, and missed by its name; all others together are not missed."""
     dev, last = HEALTHY_PHASES  # the order of one leaderboard is in its schema, that of the other is not
@@ -162,14 +187,16 @@ def every_field() -> set[str]:
 
 
 class Leaving:
-    """A proxy of EvalAI that leaves fields out of every JSON answer, wherever they are; a context manager."""
+    """A proxy of EvalAI that leaves fields out of every JSON answer, wherever they are, and fails at some addresses."""
 
-    def __init__(self, server: str) -> None:
+    def __init__(self, server: str, *, failing: str = "nothing") -> None:
         self.left_out: set[str] = set()
         app = flask.Flask("leaving-proxy")
 
         @app.get("/<path:path>")
         def get(path: str) -> flask.Response:
+            if failing in path:
+                flask.abort(500)
             sent = {"Authorization": flask.request.headers["Authorization"]}
             answer = requests.get(f"{server}/{path}", headers=sent, timeout=60)
             return flask.Response(

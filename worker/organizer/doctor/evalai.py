@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from datetime import datetime, timedelta
 from typing import Any
@@ -126,17 +126,15 @@ def challenge(evalai: EvalAI) -> Iterator[Finding]:
 
 def launch(evalai: EvalAI) -> Iterator[Finding]:
     """Say what is missing until participants can submit, and compare the dates with now."""
-    now = evalai.local.clock()
-    yield from each(
-        [_ended(evalai, now), *(_begins(evalai, phase, now) for phase in evalai.configured.values())]
-    )
-    yield from each(setting.compare(evalai.page) for setting in LAUNCH)
-    yield from each([_begun(evalai.page, now), _domains(evalai.page)])
-    yield from each(_admits(phase) for phase in evalai.configured.values())
+    now, phases = evalai.local.clock(), evalai.configured.values()
+    yield from each([_ended(evalai.behind_queue, now), *(_begins(phases, phase, now) for phase in phases)])
+    yield from each(_admits(phase) for phase in phases)
+    page = evalai.page
+    yield from each([*(setting.compare(page) for setting in LAUNCH), _begun(page, now), _domains(page)])
 
 
-def _ended(evalai: EvalAI, now: datetime) -> Iterator[Finding]:
-    for end in evalai.behind_queue.moments("end_date"):
+def _ended(challenge: Told, now: datetime) -> Iterator[Finding]:
+    for end in challenge.moments("end_date"):
         if end <= now:
             yield fail(f"The challenge ended on {end:{MINUTE}} UTC; EvalAI takes no submissions.")
 
@@ -166,12 +164,12 @@ def _admits(phase: Told) -> Iterator[Finding]:
         )
 
 
-def _begins(evalai: EvalAI, phase: Told, now: datetime) -> Iterator[Finding]:
-    """Compare the dates of a phase with now, and with whether it is public."""
+def _begins(phases: Iterable[Told], phase: Told, now: datetime) -> Iterator[Finding]:
+    """Compare the dates of a phase with now, and with whether it is public; one that waits is in order while another one is open."""
     public = phase.flag("is_public")
     ended = [end for end in phase.moments("end_date") if end <= now]
     later = [start for start in phase.moments("start_date") if start > now]
-    is_open = any(_is_open(other, now) for other in evalai.configured.values())
+    is_open = any(_is_open(other, now) for other in phases)
     for end in ended:
         yield warn(
             f"EvalAI accepts no more submissions to {phase.name}, which ended on {end:{MINUTE}} UTC.",
@@ -368,16 +366,22 @@ LEADERBOARD = (
 
 def leaderboards(evalai: EvalAI) -> Iterator[Finding]:
     """Compare EvalAI's leaderboards with the published board."""
-    decimals = evalai.configuration.leaderboard.decimals
-    for codename, phase in evalai.configured.items():
-        settings = evalai.configuration.phases[codename]
-        split = evalai.splits.get((evalai.phases[codename].pk, settings.split))
-        if split is None:
-            continue  # another check says so
-        board = Told(f"EvalAI's leaderboard of {phase.name}", split.said)
-        yield from each([*(setting.compare(board) for setting in LEADERBOARD), _public(phase, board)])
-        hosts = Told(board.name, evalai.split_settings(split.pk))
-        yield from each([_order(board, hosts, settings.metric), _precision(hosts, decimals)])
+    configured, decimals = evalai.configuration.phases, evalai.configuration.leaderboard.decimals
+    splits = {
+        codename: split
+        for codename in evalai.configured
+        if (split := evalai.splits.get((evalai.phases[codename].pk, configured[codename].split)))
+    }  # another check names those that are missing
+    boards = {
+        codename: Told(f"EvalAI's leaderboard of phase {codename}", split.said)
+        for codename, split in splits.items()
+    }
+    for codename, board in boards.items():
+        yield from each(setting.compare(board) for setting in LEADERBOARD)
+        yield from each([_public(evalai.configured[codename], board)])
+    for codename, board in boards.items():
+        hosts = Told(board.name, evalai.split_settings(splits[codename].pk))
+        yield from each([_order(board, hosts, configured[codename].metric), _precision(hosts, decimals)])
 
 
 def _public(phase: Told, board: Told) -> Iterator[Finding]:

@@ -13,4 +13,5 @@ __all__ = [
     "secrets",
     "sections",
     "setups",
+    "timetable",
 ]

@@ -14,8 +14,8 @@ from scoring.errors import NeucoError
 from worker.challenge.configuration import Configuration
 from worker.challenge.files import read_secret
 from worker.challenge.setups import PhaseSetup, open_phase
+from worker.challenge.timetable import Timetable
 from worker.evalai import backoff
-from worker.runtime import Timetable
 from worker.state import Store, Transaction
 
 
@@ -30,7 +30,7 @@ class Context:
         wake: Asks for another step soon.
         checkpoint: Called before and after every external effect; tests kill the process there.
         started_at: When this worker began.
-        timetable: The periodic jobs, and when each is due.
+        timetable: Which regular jobs are due.
     """
 
     configuration: Configuration

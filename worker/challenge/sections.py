@@ -50,9 +50,9 @@ class EvalAI(Section):
     token: str = Field(
         "env:EVALAI_TOKEN", description="A host's EvalAI token: `env:NAME`, `file:PATH` or `credential:NAME`."
     )
-    poll_every: float = Field(60, gt=0, description="Seconds between checks of an empty queue.")
+    poll_every: float = Field(60, ge=0.1, le=86400, description="Seconds between checks of an empty queue.")
     reconcile_every: float = Field(
-        600, gt=0, description="Seconds between comparisons with EvalAI's list of submissions."
+        600, ge=0.1, le=86400, description="Seconds between comparisons with EvalAI's list of submissions."
     )
     requests_per_minute: int = Field(
         50, ge=6, description="Calls to EvalAI per minute; EvalAI allows an account 60 in all."
@@ -262,7 +262,10 @@ class Leaderboard(Section):
     ssh_key: str | None = Field(None, description="For `ssh` URLs: `file:PATH` or `credential:NAME`.")
     known_hosts: str | None = Field(None, description="For `ssh` URLs: file with the server's host keys.")
     publish_every: float = Field(
-        60, ge=0, description="Minimum seconds between pushes; `once` always pushes before it exits."
+        60,
+        ge=0,
+        le=86400,
+        description="Minimum seconds between pushes; `once` always pushes before it exits.",
     )
     receipts_every: float = Field(
         3600,

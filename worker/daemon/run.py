@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -18,13 +19,16 @@ from worker.challenge.configuration import Configuration
 from worker.daemon.health import Health, HealthServer
 from worker.daemon.signals import Signals, Stopped, Watchdog, notify
 from worker.daemon.start import leading, reload, utc_now
-from worker.daemon.worker import Waiting, Worker
+from worker.daemon.worker import Waiting, Worker, intervals
 from worker.evalai import WINDOW
 from worker.runtime import storage
 from worker.state import Deposed, LeaderLock
 
+if TYPE_CHECKING:
+    from worker.daemon.schedule import Schedule
+
 LONGEST_WAIT_S = 1.0
-"""Jobs, retries and answers have their times; one second late is soon enough."""
+"""Retries and answers have their times; one second late is soon enough."""
 BUSY_WAIT_S = 0.25
 """While a child runs: its memory is measured at every step."""
 
@@ -37,15 +41,18 @@ def run(path: Path, *, checkpoint: Callable[[str], None] = lambda _: None) -> No
         InfrastructureError: As :func:`leading`.
         Deposed: If the lock is lost, or another worker has taken the lead.
     """
+    from worker.daemon.schedule import Schedule  # APScheduler takes a tenth of a second to load
+
     signals = Signals()
     signals.install()
     log = structlog.get_logger("neuco_worker")
     with suppress(Stopped), leading(path, signals, wait=True, checkpoint=checkpoint) as (worker, lock):
         watchdog = Watchdog(utc_now())
-        with served(worker, watchdog):
+        schedule = Schedule(worker.context.timetable, worker.context.wake)
+        with closing(schedule), served(worker, watchdog):
             log.info("Worker started.", event_key="run.start", pid=os.getpid())
             notify("READY=1")
-            repeat(path, worker, lock, signals, watchdog)
+            repeat(path, worker, lock, signals, watchdog, schedule=schedule)
             notify("STOPPING=1")
             log.info("Worker stopped.", event_key="run.end")
         if worker.intake.calls.fatal is not None:
@@ -60,7 +67,15 @@ def served(worker: Worker, watchdog: Watchdog) -> AbstractContextManager[object]
     return closing(HealthServer(address, Health(worker, watchdog, utc_now)))
 
 
-def repeat(path: Path, worker: Worker, lock: LeaderLock, signals: Signals, watchdog: Watchdog) -> None:
+def repeat(
+    path: Path,
+    worker: Worker,
+    lock: LeaderLock,
+    signals: Signals,
+    watchdog: Watchdog,
+    *,
+    schedule: Schedule,
+) -> None:
     """Step repeatedly; when nothing moved, wait until something is due, an event wakes the loop, or the process is stopped.
 
     Raises:
@@ -71,6 +86,7 @@ def repeat(path: Path, worker: Worker, lock: LeaderLock, signals: Signals, watch
         if signals.reload_asked() and not reload(path, worker):
             signals.ask_reload()
         lock.check()
+        schedule.keep(intervals(worker.context.configuration), utc_now(), time.monotonic())
         moved, completed = step(worker, utc_now())
         if completed:
             watchdog.feed(utc_now())
@@ -107,8 +123,7 @@ def step(worker: Worker, now: datetime) -> tuple[bool, bool]:
 
 def wait_s(worker: Worker) -> float:
     """Return how many seconds the loop may wait if nothing wakes it."""
-    poll_s = worker.context.configuration.evalai.poll_every
-    return BUSY_WAIT_S if worker.busy else min(LONGEST_WAIT_S, poll_s)
+    return BUSY_WAIT_S if worker.busy else LONGEST_WAIT_S
 
 
 # `once` gives up if nothing has progressed for this long: a minute's calls may be used up, and are allowed again one by one.

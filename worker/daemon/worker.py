@@ -16,20 +16,25 @@ from scoring.errors import NeucoError
 from worker.challenge.configuration import Configuration
 from worker.challenge.context import Context, seconds
 from worker.challenge.files import differences, read_secret
+from worker.challenge.timetable import Job, Timetable
 from worker.daemon.alerts import Alerting
 from worker.evalai import Budget, Client
 from worker.evaluation.stage import Evaluation
 from worker.fairness.recording import record_phases
 from worker.fairness.register import RegisterFold
-from worker.fetching.housekeeping import EVERY as HOUSEKEEPING_EVERY
-from worker.fetching.housekeeping import remove_old_files
+from worker.fetching.housekeeping import HOUSEKEEPING, remove_old_files
 from worker.fetching.stage import Fetching
 from worker.intake import Intake
-from worker.intake.hosts import READ_EVERY as HOSTS_EVERY
-from worker.publishing import BeaconFetcher, Publishing
-from worker.runtime import Job, Timetable, storage
+from worker.intake.hosts import HOSTS
+from worker.intake.queue import POLL
+from worker.intake.reading import RECONCILE
+from worker.publishing import DRAWS, BeaconFetcher, Publishing
+from worker.runtime import storage
 from worker.runtime.storage import FileStore
 from worker.state import ACTIVE, OutboxKind, Outcome, State, Store, Transaction
+
+JOBS = (POLL, RECONCILE, HOSTS, DRAWS, HOUSEKEEPING)
+"""The regular jobs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +98,7 @@ class Worker:
             random=random,
             wake=wake,
             started_at=now,
-            timetable=Timetable(intervals(configuration)),
+            timetable=Timetable(JOBS),
             checkpoint=checkpoint,
         )
         self.budget = Budget(configuration.evalai.requests_per_minute)
@@ -147,7 +152,6 @@ class Worker:
         """
         record_phases(self.context.store, configuration, now=now)
         self.context.configuration = configuration
-        self.context.timetable.change(intervals(configuration))
         self.budget.per_minute = configuration.evalai.requests_per_minute
         self.intake.reload()
         self.publishing.reload()
@@ -211,14 +215,8 @@ def take_over(tx: Transaction, files: FileStore, now: datetime) -> None:
 
 
 def intervals(configuration: Configuration) -> dict[Job, timedelta]:
-    """Return the interval of each job."""
-    return {
-        Job.POLL: seconds(configuration.evalai.poll_every),
-        Job.RECONCILE: seconds(configuration.evalai.reconcile_every),
-        Job.HOSTS: HOSTS_EVERY,
-        Job.PUBLISH: seconds(configuration.leaderboard.publish_every),
-        Job.HOUSEKEEPING: HOUSEKEEPING_EVERY,
-    }
+    """Return the time between two runs of each regular job."""
+    return {job: seconds(job.every_s(configuration)) for job in JOBS}
 
 
 def make_client(configuration: Configuration, **options: Any) -> Client:

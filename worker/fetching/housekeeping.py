@@ -9,19 +9,19 @@ from datetime import datetime, timedelta
 
 from scoring.errors import InfrastructureError
 from worker.challenge.context import Context
+from worker.challenge.timetable import Job
 from worker.fairness import commitments, disclosure
-from worker.runtime import Job
 from worker.runtime.storage import GIGABYTE, FileStore
 from worker.state import ACTIVE, COUNTED, State, Transaction
 
-EVERY = timedelta(minutes=10)
+HOUSEKEEPING = Job("housekeeping", lambda _: 600)
 
 
 def remove_old_files(context: Context, files: FileStore, now: datetime) -> None:
     """Remove the stored files that nothing needs any more, if it is time to look."""
-    if not context.timetable.due(Job.HOUSEKEEPING, now):
+    if not context.timetable.due(HOUSEKEEPING):
         return
-    context.timetable.done(Job.HOUSEKEEPING, now)
+    context.timetable.done(HOUSEKEEPING, now)
     horizon = now - timedelta(days=context.configuration.submission.keep_days)
     with context.store.read() as tx:
         needed = _promised(tx) | {

@@ -16,15 +16,16 @@ from typing import Any, ClassVar
 
 from scoring.errors import NeucoError, OrganizerError
 from worker.challenge.context import Context
+from worker.challenge.timetable import Job
 from worker.evalai import Account, Author, Client, Throttled, TokenRefused
 from worker.intake import facts
 from worker.intake.calls import Call, CallRunner
 from worker.intake.session import TOGETHER, Remote, Session
-from worker.runtime import Job, Result
+from worker.runtime import Result
 from worker.state import COUNTED, State, SubmissionRow, Transaction, is_host_team
 
+HOSTS = Job("hosts", lambda _: 6 * 3600)  # reads the members if there is no new author
 FRESH_FOR = timedelta(minutes=10)  # age of the list of members that is good enough for a new author
-READ_EVERY = timedelta(hours=6)  # how often the members are read if there is no new author
 VAIN_TRIES = 3  # after which the organizer is told
 KNOWN_HOSTS = "hosts"  # the fact with their names and their numbers, where those are known
 STRANGER = "its author was not a member of the team"
@@ -64,7 +65,7 @@ class Hosts:
         # at the start and after a reload: the token may belong to another host
         if remote is not self._remote:
             self._remote, self.account = remote, None
-            self.context.timetable.ask(Job.HOSTS)
+            self.context.timetable.ask(HOSTS)
         if remote is None or remote.host_team_pk is None:
             return None
         unknown = tx.authors_unknown()
@@ -74,7 +75,7 @@ class Hosts:
                 return None
         elif all(row.state in UNSCORED and now - TOGETHER < row.first_seen_at <= now for row in unknown):
             unknown = []  # so that new authors are looked up together
-        if self.context.timetable.due(Job.HOSTS, now) or (unknown and not self._fresh(now)):
+        if self.context.timetable.due(HOSTS) or (unknown and not self._fresh(now)):
             return ReadHosts(self, remote.host_team_pk) if self.runner.due(ReadHosts.name, now) else None
         if not unknown or not self.runner.due(FindAuthors.name, now):
             return None
@@ -82,7 +83,7 @@ class Hosts:
 
     def _fresh(self, now: datetime) -> bool:
         """Return whether the members were read recently enough to compare a new author with them."""
-        read_at = self.context.timetable.done_at(Job.HOSTS)
+        read_at = self.context.timetable.done_at(HOSTS)
         return read_at is not None and now - FRESH_FOR < read_at <= now
 
 
@@ -146,7 +147,7 @@ class ReadHosts(HostsCall[tuple[frozenset[str], Account]]):
     def recorded(self, result: tuple[frozenset[str], Account], now: datetime) -> None:
         """Note when they were read, and who owns our token."""
         self._hosts.account = result[1]
-        self._hosts.context.timetable.done(Job.HOSTS, now)
+        self._hosts.context.timetable.done(HOSTS, now)
 
 
 class FindAuthors(HostsCall["dict[int, Author]"]):

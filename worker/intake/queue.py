@@ -7,13 +7,14 @@ from typing import ClassVar
 
 from scoring.errors import NeucoError
 from worker.challenge.context import Context
+from worker.challenge.timetable import Job
 from worker.evalai import Client, Message, Throttled, TokenRefused
 from worker.intake import facts
 from worker.intake.calls import Call
 from worker.intake.session import Session
-from worker.runtime import Job
 from worker.state import Owed, Transaction
 
+POLL = Job("poll", lambda configuration: configuration.evalai.poll_every)
 VAIN_TRIES = 5  # failed tries to delete a message
 
 
@@ -57,7 +58,7 @@ class ReceiveMessage(Call["Message | None"]):
         """Note what the queue returned; a message for another challenge counts as an empty queue."""
         session = self._session
         session.stale_message = not self._awaited
-        self._context.timetable.done(Job.POLL, now)
+        self._context.timetable.done(POLL, now)
         session.empty_polls = session.empty_polls + 1 if result is None else int(self._foreign)
 
 

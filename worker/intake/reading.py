@@ -12,15 +12,16 @@ from typing import ClassVar
 
 from scoring.errors import NeucoError, OrganizerError
 from worker.challenge.context import Context
+from worker.challenge.timetable import Job
 from worker.evalai import Client, Submission
 from worker.fetching import uploads
 from worker.intake import facts
 from worker.intake.answering import defer
 from worker.intake.calls import Call
 from worker.intake.session import Remote, Session, check_phases, read_remote
-from worker.runtime import Job
 from worker.state import ACTIVE, AT_EVALAI, OutboxKind, SubmissionRow, Transaction
 
+RECONCILE = Job("reconcile", lambda configuration: configuration.evalai.reconcile_every)
 PORTION = 200  # listed submissions to compare with the database at a time
 
 
@@ -113,7 +114,7 @@ class Reconnect(Connect):
     def recorded(self, result: Remote, now: datetime) -> None:
         """Keep the phases, and look at all submissions, because one that is on hold for its phase may continue now."""
         self._session.remote, self._session.outdated = result, False
-        self._context.timetable.ask(Job.RECONCILE)
+        self._context.timetable.ask(RECONCILE)
 
 
 class ReadSubmission(Call[Submission]):
@@ -229,4 +230,4 @@ class Reconcile(ListSubmissions):
 
     def recorded(self, result: list[Submission], now: datetime) -> None:
         """Note when it was done."""
-        self._context.timetable.done(Job.RECONCILE, now)
+        self._context.timetable.done(RECONCILE, now)

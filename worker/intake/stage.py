@@ -18,11 +18,10 @@ from worker.evalai import Budget, Client
 from worker.intake.answering import PostAnswer
 from worker.intake.calls import Call, CallRunner
 from worker.intake.hosts import Hosts
-from worker.intake.queue import DeleteMessage, ReceiveMessage
-from worker.intake.reading import Connect, ListSubmissions, ReadSubmission, Reconcile, Reconnect
+from worker.intake.queue import POLL, DeleteMessage, ReceiveMessage
+from worker.intake.reading import RECONCILE, Connect, ListSubmissions, ReadSubmission, Reconcile, Reconnect
 from worker.intake.running import SetRunning, next_to_run, runs_already
 from worker.intake.session import TOGETHER, Session
-from worker.runtime import Job
 from worker.state import ACTIVE, LONGEST_WAIT, OutboxKind, Owed, State, SubmissionRow, Transaction
 
 # An older reading is not enough before `running` is sent, because that call would revive a cancelled submission.
@@ -80,7 +79,7 @@ class Intake:
     @property
     def drained(self) -> bool:
         """Whether nothing is left to learn: the listing was compared and two polls found the queue empty, or a drain skips both."""
-        reconciled = self._timetable.done_at(Job.RECONCILE) is not None
+        reconciled = self._timetable.done_at(RECONCILE) is not None
         with self._context.store.read() as tx:
             drains = tx.fact("mode") == "drain"
         return drains or (reconciled and self.session.empty_polls >= DRAINED_POLLS)
@@ -128,7 +127,7 @@ class Intake:
             return self._answer(tx, now)  # the rest of the budget is reserved for answers
         if session.outdated and self.calls.due("reconnect", now):
             return Reconnect(self._context, session)
-        if self._timetable.done_at(Job.RECONCILE) is None and (call := self._reconcile(tx, now)) is not None:
+        if self._timetable.done_at(RECONCILE) is None and (call := self._reconcile(tx, now)) is not None:
             return call  # changes from the time when no worker ran decide everything that follows
         return (
             self._hosts.next_call(tx, now, scored=True)
@@ -235,7 +234,7 @@ class Intake:
         return list(wanted.values())
 
     def _reconcile(self, tx: Transaction, now: datetime) -> Call[Any] | None:
-        if not self._timetable.due(Job.RECONCILE, now) or not self.calls.due("reconcile", now):
+        if not self._timetable.due(RECONCILE) or not self.calls.due("reconcile", now):
             return None
         return None if tx.fact("mode") == "drain" else Reconcile(self._context, self.session)
 
@@ -251,8 +250,8 @@ class Intake:
     def _poll_is_due(self, tx: Transaction, now: datetime) -> bool:
         """Return whether to poll the queue: at intervals, and at once while messages are expected and calls are left."""
         session = self.session
-        polled_at = self._timetable.done_at(Job.POLL)
-        if polled_at is None or self._timetable.due(Job.POLL, now):
+        polled_at = self._timetable.done_at(POLL)
+        if polled_at is None or self._timetable.due(POLL):
             return True
         again = session.empty_polls == 0 or now - polled_at >= EMPTY_POLL_AGAIN
         return (

@@ -14,6 +14,8 @@ import urllib3
 from scoring.errors import InfrastructureError, NeucoError
 from worker.challenge.context import Context, seconds
 from worker.challenge.files import read_secret
+from worker.challenge.timetable import Job
+from worker.evalai import Retry
 from worker.fairness import commitments, draws
 from worker.fairness.commitments import commit
 from worker.fairness.drand import Chain, is_signed
@@ -113,8 +115,8 @@ def ask(session: requests.Session, server: str, chain: Chain, number: int | str)
 
 
 NEAR, LATEST = timedelta(minutes=15), timedelta(minutes=1)
-LOOK_EVERY = timedelta(seconds=20)
-"""Then a command may have committed meanwhile, or a server may have the round."""
+DRAWS = Job("draws", lambda _: 20)
+"""Looks for draws to which a command has committed meanwhile."""
 PUBLIC_SINCE = "commitments_public_since"
 """The fact that says when each commitment was pushed."""
 
@@ -132,7 +134,7 @@ class BeaconFetcher:
         self._runner: Runner[requests.Session] = Runner(
             "drand", context.store, wake=context.wake, checkpoint=context.checkpoint
         )
-        self._look_at: datetime | None = None
+        self._retry = Retry()
         self.awaited: datetime | None = None
 
     @property
@@ -146,27 +148,30 @@ class BeaconFetcher:
 
     def step(self, now: datetime) -> bool:
         """Fetch the next value that is due; return whether anything moved."""
-        if self._runner.collect(now) is not None:
+        if (ended := self._runner.collect(now)) is not None:
+            if ended.error is None:
+                self._retry.clear()
+            else:
+                self._retry.failed(now, again_at=self._context.retry_at(now, self._retry.tries))
             return True
-        if self._runner.busy or (self._look_at is not None and now < self._look_at):
+        exists = self.awaited is not None and self.awaited <= now and self._retry.due(now)
+        if self._runner.busy or not (exists or self._context.timetable.due(DRAWS)):
             return False
         with self._context.store.read() as tx:
             awaited = sorted(draws.waiting(commitments.public(tx)).values(), key=lambda draw: draw.at)
             public_since = json.loads(tx.fact(PUBLIC_SINCE) or "[]")
         self.awaited = awaited[0].at if awaited else None
-        self._look_at = now + LOOK_EVERY
-        for draw in awaited:
-            if draw.at > now:
-                self._look_at = min(self._look_at, draw.at)
-            else:
-                together = [other for other in awaited if other.round == draw.round]
-                newest = max(other.sequence for other in together)
-                since = public_since[newest - 1 : newest]
-                if not since or datetime.fromisoformat(since[0]) >= draw.at:
-                    return self._name_again(draw.chain, together, now)
-                act = FetchRound(self._context, draw.chain, draw.round, together)
-                return self._runner.start(act, self._session, now)
-        return False
+        self._context.timetable.done(DRAWS, now)
+        if not awaited or awaited[0].at > now:
+            return False
+        draw = awaited[0]
+        together = [other for other in awaited if other.round == draw.round]
+        newest = max(other.sequence for other in together)
+        since = public_since[newest - 1 : newest]
+        if not since or datetime.fromisoformat(since[0]) >= draw.at:
+            return self._name_again(draw.chain, together, now)
+        act = FetchRound(self._context, draw.chain, draw.round, together)
+        return self._runner.start(act, self._session, now)
 
     def _name_again(self, chain: Chain, together: Sequence[Draw], now: datetime) -> bool:
         """Name a later round, because the commitment to this one was not public before the round existed."""

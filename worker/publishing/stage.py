@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from leaderboard.git import Published, Publisher
 from scoring.errors import InfrastructureError, NeucoError, OrganizerError
-from worker.challenge.context import Context
+from worker.challenge.context import Context, seconds
 from worker.challenge.setups import alert_key, read_record
 from worker.evalai import Retry
 from worker.fairness import receipts
@@ -26,7 +26,7 @@ from worker.publishing.boards import (
     make_boards,
 )
 from worker.publishing.pushing import last_commit, publisher_settings, push, push_contents, record_push
-from worker.runtime import Act, Job, Result, Runner
+from worker.runtime import Act, Result, Runner
 from worker.state import State, Transaction
 
 VAIN_TRIES = 3  # after which the organizer is told
@@ -161,6 +161,7 @@ class Publishing:
         )
         self._pending: Cycle | None = None  # its boards are stored, but not pushed yet
         self._retry = Retry()
+        self._begun_at: datetime | None = None  # the last cycle, unless the next one may begin at once
         self.last_error: NeucoError | None = None  # of the cycles since the last push
 
     @property
@@ -200,7 +201,7 @@ class Publishing:
         if act is None:
             return False
         if isinstance(act, MakeBoards):
-            self._context.timetable.done(Job.PUBLISH, now)
+            self._begun_at = now
         self._runner.start(act, self._publisher, now)
         return True
 
@@ -211,8 +212,9 @@ class Publishing:
         if not self._retry.due(now):
             return None
         with self._context.store.read() as tx:
-            may_begin = self._context.timetable.due(Job.PUBLISH, now) or tx.publish_awaited()
-            if not may_begin or not (self._is_behind(tx) or receipts.is_due(tx, now)):
+            if self._rests(now) and not tx.publish_awaited():
+                return None
+            if not (self._is_behind(tx) or receipts.is_due(tx, now)):
                 return None
         return MakeBoards(self._context, self._history, self._fold, tries=self._retry.tries)
 
@@ -223,11 +225,16 @@ class Publishing:
 
     def lift_interval(self) -> None:
         """Let the next cycle begin before `publish_every` has passed since the last one, because nothing else is left to wait for."""
-        self._context.timetable.ask(Job.PUBLISH)
+        self._begun_at = None
 
     def stop(self) -> None:
         """Kill a running git process because the worker ends; after a reload, it may belong to an earlier publisher."""
         self._runner.stop()
+
+    def _rests(self, now: datetime) -> bool:
+        """Return whether `publish_every` has not passed since the last cycle; one in the future means that the clock was set back."""
+        every = seconds(self._context.configuration.leaderboard.publish_every)
+        return self._begun_at is not None and self._begun_at <= now < self._begun_at + every
 
     def _is_behind(self, tx: Transaction) -> bool:
         behind = tx.requested_publish() > tx.completed_publish().generation

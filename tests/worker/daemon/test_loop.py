@@ -18,6 +18,7 @@ from tests.worker.harness.gate import Gate
 from tests.worker.harness.harness import NEW, Harness, StepWorker, embeddings
 from worker.daemon.health import SILENT_FOR, Health, HealthServer, _Handler
 from worker.daemon.run import LONGEST_WAIT_S, repeat, step
+from worker.daemon.schedule import Schedule
 from worker.daemon.signals import Signals, Watchdog
 from worker.daemon.start import utc_now
 from worker.state import leader_lock
@@ -34,8 +35,11 @@ def looping(harness: Harness, worker: StepWorker, watchdog: Watchdog | None = No
     configuration = worker.daemon.context.configuration
     lock = leader_lock(configuration.database_url, configuration.state_dir)
     assert lock.take()
+    schedule = Schedule(worker.daemon.context.timetable, worker.wake.set)
     loop = threading.Thread(
-        target=repeat, args=(harness.path, worker.daemon, lock, signals, watchdog or Watchdog(utc_now()))
+        target=repeat,
+        args=(harness.path, worker.daemon, lock, signals, watchdog or Watchdog(utc_now())),
+        kwargs={"schedule": schedule},
     )
     loop.start()
     try:
@@ -44,6 +48,7 @@ def looping(harness: Harness, worker: StepWorker, watchdog: Watchdog | None = No
         signals.stop.set()
         signals.wake.set()
         loop.join(LIMIT_S)
+        schedule.close()
         lock.close()
 
 

@@ -17,7 +17,7 @@ from worker.fetching import uploads
 from worker.fetching.act import FetchFile
 from worker.fetching.stage import Fetching
 from worker.intake.facts import hold, take_message
-from worker.runtime import Job
+from worker.intake.reading import RECONCILE
 from worker.runtime.acts import LOOK_S
 from worker.sandbox import Fault, FaultPlan
 from worker.state import OutboxKind, State
@@ -41,11 +41,11 @@ def test_below_the_disk_reserve_nothing_is_fetched_and_links_may_expire_meanwhil
 ) -> None:
     """The organizer is told; when there is room, the submission's next reading brings a fresh address of the same file."""
     settings = {"disk_reserve_gigabytes": 10**9}
-    harness.configure({"submission": settings, "evalai": {"reconcile_every": 100_000}})
+    harness.configure({"submission": settings, "evalai": {"reconcile_every": 86_400}})
     worker.restart()
     timetable = worker.daemon.context.timetable
     # The only listing: none brings a fresh address.
-    worker.drive(lambda: timetable.done_at(Job.RECONCILE) is not None)
+    worker.drive(lambda: timetable.done_at(RECONCILE) is not None)
     pk = harness.submit("A", embeddings(1))
     worker.drive(lambda: "disk.reserve" in worker.alerts())
     worker.wait(30)
@@ -125,7 +125,7 @@ def test_a_very_slow_store_is_given_up_at_the_deadline(harness: Harness, start: 
         harness.configure(
             {
                 "submission": {"disk_reserve_gigabytes": 10**9},
-                "evalai": {"media_hosts": [host], "reconcile_every": 100_000},
+                "evalai": {"media_hosts": [host], "reconcile_every": 86_400},
             }
         )
         with harness.worker() as worker:

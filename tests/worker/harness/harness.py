@@ -34,14 +34,16 @@ from scoring.scorecard import Scorecard
 from tests.waiting import LIMIT_S, until
 from worker.challenge.configuration import load
 from worker.challenge.files import read_phases
-from worker.daemon import Worker, make_client
+from worker.challenge.timetable import Job
+from worker.daemon import Worker, intervals, make_client
 from worker.evaluation import evaluate_child
 from worker.evaluation.evaluate_child import order_for
 from worker.fairness.verify import Verdict, Worth, verdicts
 from worker.fairness.verify.public import opened
+from worker.intake.queue import POLL
+from worker.intake.reading import RECONCILE
 from worker.organizer.rescoring import carry_out, make_plan
 from worker.organizer.session import open_session
-from worker.runtime import Job
 from worker.sandbox import FaultPlan, ManualClock, PhaseSettings, Sandbox, SandboxSettings
 from worker.state import ACTIVE, State, Store, SubmissionRow, Transaction, schema
 
@@ -410,7 +412,7 @@ class Killed(BaseException):
 class StepWorker:
     """A worker in this process, driven step by step.
 
-    Only the test moves its clock: a little with each step, and more when nothing is under way.
+    Only the test moves its clock: a little with each step, and more when nothing is under way. Its steps mark the regular jobs, too.
     """
 
     def __init__(
@@ -425,6 +427,7 @@ class StepWorker:
 
     def start(self) -> None:
         """Begin, as after the start of a process."""
+        self._marked_at: dict[Job, datetime] = {}
         configuration = load(self.harness.path)
         self.store = Store(configuration.database_url, checkpoint=self._checkpoint)
         try:
@@ -475,7 +478,15 @@ class StepWorker:
         """Do one step."""
         self.wake.clear()
         self.clock.advance(0.001)
+        self._mark_jobs(self.clock.now())
         return self.daemon.step(self.clock.now())
+
+    def _mark_jobs(self, now: datetime) -> None:
+        """Mark each job whose interval has passed."""
+        for job, interval in intervals(self.daemon.context.configuration).items():
+            if self._marked_at.setdefault(job, now) + interval <= now:
+                self.daemon.context.timetable.mark(job)
+                self._marked_at[job] = now
 
     def drive(self, until: Callable[[], bool] | None = None) -> None:
         """Step until a condition holds; by default until everything was read once more and nothing is left that can continue.
@@ -528,8 +539,7 @@ class StepWorker:
         """Return whether queue and listing were read since, and nothing is left that can continue by itself."""
         intake, timetable = self.daemon.intake, self.daemon.context.timetable
         looked = all(
-            (done_at := timetable.done_at(job)) is not None and done_at > since
-            for job in (Job.POLL, Job.RECONCILE)
+            (done_at := timetable.done_at(job)) is not None and done_at > since for job in (POLL, RECONCILE)
         )
         with self.store.read() as tx:
             left = [row for row in tx.submissions(ACTIVE) if row.hold is None]

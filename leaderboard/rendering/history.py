@@ -2,8 +2,7 @@
 
 A line has the rows that changed since the previous board (on the first board, all rows), so the file grows with the number of changes, not
 of teams. It has no tie groups, which come from random replicates, so each line follows from the register alone. Replaying the lines of a
-phase in order, with the team's name as the key, gives every published board. There is one exception: if a name is removed from all boards,
-its row goes on under a pseudonym, with the same submission, and no line records the removal.
+phase in order, with the team's name as the key, gives every published board.
 
 The time taken is proportional to the number of rows in the history.
 """

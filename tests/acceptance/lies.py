@@ -193,7 +193,7 @@ def _restored(story: Story, *, later: int) -> None:
     lines = [story.due(event.at) for event in story.events if event.left_out]
     fields = {"kind": events.CHALLENGE, "phase": None, "what": "restored", "text": "A backup was restored."}
     story.add(
-        {**fields, "team_key": None, "pseudonym": None},
+        fields,
         story.log[max(lines) - 1 + later] + timedelta(minutes=5),
     )
     lost = {"first": min(lines), "last": max(lines)}

@@ -142,41 +142,6 @@ def _named(row: SubmissionRow) -> str:
 
 
 @challenge.command(rich_help_panel=SCORES)
-def rename_team(
-    *,
-    config: ConfigOption,
-    team: Annotated[str, typer.Option(help="The team's name, or its number at EvalAI.", show_default=False)],
-    pseudonym: Annotated[str, typer.Option("--as", help="The pseudonym.", show_default=False)],
-    reason: ReasonOption = "",
-    yes: YesOption = False,
-) -> None:
-    """Replace a team's name with a pseudonym in all that is published from now on, at the team's request.
-
-    The reason must not name the team. Earlier commits and older lines of history.jsonl keep the name.
-
-    Next: tell the team where its old name stays.
-
-    Example: `neuco-worker challenge rename-team --team "Jane Doe" --as "Team 12" --reason "at its request" --config challenge.yaml`
-    """
-    from worker.organizer import renaming
-
-    pseudonym = pseudonym.strip()
-    with open_session(config) as session:
-        if renaming.is_done(session, team, pseudonym):
-            print(f"The team is called {pseudonym} already; nothing was done.")
-            return
-        reason = confirm(
-            f"The name {team!r} is replaced with {pseudonym!r} in everything that is published from now on, and this with its reason."
-            " This cannot be undone.",
-            reason=reason,
-            yes=yes,
-        )
-        number = renaming.rename(session, team, pseudonym, reason)
-    print(f"Team {number} is called {pseudonym} from now on; a running worker publishes that.")
-    print("Earlier commits and the older lines of history.jsonl still have the name.")
-
-
-@challenge.command(rich_help_panel=SCORES)
 def retry(pk: Pk, *, config: ConfigOption) -> None:
     """Let a submission that is on hold or waiting for its next attempt continue.
 

@@ -127,18 +127,18 @@ def _entries(fold: PhaseFold, entries: Collection[str]) -> Iterator[Decision]:
             if later is None:
                 continue
             about = partial(_decision, later.at, submission=later.submission)
-            team, name = _team(fold, later), f"submission {later.submission} of {_team(fold, later)}"
+            team, name = _team(later), f"submission {later.submission} of {_team(later)}"
             for text, reason in _moved(fold, earlier, later):
                 yield about(DecisionKind.ENTRY, f"{name} {text}", reason)
-            before = team if earlier is None else _team(fold, earlier)
+            before = team if earlier is None else _team(earlier)
             if before != team and entry in entries:
                 text = f"team {before} is now called {team}"
                 renamed.setdefault((before, team), _decision(later.at, DecisionKind.OTHER, text))
     yield from renamed.values()
 
 
-def _team(fold: PhaseFold, facts: SubmissionEvent) -> str:
-    return display_name(fold.pseudonyms.get(facts.team_key or 0, facts.team or ""))
+def _team(facts: SubmissionEvent) -> str:
+    return display_name(facts.team or "")
 
 
 def _moved(

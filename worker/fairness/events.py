@@ -28,7 +28,7 @@ PHASE = "phase"
 """A phase's record, rules and decisions; a new event follows each change."""
 CHALLENGE = "challenge"
 """An event of the whole challenge, such as a restored backup."""
-RESTORED, RENAMED, REWRITTEN = "restored", "renamed", "rewritten"  # what happened to the whole challenge
+RESTORED, REWRITTEN = "restored", "rewritten"  # what happened to the whole challenge
 PUBLIC_FIELDS = ("kind", "phase", "at", "entry")
 """The fields that are opened of a private event."""
 QUALIFYING_FIELDS = (*PUBLIC_FIELDS, "team_key", "answered", "removed", "deleted", "cancelled", "flagged")
@@ -169,17 +169,13 @@ class ChallengeEvent(Document):
     Attributes:
         what: Which of these.
         text: A sentence for people.
-        team_key: The team whose name was removed.
-        pseudonym: Its name since then.
     """
 
     kind: Literal["challenge"]
     phase: None
     at: Moment
-    what: Literal["restored", "rewritten", "renamed"]
+    what: Literal["restored", "rewritten"]
     text: str
-    team_key: Number | None
-    pseudonym: str | None
 
 
 Event = ClosedEvent | QualifyingEvent | SubmissionEvent | ScoreEvent | PhaseEvent | ChallengeEvent

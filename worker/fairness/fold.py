@@ -17,7 +17,6 @@ from scoring.metrics import mean_quality, quality, shown
 from worker.challenge.records import PhaseRules
 from worker.fairness import membership
 from worker.fairness.events import (
-    RENAMED,
     RESTORED,
     ChallengeEvent,
     ClosedEvent,
@@ -138,11 +137,6 @@ class PhaseFold:
     def restored_at(self) -> datetime | None:
         """When the state was last restored from a backup, according to a note."""
         return next((note.at for note in reversed(self.notes) if note.what == RESTORED), None)
-
-    @property
-    def pseudonyms(self) -> dict[int, str]:
-        """The teams whose names were removed: number to pseudonym."""
-        return {note.team_key or 0: note.pseudonym or "" for note in self.notes if note.what == RENAMED}
 
     @property
     def unknown_phase(self) -> str | None:

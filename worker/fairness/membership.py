@@ -1,4 +1,4 @@
-"""Who is on a board, by the facts, scores and rules that are registered, after the Ladder, and under which name.
+"""Who is on a board, by the facts, scores and rules that are registered, after the Ladder.
 
 The worker makes its answers and boards with these functions, and `verify` applies them to what was revealed.
 
@@ -7,58 +7,18 @@ Otherwise the team is shown its earlier value again, so that many submissions re
 phase for its public submissions, and another one for its private ones, which nobody can check. Equal content is the same rung: it has the
 place of the first file with that content, and the same answer. What the organizers take off the board is on no ladder. What a team deletes
 or cancels itself stays on it; otherwise a team could climb again and again.
-
-If a name is removed, the register continues with the pseudonym. The reveal opens its earlier events except for the name, of which only the
-hash is shown.
 """
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from leaderboard import Entry
 from scoring.metrics import shown
 from worker.challenge.records import PhaseRules
-from worker.fairness import events
 from worker.fairness.events import QualifyingEvent, SubmissionFacts
-from worker.state import Transaction
-
-NAMES = ("team", "method")
-"""The fields that may contain a team's name. For a participant's submission, neither decides a board."""
-FACT = "pseudonyms"
-
-
-def pseudonyms(tx: Transaction) -> dict[int, str]:
-    """Return the teams whose names were removed: EvalAI's number of the team to its pseudonym."""
-    return {int(team): name for team, name in tx.document(FACT).items()}
-
-
-def add(tx: Transaction, team_key: int, pseudonym: str) -> None:
-    """Use a pseudonym for a team from now on, whatever EvalAI calls it."""
-    tx.set_fact(FACT, json.dumps({**pseudonyms(tx), team_key: pseudonym}))
-
-
-def opened(fields: events.Fields, nonce: bytes, removed: Mapping[int, str]) -> dict[str, Any]:
-    """Open all fields of an event, except a name that was removed."""
-    if "team" not in fields or fields["team"] == removed.get(fields["team_key"], fields["team"]):
-        return events.opened(fields, nonce)
-    return events.opened_in_part(fields, nonce, fields.keys() - set(NAMES))
-
-
-def hidden(opening: Mapping[str, Any], fields: events.Fields) -> tuple[str, ...]:
-    """Return the hidden fields of an event that is not private.
-
-    Raises:
-        ValueError: If they include more than a name.
-    """
-    names = tuple(opening.get("hidden", ())) if "submission" in fields else ()
-    if not set(names) <= set(NAMES):
-        raise ValueError("more than a name is hidden")
-    return names
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,7 @@ from worker.fairness.events import (
     SubmissionFacts,
 )
 from worker.fairness.fold import ChallengeFold
-from worker.fairness.membership import ShownValue, pseudonyms
+from worker.fairness.membership import ShownValue
 from worker.state import COUNTED, CellRow, State, SubmissionRow, Transaction
 
 ROWS = 4096  # in the cache of hashes of facts
@@ -104,7 +104,7 @@ def register_score(
         entry=_register_submission(tx, row, at),
         submission=row.pk,
         team_key=row.team_key,
-        team=pseudonyms(tx).get(row.team_key or 0, row.team),
+        team=row.team,
         public_at_first=row.public_at_first,
         own=row.own,
         file=row.file_hash,
@@ -122,15 +122,7 @@ def register_score(
     return value, *_add(tx, subject_of(row), event, "")
 
 
-def note(
-    tx: Transaction,
-    what: str,
-    text: str,
-    *,
-    now: datetime,
-    team_key: int | None = None,
-    pseudonym: str | None = None,
-) -> None:
+def note(tx: Transaction, what: str, text: str, *, now: datetime) -> None:
     """Register an event of the whole challenge, see :class:`worker.fairness.events.ChallengeEvent`."""
     event = ChallengeEvent.model_validate(
         {
@@ -139,8 +131,6 @@ def note(
             "at": tx.attestation_time(now),
             "what": what,
             "text": text,
-            "team_key": team_key,
-            "pseudonym": pseudonym,
         }
     )
     _add(tx, "challenge", event, "")
@@ -168,19 +158,19 @@ def _register_phases(tx: Transaction, records: Mapping[str, PhaseRecord], at: da
 
 
 def _register_submissions(tx: Transaction, at: datetime, reason: str) -> None:
-    latest, removed = tx.latest_facts(events.SUBMISSION), pseudonyms(tx)
+    latest = tx.latest_facts(events.SUBMISSION)
     for row in tx.submissions():
         subject = subject_of(row)
         if row.phase is None or (row.file_hash is None and subject not in latest):
             continue  # a submission whose file never arrived is not registered
-        if latest.get(subject) != _hash_of_facts(row, removed.get(row.team_key or 0)):
+        if latest.get(subject) != _hash_of_facts(row):
             _register_submission(tx, row, at, reason)
 
 
 def _register_submission(tx: Transaction, row: SubmissionRow, at: datetime, reason: str = "") -> str:
     """Register a submission's facts, if they have changed; return its pseudonym."""
     newest = tx.latest_event(events.SUBMISSION, subject_of(row))
-    facts = submission_facts(row, pseudonyms(tx).get(row.team_key or 0))
+    facts = submission_facts(row)
     entry = secrets.token_hex(ENTRY_BYTES)
     if newest is not None:
         before, entry = SubmissionEvent.model_validate(newest.fields), str(newest.fields["entry"])
@@ -196,18 +186,13 @@ def _register_submission(tx: Transaction, row: SubmissionRow, at: datetime, reas
     return entry
 
 
-def submission_facts(row: SubmissionRow, pseudonym: str | None = None) -> SubmissionFacts:
-    """Return what decides, besides its scores, whether and how a submission is on a board.
-
-    Args:
-        row: The submission.
-        pseudonym: The team's pseudonym, if its name was removed.
-    """
+def submission_facts(row: SubmissionRow) -> SubmissionFacts:
+    """Return what decides, besides its scores, whether and how a submission is on a board."""
     return SubmissionFacts(
         submission=row.pk,
         team_key=row.team_key,
-        team=pseudonym or row.team,
-        method=None if pseudonym else row.method,
+        team=row.team,
+        method=row.method,
         submitted_at=row.submitted_at,
         file=row.file_hash,
         content=row.content_hash,
@@ -226,9 +211,9 @@ def submission_facts(row: SubmissionRow, pseudonym: str | None = None) -> Submis
 
 
 @lru_cache(maxsize=ROWS)
-def _hash_of_facts(row: SubmissionRow, pseudonym: str | None) -> str:
+def _hash_of_facts(row: SubmissionRow) -> str:
     """Hash the facts about a submission; unchanged ones are cached, because every publish cycle looks at all of them."""
-    return _hashed(submission_facts(row, pseudonym))
+    return _hashed(submission_facts(row))
 
 
 def _add(tx: Transaction, subject: str, event: Event, facts: str) -> tuple[str, str]:

@@ -32,7 +32,6 @@ __all__ = [
     "doctor",
     "listing",
     "rehearsal",
-    "renaming",
     "rescoring",
     "reveal",
     "scaffold",

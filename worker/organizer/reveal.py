@@ -18,7 +18,6 @@ from worker.fairness import disclosure, events, id_lists
 from worker.fairness.disclosure import Reveal, reveal_path
 from worker.fairness.documents import FORMAT, read
 from worker.fairness.manifests import Manifest
-from worker.fairness.membership import opened, pseudonyms
 from worker.fairness.receipts import close_batch
 from worker.fairness.register import register, withholds
 from worker.organizer.disclosure import with_latecomers
@@ -104,16 +103,6 @@ def reveal(
         }
         scope = {name: (labels, contents.get(name)) for name in phases}
         return _reveal(session, tx, others | scope)
-
-
-def reveal_again(session: OrganizerSession, tx: Transaction) -> None:
-    """Reveal all revealed phases again from the present state, if their documents have changed.
-
-    Raises:
-        OrganizerError: If the secret is gone, or not the one of a phase's record.
-    """
-    if scopes := {name: _scope(document, files) for name, document, files in _earlier(tx)}:
-        _reveal(session, tx, scopes)
 
 
 def _earlier(tx: Transaction) -> Iterator[tuple[str, Reveal, Mapping[str, str]]]:
@@ -205,11 +194,11 @@ def _register(tx: Transaction, phase: str, stood: Collection[int]) -> Iterator[s
         for subject, fields in newest.items()
         if _is_shown(fields, stood, answered=subject in answered & scored)
     }
-    qualifying, removed = _qualifying(tx, phase), pseudonyms(tx)
+    qualifying = _qualifying(tx, phase)
     for event in tx.events(phase):
         nonce = bytes.fromhex(event.nonce)
         if event.kind in (events.PHASE, events.CHALLENGE) or event.subject in shown:
-            opening = opened(event.fields, nonce, removed)
+            opening = events.opened(event.fields, nonce)
         elif event.kind == events.SUBMISSION and event.fields["team_key"] in qualifying:
             opening = events.opened_in_part(event.fields, nonce, events.QUALIFYING_FIELDS)
         else:

@@ -17,7 +17,6 @@ from worker.evaluation.answers import AT_ONCE, correct_phase
 from worker.fairness import commitments, id_lists, receipts
 from worker.fairness.decisions import public_decisions
 from worker.fairness.fold import PhaseFold
-from worker.fairness.membership import FACT, pseudonyms
 from worker.fairness.register import LATEST, RegisterFold, register
 from worker.fairness.signing import Signer, signer
 from worker.participant.challenge import announced, list_path
@@ -29,8 +28,8 @@ PORTION = 100  # documents in memory at a time
 class BoardHistory:
     """The boards of all phases that were read so far; each reading adds the new ones.
 
-    A stored board changes only if the name of a team is removed, and a publish cycle needs the whole history (for the chart of ranks and
-    the appended lines). Reading all of it each time would take more time and memory as a challenge goes on.
+    A stored board never changes, and a publish cycle needs the whole history (for the chart of ranks and the appended lines). Reading all
+    of it each time would take more time and memory as a challenge goes on.
 
     A row that is equal in consecutive boards is kept once. Figures, the larger part of a document, are kept only for the latest board,
     because only the page uses them.
@@ -38,12 +37,9 @@ class BoardHistory:
 
     def __init__(self) -> None:
         self._boards: dict[str, list[Board]] = {}
-        self._removed: str | None = None
 
     def read(self, tx: Transaction, phase: str) -> tuple[Board, ...]:
         """Return a phase's boards, oldest first."""
-        if (removed := tx.fact(FACT)) != self._removed:
-            self._boards, self._removed = {}, removed
         row = self._boards.setdefault(phase, [])
         while documents := tx.boards(phase, after=row[-1].sequence if row else 0, at_most=PORTION):
             for document in documents:
@@ -157,9 +153,9 @@ def _phase_site(
 
 
 def assumptions(tx: Transaction, phases: Collection[str]) -> object:
-    """Return what makes new boards void if it changes: records and boards of the phases, and what was revealed or removed."""
+    """Return what makes new boards void if it changes: records and boards of the phases, and what was revealed."""
     phases_now = [(tx.phase_record(name), tx.newest_board(name)) for name in phases]
-    return phases_now, tx.fact(REVEALED), tx.fact(FACT)
+    return phases_now, tx.fact(REVEALED)
 
 
 def _terms(tx: Transaction) -> dict[str, Terms]:
@@ -181,10 +177,8 @@ def _terms(tx: Transaction) -> dict[str, Terms]:
 def methods(tx: Transaction, codename: str) -> dict[int, Method]:
     """Return what participants say of a phase's submissions, by submission pk, as far as it may be shown.
 
-    A submission that is private now is left out, even if the phase's rules keep its value on the board, and so are those of a team whose
-    name was removed.
+    A submission that is private now is left out, even if the phase's rules keep its value on the board.
     """
-    removed = pseudonyms(tx)
     return {
         row.pk: Method(
             name=row.method or "",
@@ -192,7 +186,7 @@ def methods(tx: Transaction, codename: str) -> dict[int, Method]:
             publication_url=row.publication_url or "",
         )
         for row in tx.submissions(COUNTED | {State.SCORED}, phase=codename)
-        if row.public_now and row.team_key not in removed
+        if row.public_now
     }
 
 
@@ -228,8 +222,8 @@ def keep_boards(tx: Transaction, cycle: Cycle) -> bool:
     """Store the new boards; what is pushed is made from the stored ones.
 
     Returns:
-        False, with nothing stored, if meanwhile somebody else made a board, a phase was frozen, thawed, rescored or revealed, or a name was
-        removed, because the board would ignore that change.
+        False, with nothing stored, if meanwhile somebody else made a board, or a phase was frozen, thawed, rescored or revealed, because
+        the board would ignore that change.
     """
     if assumptions(tx, [phase.codename for phase in cycle.site.phases]) != cycle.assumed:
         return False

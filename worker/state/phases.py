@@ -75,7 +75,7 @@ class Phases(Tables):
         return self._connection.execute(_NEWEST_BOARD, {"codename": phase}).scalar()
 
     def save_board(self, phase: str, sequence: int, document: str) -> None:
-        """Append a board to the history, or replace one with one without a name that was removed."""
+        """Append a board to the history."""
         self._put(boards, {"phase": phase, "sequence": sequence}, document=document)
 
     def choices(self, phase: str) -> dict[int, int]:

@@ -94,7 +94,6 @@ def test_a_decision_needs_a_yes_and_a_reason(
         (("challenge", "apply"), "the next board uses the new decimals"),
         (("challenge", "disqualify", str(pk)), f"Submission {pk} (A, phase dev) no longer counts"),
         (("challenge", "choose", str(pk)), f"Submission {pk} counts for its team (A, phase dev)"),
-        (("challenge", "rename-team", "--team", "A", "--as", "Team 1"), "This cannot be undone"),
         (("board", "freeze", "--phase", "dev", "--now"), "The board of dev is closed"),
     ):
         text = printed(harness, capsys, *words, status=1, of="out")

@@ -274,7 +274,7 @@ SENTENCES: list[tuple[dict[str, Any], str, dict[str, str]]] = [
         "",
         {"terms_and_conditions": "scores and the dates of submissions are published in a public repository"},
     ),
-    ({}, "", {"terms_and_conditions": "replace its name with a pseudonym"}),
+    ({}, "", {"terms_and_conditions": "the history keeps the earlier one"}),
     (
         {},
         "baselines",

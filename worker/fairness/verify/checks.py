@@ -14,16 +14,7 @@ from worker.fairness.verify.drawn import drawn
 from worker.fairness.verify.pages import page
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import RevealedPhase, read_reveals
-from worker.fairness.verify.verdict import Fault, Verdict, believed, judged, not_revealed
-
-
-def _names(phase: RevealedPhase) -> Iterator[Verdict]:
-    for team, pseudonym in phase.fold.pseudonyms.items():
-        yield believed(
-            f"“{pseudonym}” is the pseudonym of team number {team}, whose name was removed. The names in older lines of the history are"
-            " taken on trust. Its submissions, scores and ranks are checked like all others"
-        )
-
+from worker.fairness.verify.verdict import Fault, Verdict, judged, not_revealed
 
 _CHECKS: Mapping[str, Callable[[RevealedPhase], Verdict | Iterator[Verdict] | None]] = {
     "commitment": opening.commitment,
@@ -40,7 +31,6 @@ _CHECKS: Mapping[str, Callable[[RevealedPhase], Verdict | Iterator[Verdict] | No
     "unscored": facts.unscored,
     "private": registered.private,
     "beacon": drawn,
-    "names": _names,
 }
 """The checks of a revealed phase, in the order of what was promised."""
 

@@ -7,12 +7,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from leaderboard import Board
 from leaderboard.ranking import board as boards
 from leaderboard.rendering import history_lines
 from scoring.printable import all_of, count_of
 from worker.fairness import events, receipts
-from worker.fairness.events import RENAMED, ChallengeEvent
+from worker.fairness.events import ChallengeEvent
 from worker.fairness.receipts import CADENCES, Line
 from worker.fairness.verify.public import PublicRepository
 from worker.fairness.verify.revealed import RevealedPhase
@@ -118,45 +117,21 @@ def boards_follow(phase: RevealedPhase) -> Verdict:
     if (needed := fold.unknown_phase) is not None:
         return not_revealed(f"its rules ask for a score in phase {needed}, which has not been revealed")
     must(moments == sorted(set(moments)), "the times of its boards are not in order")
-    renamed_at = max((note.at for note in fold.notes if note.what == RENAMED), default=None)
-    rows: tuple[dict[int, Any], dict[int, Any]] = {}, {}
     lines = history_lines(phase.site(phase.boards))
     must(
         len(phase.published) >= len(phase.boards),
         f"board {len(phase.published) + 1} is not in the published history",
     )
-    for number, ((board, follows), (line, text)) in enumerate(zip(lines, phase.published, strict=False), 1):
-        published, expected = json.loads(text), json.loads(follows)
-        if renamed_at is not None and line.made_at < renamed_at:
-            published, expected = _replayed(rows[0], published, board), _replayed(rows[1], expected, board)
-        elif text == follows:
+    for number, ((_, follows), (_, text)) in enumerate(zip(lines, phase.published, strict=False), 1):
+        if text == follows:
             continue
-        difference = next(differences(published, expected), None)
+        difference = next(differences(json.loads(text), json.loads(follows)), None)
         must(difference is None, f"board {number}, {difference}")
     must(
         all(line.made_at >= phase.revealed_at for line in phase.later),
         f"board {len(phase.boards) + 1} is not among those of the reveal",
     )
     return _complete(phase)
-
-
-def _replayed(rows: dict[int, Any], line: Mapping[str, Any], board: Board) -> dict[str, Any]:
-    """Apply a line to the rows so far, by submission; return it with all rows of its board, without names.
-
-    The names that a history had before one was removed stay in it, so names, and which of them left, cannot be compared with those of the
-    register.
-    """
-    rows |= {
-        row["submission"]: {key: value for key, value in row.items() if key != "team"}
-        for row in line["changed"]
-    }
-    present = {standing.submission for standing in board.standings}
-    shown = sorted((row for row in rows.values() if row["submission"] in present), key=_position)
-    return {**line, "changed": shown, "left": []}
-
-
-def _position(row: Mapping[str, Any]) -> int:
-    return int(row["position"])
 
 
 def differences(published: Any, follows: Any, where: str = "") -> Iterator[str]:

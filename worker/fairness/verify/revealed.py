@@ -23,10 +23,10 @@ from scoring.protocol import Protocol
 from scoring.randomness import secret_commitment
 from scoring.tasks import TaskType
 from worker.challenge.secrets import mixed_key, value_of
-from worker.fairness import events, id_lists, membership
+from worker.fairness import events, id_lists
 from worker.fairness.disclosure import Reveal, path_of, reveal_path
 from worker.fairness.documents import Malformed, parsed, read
-from worker.fairness.events import RENAMED, ChallengeEvent, Event, ScoreEvent
+from worker.fairness.events import Event, ScoreEvent
 from worker.fairness.fold import PhaseFold
 from worker.fairness.manifests import AnnouncedPhase, Commitment, Manifest, protocol_of
 from worker.fairness.verify.commits import HISTORY
@@ -325,22 +325,12 @@ def each_opening(repository: PublicRepository, document: Reveal) -> Iterator[tup
 
 
 def _events(repository: PublicRepository, document: Reveal) -> list[tuple[str, Event]]:
-    """Return the events of a register with their commitments; those with a hidden name have the pseudonym that a later note gives."""
+    """Return the events of a register with their commitments."""
     register: list[tuple[str, Event]] = []
-    nameless: list[tuple[int, str, int]] = []
-    removed: dict[int | None, str | None] = {}
     for place, opening in each_opening(repository, document):
         with _where(place):
             commitment, fields = events.read_opening(opening)
-            if names := membership.hidden(opening, fields):
-                nameless.append((len(register), place, fields["team_key"]))
-            register.append((commitment, event := events.parse({**fields, **dict.fromkeys(names)})))
-            if isinstance(event, ChallengeEvent) and event.what == RENAMED:
-                removed[event.team_key] = event.pseudonym
-    for number, place, team in nameless:
-        with _where(place):
-            commitment, event = register[number]
-            register[number] = commitment, event.model_copy(update={"team": removed[team]})
+            register.append((commitment, events.parse(fields)))
     return register
 
 

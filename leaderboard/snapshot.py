@@ -24,7 +24,6 @@ class Selection(StrEnum):
 
     LAST = "last"  # the greatest (submitted_at, pk)
     BEST = "best"  # the highest unrounded mean Q, or the earlier one on a tie
-    CHOSEN = "chosen"  # chosen by the organizer, with a reason
     LADDER = "ladder"  # the last one that beat the team's previous value by a step (Blum and Hardt, 2015)
 
 
@@ -42,7 +41,7 @@ class DecisionKind(StrEnum):
 
     RESCORE = "rescore"  # the tasks or the protocol
     RULE = "rule"  # the rules of the board
-    ENTRY = "entry"  # a submission: taken off the board, put back, chosen, marked as a baseline
+    ENTRY = "entry"  # a submission: taken off the board, put back, marked as a baseline
     OTHER = "other"  # a name, the close of the board, an event of the whole challenge
 
 
@@ -131,7 +130,6 @@ class Rules(Rounding):
     baselines_weigh: bool = True
     ghost_task: float = 0.0
     hidden_teams: frozenset[str] = frozenset()
-    chosen: Mapping[int, int] = field(default_factory=dict)  # team_key -> submission pk
     visibility: str = "at_submission"
     eligible_if_scored_in: str | None = None
     replicates: int = 2000  # of the bootstrap

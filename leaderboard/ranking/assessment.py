@@ -93,10 +93,7 @@ def mean_quality(entry: Entry, tasks: Sequence[str], epsilon: float) -> float:
 
 
 def counted(phase: PhaseSnapshot) -> tuple[Contender, ...]:
-    """Return the submission that counts for each row, sorted by submission pk.
-
-    With ``chosen``, the last submission counts for rows that the organizer did not choose for.
-    """
+    """Return the submission that counts for each row, sorted by submission pk."""
     candidates: defaultdict[RowKey, list[Entry]] = defaultdict(list)
     for entry in phase.entries:
         if counts(entry, phase):
@@ -141,10 +138,6 @@ def _select(entries: Sequence[Entry], phase: PhaseSnapshot) -> Entry | None:
     if rules.selection in (Selection.BEST, Selection.LADDER):
         # On a tie, max() keeps the first, which is the earlier submission.
         return max(by_time, key=lambda entry: mean_quality(entry, tuple(phase.row_sets), rules.epsilon))
-    if rules.selection is Selection.CHOSEN:
-        named = [entry for entry in by_time if entry.submission == rules.chosen.get(entry.team_key)]
-        if named:
-            return named[0]
     return by_time[-1]
 
 

@@ -150,7 +150,6 @@ def rule_lines(document: PhaseDocument) -> tuple[str, ...]:
     counted = {
         Selection.LAST: "A team's last scored public submission counts.",
         Selection.BEST: "A team's scored public submission with the highest mean Q counts.",
-        Selection.CHOSEN: "The organizers choose which of a team's scored public submissions counts.",
         Selection.LADDER: "A team's first scored public submission counts; a later one counts instead only if its mean Q is more than "
         f"{rules.ladder_step or 0:g} above the value shown before (the Ladder)."
         f" Values are rounded to multiples of {rules.ladder_step or 0:g}, which the sign ≈ says.",

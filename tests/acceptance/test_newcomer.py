@@ -28,7 +28,6 @@ FIRST_STEPS = (
 )
 OTHERS = {
     "demo": "in test_demo.py",
-    "challenge choose": "only under the rule that organizers choose; as `challenge disqualify`",
     "challenge retry": "for a submission that waits",
     "rehearse": "`demo` is one",
 }

@@ -87,7 +87,7 @@ def make_repository(folder: Path, size: Size) -> Path:
     }
     public = commitments.signed(public, SIGNER)
     story = _story(record, size)
-    rules = record.rules.for_board(epsilon=record.protocol.recipe.epsilon, chosen={})
+    rules = record.rules.for_board(epsilon=record.protocol.recipe.epsilon)
     history = tuple(story.boards)
     site = Site(
         title=TITLE,
@@ -218,7 +218,6 @@ def _decided(record: PhaseRecord) -> dict[str, Any]:
         "epsilon": record.protocol.recipe.epsilon,
         "tasks": dict(record.versions),
         "rules": json.loads(json.dumps(asdict(record.rules))),
-        "chosen": {},
         "frozen_at": None,
         "reason": "",
     }

@@ -50,13 +50,8 @@ class PhaseRules:
             field.name for field in fields(self) if getattr(self, field.name) != getattr(other, field.name)
         )
 
-    def for_board(self, *, epsilon: float, chosen: Mapping[int, int]) -> Rules:
-        """Return the rules in the leaderboard's form.
-
-        Args:
-            epsilon: The protocol's epsilon.
-            chosen: The organizer's choices: team to submission.
-        """
+    def for_board(self, *, epsilon: float) -> Rules:
+        """Return the rules in the leaderboard's form; epsilon is the protocol's."""
         return Rules(
             selection=Selection(self.selection),
             epsilon=epsilon,
@@ -64,7 +59,6 @@ class PhaseRules:
             ghost_task=self.ghost_task,
             decimals=self.decimals,
             hidden_teams=frozenset(self.hidden_teams),
-            chosen=chosen,
             visibility=self.visibility,
             eligible_if_scored_in=self.eligible_if_scored_in,
             ladder_step=self.ladder_step,

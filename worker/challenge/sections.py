@@ -99,11 +99,10 @@ class Phase(Section):
         description="Public ids, one per line; a submission must have a row for each.",
     )
     folds: int = Field(40, ge=1, description="Folds (random train/test splits) per task.")
-    selection: Literal["last", "best", "chosen", "ladder"] = Field(
+    selection: Literal["last", "best", "ladder"] = Field(
         "last",
-        description="Which of a team's public submissions counts: the `last`, the `best`, the one `chosen` by the organizers, or, with"
-        " `ladder`, the last whose mean Q exceeded the value shown before by more than `ladder_step`; a team that improves by"
-        " less sees its previous value again.",
+        description="Which of a team's public submissions counts: the `last`, the `best`, or, with `ladder`, the last whose mean Q"
+        " exceeded the value shown before by more than `ladder_step`; a team that improves by less sees its previous value again.",
     )
     ladder_step: float = Field(
         0.5,

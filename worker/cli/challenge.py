@@ -75,29 +75,6 @@ def apply(
 
 
 @challenge.command(rich_help_panel=SCORES)
-def choose(pk: Pk, *, config: ConfigOption, reason: ReasonOption = "", yes: YesOption = False) -> None:
-    """Choose the submission that counts for its team. The phase must have `selection: chosen`.
-
-    Next: `neuco-worker board show` after the next push.
-
-    Example: `neuco-worker challenge choose 123 --reason "requested by the team before the deadline" --yes --config challenge.yaml`
-    """
-    from worker.organizer import decisions
-
-    with open_session(config) as session:
-        row = decisions.submission(session, pk)
-        if decisions.is_chosen(session, row):
-            print(f"Submission {pk} counts for its team already; nothing was done.")
-            return
-        reason = confirm(
-            f"Submission {pk} counts for its team{_named(row)}, instead of any other.", reason=reason, yes=yes
-        )
-        decisions.choose(session, pk, reason)
-        closed = _closed(session, row.phase)
-    print(f"Submission {pk} now counts for its team.{closed}")
-
-
-@challenge.command(rich_help_panel=SCORES)
 def disqualify(
     pk: Pk,
     *,

@@ -1,4 +1,4 @@
-"""What was decided in a phase, from its events: rules, tasks, removals, choices, marks, names, the close.
+"""What was decided in a phase, from its events: rules, tasks, removals, marks, names, the close.
 
 The page lists the decisions about public entries, and `verify` those about every entry that was opened.
 """
@@ -75,13 +75,11 @@ def _changes(
     hidden: Collection[str],
 ) -> Iterator[Decision]:
     scored = [fold.scores[entry].events[0].at for entry in entries if entry in fold.scores]
-    submissions = {fold.submissions[entry].events[0].submission for entry in entries}
     for earlier, later in pairwise(fold.decisions.events):
         again = min(scored, default=later.at) < later.at  # before the first score, no rank depends on it
         for kind, text in (
             (DecisionKind.RESCORE, _scoring(earlier, later) if again else ""),
             (DecisionKind.RULE, _rules(earlier, later, hidden)),
-            (DecisionKind.ENTRY, _choice(earlier, later, submissions)),
             (DecisionKind.OTHER, _close(earlier, later)),
         ):
             if text:
@@ -102,13 +100,6 @@ def _scoring(earlier: PhaseEvent, later: PhaseEvent) -> str:
     changed = {"the tasks": later.tasks != earlier.tasks, "the protocol": later.protocol != earlier.protocol}
     what = " and ".join(name for name, differs in changed.items() if differs)
     return f"{what} changed, and all submissions were scored again" if what else ""
-
-
-def _choice(earlier: PhaseEvent, later: PhaseEvent, submissions: Collection[int]) -> str:
-    chosen = [
-        str(pk) for team, pk in later.chosen.items() if earlier.chosen.get(team) != pk and pk in submissions
-    ]
-    return f"the organizers chose which submission of a team counts ({', '.join(chosen)})" if chosen else ""
 
 
 def _close(earlier: PhaseEvent, later: PhaseEvent) -> str:

@@ -150,7 +150,6 @@ class PhaseFacts(Document):
     epsilon: Annotated[float, Field(gt=0)]
     tasks: dict[str, Hash]
     rules: Rules
-    chosen: dict[str, Number]
     frozen_at: Moment | None
 
 

@@ -206,10 +206,9 @@ class PhaseFold:
             if entry is not None:
                 entries.append(entry)
                 newest = score
-        chosen = {int(team): submission for team, submission in decided.chosen.items()}
         return PhaseSnapshot(
             codename=self.name,
-            rules=decided.rules.for_board(epsilon=decided.epsilon, chosen=chosen),
+            rules=decided.rules.for_board(epsilon=decided.epsilon),
             row_sets={task: cell.row_set for task, cell in newest.cells.items()} if newest else {},
             entries=tuple(entries),
         )

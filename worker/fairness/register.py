@@ -148,7 +148,6 @@ def _register_phases(tx: Transaction, records: Mapping[str, PhaseRecord], at: da
             epsilon=record.protocol.recipe.epsilon,
             tasks=dict(row.tasks),
             rules=record.rules,
-            chosen={str(team): submission for team, submission in tx.choices(name).items()},
             frozen_at=row.frozen_at,
         )
         subject, hashed = f"phase {name}", _hashed(facts)

@@ -32,7 +32,6 @@ IN_ALL = 3  # … and three in total in the last phase
 WHICH_COUNTS = {
     "last": "Your team's latest scored public submission counts.",
     "best": "Your team's scored public submission with the highest mean Q counts.",
-    "chosen": "The organizers choose which of your team's scored public submissions counts. Until they do, the latest one counts.",
 }
 # In the pages' sources; packing replaces them with addresses or, if they are unknown, with words.
 LEADERBOARD, REPOSITORY = "ADDRESS-OF-THE-LEADERBOARD", "ADDRESS-OF-THE-REPOSITORY"

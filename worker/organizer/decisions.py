@@ -1,4 +1,4 @@
-"""The organizer's decisions during a challenge, such as which submission counts."""
+"""The organizer's decisions during a challenge, such as a disqualification."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from typing import Literal
 
 from scoring.errors import OrganizerError
-from worker.challenge.setups import recorded
 from worker.fairness.register import register
 from worker.organizer.session import OrganizerSession
-from worker.state import ACTIVE, COUNTED, State, SubmissionRow, Transaction
+from worker.state import ACTIVE, State, SubmissionRow, Transaction
 
 
 def submission(session: OrganizerSession, pk: int) -> SubmissionRow:
@@ -32,37 +31,6 @@ def _submission(tx: Transaction, pk: int) -> SubmissionRow:
             code="submission.unknown",
         )
     return row
-
-
-def is_chosen(session: OrganizerSession, row: SubmissionRow) -> bool:
-    """Return whether a submission was chosen to count for its team already."""
-    with session.store.read() as tx:
-        return tx.choices(row.phase or "").get(row.team_key or 0) == row.pk
-
-
-def choose(session: OrganizerSession, pk: int, reason: str) -> None:
-    """Choose the submission that counts for its team.
-
-    Raises:
-        OrganizerError: If it is unknown or not scored, or another rule selects in its phase.
-    """
-    with session.store.write() as tx:
-        row = _submission(tx, pk)
-        if row.state not in COUNTED or row.phase is None or row.team_key is None:
-            raise OrganizerError(
-                f"Submission {pk} is {row.state}; a submission can count only after its score has been posted to EvalAI.",
-                cure="Choose one that is posted or published: `neuco-worker submissions` shows the states.",
-                code="choose.unscored",
-            )
-        selection = recorded(tx, row.phase).rules.selection
-        if selection != "chosen":
-            raise OrganizerError(
-                f"Phase {row.phase} has selection: {selection}, so no submission can be chosen by hand.",
-                cure=f"Set phases.{row.phase}.selection: chosen and run `neuco-worker challenge apply --reason TEXT` first.",
-                code="choose.selection",
-            )
-        with decided(session, tx, reason):
-            tx.choose(row.phase, row.team_key, pk)
 
 
 def disqualify(session: OrganizerSession, pk: int, reason: str, *, undo: bool = False) -> bool:

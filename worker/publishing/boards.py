@@ -137,7 +137,7 @@ def _phase_site(
     """Return what is published of a phase so far, with what decides its board now; that is None before the phase is recorded."""
     name, snapshot = phase.name, phase.snapshot(LATEST)
     withheld = phase.withholds(LATEST) and not closing
-    before_record = rules_of(configuration, name).for_board(epsilon=configuration.scoring.epsilon, chosen={})
+    before_record = rules_of(configuration, name).for_board(epsilon=configuration.scoring.epsilon)
     decisions, only_if_shown = public_decisions(phase)
     site = PhaseSite(
         codename=name,

@@ -1,4 +1,4 @@
-"""The phases with their records, boards and choices, and what the challenge attests: events, commitments, the public log, reveals."""
+"""The phases with their records and boards, and what the challenge attests: events, commitments, the public log, reveals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from worker.state.schema import (
     Tables,
     batches,
     boards,
-    choices,
     commitments,
     events,
     phases,
@@ -77,15 +76,6 @@ class Phases(Tables):
     def save_board(self, phase: str, sequence: int, document: str) -> None:
         """Append a board to the history."""
         self._put(boards, {"phase": phase, "sequence": sequence}, document=document)
-
-    def choices(self, phase: str) -> dict[int, int]:
-        """Return the organizer's choices: team key to submission."""
-        query = sa.select(choices).where(choices.c.phase == phase)
-        return {row.team_key: row.submission for row in self._connection.execute(query)}
-
-    def choose(self, phase: str, team_key: int, submission: int) -> None:
-        """Choose the submission that counts for a team, regardless of the rule."""
-        self._put(choices, {"phase": phase, "team_key": team_key}, submission=submission)
 
 
 class Attestations(Tables):

@@ -95,14 +95,6 @@ records = Table(
     Column("document", LargeBinary, nullable=False),  # compressed; contains hidden labels
 )
 
-choices = Table(
-    "choices",
-    metadata,
-    Column("phase", String(100), primary_key=True),
-    Column("team_key", Integer, primary_key=True),
-    Column("submission", Integer, nullable=False),
-)
-
 facts = Table(
     "facts",
     metadata,

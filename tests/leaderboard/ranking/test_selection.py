@@ -16,7 +16,7 @@ from tests.leaderboard.harness.phases import START, phase, steady
 EARLY = steady(9, 1, 10, submitted_at=START)
 LATE = steady(3, 1, 5, submitted_at=START + timedelta(hours=1))
 FOUR = (steady(1, 1, 10), steady(2, 1, 20), steady(3, 2, 5), steady(4, 2, 6))
-BEST, CHOSEN = {"selection": Selection.BEST}, {"selection": Selection.CHOSEN, "chosen": {1: 1}}
+BEST = {"selection": Selection.BEST}
 
 
 @pytest.mark.parametrize(
@@ -25,8 +25,7 @@ BEST, CHOSEN = {"selection": Selection.BEST}, {"selection": Selection.CHOSEN, "c
         ((EARLY, LATE), {}, [3]),
         ((EARLY, replace(LATE, submitted_at=START)), {}, [9]),
         ((steady(1, 1, 10, 10), steady(2, 1, 10, 10.00001), steady(3, 1, 10.00001, 10)), BEST, [2]),
-        (FOUR, CHOSEN, [1, 4]),
-        ((replace(FOUR[0], public=False), *FOUR[1:]), CHOSEN, [2, 4]),
+        (FOUR, {}, [2, 4]),
         ((replace(FOUR[0], scores={"a": (0.1, math.nan)}),), {}, [1]),
         ((steady(1, 1, 5, baseline=True, method=""), steady(2, 1, 9)), {}, [1, 2]),
         ((), {}, []),
@@ -35,7 +34,7 @@ BEST, CHOSEN = {"selection": Selection.BEST}, {"selection": Selection.CHOSEN, "c
 def test_which_submission_counts(
     entries: Sequence[Entry], rules: dict[str, object], expected: list[int]
 ) -> None:
-    """The last by time, then number; the best by its unrounded mean Q, the earlier on a tie; or the chosen one, if it is public."""
+    """The last by time, then number; or the best by its unrounded mean Q, the earlier on a tie."""
     assert [row.entry.submission for row in counted(phase(*entries, **rules))] == expected
 
 

@@ -85,7 +85,7 @@ def test_a_decision_needs_a_yes_and_a_reason(
     harness: Harness, worker: StepWorker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In a script, each says what follows and does nothing without `--yes` and `--reason`, or for no score; a terminal asks for both."""
-    pk, refused = harness.submit("A", embeddings(1)), harness.submit("A", b"no embeddings")
+    pk = harness.submit("A", embeddings(1))
     worker.drive()
     harness.configure({"leaderboard": {"decimals": 2}})
     with worker.store.read() as tx:
@@ -93,15 +93,12 @@ def test_a_decision_needs_a_yes_and_a_reason(
     for words, consequence in (
         (("challenge", "apply"), "the next board uses the new decimals"),
         (("challenge", "disqualify", str(pk)), f"Submission {pk} (A, phase dev) no longer counts"),
-        (("challenge", "choose", str(pk)), f"Submission {pk} counts for its team (A, phase dev)"),
         (("board", "freeze", "--phase", "dev", "--now"), "The board of dev is closed"),
     ):
         text = printed(harness, capsys, *words, status=1, of="out")
         assert consequence in text
         assert "Nothing has been done yet" in text
         assert "This needs a reason" in printed(harness, capsys, *words, "--yes", status=2)
-    chosen = ("challenge", "choose", str(refused), "--yes", "--reason", "a test")
-    assert "only after its score has been posted" in printed(harness, capsys, *chosen, status=2)
     command = ("board", "freeze", "--phase", "dev", "--now", "--config", str(harness.path))
     assert "Nothing has been done yet" in shown(*command, answers="n\n")
     with worker.store.read() as tx:

@@ -124,7 +124,7 @@ def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
     return result
 
 
-DECISIONS = frozenset(("apply", "choose", "disqualify", "freeze", "reveal"))
+DECISIONS = frozenset(("apply", "disqualify", "freeze", "reveal"))
 
 
 class Harness:

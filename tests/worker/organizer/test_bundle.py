@@ -252,7 +252,6 @@ LATEST = "Your team's latest scored public submission counts."
 SENTENCES: list[tuple[dict[str, Any], str, dict[str, str]]] = [
     ({"selection": "last"}, "", {"phase_dev": LATEST, "evaluation_details": LATEST, "phase_eval": LATEST}),
     ({"selection": "best"}, "", {"phase_dev": "public submission with the highest mean Q counts."}),
-    ({"selection": "chosen"}, "", {"phase_dev": "The organizers choose which of your team's"}),
     (
         {"selection": "ladder", "ladder_step": 0.25},
         "",

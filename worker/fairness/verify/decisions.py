@@ -20,7 +20,7 @@ from worker.fairness.verify.verdict import Fault, Verdict, believed, consistent,
 
 
 def decisions(phase: RevealedPhase) -> Verdict:
-    """Report the organizers' decisions: rules, tasks, removals, choices, hidden teams, the close."""
+    """Report the organizers' decisions: rules, tasks, removals, hidden teams, the close."""
     sentences = []
     for decision in decided(phase.fold):
         changed = "" if decision.kind is DecisionKind.OTHER else effect(phase, decision.at)

@@ -129,7 +129,6 @@ class Rules(Rounding):
     epsilon: float = 0.02
     baselines_weigh: bool = True
     ghost_task: float = 0.0
-    hidden_teams: frozenset[str] = frozenset()
     visibility: str = "at_submission"
     eligible_if_scored_in: str | None = None
     replicates: int = 2000  # of the bootstrap

@@ -1,7 +1,7 @@
 """Assess a phase: select the submissions that are its rows, rank them, and estimate the uncertainty of the ranks.
 
-A row belongs to a team, or to one method of a team if it is a baseline, because a host team submits several. Private submissions, hidden
-teams and incomplete rows of the score matrix never count; a missing score is not a value.
+A row belongs to a team, or to one method of a team if it is a baseline, because a host team submits several. Private submissions and
+incomplete rows of the score matrix never count; a missing score is not a value.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def row_key(entry: Entry) -> RowKey:
 
 
 def counts(entry: Entry, phase: PhaseSnapshot) -> bool:
-    """Return whether an entry may be on the board: it is public, not hidden, and has every score."""
-    return entry.public and entry.team not in phase.rules.hidden_teams and complete(entry, phase)
+    """Return whether an entry may be on the board: it is public and has every score."""
+    return entry.public and complete(entry, phase)
 
 
 def complete(entry: Entry, phase: PhaseSnapshot) -> bool:

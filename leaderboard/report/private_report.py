@@ -82,7 +82,7 @@ def report(
     return {
         "phase": phase.codename,
         "made_at": made_at.isoformat(),
-        "rules": asdict(phase.rules) | {"hidden_teams": sorted(phase.rules.hidden_teams)},
+        "rules": asdict(phase.rules),
         "awards": "" if board is None else awards(public_rows(board, board.rounding)),
         "standings": [],
         **({} if assessment is None else _figures(phase, assessment, packages)),

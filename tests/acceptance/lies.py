@@ -77,15 +77,11 @@ def _change_rules(story: Story, **rules: Any) -> None:
     close.fields["rules"] = changed
 
 
-def _hide_winner(story: Story) -> None:
-    _change_rules(story, hidden_teams=["A"])
-
-
-def _hide_winner_from_the_start(story: Story) -> None:
+def _best_from_the_start(story: Story) -> None:
     """Let the registered rules fit the last board, but not the boards before it."""
     last = story.boards("dev")[-1]
     for event in story.of(events.PHASE):
-        event.fields["rules"] = {**event.fields["rules"], "hidden_teams": ["A"]}
+        event.fields["rules"] = {**event.fields["rules"], "selection": "best"}
     story.on_boards = lambda made: [*made, last] if made and made[0].phase == "dev" else made
 
 
@@ -415,7 +411,7 @@ LIES: dict[str, Lie] = {
         ),
         "dev: boards",
     ),
-    "rules that fit the last board only": Lie(_hide_winner_from_the_start, "dev: boards"),
+    "rules that fit the last board only": Lie(_best_from_the_start, "dev: boards"),
     "rules that were made after the scores": Lie(_rules_afterwards, "dev: facts"),
     "boards whose times run back": Lie(
         _on_early_board(lambda board, last: replace(board, made_at=last.made_at + timedelta(minutes=1))),
@@ -463,11 +459,6 @@ LIES: dict[str, Lie] = {
     "another key in a reveal": Lie(_reveal_with(rules={}), "dev: reveal", "reveal.json: rules: is unknown"),
     "a reveal of another phase": Lie(_reveal_with(phase="eval"), "dev: reveal", "phase: is eval"),
     # disclosed, because the repository cannot contradict them
-    "the winner is hidden": Lie(
-        _hide_winner,
-        words='hidden_teams: [] to ["A"]',
-        receipt="the rules hide this team",
-    ),
     "the winner is disqualified": Lie(
         take_off(removed="too late"),
         words="of A was disqualified on 2023-09-1",

@@ -196,7 +196,7 @@ def decides(challenge: Challenge) -> None:
     harness.decide(*disqualify, "--undo", "--reason", "without ground")
     harness.decide("challenge", "disqualify", str(pks["hidden"]), "--reason", "used test data")
     challenge.removed.add(pks["hidden"])
-    rules = {"decimals": 2, "ghost_task": 0.5, "baselines_weigh": False, "hidden_teams": ["H"]}
+    rules = {"decimals": 2, "ghost_task": 0.5, "baselines_weigh": False}
     harness.configure({"phases": {"dev": {"selection": "best"}}, "leaderboard": rules})
     message = harness.decide("challenge", "apply", "--reason", "announced on 1 June")
     assert all(name in message for name in ("selection", *rules))

@@ -86,7 +86,6 @@ def rules_of(configuration: Configuration, codename: str) -> PhaseRules:
         baselines_weigh=leaderboard.baselines_weigh,
         ghost_task=leaderboard.ghost_task,
         decimals=leaderboard.decimals,
-        hidden_teams=tuple(sorted(set(leaderboard.hidden_teams))),
         ladder_step=settings.ladder_step if settings.selection == "ladder" else None,
         shown=settings.shown,
         replicates=REPLICATES,

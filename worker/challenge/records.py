@@ -39,7 +39,6 @@ class PhaseRules:
     baselines_weigh: bool
     ghost_task: float
     decimals: int
-    hidden_teams: tuple[str, ...]
     ladder_step: float | None
     shown: str
     replicates: int
@@ -58,7 +57,6 @@ class PhaseRules:
             baselines_weigh=self.baselines_weigh,
             ghost_task=self.ghost_task,
             decimals=self.decimals,
-            hidden_teams=frozenset(self.hidden_teams),
             visibility=self.visibility,
             eligible_if_scored_in=self.eligible_if_scored_in,
             ladder_step=self.ladder_step,
@@ -172,7 +170,6 @@ def _parse(document: Mapping[str, Any]) -> PhaseRecord:
     ids = tuple(document["ids"])
     rows = {name: tuple(ids[row] for row in positions) for name, positions in document["row_sets"].items()}
     protocol, rules = dict(document["protocol"]), dict(document["rules"])
-    lists = {name: tuple(rules[name]) for name in ("baselines", "hidden_teams")}
     return PhaseRecord(
         ids=ids,
         tasks=tuple(
@@ -189,5 +186,5 @@ def _parse(document: Mapping[str, Any]) -> PhaseRecord:
         ),
         protocol=Protocol(**{**protocol, "recipe": Recipe(**protocol["recipe"])}),
         engine=document["engine"],
-        rules=PhaseRules(**{**rules, **lists}),
+        rules=PhaseRules(**{**rules, "baselines": tuple(rules["baselines"])}),
     )

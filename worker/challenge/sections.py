@@ -276,7 +276,6 @@ class Leaderboard(Section):
         ["Baseline mean embeddings", "Baseline random embeddings"],
         description="Method names that make a submission of the hosts a baseline.",
     )
-    hidden_teams: list[str] = Field([], description="Teams that are left off the board.")
     baselines_weigh: bool = Field(
         True,
         description="Whether baselines count in task weights and ranks per task.",

@@ -19,46 +19,32 @@ from worker.fairness import membership
 from worker.fairness.events import PhaseEvent, SubmissionEvent
 from worker.fairness.fold import PhaseFold
 
-NAMES_ARE_PRIVATE = ("hidden_teams",)
-"""Rules whose values are not published before the reveal."""
-
 
 def public_decisions(fold: PhaseFold) -> tuple[tuple[Decision, ...], frozenset[int]]:
     """Return the decisions that are published at once, and the submissions of which they are only published if a board ever had these.
 
-    They do not depend on private submissions, and name neither tasks nor hidden teams. So they are the same whether all events are known
-    or only those that the reveal opens.
+    They do not depend on private submissions, and name no task. So they are the same whether all events are known or only those that the
+    reveal opens.
     """
-    hidden = {team for event in fold.decisions.events for team in event.rules.hidden_teams}
     newest = {entry: history.events[-1] for entry, history in fold.submissions.items()}
     public = {
         entry
         for entry, facts in newest.items()
-        if facts.public_at_first
-        and facts.answered
-        and not facts.own
-        and entry in fold.scores
-        and facts.team not in hidden
+        if facts.public_at_first and facts.answered and not facts.own and entry in fold.scores
     }
     others = frozenset(facts.submission for entry, facts in newest.items() if entry not in public)
-    return decisions(fold, public, hidden=NAMES_ARE_PRIVATE), others
+    return decisions(fold, public), others
 
 
-def decisions(
-    fold: PhaseFold,
-    public: Collection[str] | None = None,
-    *,
-    hidden: Collection[str] = (),
-) -> tuple[Decision, ...]:
+def decisions(fold: PhaseFold, public: Collection[str] | None = None) -> tuple[Decision, ...]:
     """Return what was decided, oldest first.
 
     Args:
         fold: The phase.
         public: The entries that decisions about all entries may depend on; None for all that are open.
-        hidden: The rules whose values are left out.
     """
     entries = fold.submissions.keys() if public is None else public
-    listed = [*_changes(fold, entries, hidden), *_entries(fold, entries), *_notes(fold)]
+    listed = [*_changes(fold, entries), *_entries(fold, entries), *_notes(fold)]
     return tuple(sorted(listed, key=lambda decision: (decision.at, decision.text)))
 
 
@@ -69,30 +55,23 @@ def _decision(
     return Decision(at=at, kind=kind, text=text, reason=reason, submission=submission)
 
 
-def _changes(
-    fold: PhaseFold,
-    entries: Collection[str],
-    hidden: Collection[str],
-) -> Iterator[Decision]:
+def _changes(fold: PhaseFold, entries: Collection[str]) -> Iterator[Decision]:
     scored = [fold.scores[entry].events[0].at for entry in entries if entry in fold.scores]
     for earlier, later in pairwise(fold.decisions.events):
         again = min(scored, default=later.at) < later.at  # before the first score, no rank depends on it
         for kind, text in (
             (DecisionKind.RESCORE, _scoring(earlier, later) if again else ""),
-            (DecisionKind.RULE, _rules(earlier, later, hidden)),
+            (DecisionKind.RULE, _rules(earlier, later)),
             (DecisionKind.OTHER, _close(earlier, later)),
         ):
             if text:
                 yield _decision(later.at, kind, text, later.reason)
 
 
-def _rules(earlier: PhaseEvent, later: PhaseEvent, hidden: Collection[str]) -> str:
+def _rules(earlier: PhaseEvent, later: PhaseEvent) -> str:
     names = earlier.rules.changed(later.rules)
     before, after = asdict(earlier.rules), asdict(later.rules)
-    values = [
-        name if name in hidden else f"{name}: {json.dumps(before[name])} to {json.dumps(after[name])}"
-        for name in names
-    ]
+    values = [f"{name}: {json.dumps(before[name])} to {json.dumps(after[name])}" for name in names]
     return f"the rules changed ({', '.join(values)})" if values else ""
 
 

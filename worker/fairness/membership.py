@@ -120,10 +120,7 @@ _TAKES_OFF = {
 
 
 def kept_off(facts: SubmissionFacts, rules: PhaseRules) -> str | None:
-    """Return what keeps a scored submission off the public board; None if nothing does.
-
-    Hidden teams are not considered here; the selection leaves them out.
-    """
+    """Return what keeps a scored submission off the public board; None if nothing does."""
     if (reason := taken_off(facts)) is not None:
         return reason
     if not facts.answered and facts.superseded_by is not None:

@@ -38,19 +38,14 @@ def test_which_submission_counts(
     assert [row.entry.submission for row in counted(phase(*entries, **rules))] == expected
 
 
-def test_private_hidden_and_incomplete_submissions_do_not_count() -> None:
-    """A private one, a hidden team, a missing task and a task without a finite fold make no row and are not counted."""
+def test_private_and_incomplete_submissions_do_not_count() -> None:
+    """A private one, a missing task and a task without a finite fold make no row and are not counted."""
     private = steady(5, 1, 99, 99, public=False)
-    hidden = steady(6, 2, 99, 99, team="Hosts")
     missing = steady(7, 1, 99)
     failed = steady(8, 1, 99, 99)
     failed = replace(failed, scores={**failed.scores, "b": (math.nan, math.nan)})
     older = steady(0, 1, 5, 5)
-    rows = counted(
-        phase(
-            steady(1, 1, 10, 10), older, private, hidden, missing, failed, hidden_teams=frozenset({"Hosts"})
-        )
-    )
+    rows = counted(phase(steady(1, 1, 10, 10), older, private, missing, failed))
     assert [(row.entry.submission, row.submissions) for row in rows] == [(1, 2)]
     assert rows[0].last_submitted_at == START + timedelta(hours=1)
 

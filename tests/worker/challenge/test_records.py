@@ -99,7 +99,7 @@ def test_rules_change_by_a_command_with_a_reason(harness: Harness, worker: StepW
     head, *rows = file.read_text().splitlines()
     file.write_text("\n".join([head, *reversed(rows)]) + "\n\n")
     assert "Nothing needs attention" in harness.command("status").stdout  # only the content counts
-    harness.configure({"leaderboard": {"hidden_teams": ["B"], "decimals": 0}})
+    harness.configure({"leaderboard": {"baselines_weigh": False, "decimals": 0}})
     harness.add_task("late__regr", seed=1)
     worker.reload()
     harness.rescore()
@@ -108,12 +108,12 @@ def test_rules_change_by_a_command_with_a_reason(harness: Harness, worker: StepW
     assert set(harness.teams()) == {"A", "B", "C"}
     assert harness.stdout(late)["q_mean"] != round(harness.stdout(late)["q_mean"])
     message = harness.command("status").stdout
-    assert "leaderboard.decimals, leaderboard.hidden_teams changed" in message
-    assert "dev: now uses the new decimals, hidden_teams." in rules(harness)
+    assert "leaderboard.baselines_weigh, leaderboard.decimals changed" in message
+    assert "dev: now uses the new baselines_weigh, decimals." in rules(harness)
     assert "dev: nothing to do." in rules(harness)
     after = harness.submit("D", embeddings(4))
     worker.drive()
-    assert set(harness.teams()) == {"A", "C", "D"}
+    assert set(harness.teams()) == {"A", "B", "C", "D"}
     assert harness.stdout(after)["q_mean"] == round(harness.stdout(after)["q_mean"])
     assert "late" in recorded(worker).versions
     assert "Nothing needs attention" in harness.command("status").stdout

@@ -18,7 +18,6 @@ def phase_rules(**changes: Any) -> PhaseRules:
         "baselines_weigh": True,
         "ghost_task": 0.0,
         "decimals": 3,
-        "hidden_teams": (),
         "ladder_step": None,
         "shown": "at_once",
         "replicates": REPLICATES,

@@ -16,11 +16,11 @@ from worker.fairness.events import SubmissionEvent
 from worker.fairness.fold import PhaseFold
 from worker.fairness.verify.revealed import RevealedPhase
 from worker.fairness.verify.timeline import SLACK
-from worker.fairness.verify.verdict import Fault, Verdict, believed, consistent, must, not_revealed
+from worker.fairness.verify.verdict import Verdict, believed, consistent, must, not_revealed
 
 
 def decisions(phase: RevealedPhase) -> Verdict:
-    """Report the organizers' decisions: rules, tasks, removals, hidden teams, the close."""
+    """Report the organizers' decisions: rules, tasks, removals, the close."""
     sentences = []
     for decision in decided(phase.fold):
         changed = "" if decision.kind is DecisionKind.OTHER else effect(phase, decision.at)
@@ -91,8 +91,6 @@ def _counting(phase: RevealedPhase, facts: SubmissionEvent, who: str) -> Verdict
         sentence = f"{who} is not on the final board: {reason}"
         must(membership.is_off_by_evalai(facts), sentence)
         return believed(f"{sentence}; only EvalAI can show whether that is so")
-    if facts.team in rules.hidden_teams:
-        raise Fault(f"{who} is not on the final board: the rules hide this team")
     snapshot = fold.snapshot(fold.closed_at)
     entries = () if snapshot is None else snapshot.entries
     ours = next((entry for entry in entries if entry.submission == facts.submission), None)

@@ -78,7 +78,7 @@ class Entry:
         team: Participant team name as EvalAI shows it now; hostile text.
         method: Method name; hostile text.
         submitted_at: Aware UTC.
-        public: Whether it counts as public under the phase's visibility rule.
+        public: Whether it was public when it was first seen.
         baseline: Whether EvalAI flags it as a baseline, or the organizers sent a method that the configuration lists as one.
         eligible: False shows it as out of competition.
         climbed: False if the Ladder selects and it did not beat its team's previous value.
@@ -129,7 +129,6 @@ class Rules(Rounding):
     epsilon: float = 0.02
     baselines_weigh: bool = True
     ghost_task: float = 0.0
-    visibility: str = "at_submission"
     eligible_if_scored_in: str | None = None
     replicates: int = 2000  # of the bootstrap
 

@@ -123,7 +123,6 @@ class PublishedRules(Document):
     """The rules by which boards are made."""
 
     selection: Selection
-    visibility: str
     baselines_weigh: bool
     decimals: Number
     """Decimals of q_mean."""

@@ -154,10 +154,7 @@ def rule_lines(document: PhaseDocument) -> tuple[str, ...]:
         f"{rules.ladder_step or 0:g} above the value shown before (the Ladder)."
         f" Values are rounded to multiples of {rules.ladder_step or 0:g}, which the sign ≈ says.",
     }[rules.selection]
-    visible = {
-        "at_submission": "A submission is public if its author made it public when submitting.",
-        "current": "A submission is public as long as its author keeps it public.",
-    }.get(rules.visibility, "The organizers decide which submissions are public.")
+    visible = "A submission is public if its author made it public when submitting."
     elsewhere = rules.eligible_if_scored_in
     eligible = f" Teams without a score in the phase {elsewhere} are out of competition." if elsewhere else ""
     weigh = "affect ranks and weights" if rules.baselines_weigh else "do not affect ranks or weights"

@@ -39,6 +39,7 @@ ANSWERS = {
     "B3": "counts on the final board at rank",
     "B2": "it was deleted at EvalAI",
     "D1": "is private, and was revealed as private",
+    "hidden": "is private, and was revealed as private",
     "lost": "was lost when the state was restored from a backup",
     "lost again": "counts on the final board at rank",
     "lost too": "was lost when the state was restored from a backup",
@@ -53,7 +54,6 @@ BELIEVED = {"B2", "lost", "lost too"}
 REASONS = (
     "(a wrong label)",
     "(announced on 1 June)",
-    "(asked by the team)",
     "(as announced)",
     "(without ground)",
     "(a complaint)",
@@ -194,8 +194,6 @@ def decides(challenge: Challenge) -> None:
     harness.decide(*disqualify, "--reason", "a complaint")
     challenge.work()
     harness.decide(*disqualify, "--undo", "--reason", "without ground")
-    harness.decide("challenge", "disqualify", str(pks["hidden"]), "--reason", "used test data")
-    challenge.removed.add(pks["hidden"])
     rules = {"decimals": 2, "ghost_task": 0.5, "baselines_weigh": False}
     harness.configure({"phases": {"dev": {"selection": "best"}}, "leaderboard": rules})
     message = harness.decide("challenge", "apply", "--reason", "announced on 1 June")
@@ -303,7 +301,7 @@ def test_an_honest_challenge_is_never_contradicted(
             answer = challenge.answer(name)
             assert words in answer.sentence, name
             assert answer.worth is (Worth.BELIEVED if name in BELIEVED else Worth.CONSISTENT), name
-        for name in ("hidden", "C1", "C1 again"):
+        for name in ("C1", "C1 again"):
             assert challenge.answer(name).worth is Worth.CONTRADICTED
             assert "it was disqualified (" in challenge.answer(name).sentence
         last = challenge.clones[-1]

@@ -235,7 +235,6 @@ def _happened(
         "file": f"{number:064x}",
         "content": None,
         "public_at_first": True,
-        "public_now": True,
         "baseline": False,
         "own": False,
         "answered": False,

@@ -80,7 +80,6 @@ def rules_of(configuration: Configuration, codename: str) -> PhaseRules:
     leaderboard, settings = configuration.leaderboard, configuration.phases[codename]
     return PhaseRules(
         selection=settings.selection,
-        visibility=settings.visibility,
         eligible_if_scored_in=settings.eligible_if_scored_in,
         baselines=tuple(sorted(set(leaderboard.baselines))),
         baselines_weigh=leaderboard.baselines_weigh,

@@ -33,7 +33,6 @@ class PhaseRules:
     __pydantic_config__ = {"extra": "forbid"}
 
     selection: str
-    visibility: str
     eligible_if_scored_in: str | None
     baselines: tuple[str, ...]
     baselines_weigh: bool
@@ -57,7 +56,6 @@ class PhaseRules:
             baselines_weigh=self.baselines_weigh,
             ghost_task=self.ghost_task,
             decimals=self.decimals,
-            visibility=self.visibility,
             eligible_if_scored_in=self.eligible_if_scored_in,
             ladder_step=self.ladder_step,
             replicates=self.replicates,

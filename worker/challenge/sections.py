@@ -114,10 +114,6 @@ class Phase(Section):
         description="When values and ranks are shown: with each answer (`at_once`), or after `board freeze` (`at_end`); until then, answers"
         " only say that the file was scored, and the board lists the teams.",
     )
-    visibility: Literal["at_submission", "current"] = Field(
-        "at_submission",
-        description="When a submission must be public to count: when the worker first saw it (`at_submission`), or now (`current`).",
-    )
     eligible_if_scored_in: str | None = Field(
         None,
         description="Only teams with a score in this other phase get a rank; others are shown out of competition.",
@@ -133,10 +129,6 @@ class Phase(Section):
 
     @model_validator(mode="after")
     def _ladder_holds(self) -> Phase:
-        if self.selection == "ladder" and self.visibility == "current":
-            raise ValueError(
-                "selection: ladder needs visibility: at_submission; otherwise a team could take a value down to climb again"
-            )
         if self.selection == "ladder" and self.shown == "at_end":
             raise ValueError(
                 "selection: ladder is of no use with shown: at_end, which shows no values to climb by"

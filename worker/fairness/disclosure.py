@@ -187,7 +187,7 @@ def may_be_due(rule: str | None, *, baseline: bool, public: bool) -> bool:
     Args:
         rule: The phase's rule.
         baseline: Whether it is a baseline, or may become one.
-        public: Whether it is public, or was at first.
+        public: Whether it was public when it was first seen.
     """
     return baseline or (public and rule not in (None, BASELINES))
 

@@ -93,7 +93,6 @@ class SubmissionFacts(Document):
     file: Hash | None
     content: Hash | None
     public_at_first: bool | None
-    public_now: bool | None
     baseline: bool
     own: bool
     answered: bool

@@ -129,7 +129,7 @@ def kept_off(facts: SubmissionFacts, rules: PhaseRules) -> str | None:
         return "its answer was taken back"
     if facts.own and not is_baseline(facts, rules):
         return "it is taken for a trial of the organizers"
-    return None if is_public(facts, rules) else PRIVATE
+    return None if facts.public_at_first else PRIVATE
 
 
 def stands(facts: SubmissionFacts | QualifyingEvent) -> bool:
@@ -140,11 +140,6 @@ def stands(facts: SubmissionFacts | QualifyingEvent) -> bool:
 def is_baseline(facts: SubmissionFacts, rules: PhaseRules) -> bool:
     """Return whether a submission is a baseline: marked at EvalAI, or the organizers' own under a name that the rules list."""
     return bool(facts.baseline or (facts.own and facts.method in rules.baselines))
-
-
-def is_public(facts: SubmissionFacts, rules: PhaseRules) -> bool:
-    """Return whether a submission is public by the rules."""
-    return bool(facts.public_now if rules.visibility == "current" else facts.public_at_first)
 
 
 def entry(
@@ -176,7 +171,7 @@ def entry(
         # A participant's submission stays a row under the team's name, even if marked as a baseline at EvalAI.
         method=(facts.method or "") if facts.own or not baseline else "",
         submitted_at=facts.submitted_at,
-        public=is_public(facts, rules),
+        public=bool(facts.public_at_first),
         baseline=baseline,
         scores=dict(scores),
         eligible=eligible,

@@ -196,7 +196,6 @@ def submission_facts(row: SubmissionRow) -> SubmissionFacts:
         file=row.file_hash,
         content=row.content_hash,
         public_at_first=row.public_at_first,
-        public_now=row.public_now,
         baseline=row.baseline,
         own=row.own,
         answered=row.state in COUNTED | {State.SCORED} and row.posted is not None,

@@ -45,7 +45,7 @@ def _promised(tx: Transaction) -> set[str | None]:
         and disclosure.may_be_due(
             rules[row.phase],
             baseline=row.baseline or row.own,
-            public=bool(row.public_at_first or row.public_now),
+            public=bool(row.public_at_first),
         )
     }
 

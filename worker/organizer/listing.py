@@ -41,7 +41,7 @@ class ListedSubmission:
         """What sets it apart from a public submission of a participant."""
         if self.row.baseline or self.row.own:
             return "baseline" if self.row.baseline else "the organizers' own"
-        return "private" if self.row.public_now is False else None
+        return "private" if self.row.public_at_first is False else None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ class ListedSubmission:
             "submitted_at": None if row.submitted_at is None else row.submitted_at.isoformat(),
             "state": str(row.state),
             "at_evalai": row.remote_status,
-            "public": row.public_now,
+            "public": row.public_at_first,
             "q_mean": row.q_mean,
             "shown": self.shown,
             "counts": self.counts,

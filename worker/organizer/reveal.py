@@ -223,7 +223,7 @@ def _qualifying(tx: Transaction, phase: str) -> frozenset[int]:
 
 
 def _is_shown(fields: events.Fields, stood: Collection[int], *, answered: bool) -> bool:
-    """Return whether an entry is public: its score was shown and it is public, or it was on a board at some time."""
-    public = answered and (fields["public_now"] or fields["public_at_first"])
+    """Return whether an entry is public: its score was shown and it was sent as public, or it was on a board at some time."""
+    public = answered and fields["public_at_first"]
     trial = fields["own"] and not fields["baseline"]
     return fields["submission"] in stood or bool(public and not trial)

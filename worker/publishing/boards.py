@@ -175,10 +175,7 @@ def _terms(tx: Transaction) -> dict[str, Terms]:
 
 
 def methods(tx: Transaction, codename: str) -> dict[int, Method]:
-    """Return what participants say of a phase's submissions, by submission pk, as far as it may be shown.
-
-    A submission that is private now is left out, even if the phase's rules keep its value on the board.
-    """
+    """Return what participants say of a phase's public submissions, by submission pk."""
     return {
         row.pk: Method(
             name=row.method or "",
@@ -186,7 +183,7 @@ def methods(tx: Transaction, codename: str) -> dict[int, Method]:
             publication_url=row.publication_url or "",
         )
         for row in tx.submissions(COUNTED | {State.SCORED}, phase=codename)
-        if row.public_now
+        if row.public_at_first
     }
 
 

@@ -73,7 +73,6 @@ class SubmissionRow:
     method: str | None
     project_url: str | None
     publication_url: str | None
-    public_now: bool | None
     baseline: bool = False
     flagged: bool = False
     deleted: bool = False
@@ -107,7 +106,6 @@ class SubmissionRow:
             self.method,
             self.project_url,
             self.publication_url,
-            self.public_now,
             self.own,
             self.baseline,
             self.flagged,

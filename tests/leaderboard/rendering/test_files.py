@@ -290,9 +290,7 @@ def test_history_is_only_appended_to() -> None:
 
 def test_empty_and_closed_phases_and_their_rules() -> None:
     """A phase without a board says so, a closed one says since when, and each says by which settings its boards are made."""
-    rules = Rules(
-        selection=Selection.BEST, visibility="current", baselines_weigh=False, eligible_if_scored_in="dev"
-    )
+    rules = Rules(selection=Selection.BEST, baselines_weigh=False, eligible_if_scored_in="dev")
     closed = phase_site(
         board([standing(1)], phase="x.y"), codename="x.y", frozen_at=START + timedelta(days=3), rules=rules
     )
@@ -303,7 +301,6 @@ def test_empty_and_closed_phases_and_their_rules() -> None:
         "This phase was closed on 2026-03-05 09:00 UTC; its board is final.",
         "ordered by the dynamic rank",
         "highest mean Q counts",
-        "keeps it public",
         "do not affect ranks or weights",
         "the phase dev are out of competition",
     ):

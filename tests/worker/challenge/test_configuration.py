@@ -55,7 +55,6 @@ def refused(folder: Path, text: str) -> str:
         ("leaderboard:", "scoring: {threads: lots}\nleaderboard:", "scoring.threads is `lots`; it must be 'auto' or a whole number."),
         ("leaderboard:", "healthz: 0.0.0.0:1\nleaderboard:", "`0.0.0.0:1`; it must be written like 127.0.0.1:9464."),
         ("leaderboard:", "fairness: {beacon: Lotto@tomorrow}\nleaderboard:", "`Lotto@tomorrow`; it must be 'drand' or 'none'."),
-        ("folds: 3", "selection: ladder\n    visibility: current", "needs visibility: at_submission"),
         ("folds: 3", "selection: ladder\n    shown: at_end", "shows no values to climb by"),
         ("folds: 3", "selection: ladder\n    ladder_step: 0.0001", "shows nothing finer than 0.001"),
         ("folds: 3", "selection: ladder\n    ladder_step: 0", "greater than 0"),

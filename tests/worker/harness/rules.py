@@ -12,7 +12,6 @@ def phase_rules(**changes: Any) -> PhaseRules:
     """Return the rules that the configuration gives by default, with changes."""
     defaults: dict[str, Any] = {
         "selection": "last",
-        "visibility": "at_submission",
         "eligible_if_scored_in": None,
         "baselines": (),
         "baselines_weigh": True,

@@ -179,20 +179,17 @@ def test_messages_that_ask_for_nothing(harness: Harness, worker: StepWorker) -> 
     assert (worker.alerts(), harness.evalai.queue_length()) == ({"queue.foreign"}, 1)
 
 
-def test_visibility_at_submission_counts_unless_told_otherwise(harness: Harness, worker: StepWorker) -> None:
-    """A submission that was private at first stays off the board; with ``visibility: current`` it appears."""
-    pk = harness.submit("A", embeddings(1), is_public=False)
+def test_a_submission_stays_public_or_private_as_it_was_sent(harness: Harness, worker: StepWorker) -> None:
+    """What its participant makes of it later at EvalAI changes nothing that is published."""
+    private = harness.submit("A", embeddings(1), is_public=False)
+    public = harness.submit("B", embeddings(2), method_name="a method")
     worker.drive()
-    harness.evalai.edit(pk, is_public=True)
+    before = harness.published("README.md"), harness.boards()
+    harness.evalai.edit(private, is_public=True)
+    harness.evalai.edit(public, is_public=False)
     worker.drive()
-    assert harness.teams() == []
-    harness.configure({"phases": {"dev": {"visibility": "current"}}})
-    harness.decide("challenge", "apply")
-    worker.drive()
-    assert harness.teams() == ["A"]
-    harness.evalai.edit(pk, is_public=False)
-    worker.drive()
-    assert harness.teams() == []
+    assert harness.teams() == ["B"]
+    assert (harness.published("README.md"), harness.boards()) == before
 
 
 def test_a_flag_a_deletion_and_a_cancellation_take_a_row_off_the_board(

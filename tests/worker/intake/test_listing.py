@@ -84,7 +84,6 @@ def test_recording_an_unchanged_submission_equals_processing_it(store: Store, st
         {"status": "finished"},
         {"status": "running"},
         {"ignored": True},
-        {"is_public": False},
         {"is_flagged": True},
         {"is_baseline": True},
         {"team_name": "another"},
@@ -98,7 +97,7 @@ def test_recording_an_unchanged_submission_equals_processing_it(store: Store, st
     ids=str,
 )
 def test_every_change_is_processed(store: Store, change: dict[str, Any]) -> None:
-    """No difference that EvalAI can show is skipped."""
+    """No difference that decides something, or that is shown, is skipped."""
     assert facts.is_unchanged(row(store), FACTS, challenge=3, phases=PHASES)
     assert not facts.is_unchanged(row(store), replace(FACTS, **change), challenge=3, phases=PHASES)
 

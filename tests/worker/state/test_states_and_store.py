@@ -59,7 +59,7 @@ def cell(task: str, q: float | None = 1.5) -> TaskScore:
 def test_a_submission_is_stored_and_moved(store: Store) -> None:
     """Adding twice adds once; facts of every type are read back unchanged; of two moves from one state, only the first happens."""
     elsewhere = NOW.astimezone(timezone(timedelta(hours=-7)))
-    facts = {"team": "Ω😀 'team'", "public_now": True, "q_mean": 0.1 + 0.2}
+    facts = {"team": "Ω😀 'team'", "public_at_first": True, "q_mean": 0.1 + 0.2}
     with store.write() as tx:
         assert tx.add(7, now=elsewhere, message_phase=3)
         assert not tx.add(7, now=NOW)

@@ -97,8 +97,7 @@ def _counting(phase: RevealedPhase, facts: SubmissionEvent, who: str) -> Verdict
     if snapshot is None or ours is None:
         return _late(phase, facts, who)
     if not ours.public:
-        when = "is" if rules.visibility == "current" else "was sent as"
-        return consistent(f"{who} {when} private: it is on no board")
+        return consistent(f"{who} was sent as private: it is on no board")
     counts = {row_key(row.entry): row.entry.submission for row in counted(snapshot)}[row_key(ours)]
     return consistent(
         f"{who} does not count: submission {counts} of the same team counts {_at(rows[counts])}; by the rules, the"

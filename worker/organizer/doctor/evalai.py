@@ -270,7 +270,7 @@ PHASE = (
         "is_submission_public",
         False,
         "Submissions to {0.name} are private by default, but only public ones count for the board.",
-        "Set is_submission_public on EvalAI, or remind participants to make their submissions public.",
+        "Set is_submission_public on EvalAI, or remind participants to send their submissions as public; a later change does not count.",
     ),
     Setting(
         "is_partial_submission_evaluation_enabled",
@@ -281,8 +281,8 @@ PHASE = (
     Setting(
         "is_restricted_to_select_one_submission",
         True,
-        "In {0.name}, each team is restricted to one public submission (is_restricted_to_select_one_submission). The rule of the board then"
-        " chooses among this one only.",
+        "In {0.name}, each team may show one submission as public (is_restricted_to_select_one_submission), but a submission counts on the"
+        " board if it was public when it was sent.",
         "Unset it on EvalAI.",
     ),
 )

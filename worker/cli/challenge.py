@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -270,4 +271,4 @@ def restore(
     print(
         "Backups contain no tokens and no ssh keys; the doctor says which to add before you start the worker."
     )
-    print(f"Next: neuco-worker doctor --config {place}")
+    print(f"Next: neuco-worker doctor --config {shlex.quote(str(place))}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -165,6 +166,7 @@ def _number(answer: str) -> int:
 def _farewell(directory: Path, written: list[Path], *, has_repository: bool) -> str:
     files = "\n".join(f"  {path}" for path in written)
     config = directory / "challenge.yaml"
+    quoted, folder = shlex.quote(str(config)), shlex.quote(str(directory))
     missing = (
         "2. Check the leaderboard repository in"
         if has_repository
@@ -174,17 +176,17 @@ def _farewell(directory: Path, written: list[Path], *, has_repository: bool) -> 
 {files}
 
 Try it now, with the example tasks and without EvalAI:
-  neuco-worker rehearse --config {config}
+  neuco-worker rehearse --config {quoted}
 
 Before launch:
   1. Replace the examples in {directory}/tasks and {directory}/ids: put one label file per task into {directory}/tasks/PHASE, called
      NAME__regr.csv or NAME__cls.csv (columns id,label), and the public ids into {directory}/ids/PHASE.txt, one per line.
   {missing} {config}. The challenge's pages on EvalAI link to it.
-  3. Edit the texts and dates in {directory}/bundle, run `neuco-worker bundle {directory}` to pack them, and upload bundle.zip to EvalAI.
+  3. Edit the texts and dates in {directory}/bundle, run `neuco-worker bundle {folder}` to pack them, and upload bundle.zip to EvalAI.
   4. Enter the challenge's number and queue in {config}. After the upload, the number is in the address of the
      challenge's page, and the queue is in its Manage tab.
   5. Keep {directory}/challenge.secret safe: you need it to score again, and anyone who has it knows every split.
-  6. See what is still to do: neuco-worker doctor --config {config}"""
+  6. See what is still to do: neuco-worker doctor --config {quoted}"""
 
 
 def bundle(

@@ -6,6 +6,7 @@ Participants who install nothing else run them as ``neuco-check``.
 from __future__ import annotations
 
 import csv
+import io
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -225,6 +226,9 @@ def run(program: Callable[..., Any], arguments: list[str]) -> int:
     Raises:
         NeucoError: If the command ended with it.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal need not have every character
+            stream.reconfigure(errors="backslashreplace")
     try:
         status = int(program(arguments, standalone_mode=False) or 0)
         if status != INTERRUPTED:

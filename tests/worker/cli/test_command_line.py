@@ -16,6 +16,7 @@ from tests.worker.harness.harness import Harness, StepWorker, embeddings
 from tests.worker.harness.terminal import shown
 from worker.cli import guarded, program
 from worker.cli.application import SECTIONS
+from worker.participant.commands import run
 
 
 def paths(group: typer.core.TyperGroup, *above: str) -> Iterator[tuple[str, ...]]:
@@ -50,6 +51,16 @@ def test_help_of_every_command(
     texts = [" ".join(text.split()) for text in (command.help or "").split("\n\n")]
     texts += [parameter.help for parameter in options]
     assert [text for text in texts if text.replace("`", "") not in page] == []
+
+
+def test_a_terminal_gets_the_numbers_of_characters_that_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal that is not in UTF-8 does not stop a command."""
+    output, app = io.TextIOWrapper(io.BytesIO(), encoding="latin-1"), typer.Typer()
+    app.command()(lambda: typer.echo("✓ ü"))
+    monkeypatch.setattr(sys, "stdout", output)
+    assert run(typer.main.get_command(app), []) == 0
+    output.seek(0)
+    assert output.read() == "\\u2713 ü\n"
 
 
 def test_the_program_lists_its_commands_by_role(capsys: pytest.CaptureFixture[str]) -> None:

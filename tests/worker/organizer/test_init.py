@@ -121,14 +121,14 @@ def test_wrong_options_get_a_sentence(
 
 
 def test_wrong_answers_are_asked_again(tmp_path: Path) -> None:
-    """At a terminal, each wrong answer gets a sentence and the same question; the next commands come last."""
-    text = shown("init", str(tmp_path / "c"), answers="Mine\nmany\n64\na/b\ndev\nlater\n", COLUMNS="200")
+    """At a terminal, each wrong answer gets a sentence and the same question; the next commands come last, quoted for a shell."""
+    text = shown("init", str(tmp_path / "a c"), answers="Mine\nmany\n64\na/b\ndev\nlater\n", COLUMNS="200")
     assert "must be a whole number of at least 1, not 'many'" in text
     assert "'a/b' cannot be a phase's codename" in text
-    configuration = load(tmp_path / "c" / "challenge.yaml")
+    configuration = load(tmp_path / "a c" / "challenge.yaml")
     assert configuration.challenge.title == "Mine"
     assert (configuration.submission.embedding_dim, list(configuration.phases)) == (64, ["dev"])
-    assert "neuco-worker rehearse --config" in text.partition("Try it now")[2]
+    assert f"neuco-worker rehearse --config '{tmp_path}/a c/" in text.partition("Try it now")[2]
     steps = text.partition("Before launch:")[2]
-    assert "neuco-worker doctor --config" in steps
+    assert f"neuco-worker doctor --config '{tmp_path}/a c/" in steps
     assert "After the upload" in steps  # the queue exists from the upload on, before the approval

@@ -1,17 +1,27 @@
-"""Push to git repositories: checked addresses, git processes that can be stopped, a bare clone, and the publisher."""
+"""Read git repositories, and push to them.
 
-from leaderboard.git.clone import with_signature, without_signature
+What is read comes from git's objects, as bytes. A push has a checked address, a git process that can be stopped, and a bare clone.
+"""
+
+from leaderboard.git.objects import Blob, Commit, with_signature, without_signature
 from leaderboard.git.process import PublisherSettings
 from leaderboard.git.publisher import OWN_FILES, OWN_FOLDERS, README, Files, Published, Publisher
+from leaderboard.git.repository import Clone, Repository, cloned, plain_folder
 
 __all__ = [
     "OWN_FILES",
     "OWN_FOLDERS",
     "README",
+    "Blob",
+    "Clone",
+    "Commit",
     "Files",
     "Published",
     "Publisher",
     "PublisherSettings",
+    "Repository",
+    "cloned",
+    "plain_folder",
     "with_signature",
     "without_signature",
 ]

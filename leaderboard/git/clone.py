@@ -6,13 +6,15 @@ replaced, never followed. One ``git fast-import`` writes a commit, and leaves al
 
 from __future__ import annotations
 
+import io
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from leaderboard.git.process import GitProcess
+from leaderboard.git.objects import read_files, read_object, read_paths, with_signature, without_signature
+from leaderboard.git.process import FETCH, GitProcess
 from leaderboard.git.remote import CloneDamaged
 from scoring.errors import InfrastructureError, OrganizerError
 
@@ -22,33 +24,12 @@ NEXT = "refs/neuco/next"  # the commit that is about to be pushed
 SHOWN = 3  # commits of others that are named
 NEAR = 16  # how many commits are searched for our last one first, which is cheap and nearly always enough
 DEEP = 4096  # how many are searched then
-_FETCH = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--end-of-options")
 # This excludes ".", "..", ".git", and characters that need quoting.
 _PATH = re.compile(r"[0-9A-Za-z_-][0-9A-Za-z._-]*(/[0-9A-Za-z_-][0-9A-Za-z._-]*)*")
-_FILE = re.compile(rb"(?<=\0)100(?:644|755) blob ([0-9a-f]{40,64})\t([^\0]+)")  # git ls-tree: object, path
-_OBJECT = re.compile(rb"([0-9a-f]{40,64}) [a-z]+ ([0-9]{1,15})\n")  # git cat-file: object, type, bytes
 
 
 Sign = Callable[[bytes], bytes]
 """Returns the armored signature of a commit object without its signature; always the same one, by which our commits are recognized."""
-
-
-def with_signature(payload: bytes, signature: bytes) -> bytes:
-    """Return a commit object with a signature as its last header, where git puts it."""
-    headers, _, message = payload.partition(b"\n\n")
-    folded = signature.rstrip(b"\n").replace(b"\n", b"\n ")
-    return headers + b"\ngpgsig " + folded + b"\n\n" + message
-
-
-def without_signature(commit: bytes) -> tuple[bytes, bytes]:
-    """Return a commit object without its signature, and the signature; empty if its last header is none."""
-    headers, _, message = commit.partition(b"\n\n")
-    before, _, folded = headers.partition(b"\ngpgsig ")
-    first, *lines = folded.split(b"\n")
-    if not first or not all(line.startswith(b" ") for line in lines):
-        return commit, b""
-    signature = b"".join(line + b"\n" for line in (first, *(line[1:] for line in lines)))
-    return before + b"\n\n" + message, signature
 
 
 class BareClone:
@@ -78,7 +59,7 @@ class BareClone:
             self._git.run("init", "--quiet", "--bare", "--template=", "--", str(self.path), clone=self.path)
         listed = self._remotely(
             "ls-remote", "--symref", "--", self._git.remote.url, "HEAD", self._ref
-        ).decode()
+        ).decode("utf-8", "replace")
         lines = (r"ref: refs/heads/(\S+)\tHEAD", rf"(\w+)\t{re.escape(self._ref)}")
         matches = (re.search(f"^{line}$", listed, re.MULTILINE) for line in lines)
         shown, tip = (match and match[1] for match in matches)
@@ -88,7 +69,7 @@ class BareClone:
         return tip, shown
 
     def _fetch(self, *, depth: int) -> None:
-        self._remotely("fetch", f"--depth={depth}", *_FETCH, self._git.remote.url, f"+{self._ref}:{TIP}")
+        self._remotely("fetch", f"--depth={depth}", *FETCH, self._git.remote.url, f"+{self._ref}:{TIP}")
 
     def newest_own(self, last: str, tip: str | None, sign: Sign) -> tuple[str | None, bool]:
         """Return our newest commit, and whether the branch still contains the one that was pushed last.
@@ -118,11 +99,10 @@ class BareClone:
     def _commits(self, *which: str) -> list[str]:
         return self._git.run("rev-list", *which, "--", clone=self.path).decode().split()
 
-    def changed(self, before: str, after: str) -> list[str]:
+    def changed(self, before: str, after: str) -> tuple[str, ...]:
         """Return the files that differ between two commits."""
         options = ("-r", "-z", "--no-renames", "--name-only")
-        listed = self._git.run("diff-tree", *options, before, after, clone=self.path)
-        return listed.decode(errors="replace").split("\0")[:-1]
+        return read_paths(self._git.run("diff-tree", *options, before, after, clone=self.path))
 
     def authors(self, before: str, after: str, paths: Iterable[str]) -> str:
         """Return hash and author (untrusted text) of the newest commits that changed some files, as the part of a sentence."""
@@ -138,22 +118,19 @@ class BareClone:
         wanted = (*paths, *(f"{folder}/" for folder in folders))
         if commit is None or not wanted:
             return {}
-        listed = self._git.run("ls-tree", "-z", "--full-tree", commit, "--", *wanted, clone=self.path)
-        # Entries begin after a zero byte, which no path can contain.
-        blobs = {path.decode(errors="replace"): sha.decode() for sha, path in _FILE.findall(b"\0" + listed)}
-        return dict(zip(blobs, self._objects(list(blobs.values())), strict=True))
+        listed = self._git.run("ls-tree", "-z", "-l", "--full-tree", commit, "--", *wanted, clone=self.path)
+        blobs = read_files(listed)
+        return dict(zip(blobs, self._objects([blob.name for blob in blobs.values()]), strict=True))
 
-    def _objects(self, hashes: Sequence[str]) -> Iterator[bytes]:
+    def _objects(self, names: Sequence[str]) -> Iterator[bytes]:
         """Yield the contents of objects."""
-        wanted = "".join(f"{sha}\n" for sha in hashes).encode()
-        output = self._git.run("cat-file", "--batch", clone=self.path, stdin=wanted)
-        start = 0
-        for sha in hashes:
-            header = _OBJECT.match(output, start)
-            if header is None or header[1].decode() != sha:
+        wanted = "".join(f"{name}\n" for name in names).encode()
+        output = io.BytesIO(self._git.run("cat-file", "--batch", clone=self.path, stdin=wanted))
+        for name in names:
+            content = read_object(output, name)
+            if content is None:
                 raise CloneDamaged
-            start = header.end() + int(header[2]) + 1
-            yield output[header.end() : start - 1]
+            yield content
 
     def commit(
         self,

@@ -1,7 +1,7 @@
 """Run one git process at a time, with only our configuration, without prompts or hooks, with a time limit, and killable as a group.
 
-GitPython is not used, because it starts git with a copy of the whole environment, including the daemon's secrets, and nothing can be
-removed from that copy. Its calls that wait for git return no process, so a stop could not kill git with its helpers.
+GitPython, which runs git where repositories are only read, is not used here, because it starts git with a copy of the whole environment,
+including the daemon's secrets, and nothing can be removed from that copy. A stop could not kill git with its helpers.
 
 The token reaches git only through GIT_ASKPASS and the environment of that one process. It is never in an argument, URL, configuration or
 message.
@@ -21,28 +21,36 @@ from pathlib import Path
 from leaderboard.git.remote import CloneDamaged, Remote, sort_fault
 from scoring.errors import Cancelled, InfrastructureError
 
+FETCH = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--end-of-options")
 _PASSED_ON = (
     "PATH", "TMPDIR", "HOME", "USER", "LOGNAME", "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO",
     "http_proxy", "https_proxy", "no_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "GIT_EXEC_PATH",
 )  # fmt: skip
-_SETTINGS = (
-    "-c", "core.hooksPath=/dev/null",
-    "-c", "core.fsmonitor=false",
-    "-c", "core.pager=cat",
-    "-c", "credential.helper=",
-    "-c", "protocol.ext.allow=never",
-    "-c", "http.lowSpeedLimit=100",  # bytes per second over http.lowSpeedTime; a slower connection counts as dead
-    "-c", "http.lowSpeedTime=30",
-    "-c", "gc.auto=2000",  # loose objects, above which BareClone.tidy packs the clone
-    "-c", "gc.autoDetach=false",
-    "-c", "gc.pruneExpire=now",
-    "-c", "transfer.fsckObjects=false",
-    "-c", "advice.pushUpdateRejected=true",
-)  # fmt: skip
-# The global configuration, which replaces the account's own. Our git processes read it, and so does the one that receives a push to a local
-# repository. That may belong to another account, for example in a mounted folder, and is opened only if it is listed as safe; the organizer
-# has chosen it, so all folders are. A push that was accepted must survive a power failure, but by default git does not flush to the disk.
-_CONFIGURATION = "[safe]\n\tdirectory = *\n[core]\n\tfsync = all\n"
+QUIET = {
+    "core.hooksPath": os.devnull,
+    "core.fsmonitor": "false",
+    "core.pager": "cat",
+    "protocol.ext.allow": "never",
+    "http.lowSpeedLimit": "100",  # bytes per second over http.lowSpeedTime; a slower connection counts as dead
+    "http.lowSpeedTime": "30",
+    "transfer.fsckObjects": "false",
+}
+"""The settings of every git process."""
+_SETTINGS = {
+    **QUIET,
+    "credential.helper": "",
+    "gc.auto": "2000",  # loose objects, above which BareClone.tidy packs the clone
+    "gc.autoDetach": "false",
+    "gc.pruneExpire": "now",
+    "advice.pushUpdateRejected": "true",
+}
+_OPTIONS = tuple(word for key, value in _SETTINGS.items() for word in ("-c", f"{key}={value}"))
+# The global configuration, which replaces the account's own. Our git processes read it, and so does the one that they start in a local
+# repository. That may belong to another account, for example in a mounted folder, and is opened only if it is listed as safe; somebody has
+# named it to us, so all folders are.
+SAFE = "[safe]\n\tdirectory = *\n"
+# A push that was accepted must survive a power failure, but by default git does not flush to the disk.
+_CONFIGURATION = f"{SAFE}[core]\n\tfsync = all\n"
 _ASKPASS = """#!/bin/sh
 # Answers git's question for a user name or password, for the configured server only; a user name may come before the server's name.
 case "$1" in
@@ -108,7 +116,7 @@ class GitProcess:
                 raise _stopped()
             try:
                 process = self._process = subprocess.Popen(
-                    ["git", *_SETTINGS, *arguments],
+                    ["git", *_OPTIONS, *arguments],
                     cwd=clone,
                     env=self._environment(clone, network=network),
                     stdin=subprocess.PIPE,
@@ -121,7 +129,7 @@ class GitProcess:
                     raise CloneDamaged from error
                 raise InfrastructureError(
                     f"git could not be started ({error.strerror}).",
-                    cure="If git is missing, install git 2.31 or newer; otherwise, check the memory and the number of processes of this"
+                    cure="If git is missing, install git 2.32 or newer; otherwise, check the memory and the number of processes of this"
                     " machine. The worker tries again.",
                     code="leaderboard.no_git",
                 ) from error

@@ -106,30 +106,49 @@ class Remote:
         return None
 
 
+_HOST_KEY = "host key verification failed|no .* host key is known|remote host identification has changed"
+_CREDENTIALS = (
+    "authentication failed|could not read (username|password)|terminal prompts disabled|permission denied|invalid credentials|"
+    "returned error: 40[13]|http basic: access denied|permission to .* denied|write access to repository not granted"
+)
+_NOT_FOUND = (
+    "repository .*not found|not found: did you run|does not appear to be a git repository|returned error: 404|"
+    "no such file or directory|project you were looking for could not be found|repository .* does not exist|not a git repository"
+)
 # The first pattern that matches decides, so they go from the most specific to the vaguest.
 _REFUSALS = (
     (
-        r"host key verification failed|no .* host key is known|remote host identification has changed",
+        _HOST_KEY,
         "leaderboard.host_key",
         "The host key of the leaderboard's server is unknown, or differs from the known one.",
         "Compare the server's published key with the file in leaderboard.known_hosts. If that is not set, write the published key into a"
         " file, and name the file there.",
     ),
     (
-        r"authentication failed|could not read (username|password)|terminal prompts disabled|permission denied|invalid credentials|"
-        r"returned error: 40[13]|http basic: access denied|permission to .* denied|write access to repository not granted",
+        _CREDENTIALS,
         "leaderboard.auth_refused",
         "The leaderboard's repository refused the credentials.",
         "Check that leaderboard.token or leaderboard.ssh_key is valid, has not expired, and is allowed to write to the repository.",
     ),
     (
-        r"repository .*not found|not found: did you run|does not appear to be a git repository|returned error: 404|"
-        r"no such file or directory|project you were looking for could not be found|repository .* does not exist|not a git repository",
+        _NOT_FOUND,
         "leaderboard.repository_not_found",
         "The leaderboard's repository was not found.",
         "Check leaderboard.repository, and whether the credentials may read it. Servers hide private repositories from other accounts.",
     ),
 )
+# What somebody can do whose git cannot read a repository.
+_HINTS = (
+    (_HOST_KEY, "Compare the server's key with the one that it publishes, and connect once with ssh to accept it."),
+    ("dubious ownership", "Ask the owner of the folder to list it as safe.directory in git's configuration there."),
+    (_CREDENTIALS, "Let git sign in without asking, for example with a credential helper or an ssh key."),
+    (f"{_NOT_FOUND}|nothing was pushed", "Check the address. Servers hide private repositories from other accounts."),
+    ("not allowed", "Use an address with https://, ssh:// or git://, or a folder."),
+    ("shallow", "Name the repository that it was cloned from, or complete the clone: git fetch --unshallow."),
+    ("resolve|connect|timed out|took longer|network|hung up|early eof|too slow|returned error: [45]",
+     "Check the network, and the proxy that git uses. Try again later."),
+    ("no space left|out of memory|malloc", "Free some space or memory, and try again."),
+)  # fmt: skip
 _PUSH_REFUSED = re.compile(
     r"hook declined|protected branch|GH00\d|GH013|denyCurrentBranch|branch is currently checked out|prohibited|not allowed",
     re.I,
@@ -140,6 +159,10 @@ _MOVED = re.compile(
 )
 _DAMAGED = re.compile(
     r"\.lock'|corrupt|bad object|loose object|missing blob|missing tree|unable to read|index-pack|shallow"
+)
+_PREFIX = re.compile(r"((fatal|error|remote): +)+", re.I)
+_BESIDE_THE_REASON = re.compile(
+    r"warning|hint:|fatal: could not read from remote|please make sure|and the repository exists", re.I
 )
 
 
@@ -178,4 +201,22 @@ def sort_fault(remote: Remote, verb: str, message: str) -> Exception:
         f"git {verb} failed at the leaderboard's repository, probably because the server cannot be reached.",
         cure="The worker tries again. If this continues, check the network and the server's status page.",
         code="leaderboard.unreachable",
+    )
+
+
+def without_credentials(text: str) -> str:
+    """Return a text whose addresses lack user names and passwords."""
+    return re.sub(r"(?<=://)[^/@\s]*@", "", text)
+
+
+def unreadable(name: str, message: str) -> OrganizerError:
+    """Return the error for git's message when it could not read a repository."""
+    lines = (line.strip() for line in without_credentials(message).splitlines())
+    reasons = [line for line in lines if line and not _BESIDE_THE_REASON.match(line)]
+    reason = min(reasons, key=lambda line: not line.startswith("fatal: "), default="git gives no reason")
+    hints = (hint for pattern, hint in _HINTS if re.search(pattern, message, re.IGNORECASE))
+    return OrganizerError(
+        f"{name} cannot be read: {_PREFIX.sub('', reason).rstrip('.')}.",
+        cure=next(hints, "Name a git URL, a clone, or a folder with the published files."),
+        code="repository.unreadable",
     )

@@ -185,7 +185,7 @@ def test_command_takes_several_receipts_and_files(fair: Fair, tmp_path: Path) ->
         ("--receipt", tmp_path, "is a directory"),
         ("--submission", tmp_path / "gone.csv", "does not exist"),
         ("--receipt", tmp_path / "no.stdout", "does not contain a receipt"),
-        ("--against", tmp_path / "gone", "is not a repository that can be read"),
+        ("--against", tmp_path / "gone", "does not appear to be a git repository"),
     ):
         done = verify(fair, fair.public, option, str(place))
         assert (done.returncode, words in done.stderr) == (2, True), done.stderr

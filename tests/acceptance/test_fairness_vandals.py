@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -81,9 +82,18 @@ def merge_a_branch(clone: Git) -> None:
     clone.git("merge", "-q", "--no-edit", "side")
 
 
-def commit_in_the_far_future(clone: Git) -> None:
-    """Commit nothing, at a date that git takes and Python does not."""
-    clone.git("commit", "-q", "--allow-empty", "-m", "later", GIT_COMMITTER_DATE="@300000000000 +0000")
+def commit_oddities(clone: Git) -> None:
+    """Commit without an author or a date, then a path that is no text, and add a branch called HEAD."""
+    tree, parent = clone.git("rev-parse", "HEAD^{tree}", "HEAD").split()
+    undated = clone.folder.parent / "undated"
+    undated.write_text(f"tree {tree}\nparent {parent}\n\nlater\n")
+    name = clone.git("hash-object", "-t", "commit", "-w", "--literally", str(undated))
+    clone.git("update-ref", "HEAD", name)
+    folder = Path(os.fsdecode(os.fsencode(clone.folder) + b"/reveal/\xff"))
+    folder.mkdir()
+    (folder / "reveal.json").write_bytes(b"{}")
+    clone.commit({})
+    clone.git("update-ref", "refs/heads/HEAD", f"{name}~2")
 
 
 def commit(path: str, content: bytes | None) -> Callable[[Git], object]:
@@ -103,7 +113,7 @@ VANDALISM: dict[str, tuple[Callable[[Git], object], str | None]] = {
     "many commits": (push_much, "and 17 more"),
     "what was corrected": (correct_vandalism, None),
     "a merge that changes nothing": (merge_a_branch, None),
-    "a commit in the far future": (commit_in_the_far_future, None),
+    "what git takes and text does not": (commit_oddities, "reveal/\udcff/reveal.json"),
 }
 """What a stranger does, and what the sentence that names it contains; None if visitors see no change."""
 

@@ -42,9 +42,18 @@ def work(tmp_path: Path) -> Path:
 
 
 def test_the_installation_is_small(light: Installation, tmp_path: Path) -> None:
-    """The installation has no library for training, serving or compiling, and neither `leaderboard` nor the scoring kernel."""
-    assert {name.partition(">")[0] for name in PARTICIPANT["dependencies"]} == {"numpy", "typer"}
-    heavy = ("torch", "numba", "flask", "sqlalchemy", "pandas", "pyarrow", "leaderboard", "scoring.kernel")
+    """The installation has no library for training, serving or compiling, and neither boards nor the scoring kernel."""
+    assert {name.partition(">")[0] for name in PARTICIPANT["dependencies"]} == {"gitpython", "numpy", "typer"}
+    heavy = (
+        "torch",
+        "numba",
+        "flask",
+        "sqlalchemy",
+        "pandas",
+        "pyarrow",
+        "leaderboard.ranking",
+        "scoring.kernel",
+    )
     code = f"import importlib.util as u; print([n for n in {heavy} if u.find_spec(n)])"
     assert light.run("python", "-c", code, cwd=tmp_path) == "[]\n"
     assert PARTICIPANT["version"] == __version__
@@ -83,6 +92,6 @@ def test_template_usage_and_what_pyarrow_reads(light: Installation, work: Path) 
 def test_its_modules_are_those_of_the_full_wheel(light: Installation, wheel: Path) -> None:
     """Every module in it is in the wheel of neuco-worker too, byte for byte."""
     with zipfile.ZipFile(wheel) as archive:
-        for package in ("worker", "scoring"):
+        for package in ("worker", "leaderboard", "scoring"):
             for path in (light.libraries / package).rglob("*.py"):
                 assert archive.read(path.relative_to(light.libraries).as_posix()) == path.read_bytes()

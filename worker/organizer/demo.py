@@ -8,8 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import git
-
+from leaderboard.git import Repository
 from worker.challenge.configuration import load
 from worker.organizer import demo_data, scaffold
 from worker.organizer.configuration_text import with_values
@@ -103,5 +102,6 @@ def run_demo(
     file.write_text(with_values(file.read_text(encoding="utf-8"), SETTINGS), encoding="utf-8")
     folder = RehearsalFolder(path=path / "rehearsal")
     rehearsal = rehearse(load(file), entries(), folds=folds, keep=folder.path, tell=tell)
-    git.Repo.clone_from(str(folder.repository), path / "leaderboard")
+    options = ("--quiet", "--origin=origin", "--template=", "--config=core.autocrlf=false")
+    Repository(path).run("clone", *options, str(folder.repository), "leaderboard")
     return folder, rehearsal

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scoring.errors import InfrastructureError, OrganizerError
+from leaderboard.git import cloned, plain_folder
+from scoring.errors import OrganizerError
 from scoring.inputs.identifiers import read_ids
 from scoring.protocol import ids_hash
 
@@ -34,16 +31,6 @@ def announced(entries: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, An
 
 
 Read = Callable[[str], bytes | None]
-TIME_OUT_S = 120.0  # of one call
-CONTENTS = "files"  # a branch that contains embeddings, not the board
-QUIET = {
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_CONFIG_COUNT": "2",
-    "GIT_CONFIG_KEY_0": "protocol.ext.allow",
-    "GIT_CONFIG_VALUE_0": "never",
-    "GIT_CONFIG_KEY_1": "safe.directory",
-    "GIT_CONFIG_VALUE_1": "*",
-}
 
 
 @contextmanager
@@ -58,71 +45,14 @@ def opened(place: str) -> Iterator[Read]:
 
     Raises:
         OrganizerError: If there is nothing to read.
-        InfrastructureError: If a server does not answer.
     """
-    folder = Path(place).expanduser()
-    if (folder / COMMITMENTS).is_file():
+    folder = plain_folder(place)
+    if folder is not None:
         yield lambda path: (folder / path).read_bytes() if (folder / path).is_file() else None
         return
-    with tempfile.TemporaryDirectory() as clone:
-        _fetch(clone, str(folder.resolve()) if folder.exists() else place)
-        yield lambda path: _git(clone, "show", f"FETCH_HEAD:{path}")
-
-
-def _fetch(clone: str, address: str) -> None:
-    """Fetch the newest commit of a repository's default branch into a new repository.
-
-    Raises:
-        OrganizerError: If there is no such repository, or nothing in it.
-    """
-    if shutil.which("git") is None:
-        raise OrganizerError(
-            "git is not installed on this machine.",
-            cure="Install it, or use --ids and --dim.",
-            code="validate.challenge",
-        )
-    _git(clone, "init", "--quiet", "--bare", ".")
-    heads = _git(clone, "ls-remote", "--heads", "--", address)
-    head = _git(clone, "ls-remote", "--", address, "HEAD")
-    if heads is None or head is None:
-        raise _unreadable(
-            address, "git cannot reach it, or it is neither a repository nor a folder with the files"
-        )
-    names = [line.partition("refs/heads/")[2] for line in heads.decode().splitlines()]
-    usual = next((name for name in names if name in {"main", "master"}), None)
-    branch = "HEAD" if head else usual or next((name for name in names if name != CONTENTS), None)
-    if branch is None:
-        raise _unreadable(address, "nothing was pushed to it yet")
-    if _git(clone, "fetch", "--quiet", "--depth=1", "--", address, branch) is None:
-        raise _unreadable(address, f"its branch {branch} cannot be fetched")
-
-
-def _git(folder: str, *arguments: str) -> bytes | None:
-    """Run git in a folder; return what it prints, or None if it fails."""
-    try:
-        done = subprocess.run(
-            ["git", *arguments],
-            cwd=folder,
-            env={**os.environ, **QUIET},
-            capture_output=True,
-            check=False,
-            timeout=TIME_OUT_S,
-        )
-    except subprocess.TimeoutExpired:
-        raise InfrastructureError(
-            f"git took longer than {TIME_OUT_S:g} s.",
-            cure="Try again later, or use --ids and --dim.",
-            code="validate.challenge",
-        ) from None
-    return done.stdout if done.returncode == 0 else None
-
-
-def _unreadable(place: str, reason: str) -> OrganizerError:
-    return OrganizerError(
-        f"{place} cannot be read: {reason}.",
-        cure="Name the challenge's leaderboard repository.",
-        code="validate.challenge",
-    )
+    with cloned(place, shallow=True) as clone:
+        files = clone.repository.files(clone.tip)
+        yield lambda path: clone.repository.content(files[path].name) if path in files else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +95,8 @@ def asked_by(read: Callable[[str], bytes | None], phase: str | None) -> Asked:
             f"The ids of phase {name} are not published yet. They are published when the first submission has been scored.",
             f"Use --ids with the id list from the organizers, and --dim {dim}.",
         )
-    ids = tuple(line for line in listed.decode("utf-8", "replace").split("\n") if line)
+    # Git may have written this folder with the line ends of another system.
+    ids = tuple(filter(None, listed.replace(b"\r\n", b"\n").decode("utf-8", "replace").split("\n")))
     if ids_hash(ids) != name_of_list:
         raise _unsaid(
             f"{list_path(name)} does not match the id list in {COMMITMENTS}.",

@@ -126,15 +126,24 @@ def test_unusable_published_files_are_reported(
     assert error.value.exit_code == 2
 
 
+def test_line_ends_that_git_has_converted_do_not_matter(bare: Path, tmp_path: Path) -> None:
+    """In a clone, what was committed is read; in a copy of its files, the ids are the same with the line ends of another system."""
+    git(tmp_path, "clone", "-q", "-c", "core.autocrlf=true", "-b", "main", str(bare), "clone")
+    assert b"\r\n" in (tmp_path / "clone/ids/dev.txt").read_bytes()
+    assert asked(None, None, str(tmp_path / "clone"), "dev").ids == IDS
+    (tmp_path / "clone/.git").rename(tmp_path / "elsewhere")
+    assert asked(None, None, str(tmp_path / "clone"), "dev").ids == IDS
+
+
 def test_places_without_a_challenge_are_refused(tmp_path: Path) -> None:
     """A folder without its files, an empty repository, an address at which nobody listens, or a command."""
     git(tmp_path, "init", "-q", "--bare", "empty.git")
     (tmp_path / "folder").mkdir()
     for place, words in (
-        (str(tmp_path / "folder"), "git cannot reach it"),
+        (str(tmp_path / "folder"), "There is no commitment.json"),
         (str(tmp_path / "empty.git"), "nothing was pushed to it yet"),
-        ("http://127.0.0.1:9/board.git", "git cannot reach it"),
-        ("ext::sh -c true", "git cannot reach it"),
+        ("http://127.0.0.1:9/board.git", "Failed to connect"),
+        ("ext::sh -c true", "transport 'ext' not allowed"),
     ):
         with pytest.raises(OrganizerError, match=words):
             asked(None, None, place, "dev")

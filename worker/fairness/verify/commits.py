@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache, lru_cache
 from itertools import islice, takewhile
 from typing import Any
 
-import git
-
-from leaderboard.git import OWN_FILES, OWN_FOLDERS, without_signature
+from leaderboard.git import OWN_FILES, OWN_FOLDERS, Repository, without_signature
 from worker.challenge.canonical import canonical
 from worker.fairness import commitments, receipts, signing
 from worker.fairness.signing import is_signed, signing_key
@@ -68,44 +65,27 @@ class Blobs:
         key: Returns the key that has signed a list of commitments, or None.
     """
 
-    def __init__(self, repository: git.Repo) -> None:
-        self.content = lru_cache(maxsize=1)(lambda blob: b"" if blob == ABSENT else read(repository, blob))
+    def __init__(self, repository: Repository) -> None:
+        self.content = lru_cache(maxsize=1)(lambda blob: b"" if blob == ABSENT else repository.content(blob))
         self.key = cache(lambda blob: signing.challenge_key(self.content(blob)))
 
 
-def read(repository: git.Repo, name: str) -> bytes:
-    """Return the content of an object."""
-    return bytes(repository.odb.stream(bytes.fromhex(name)).read())
-
-
-LATEST_S = int(datetime.max.replace(tzinfo=UTC).timestamp()) - 1
-"""Git takes any date, and anybody with access can push one that is later."""
-
-
-def walk(repository: git.Repo, tip: str) -> list[Step]:
+def walk(repository: Repository, tip: str) -> list[Step]:
     """Return all commits up to a tip, oldest first."""
-    listed = repository.git.ls_tree("-r", "-z", "--name-only", tip, "reveal/").split("\0")
-    paths = (*GROWING, *(path for path in listed if REVEAL.fullmatch(path)))
-    log = repository.git.log("--reverse", "--topo-order", "--format=%H%x00%P%x00%ct%x00%an", tip)
-    # An author's name may contain other line breaks.
-    commits = [line.split("\0", 3) for line in log.split("\n") if line.count("\0") >= 3]
-    with tempfile.TemporaryFile() as queries:
-        queries.writelines(f"{commit}:{path}\n".encode() for commit, *_ in commits for path in paths)
-        queries.seek(0)
-        answers = repository.git.cat_file(
-            "--batch-check=%(objecttype) %(objectname)", istream=queries
-        ).splitlines()
+    paths = (*GROWING, *filter(REVEAL.fullmatch, repository.files(tip)))
+    names = repository.commits(tip)
+    blobs = iter(repository.blobs((name, path) for name in names for path in paths))
     steps = []
-    for place, (commit, parents, at, author) in enumerate(commits):
-        own = zip(paths, answers[place * len(paths) : (place + 1) * len(paths)], strict=True)
+    for commit in map(repository.commit, names):
+        versions = zip(paths, blobs, strict=False)
         steps.append(
             Step(
-                commit=commit,
-                at=datetime.fromtimestamp(min(int(at), LATEST_S), UTC),
-                author=author,
-                parents=tuple(parents.split()),
-                key=signing_key(*without_signature(read(repository, commit))),
-                blobs={path: answer.split(" ")[1] for path, answer in own if answer.startswith("blob ")},
+                commit=commit.name,
+                at=commit.at,
+                author=commit.author,
+                parents=commit.parents,
+                key=signing_key(*without_signature(commit.content)),
+                blobs={path: blob for path, blob in versions if blob},
             )
         )
     return steps

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from urllib.parse import urlsplit
 
-import git
-
+from leaderboard.git import Blob, Clone, Repository, cloned, plain_folder
 from scoring.errors import InfrastructureError, OrganizerError
 from worker.fairness import commitments, receipts
 from worker.fairness.disclosure import BRANCH, PART_BYTES
@@ -30,21 +27,6 @@ from worker.fairness.verify.commits import (
     walk,
 )
 
-_CONFIGURATION = {
-    "protocol.ext.allow": "never",
-    "safe.directory": "*",
-    "core.bigFileThreshold": "8m",  # git keeps smaller files in memory as a whole
-    "core.deltaBaseCacheLimit": "32m",
-    "core.packedGitWindowSize": "16m",
-    "core.packedGitLimit": "64m",
-}
-QUIET = {
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_COUNT": str(len(_CONFIGURATION)),
-    **{f"GIT_CONFIG_KEY_{number}": key for number, key in enumerate(_CONFIGURATION)},
-    **{f"GIT_CONFIG_VALUE_{number}": value for number, value in enumerate(_CONFIGURATION.values())},
-}
 SHOWN = 20  # files whose authors are looked up
 LIMIT_BYTES = 512 * 1024 * 1024  # of one file
 KEPT_BYTES = 1024 * 1024  # of a file that is read only once
@@ -116,10 +98,12 @@ class CommitFiles(Mapping[str, bytes]):
     """The files of a commit. Large ones are read each time they are needed, because a revealed phase may not fit in memory.
 
     Args:
+        repository: Where they are read.
         blobs: Path to object.
     """
 
-    def __init__(self, blobs: Mapping[str, git.Blob]) -> None:
+    def __init__(self, repository: Repository, blobs: Mapping[str, Blob]) -> None:
+        self._repository = repository
         self._blobs = blobs
         self._kept: dict[str, bytes] = {}
 
@@ -128,7 +112,7 @@ class CommitFiles(Mapping[str, bytes]):
         if path in self._kept:
             return self._kept[path]
         blob = self._blobs[path]
-        content = bytes(blob.data_stream.read())
+        content = self._repository.content(blob.name)
         if blob.size <= KEPT_BYTES:
             self._kept[path] = content
         return content
@@ -212,114 +196,77 @@ def opened(place: str) -> Iterator[PublicRepository]:
     Raises:
         OrganizerError: If there is nothing to read, or in another format than this version's.
     """
-    folder = Path(place).expanduser()
-    with ExitStack() as stack:
-        if folder.is_dir() and not (folder / ".git").exists() and not (folder / "HEAD").is_file():
-            public = read_folder(folder)
-        else:
-            public = _cloned(folder, place, stack)
+    folder = plain_folder(place)
+    if folder is not None:
+        public = read_folder(folder)
+        check_format(public.files.get(commitments.PATH))
+        yield public
+        return
+    with cloned(place) as clone:
+        public = _public_repository(clone, complete=not (Path(place).expanduser() / ".git").exists())
         check_format(public.files.get(commitments.PATH))
         yield public
 
 
-def _cloned(folder: Path, place: str, stack: ExitStack) -> PublicRepository:
-    """Clone a repository, and read it; both end with the stack."""
-    temporary = stack.enter_context(tempfile.TemporaryDirectory())
-    try:
-        source = str(folder.resolve()) if folder.exists() else place
-        repository = stack.enter_context(
-            closing(git.Repo.clone_from(source, temporary, no_checkout=True, env=QUIET))
-        )
-        is_clone = (folder / ".git").exists()
-        if is_clone:  # its remote-tracking branch, which a clone of it would lack
-            branches = f"+refs/remotes/*/{BRANCH}:refs/remotes/*/{BRANCH}"
-            repository.git.fetch("--quiet", "origin", branches, env=QUIET)
-        return _public_repository(repository, _address(place), complete=not is_clone)
-    except (git.GitCommandError, ValueError, OverflowError, OSError) as error:
-        raise OrganizerError(
-            f"{_address(place)} is not a repository that can be read.",
-            cure="Name a git URL, a clone or a folder.",
-            code="verify.repository",
-        ) from error
-
-
-def _public_repository(repository: git.Repo, address: str, *, complete: bool) -> PublicRepository:
-    heads = {reference.remote_head: reference.commit for reference in repository.remotes.origin.refs}
-    beside = heads.pop(BRANCH, None)
-    branch = next((name for name in ("HEAD", "main", "master") if name in heads), next(iter(heads), None))
-    if branch is None:
-        raise ValueError("no branch")
-    tip = heads[branch]
-    if branch == "HEAD":
-        branch = repository.remotes.origin.refs["HEAD"].reference.remote_head
-    blobs, steps = Blobs(repository), walk(repository, tip.hexsha)
+def _public_repository(clone: Clone, *, complete: bool) -> PublicRepository:
+    repository, tip = clone.repository, clone.tip
+    blobs, steps = Blobs(repository), walk(repository, tip)
     own = own_commits(blobs, steps)
     newest = own.newest(steps)
-    checked = tip if newest is None else repository.commit(newest.commit)
-    below = frozenset(repository.git.rev_list(checked.hexsha).split())
-    files, strangers = _files(checked)
-    differing = repository.git.diff_tree("-r", "-z", "--no-renames", "--name-only", checked, tip)
-    changed = tuple(filter(None, differing.split("\0")))
+    checked = newest or steps[-1]
+    below = frozenset(repository.commits(checked.commit))
+    files, strangers = _files(repository, checked.commit)
+    changed = repository.changed(checked.commit, tip)
     return PublicRepository(
         files=files,
-        address=address,
-        branch=branch,
-        commit=newest or steps[-1],
+        address=repository.name,
+        branch=clone.branch,
+        commit=checked,
         history=History(
             commits=below,
-            whole=repository.git.rev_parse("--is-shallow-repository") == "false",
+            whole=not repository.is_shallow,
             key=None if newest is None else newest.key,
-            growth=growth(blobs, steps, own, newest or steps[-1], below),
+            growth=growth(blobs, steps, own, checked, below),
             changed=changed,
-            changed_by=_changed_by(repository, f"{checked.hexsha}..{tip.hexsha}", changed, steps),
+            changed_by=_changed_by(repository, checked.commit, changed, steps),
         ),
         strangers=strangers,
-        contents=Contents(part=lambda name: _from_commit(beside, name), complete=complete, pushed=True),
+        contents=_contents(repository, clone.contents, complete=complete),
     )
 
 
-def _from_commit(commit: git.Commit | None, name: str) -> bytes | None:
-    if commit is None or "/" in name or name not in commit.tree:
-        return None
-    blob = commit.tree[name]
-    readable = isinstance(blob, git.Blob) and blob.mode != git.Blob.link_mode and blob.size <= PART_BYTES
-    return blob.data_stream.read() if readable else b""
+def _contents(repository: Repository, commit: str | None, *, complete: bool) -> Contents:
+    """Return the contents on their branch; what is there, but is not a file of the right size, is an empty part."""
+    blobs = {} if commit is None else repository.files(commit)
+
+    def part(name: str) -> bytes | None:
+        if name not in blobs:
+            return None
+        return repository.content(blobs[name].name) if blobs[name].size <= PART_BYTES else b""
+
+    return Contents(part=part, complete=complete, pushed=True)
 
 
 def _changed_by(
-    repository: git.Repo, between: str, changed: Sequence[str], steps: Sequence[Step]
+    repository: Repository, checked: str, changed: Sequence[str], steps: Sequence[Step]
 ) -> tuple[Step, ...]:
     served = list(filter(is_served, changed))
     if not served:
         return ()
-    literally = repository.git(literal_pathspecs=True)
-    touched = literally.log("--format=%H", between, "--", *served[:SHOWN]).split()
+    touched = repository.commits_changing(served[:SHOWN], checked, steps[-1].commit)
     # git lists no files for a merge
     return tuple(step for step in steps if step.commit in touched) or (steps[-1],)
 
 
-def _files(commit: git.Commit) -> tuple[CommitFiles, tuple[str, ...]]:
+def _files(repository: Repository, commit: str) -> tuple[CommitFiles, tuple[str, ...]]:
     """Return the worker's files in a commit, and the paths of the others."""
-    blobs, others = {}, []
-    for blob in commit.tree.traverse():
-        if not isinstance(blob, git.Blob) or blob.mode == git.Blob.link_mode:
-            continue
-        if not is_own(str(blob.path)):
-            others.append(str(blob.path))
-            continue
+    files = repository.files(commit)
+    own = {path: blob for path, blob in files.items() if is_own(path)}
+    for path, blob in own.items():
         if blob.size > LIMIT_BYTES:
             raise InfrastructureError(
-                f"{blob.path} is too large to check.",
+                f"{path} is too large to check.",
                 cure="Ask the organizers to remove this file from the branch, and run the command again.",
                 code="verify.too_large",
             )
-        blobs[str(blob.path)] = blob
-    return CommitFiles(blobs), tuple(others)
-
-
-def _address(place: str) -> str:
-    """Return an address without user name and password."""
-    parts = urlsplit(place)
-    if "://" not in place or "@" not in parts.netloc:
-        return place
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    return CommitFiles(repository, own), tuple(path for path in files if path not in own)

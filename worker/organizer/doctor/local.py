@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import subprocess
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 
-from scoring.errors import NeucoError
+from leaderboard.git import Repository
+from scoring.errors import NeucoError, OrganizerError
 from scoring.printable import count_of
 from worker.challenge.configuration import EXAMPLE_REPOSITORY
 from worker.challenge.files import differences, read_secret
@@ -19,7 +19,7 @@ from worker.fairness import commitments, disclosure
 from worker.organizer.bundle import page_address
 from worker.organizer.bundle_check import bundle_faults, links_to
 from worker.organizer.doctor.check import Finding, fail, warn
-from worker.organizer.doctor.subjects import GIT_S, Challenge
+from worker.organizer.doctor.subjects import Challenge
 from worker.organizer.scaffold import EXAMPLE_QUEUE
 from worker.organizer.service import unreachable
 from worker.runtime.storage import GIGABYTE
@@ -159,18 +159,10 @@ def recorded(challenge: Challenge) -> Iterator[Finding]:
 def _tracked(path: Path) -> bool:
     """Return whether a git repository around a path tracks it, or something in it."""
     folder = path if path.is_dir() else path.parent
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     try:
-        listed = subprocess.run(
-            ["git", "-C", str(folder), "ls-files", "--", str(path)],
-            env=environment,
-            capture_output=True,
-            timeout=GIT_S,
-            check=False,
-        )
-    except (FileNotFoundError, subprocess.TimeoutExpired):
-        return False  # without git nothing is tracked, and another check reports that git is missing
-    return listed.returncode == 0 and bool(listed.stdout.strip())
+        return bool(Repository(folder).run("ls-files", "--", str(path)))
+    except OrganizerError:
+        return False  # no repository; another check reports that git is missing
 
 
 def _open_to_others(folder: Path, base: Path) -> bool:

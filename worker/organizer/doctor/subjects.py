@@ -38,7 +38,7 @@ from worker.state import Store, Transaction
 T = TypeVar("T")
 Wait = Callable[[float, str], None]
 # The first version that can be configured by the environment, where no process list shows a token.
-GIT_NEEDED = (2, 31)
+GIT_NEEDED = (2, 32)
 GIT_S = 30.0  # for one git process
 TIMEOUT_S = (5.0, 20.0)  # for a call to EvalAI
 WAITS = 5  # for one call, each until EvalAI accepts calls again

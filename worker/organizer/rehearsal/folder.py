@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import git
 import yaml
 
+from leaderboard.git import Repository
 from worker.challenge.configuration import Configuration
 from worker.sandbox import Sandbox
 
@@ -49,11 +49,8 @@ class RehearsalFolder:
 
     def board(self, codename: str) -> tuple[Mapping[str, Any], ...]:
         """Return the rows of a phase's board as a visitor of the repository sees them; none if there is no board."""
-        repository = git.Repo(self.repository).git
-        path = f"leaderboard/{codename}.json"
-        if path not in repository.ls_tree("--name-only", "main", "leaderboard/").split():
-            return ()
-        return tuple(json.loads(repository.show(f"main:{path}"))["entries"])
+        document = Repository(self.repository).file("main", f"leaderboard/{codename}.json")
+        return () if document is None else tuple(json.loads(document)["entries"])
 
     @contextmanager
     def worker(self, command: str) -> Iterator[subprocess.Popen[bytes]]:
@@ -98,7 +95,9 @@ def prepare(
         folds: Largest number in each phase; None for all.
         draw: The settings of the practice draw.
     """
-    git.Repo.init(folder.repository, bare=True, initial_branch="main")
+    Repository(folder.path).run(
+        "init", "--quiet", "--bare", "--template=", "--initial-branch=main", folder.repository.name
+    )
     token = folder.path / "evalai.token"
     token.touch(mode=0o600)
     token.write_text(f"{evalai.token('host')}\n", encoding="utf-8")

@@ -17,6 +17,7 @@ import pytest
 
 from scoring.engines import LocalEngine, Unit
 from tests.scoring.engines.units import make_unit
+from tests.waiting import LIMIT_S, until
 from worker.sandbox import ManualClock
 from worker.state import State, schema
 
@@ -34,15 +35,33 @@ STORE_BYTES = 100 * 2**20
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """Start a cluster of a head with one core and a second node with two, once, without usage reports."""
+    from ray._private import services
     from ray.cluster_utils import Cluster
+
+    look_up = services.get_node
+
+    def get_node(*arguments: Any) -> Any:
+        """Wait for a node that has just been started; ray itself gives up after 30 seconds, and leaves its processes behind."""
+        found: list[Any] = []
+
+        def is_there() -> bool:
+            with suppress(RuntimeError):
+                found.append(look_up(*arguments))
+            return bool(found)
+
+        until(is_there)
+        return found[0]
 
     before = dict(os.environ)
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     options: dict[str, Any] = {"num_cpus": 1, "object_store_memory": STORE_BYTES}
-    head = {"include_dashboard": False, **options}
-    cluster = Cluster(initialize_head=True, head_node_args=head, shutdown_at_exit=False)
-    cluster.add_node(**{**options, "num_cpus": 2})
+    cluster = Cluster(shutdown_at_exit=False)
     try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(services, "get_node", get_node)
+            cluster.add_node(wait=False, include_dashboard=False, **options)
+            cluster.add_node(wait=False, **{**options, "num_cpus": 2})
+            cluster.wait_for_nodes(timeout=LIMIT_S)
         yield cluster.address
     finally:
         ray.shutdown()

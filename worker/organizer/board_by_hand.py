@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection, Mapping
 from contextlib import closing
 from datetime import datetime
+from random import SystemRandom
 
-from leaderboard.git import Publisher
 from leaderboard.rendering import render
 from scoring.errors import InfrastructureError, OrganizerError
 from scoring.printable import count_of
+from worker.challenge.context import Context
 from worker.challenge.setups import read_record, recorded
+from worker.challenge.timetable import Timetable
 from worker.daemon import make_client
-from worker.fairness import receipts
 from worker.fairness.register import RegisterFold, withholds
 from worker.organizer.decisions import decided
-from worker.organizer.session import LeaderWait, OrganizerSession, Tell
-from worker.publishing import publisher_settings
+from worker.organizer.session import LOOK_EVERY_S, LeaderWait, OrganizerSession, Tell
+from worker.publishing import Publishing
 from worker.publishing.boards import (
     BoardHistory,
     Cycle,
     begin_cycle,
-    close_due_batch,
     keep_boards,
     make_boards,
 )
-from worker.publishing.pushing import last_commit, push, push_contents, record_push
 from worker.state import ACTIVE, COUNTED, Completed, State, Transaction
 
 _NEVER = "0001-01-01T00:00:00+00:00"
@@ -54,34 +54,37 @@ def publish_now(session: OrganizerSession, *, tell: Tell) -> Completed:
             if failure is not None:
                 raise failure
             if lock.take():
-                return _publish_leading(session)
-            wait.pause("publish the boards")
+                _publish_leading(session, generation)
+            else:
+                wait.pause("publish the boards")
 
 
-def _publish_leading(session: OrganizerSession) -> Completed:
-    """Make and push the boards in this process, which holds the leader's lock."""
-    publisher = Publisher(publisher_settings(session.configuration))
+def _publish_leading(session: OrganizerSession, generation: int) -> None:
+    """Make and push the boards in this process, which holds the leader's lock, until this request is met or has failed."""
+    wake = threading.Event()
+    context = Context(
+        configuration=session.configuration,
+        store=session.store,
+        random=SystemRandom(),
+        wake=wake.set,
+        started_at=session.now,
+        timetable=Timetable(()),
+    )
+    stage = Publishing(context, RegisterFold())
     with session.store.lead(session.clock()):
         pass  # from now on, a daemon that has lost the lock without noticing pushes nothing
     try:
         while True:
-            with session.store.write() as tx:
-                close_due_batch(tx, now=session.clock())
-            cycle = _make_boards(session, session.configuration.phases)
-            with session.store.write() as tx:
-                _keep(tx, cycle)
-                last = last_commit(tx, session.configuration)
-            try:
-                push_contents(publisher, session.configuration, cycle.signer)
-                pushed = push(publisher, cycle, last=last)
-            except receipts.LogIsAhead as error:  # the state was restored from a backup
-                with session.store.write() as tx:
-                    receipts.take_over(tx, error, now=session.clock())
-            else:
-                with session.store.write() as tx:
-                    record_push(tx, session.configuration, cycle, pushed, now=session.clock())
-                    return tx.completed_publish()
+            wake.clear()
+            stage.collect(session.clock())
+            with session.store.read() as tx:
+                ended = tx.completed_publish().generation >= generation or tx.publish_failure(generation)
+            if ended:
+                return
+            if not stage.step(session.clock()):
+                wake.wait(LOOK_EVERY_S)
     finally:
+        stage.stop()
         session.store.resign()
 
 

@@ -53,10 +53,7 @@ class BareClone:
         Raises:
             CloneDamaged: The clone cannot be read or written.
         """
-        if not (self.path / "HEAD").is_file():
-            self.discard()
-            self.path.mkdir(parents=True)
-            self._git.run("init", "--quiet", "--bare", "--template=", "--", str(self.path), clone=self.path)
+        self._begin()
         listed = self._remotely(
             "ls-remote", "--symref", "--", self._git.remote.url, "HEAD", self._ref
         ).decode("utf-8", "replace")
@@ -67,6 +64,19 @@ class BareClone:
             self._fetch(depth=1)
             tip = self._git.run("rev-parse", "--verify", TIP, clone=self.path).decode().strip()
         return tip, shown
+
+    def tip_of(self, branch: str) -> str | None:
+        """Return the tip of another branch of the remote; None if there is no such branch."""
+        self._begin()
+        listed = self._remotely("ls-remote", "--", self._git.remote.url, f"refs/heads/{branch}").decode()
+        return listed.partition("\t")[0] or None
+
+    def _begin(self) -> None:
+        """Make an empty clone if there is none."""
+        if not (self.path / "HEAD").is_file():
+            self.discard()
+            self.path.mkdir(parents=True)
+            self._git.run("init", "--quiet", "--bare", "--template=", "--", str(self.path), clone=self.path)
 
     def _fetch(self, *, depth: int) -> None:
         self._remotely("fetch", f"--depth={depth}", *FETCH, self._git.remote.url, f"+{self._ref}:{TIP}")

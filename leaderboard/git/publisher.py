@@ -134,6 +134,10 @@ class Publisher:
         """Return a publisher of another branch of the repository, which has its own history; :meth:`stop` stops both."""
         return Publisher(replace(self._settings, branch=branch), clock=self._clock, git=self._git)
 
+    def tip_of(self, branch: str) -> str | None:
+        """Return the tip of another branch of the repository; None if there is no such branch."""
+        return self._clone.tip_of(branch)
+
     def discard(self) -> None:
         """Remove the local clone; it is made again when it is needed."""
         self._clone.discard()

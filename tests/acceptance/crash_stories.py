@@ -320,6 +320,20 @@ def draw(theatre: Theatre, _: int) -> None:
     theatre.leave()
 
 
+def publish_files(theatre: Theatre, pk: int) -> None:
+    """Let a file wait for the branch of the published files, in a phase that is revealed."""
+    theatre.finish()
+    theatre.leave()
+    harness = theatre.harness
+    place = harness.state / "published" / "eval" / "content"
+    place.mkdir(parents=True, exist_ok=True)
+    (place / f"{pk}-{len(theatre.ahead)}").write_bytes(b"embeddings")
+    with closing(harness.store()) as store, store.write() as tx:
+        tx.add_reveal("eval", {})
+    theatre.drive(lambda: not theatre.ahead & set(both("call files")))
+    theatre.finish()
+
+
 def _drawn(harness: Harness) -> bool:
     with closing(harness.store()) as store, store.read() as tx:
         return bool(tx.public_commitments()[-1]["drawn"])
@@ -403,6 +417,7 @@ STORIES: dict[str, tuple[Story, ...]] = {
         Story(points=both("call reconnect"), event=reload),
         Story(points=both("call alert"), event=alert),
         Story(points=both("call drand"), event=draw),
+        Story(points=both("call files"), event=publish_files),
     ),
 }
 """Stories that share a challenge, with the points to which they bring a worker."""

@@ -106,7 +106,7 @@ def moments(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -
             pks[name] = harness.submit(name[0], FILES[name])
         harness.submit("A", FILES["A"], phase="eval")
         assert harness.once().returncode == 0
-        harness.configure({"fairness": {"publish_files": "all"}})  # too late: the first commitment decides
+        harness.configure({"fairness": {"publish_files": "top:9"}})  # too late: the first commitment decides
         reached = []
         for phase in PHASES:
             for command in (("board", "freeze", "--now", "--reason", "a test"), ("challenge", "reveal")):

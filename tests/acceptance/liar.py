@@ -25,7 +25,7 @@ from scoring.inputs.embeddings import Embeddings
 from scoring.inputs.tables import read_submission
 from tests.acceptance.fair_challenge import PHASES, Fair, revealed, with_reveal
 from tests.worker.harness.commits import sign_head
-from tests.worker.harness.harness import DIM, IDS, clean_environment
+from tests.worker.harness.harness import DIM, IDS, clean_environment, git
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import recorded
 from worker.fairness import commitments, events, receipts
@@ -34,7 +34,7 @@ from worker.fairness.documents import FORMAT
 from worker.fairness.fold import ChallengeFold
 from worker.fairness.manifests import Manifest
 from worker.fairness.signing import Signer
-from worker.fairness.verify.public import Contents, PublicRepository, opened
+from worker.fairness.verify.public import PublicRepository, opened
 
 BEGUN = datetime.fromisoformat("2023-09-15T12:00:00+00:00")
 """An hour after the round of drand in liar_draws.py."""
@@ -234,9 +234,7 @@ class Story:
         ]
         files: dict[str, bytes] = {commitments.PATH: json.dumps(entries, indent=1).encode()}
         files[receipts.PATH] = "".join(f"{json.dumps(line)}\n" for line in lines).encode()
-        repository = PublicRepository(
-            files=files, contents=Contents(part=self.contents.get, complete=True, pushed=True)
-        )
+        repository = PublicRepository(files=files, contents=lambda name: self.contents.get(name, b""))
         fold = self.fold(until)
         begun = [name for name in PHASES if fold[name].decisions.events]
         for name in begun:
@@ -314,17 +312,12 @@ def honest(fair: Fair) -> Story:
             name: {
                 path: content
                 for path, content in public.files.items()
-                if path.startswith((f"reveal/{name}/labels/", f"reveal/{name}/ids", f"reveal/{name}/files"))
+                if path.startswith((f"reveal/{name}/labels/", f"reveal/{name}/ids"))
             }
             for name in PHASES
         }
-        parts = [
-            part["name"]
-            for name in PHASES
-            for file in json.loads(hidden[name][f"reveal/{name}/files.json"])["files"]
-            for part in file["parts"]
-        ]
-        contents = {name: public.contents.part(name) or b"" for name in parts}
+        parts = git(fair.board, "ls-tree", "--name-only", "files").split()
+        contents = {name: public.contents(name) for name in parts}
         entries = [_begun(entry, fair.signer) for entry in json.loads(public.files[commitments.PATH])]
         readme = public.files["README.md"]
     with closing(fair.harness.store()) as store, store.read() as tx:

@@ -1,14 +1,13 @@
-"""A reveal publishes contents by a rule in the commitment, and verification recomputes the scores of all of them."""
+"""A reveal publishes contents by a rule in the commitment, and verification recomputes the scores of those that are there."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -28,16 +27,17 @@ from tests.acceptance.fair_challenge import (
 from tests.worker.harness.fork_server import ForkServer
 from tests.worker.harness.harness import DIM, Harness, embeddings, git
 from worker.fairness import disclosure
+from worker.fairness.disclosure import FILES_PATH
 from worker.fairness.verify import Verdict, Worth, verdicts
-from worker.fairness.verify.public import Contents, PublicRepository, contents_in, opened, read_folder
+from worker.fairness.verify.public import PublicRepository, contents_in, opened, read_folder
 from worker.fairness.verify.recompute import published_verdicts
+from worker.fairness.verify.revealed import read_reveals
 from worker.organizer.board_by_hand import freeze, publish_now
-from worker.organizer.disclosure import disclose
+from worker.organizer.disclosure import lay_out
 from worker.organizer.reveal import reveal
 from worker.organizer.session import open_session
 
 pytestmark = pytest.mark.xdist_group("fairness")
-LIST = "reveal/dev/files.json"
 
 
 @pytest.fixture
@@ -52,33 +52,34 @@ def worths(all_verdicts: Iterator[Verdict]) -> list[Worth]:
     return [verdict.worth for verdict in all_verdicts]
 
 
-def listed(public: PublicRepository) -> dict[str, Any]:
-    """Return the list of published contents."""
-    document: dict[str, Any] = json.loads(public.files[LIST])
-    return document
+def content_of(public: PublicRepository, submission: int) -> str:
+    """Return the hash of a submission's content."""
+    return read_reveals(public).phases["dev"].records[submission][0].content
 
 
-def test_promised_contents_are_published_and_recomputed(fair: Fair, repository: PublicRepository) -> None:
+def published_names(public: PublicRepository) -> list[str]:
+    """Return the names of the published parts of phase dev, of the baseline's first."""
+    rows = read_reveals(public).phases["dev"].boards[-1].standings
+    due = disclosure.due("top:1", [(row.submission, row.baseline) for row in rows])
+    return [f"{content_of(public, submission)}.0" for submission in due]
+
+
+def test_the_files_of_the_rule_are_published_and_recomputed(fair: Fair, repository: PublicRepository) -> None:
     """The baseline and the first row are published on a branch of their own, in the hashed form, and no other contents are."""
     (verdict,) = published_verdicts(repository)
-    named = [file["submission"] for file in listed(repository)["files"]]
+    named = [fair.submissions["baseline"], fair.submissions["B"]]
     assert (verdict.worth, verdict.submissions) == (Worth.RECOMPUTED, tuple(sorted(named)))
-    assert named == [fair.submissions["baseline"], fair.submissions["B"]]
-    assert listed(repository)["left_out"] == []
     branch = git(fair.board, "ls-tree", "--name-only", "files").split()
-    assert branch == sorted(f"{file['content']}.0" for file in listed(repository)["files"])
-    assert git(fair.board, "rev-list", "--count", "files").strip() == "2"
+    assert branch == sorted(f"{content_of(repository, submission)}.0" for submission in named)
+    reference = json.loads(repository.files[FILES_PATH])
+    assert reference["commit"] == git(fair.board, "rev-parse", "files").strip()
     assert not git(fair.board, "log", "--format=%H", "main..files", "--", "README.md").strip()
-    for file in listed(repository)["files"]:
-        content = repository.contents.part(f"{file['content']}.0")
-        assert content is not None
-        assert (hashlib.sha256(content).hexdigest(), len(content)) == (file["content"], file["bytes"])
-        read = Embeddings.from_canonical(
-            content, repository.files["reveal/dev/ids.txt"].decode().split(), DIM
-        )
-        assert read.content_hash == file["content"]
+    for name in branch:
+        content = repository.contents(name)
+        assert f"{hashlib.sha256(content).hexdigest()}.0" == name
+        ids = repository.files["reveal/dev/ids.txt"].decode().split()
+        assert f"{Embeddings.from_canonical(content, ids, DIM).content_hash}.0" == name
     assert [entry["publish_files"] for entry in json.loads(repository.files["commitment.json"])] == ["top:1"]
-    assert not list((fair.harness.state / "published").iterdir())
     assert worths(iter(verdicts(repository))).count(Worth.CONTRADICTED) == 0
 
 
@@ -100,72 +101,42 @@ def test_the_command_computes_them_by_default(fair: Fair, tmp_path: Path) -> Non
         assert [sum(phase[name] for phase in phases) for name in ("recomputed", "entries")] == [recomputed, 5]
 
 
-def test_missing_contents_of_a_partial_copy_are_no_contradiction(
+@pytest.mark.parametrize("other", ["nothing", "something else", "another content"])
+def test_a_part_that_is_missing_or_foreign_is_not_published_now(
+    repository: PublicRepository, other: str
+) -> None:
+    """The scores of this submission are taken on trust, and those of the others are recomputed; nothing is contradicted."""
+    first, second = published_names(repository)
+    parts = {"nothing": b"", "something else": b"x", "another content": repository.contents(second)}
+    contents = repository.contents
+    changed = replace(repository, contents=lambda name: parts[other] if name == first else contents(name))
+    missing, recomputed = published_verdicts(changed)
+    assert (missing.worth, recomputed.worth) == (Worth.BELIEVED, Worth.RECOMPUTED)
+    assert missing.sentence.startswith("No file is published now of submission ")
+
+
+def test_files_are_not_recomputed_without_them_or_on_request(
     fair: Fair, repository: PublicRepository
 ) -> None:
-    """Scores are taken on trust if a partial copy lacks the contents. The repository itself must have them."""
-    assert worths(published_verdicts(read_folder(fair.public))) == [Worth.BELIEVED] * 2
+    """A copy of the board alone lacks the files, and nobody is blamed for that."""
+    assert worths(published_verdicts(read_folder(fair.public))) == [Worth.BELIEVED]
     assert worths(published_verdicts(repository, recompute=False)) == [Worth.BELIEVED]
-    gone = replace(repository, contents=Contents(part=lambda _: None, complete=True, pushed=True))
-    assert worths(published_verdicts(gone)) == [Worth.CONTRADICTED] * 2
 
 
-def swapped(public: PublicRepository, content: bytes) -> PublicRepository:
-    """Return the repository with another content in place of the baseline's."""
-    name = listed(public)["files"][0]["parts"][0]["name"]
-    part = public.contents.part
-    return replace(
-        public,
-        contents=Contents(
-            part=lambda asked: content if asked == name else part(asked), complete=True, pushed=True
-        ),
-    )
-
-
-def named_otherwise(document: dict[str, Any], other: bytes) -> None:
-    """Let the list name the content that replaces the baseline's."""
-    document["files"][0]["parts"][0]["sha256"] = hashlib.sha256(other).hexdigest()
-
-
-def with_another_submissions(document: dict[str, Any], _: bytes) -> None:
-    """Let the list name the content of another submission."""
-    document["files"][0] |= {name: document["files"][1][name] for name in ("content", "bytes", "parts")}
-
-
-@pytest.mark.parametrize(
-    ("is_swapped", "change", "words"),
-    [
-        (True, lambda *_: None, "has another hash"),
-        (True, named_otherwise, "not the one in the register"),
-        (False, with_another_submissions, "not the one in the register"),
-    ],
-)
-def test_promised_contents_must_be_those_of_the_register(
-    repository: PublicRepository,
-    is_swapped: bool,
-    change: Callable[[dict[str, Any], bytes], object],
-    words: str,
+@pytest.mark.parametrize("reference", [b"[]", b'{"format":1,"branch":"files","commit":"../x"}'])
+def test_a_reference_that_cannot_be_read_is_a_contradiction(
+    repository: PublicRepository, reference: bytes
 ) -> None:
-    """A swapped content is contradicted, whatever the list says of it."""
-    document = listed(repository)
-    other = repository.contents.part(document["files"][1]["parts"][0]["name"])
-    assert other is not None
-    contents = swapped(repository, other).contents if is_swapped else repository.contents
-    change(document, other)
-    listing = with_file(repository, LIST, json.dumps(document).encode())
-    first, second = published_verdicts(replace(listing, contents=contents))
-    assert (first.worth, words in first.sentence) == (Worth.CONTRADICTED, True), first
-    assert second.worth is Worth.RECOMPUTED
+    """The software writes it correctly."""
+    verdict, *_ = published_verdicts(with_file(repository, FILES_PATH, reference))
+    assert (verdict.worth, FILES_PATH in verdict.sentence) == (Worth.CONTRADICTED, True)
 
 
 def test_a_stored_file_that_is_gone_does_not_keep_a_phase_hidden(
     tmp_path: Path, fork_server: ForkServer
 ) -> None:
-    """A reveal lists the missing file with the reason and publishes the others. Once the file is back, the next reveal publishes it too.
-
-    If a daemon runs, a reveal only prepares the contents, and the daemon pushes them to their branch.
-    """
-    changes = {"evalai": {"poll_every": 1}, "fairness": {"publish_files": "all"}}
+    """A reveal publishes the other files. Once the file is back, the next reveal publishes it too, also if a daemon runs."""
+    changes = {"evalai": {"poll_every": 1}, "fairness": {"publish_files": "top:9"}}
     with Harness(tmp_path, changes=changes, fork_server=fork_server) as harness:
         harness.evalai.add_team(HOSTS, ("host",))
         harness.submit(HOSTS, FILES["baseline"], method_name=BASELINE)
@@ -186,7 +157,6 @@ def test_a_stored_file_that_is_gone_does_not_keep_a_phase_hidden(
         harness.decide("challenge", "reveal")
         process.terminate()
         assert process.wait() == 0
-        assert git(harness.board, "rev-list", "--count", "files").strip() == "2"
         with opened(str(harness.board)) as public:
             assert worths(published_verdicts(public)) == [Worth.RECOMPUTED]
             assert harness.contradictions() == []
@@ -195,7 +165,8 @@ def test_a_stored_file_that_is_gone_does_not_keep_a_phase_hidden(
 def test_contents_too_large_for_the_repository_are_left_out(
     tmp_path: Path, fork_server: ForkServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The list names each of them, and its scores are taken on trust."""
+    """The command names each of them, and its scores are taken on trust."""
+    told: list[str] = []
     with Harness(tmp_path, changes={"evalai": {"poll_every": 1}}, fork_server=fork_server) as harness:
         harness.evalai.add_team(HOSTS, ("host",))
         harness.submit(HOSTS, FILES["baseline"], method_name=BASELINE)
@@ -203,18 +174,18 @@ def test_contents_too_large_for_the_repository_are_left_out(
         monkeypatch.setattr(disclosure, "LIMIT_BYTES", 0)
         with open_session(harness.path) as session:
             freeze(session, "dev")
-            contents = disclose(session, ["dev"], tell=print)
-            reveal(session, ["dev"], labels=True, contents=contents)
+            lay_out(session, ["dev"], tell=told.append)
+            reveal(session, ["dev"], labels=True)
             publish_now(session, tell=print)
+        assert "would take more than 1 GB" in told[0]
         with opened(str(harness.board)) as public:
-            (verdict,) = published_verdicts(public)
-            assert verdict.worth is Worth.BELIEVED
-            assert "would take more than 1 GB" in verdict.sentence
+            assert FILES_PATH not in public.files
+            assert worths(published_verdicts(public)) == [Worth.BELIEVED]
 
 
 @pytest.mark.parametrize(
     ("rule", "wanted"),
-    [(None, [5]), ("baselines", [5]), ("top:1", [5, 3]), ("top:9", [5, 3, 4]), ("all", [5, 3, 4])],
+    [(None, [5]), ("baselines", [5]), ("top:1", [5, 3]), ("top:9", [5, 3, 4])],
 )
 def test_a_rule_selects_submissions(rule: str | None, wanted: list[int]) -> None:
     """Baselines are always selected, and come first; the rule gives the number of other rows."""
@@ -225,9 +196,10 @@ def test_a_large_content_is_divided_into_parts(tmp_path: Path, monkeypatch: pyte
     """No part is larger than ``PART_BYTES``, and the parts together are the content."""
     monkeypatch.setattr(disclosure, "PART_BYTES", 10)
     parts = disclosure.write_parts([b"0123456", memoryview(b"789abcdefghijklm")], "ff", tmp_path / "parts")
-    assert [(part["name"], part["bytes"]) for part in parts] == [("ff.0", 10), ("ff.1", 10), ("ff.2", 3)]
     contents = contents_in(tmp_path / "parts")
-    assert b"".join(contents.part(part["name"]) or b"" for part in parts) == b"0123456789abcdefghijklm"
+    assert [(name, len(contents(name))) for name in parts] == [("ff.0", 10), ("ff.1", 10), ("ff.2", 3)]
+    assert b"".join(map(contents, parts)) == b"0123456789abcdefghijklm"
+    assert parts == disclosure.part_names("ff", 23)
 
 
 def test_many_parts_equal_one(fair: Fair) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +12,10 @@ from tests.acceptance.fair_challenge import FILES, HOSTS, PHASES, Fair, lies, na
 from tests.acceptance.liar import BEGUN, EVERY, Git, Story, honest
 from tests.acceptance.liar_draws import DRAWS
 from tests.acceptance.lies import LIES, raise_score, score, take_off, with_ladder
-from worker.fairness import commitments, disclosure, events
+from worker.fairness import commitments, events
 from worker.fairness.verify import Worth, make_report, older_verdicts, receipt_verdicts, verdicts
 from worker.fairness.verify.recompute import published_verdicts, submission_verdicts
+from worker.fairness.verify.revealed import read_reveals
 
 pytestmark = pytest.mark.xdist_group("fairness")
 
@@ -88,8 +88,6 @@ def test_what_a_participant_can_do_at_evalai_contradicts_nobody(story: Story, fa
 def test_nothing_is_said_of_no_scores(story: Story) -> None:
     """No sentence is true only because there is nothing that it could be false of."""
     story.drop([event for event in story.events if "entry" in event.fields])
-    for name in PHASES:
-        story.hidden[name][disclosure.files_path(name)] = disclosure.files_text((), {}).encode()
     repository = story.publish()
     report = make_report(repository, [*verdicts(repository), *published_verdicts(repository)])
     assert report.number(Worth.CONTRADICTED) == 0
@@ -110,24 +108,22 @@ def test_an_honest_ladder_is_never_contradicted(story: Story) -> None:
 
 
 def test_an_invented_baseline_is_found_by_its_file(story: Story) -> None:
-    """Baselines affect weights and ranks, so their files are published and their scores are recomputed."""
+    """Baselines affect weights and ranks, so their files are published and recomputed; without the file, the report says so."""
     (baseline,) = [event for event in story.of(events.SCORE) if event.fields["team"] == HOSTS]
     submission = baseline.fields["submission"]
     raise_score(baseline, 0.05)
     repository = story.publish()
     assert lies(repository) == set()
-    for worth, words in (
-        (Worth.CONTRADICTED, "the published scores do not follow from this file"),
-        (Worth.BELIEVED, "its scores are taken on trust: the disk was full"),
-    ):
-        (verdict,) = [verdict for verdict in published_verdicts(story.publish()) if words in verdict.sentence]
-        assert verdict.worth is worth
-        listed = json.loads(story.hidden["dev"][disclosure.files_path("dev")])
-        listed["files"] = [file for file in listed["files"] if file["submission"] != submission]
-        listed["left_out"] = [{"submission": submission, "reason": "the disk was full"}]
-        story.hidden["dev"][disclosure.files_path("dev")] = json.dumps(listed).encode()
-    del story.hidden["dev"][disclosure.files_path("dev")]
-    assert Worth.CONTRADICTED in {verdict.worth for verdict in published_verdicts(story.publish())}
+    (verdict,) = [
+        verdict for verdict in published_verdicts(repository) if verdict.worth is Worth.CONTRADICTED
+    ]
+    assert "the published scores do not follow from this file" in verdict.sentence
+    content = next(record.content for record in read_reveals(repository).phases["dev"].records[submission])
+    story.contents = {name: part for name, part in story.contents.items() if not name.startswith(content)}
+    assert Worth.CONTRADICTED not in {verdict.worth for verdict in published_verdicts(story.publish())}
+    assert f"no file is published now of submission {submission}" in " ".join(
+        verdict.sentence.lower() for verdict in published_verdicts(story.publish())
+    )
 
 
 def test_a_raised_score_is_found_with_the_file(story: Story, tmp_path: Path) -> None:

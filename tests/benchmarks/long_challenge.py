@@ -312,7 +312,6 @@ def _revealed(record: PhaseRecord, reveal: Mapping[str, Any], story: Story) -> d
         "boards": [board.made_at.isoformat() for board in story.boards],
     }
     files = {
-        disclosure.files_path(PHASE): disclosure.files_text((), {}).encode(),
         reveal_path(PHASE): json.dumps({**reveal, **lists}).encode(),
         f"{folder}/ids.txt": "".join(f"{name}\n" for name in record.ids).encode(),
     }

@@ -285,10 +285,10 @@ class Fairness(Section):
 
     publish_files: str = Field(
         "baselines",
-        pattern=r"^(baselines|top:[1-9][0-9]*|all)$",
-        examples=["baselines", "top:3", "all"],
+        pattern=r"^(baselines|top:[1-9][0-9]*)$",
+        examples=["baselines", "top:3"],
         description="Whose files the reveal publishes, so that anyone can recompute their scores: `baselines`; `top:N`: also the first N"
-        " other rows of the final board; `all`. The phase's first commitment fixes this value.",
+        " other rows of the final board. The phase's first commitment fixes this value.",
     )
     beacon: Beacon = Field(
         "none",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from scoring.errors import OrganizerError
-from scoring.printable import printable
+from scoring.printable import count_of, printable
 from worker.cli.terminal import (
     ConfigOption,
     JsonOption,
@@ -53,7 +53,7 @@ def reveal(
     Example: `neuco-worker challenge reveal --phase dev --yes --config challenge.yaml`
     """
     from worker.organizer.board_by_hand import publish_now
-    from worker.organizer.disclosure import disclose
+    from worker.organizer.disclosure import lay_out, unpublished_files
     from worker.organizer.reveal import choose
     from worker.organizer.reveal import reveal as reveal_phases
 
@@ -67,11 +67,17 @@ def reveal(
             yes=yes,
         )
         publish_now(session, tell=print)  # the revealed history must include the last board
-        contents = disclose(session, names, tell=print)
-        fresh = reveal_phases(session, names, labels=labels, contents=contents)
+        lay_out(session, names, tell=print)
+        fresh = reveal_phases(session, names, labels=labels)
         published = publish_now(session, tell=print)
+        unpublished = unpublished_files(session)
     if already := [name for name in names if name not in fresh]:
         print(f"Already revealed and unchanged since: {', '.join(already)}.")
+    if unpublished:
+        print(
+            f"{count_of(unpublished, 'part')} of published files could not be pushed to the branch `files`. The worker tries again; one on"
+            " another machine does not find them, so run this command there."
+        )
     done = "Revealed and pushed" if fresh else "The repository already has everything"
     print(f"{done}, commit {published.commit}. Anyone can check it with: neuco-worker verify REPOSITORY")
 
@@ -145,16 +151,16 @@ def verify(
     Example: `neuco-worker verify https://github.com/organizer/challenge-leaderboard`
     """
     from worker.fairness.verify import Worth, make_report, older_verdicts, verdicts
-    from worker.fairness.verify.public import contents_in
+    from worker.fairness.verify.public import contents_in, no_contents
     from worker.fairness.verify.public import opened as opened_repository
     from worker.fairness.verify.recompute import published_verdicts
 
     receipts = [(path, *_receipt(path)) for path in receipt or ()]
-    beside = None if files is None else contents_in(files)
+    beside = no_contents if files is None else contents_in(files)
     with opened_repository(repository) as as_pushed:
         _check_is_leaderboard(as_pushed, repository)
-        contents = as_pushed.contents if beside is None else as_pushed.contents.after(beside)
-        public = replace(as_pushed, contents=contents)
+        pushed = as_pushed.contents
+        public = replace(as_pushed, contents=lambda name: beside(name) or pushed(name))
         with progress_bar("Checking what was published", "checks") as progress:
             results = [_counted(verdict, progress) for verdict in verdicts(public)]
         with progress_bar("Recomputing published submissions", "folds") as progress:

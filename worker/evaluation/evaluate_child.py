@@ -44,7 +44,7 @@ class Result(TypedDict):
     notes: list[str]
     zarr_suffix_removed: bool
     scorecard: dict[str, object] | None
-    parts: list[dict[str, Any]]
+    parts: list[str]
 
 
 def order_for(
@@ -117,7 +117,7 @@ def main(order: Order, say: Callable[..., None]) -> Result:
     }
 
 
-def _keep(embeddings: Embeddings, folder: Path) -> list[dict[str, Any]]:
+def _keep(embeddings: Embeddings, folder: Path) -> list[str]:
     from scoring.inputs.embeddings import canonical_parts
     from worker.fairness.disclosure import write_parts
 

@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from scoring.errors import NeucoError
 from worker.challenge.configuration import Configuration
@@ -69,7 +68,7 @@ class KeepContent(StoredFileAct):
         folder: The child's temporary folder.
 
     Attributes:
-        parts: Name, bytes and SHA-256 of each part; empty if the file has another content now.
+        parts: Name of each part; empty if the file has another content now.
     """
 
     name = "keep"
@@ -87,7 +86,7 @@ class KeepContent(StoredFileAct):
         super().__init__(configuration, setup, file, folder=folder)
         self._content_hash = content_hash
         self._place = place
-        self.parts: list[dict[str, Any]] = []
+        self.parts: list[str] = []
 
     def order(self) -> Order:
         """Return which file to read; nothing is scored."""

@@ -3,32 +3,37 @@
 The register is in files of JSON lines next to the document, because git servers refuse large files; the document names them in their order,
 with size and SHA-256.
 
-The submissions' contents let anybody recompute their scores. A content is published in the form that is hashed: the SHA-256 of the
-published file is the content hash in the register. It is divided into parts on a branch of its own, because git servers refuse large
-files; the phase's ``files.json`` lists them.
+The submissions' contents let anybody recompute their scores. A content is published in the form that is hashed: its SHA-256 is the
+content hash in the register. It is divided into parts, which are named by this hash, because git servers refuse large files. The parts
+are on a branch of their own, whose commit is named by :data:`FILES_PATH`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from worker.fairness.documents import FORMAT, Document, Hash, Moment, Number, read
+from worker.fairness.documents import FORMAT, Document, Hash, Moment, Number
 from worker.fairness.manifests import Commitment, Manifest
 
+if TYPE_CHECKING:  # a child process imports this module, and must not load a database
+    from worker.state import Transaction
+
 BRANCH: Literal["files"] = "files"
-BASELINES, TOP, ALL = "baselines", "top:", "all"
+BASELINES, TOP = "baselines", "top:"
 PART_BYTES = 45_000_000
+FILES_PATH = "reveal/files.json"
+FILES_FACT = "files_branch"
 LIMIT_BYTES = 1_000_000_000  # for all contents together; git servers recommend no larger repositories
 
 
 class Part(Document):
-    """A part of something that is too large for one file."""
+    """A part of a register that is too large for one file."""
 
     name: Annotated[str, Field(pattern=r"^[0-9a-z][0-9a-z.-]*$")]
     bytes: Number
@@ -112,52 +117,32 @@ def path_of(files: Mapping[str, bytes], folder: str, part: Part) -> str:
     return path
 
 
-class PublishedFile(Document):
-    """A published content.
-
-    Attributes:
-        submission: EvalAI's number.
-        content: The content's hash.
-        bytes: Its size.
-        parts: Its parts.
-    """
-
-    submission: Number
-    content: Hash
-    bytes: Number
-    parts: Annotated[list[Part], Field(min_length=1)]
-
-
-class LeftOut(Document):
-    """A content that is not published although the rule requires it, and why."""
-
-    submission: Number
-    reason: str
-
-
-class Files(Document):
-    """The list of a phase's published contents."""
+class FilesReference(Document):
+    """The public file that names a commit with the published contents, and its branch."""
 
     format: Literal[1]
     branch: Literal["files"]
-    files: list[PublishedFile]
-    left_out: list[LeftOut]
+    commit: Annotated[str, Field(pattern=r"^[0-9a-f]{40,64}$")]
 
 
-def files_path(phase: str) -> str:
-    """Return the path of the list of a phase's published contents."""
-    return f"reveal/{phase}/files.json"
+def files_file(tx: Transaction) -> bytes | None:
+    """Write the public file that names the commit with the published contents; None if none were pushed."""
+    commit = tx.document(FILES_FACT).get("commit")
+    return (
+        None
+        if commit is None
+        else FilesReference(format=FORMAT, branch=BRANCH, commit=commit).file_text().encode()
+    )
 
 
-def files_text(files: Sequence[PublishedFile], left_out: Mapping[int, str]) -> str:
-    """Write this list.
+def part_names(content_hash: str, size: int) -> list[str]:
+    """Return the names of a content's parts, in their order.
 
     Args:
-        files: What is published.
-        left_out: Submission to why its content is not published, although the rule requires it.
+        content_hash: Hash of the content.
+        size: Its size in bytes.
     """
-    explained = [LeftOut(submission=pk, reason=reason) for pk, reason in sorted(left_out.items())]
-    return Files(format=FORMAT, branch=BRANCH, files=list(files), left_out=explained).file_text()
+    return [f"{content_hash}.{number}" for number in range(-(-size // PART_BYTES))]
 
 
 def rule_of(entries: Iterable[Commitment], phase: str) -> str | None:
@@ -174,8 +159,7 @@ def due(rule: str | None, rows: Iterable[tuple[int, bool]]) -> list[int]:
     """
     listed = list(rows)
     others = [pk for pk, is_baseline in listed if not is_baseline]
-    rule = rule or BASELINES
-    number = len(others) if rule == ALL else int(rule.removeprefix(TOP)) if rule.startswith(TOP) else 0
+    number = int(rule.removeprefix(TOP)) if rule is not None and rule.startswith(TOP) else 0
     return [*(pk for pk, is_baseline in listed if is_baseline), *others[:number]]
 
 
@@ -192,24 +176,11 @@ def may_be_due(rule: str | None, *, baseline: bool, public: bool) -> bool:
     return baseline or (public and rule not in (None, BASELINES))
 
 
-def explained(document: str, submissions: Collection[int], reason: str) -> str:
-    """Record the given submissions that a list does not mention as left out, with a reason; return the new list."""
-    listed = read(Files, document, "files.json")
-    left_out = {file.submission: file.reason for file in listed.left_out}
-    named = {file.submission for file in listed.files} | left_out.keys()
-    return files_text(listed.files, left_out | {pk: reason for pk in submissions if pk not in named})
-
-
-def write_parts(
-    pieces: Iterable[bytes | memoryview], content_hash: str, folder: Path
-) -> list[dict[str, Any]]:
-    """Write a content into a new folder, divided into parts; return name, bytes and SHA-256 of each."""
+def write_parts(pieces: Iterable[bytes | memoryview], content_hash: str, folder: Path) -> list[str]:
+    """Write a content into a new folder, divided into parts; return their names."""
     folder.mkdir(parents=True)
-    parts: list[dict[str, Any]] = []
-    content = b"".join(pieces)
-    for number, start in enumerate(range(0, len(content), PART_BYTES)):
-        part = memoryview(content)[start : start + PART_BYTES]
-        name = f"{content_hash}.{number}"
-        (folder / name).write_bytes(part)
-        parts.append(described(name, part).to_json())
-    return parts
+    content = memoryview(b"".join(pieces))
+    names = part_names(content_hash, len(content))
+    for number, name in enumerate(names):
+        (folder / name).write_bytes(content[number * PART_BYTES : (number + 1) * PART_BYTES])
+    return names

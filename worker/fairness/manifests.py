@@ -127,7 +127,7 @@ class CommitmentBody(Document):
     reason: str
     draws: dict[str, AnnouncedRound]
     drawn: dict[str, Annotated[str, Field(pattern="^[0-9a-f]{96}$")]]
-    publish_files: Annotated[str, Field(pattern=r"^(baselines|top:[1-9][0-9]*|all)$")]
+    publish_files: Annotated[str, Field(pattern=r"^(baselines|top:[1-9][0-9]*)$")]
     receipts_every: Annotated[float, Field(gt=0, le=86400)]
     phases: dict[str, AnnouncedPhase]
     software: str

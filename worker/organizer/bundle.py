@@ -17,7 +17,7 @@ from typing import Any
 
 from worker.challenge.configuration import Configuration, web_address
 from worker.challenge.sections import Phase
-from worker.fairness.disclosure import ALL, BASELINES, TOP
+from worker.fairness.disclosure import BASELINES, TOP
 from worker.organizer import shipped
 
 CONFIG_NAME = "challenge_config.yaml"
@@ -201,8 +201,7 @@ def published(rule: str) -> str:
         return "their baselines, but not those of participants"
     if rule == f"{TOP}1":
         return "their baselines, and of the counting submission of the first team on the final board"
-    teams = "all teams" if rule == ALL else f"the first {rule.removeprefix(TOP)} teams"
-    return f"their baselines, and of the counting submissions of {teams} on the final board"
+    return f"their baselines, and of the counting submissions of the first {rule.removeprefix(TOP)} teams on the final board"
 
 
 def _midnight(moment: datetime) -> datetime:

@@ -20,14 +20,10 @@ from worker.fairness.documents import FORMAT, read
 from worker.fairness.manifests import Manifest
 from worker.fairness.receipts import close_batch
 from worker.fairness.register import register, withholds
-from worker.organizer.disclosure import with_latecomers
 from worker.organizer.session import OrganizerSession
 from worker.state import REVEALED, Transaction
 
 FOLDER = "reveal"
-
-Scope = tuple[bool, str | None]
-"""Whether a phase's label rows are published, and the list of its published contents; None if no content is published."""
 
 
 def choose(
@@ -70,7 +66,6 @@ def reveal(
     phases: Collection[str],
     *,
     labels: bool,
-    contents: Mapping[str, str],
 ) -> list[str]:
     """Reveal phases: close the log of receipts, and store the files that the next push publishes, in one transaction.
 
@@ -86,7 +81,6 @@ def reveal(
         session: The challenge.
         phases: Phase codenames.
         labels: Whether the label rows are published, or only their hashes.
-        contents: Phase to the list of the published contents, see :func:`worker.organizer.disclosure.disclose`.
 
     Returns:
         The phases with something revealed that was not revealed before.
@@ -97,32 +91,32 @@ def reveal(
     with session.store.write() as tx:
         newest = [private["manifests"] for _, private in tx.commitments()][-1]
         others = {
-            name: _scope(document, files)
-            for name, document, files in _earlier(tx)
+            name: document.labels == "published"
+            for name, document in _earlier(tx)
             if list(document.to_json()["manifests"].values())[-1] == newest.get(name)
         }
-        scope = {name: (labels, contents.get(name)) for name in phases}
-        return _reveal(session, tx, others | scope)
+        return _reveal(session, tx, others | dict.fromkeys(phases, labels))
 
 
-def _earlier(tx: Transaction) -> Iterator[tuple[str, Reveal, Mapping[str, str]]]:
-    """Yield each revealed phase with its document and its files."""
+def _earlier(tx: Transaction) -> Iterator[tuple[str, Reveal]]:
+    """Yield each revealed phase with its document."""
     for name, files in tx.reveals().items():
-        yield name, read(Reveal, files[reveal_path(name)], reveal_path(name)), files
+        yield name, read(Reveal, files[reveal_path(name)], reveal_path(name))
 
 
-def _scope(document: Reveal, files: Mapping[str, str]) -> Scope:
-    return document.labels == "published", files[disclosure.files_path(document.phase)]
+def _reveal(session: OrganizerSession, tx: Transaction, phases: Mapping[str, bool]) -> list[str]:
+    """Store the documents of phases that have changed, and return these phases.
 
-
-def _reveal(session: OrganizerSession, tx: Transaction, scopes: Mapping[str, Scope]) -> list[str]:
-    """Store the documents of phases that have changed, and return these phases."""
+    Args:
+        session: The challenge.
+        tx: The transaction.
+        phases: Phase to whether its label rows are published.
+    """
     secret, earlier, fresh = read_secret(session.configuration), tx.reveals(), {}
     now = register(tx, session.clock())
-    for name, (labels, contents) in scopes.items():
+    for name, labels in phases.items():
         record = open_phase(tx, name, secret).record
         document, texts = _document(tx, record, phase_key(secret, name), labels=labels, now=now)
-        texts[disclosure.files_path(name)] = with_latecomers(tx, name, contents)
         files = {reveal_path(name): document.file_text(), **texts}
         if name not in earlier or _timeless(name, files) != _timeless(name, earlier[name]):
             fresh[name] = document, texts
@@ -130,7 +124,7 @@ def _reveal(session: OrganizerSession, tx: Transaction, scopes: Mapping[str, Sco
         return []
     tx.set_fact(REVEALED, now.isoformat())
     close_batch(tx, made_at=now)
-    nothing_left = set(tx.phases()) <= scopes.keys()
+    nothing_left = set(tx.phases()) <= phases.keys()
     fillers = {str(line): key for line, key in tx.fillers().items()} if nothing_left else None
     for name, (document, texts) in fresh.items():
         complete = document.model_copy(update={"fillers": fillers})

@@ -15,6 +15,7 @@ __all__ = [
     "ask",
     "boards",
     "drand_session",
+    "files_branch",
     "publisher_settings",
     "pushing",
 ]

@@ -14,7 +14,7 @@ from leaderboard.ranking import waiting_teams
 from worker.challenge.configuration import Configuration, web_address
 from worker.challenge.files import rules_of
 from worker.evaluation.answers import AT_ONCE, correct_phase
-from worker.fairness import commitments, id_lists, receipts
+from worker.fairness import commitments, disclosure, id_lists, receipts
 from worker.fairness.decisions import public_decisions
 from worker.fairness.fold import PhaseFold
 from worker.fairness.register import LATEST, RegisterFold, register
@@ -192,6 +192,7 @@ def attestation_files(tx: Transaction) -> dict[str, bytes]:
     files = {
         commitments.PATH: commitments.commitment_file(tx),
         receipts.PATH: receipts.receipts_file(tx),
+        disclosure.FILES_PATH: disclosure.files_file(tx),
         **id_lists.files(tx),
     }
     for revealed in tx.reveals().values():

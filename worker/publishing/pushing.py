@@ -1,17 +1,11 @@
-"""From stored boards to a pushed commit, and what others have done to the branch since the last push.
-
-Contents that a reveal publishes are pushed before it. Each waits in a folder of its own in the state directory, which is removed when the
-content is pushed. So a failed push continues where it stopped, and each push takes a limited time.
-"""
+"""From stored boards to a pushed commit, and what others have done to the branch since the last push."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from datetime import datetime, timedelta
 from functools import partial
-from pathlib import Path
 
 from leaderboard import Site
 from leaderboard.git import OWN_FOLDERS, README, Files, Published, Publisher, PublisherSettings
@@ -19,9 +13,8 @@ from leaderboard.rendering import render, unrecorded
 from scoring.printable import count_of
 from worker.challenge.configuration import Configuration
 from worker.fairness import commitments, receipts, signing
-from worker.fairness.disclosure import BRANCH, reveal_path
+from worker.fairness.disclosure import FILES_PATH, reveal_path
 from worker.fairness.register import note
-from worker.fairness.signing import Signer
 from worker.publishing.beacon import PUBLIC_SINCE
 from worker.publishing.boards import Cycle
 from worker.state import Completed, State, Transaction
@@ -32,44 +25,7 @@ REWRITTEN = "leaderboard.rewritten"
 LASTS = timedelta(days=1)
 """How long an alert stays after its cause was fixed."""
 _LAST_COMMIT = "last_commit"
-FOLDER = "published"
-AT_ONCE_BYTES = 150_000_000  # in one push, because the push of the board waits for it
-
-
-def outbox(configuration: Configuration) -> Path:
-    """Return the folder in which contents wait."""
-    return configuration.state_dir / FOLDER
-
-
-def waiting(configuration: Configuration) -> list[Path]:
-    """Return the waiting contents: a folder for each, named by its hash."""
-    folder = outbox(configuration)
-    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
-
-
-def push_contents(publisher: Publisher, configuration: Configuration, signer: Signer) -> None:
-    """Push the waiting contents, each in a commit of its own, so that only one is in memory at a time.
-
-    Raises:
-        NeucoError: As :meth:`leaderboard.git.publisher.Publisher.publish`.
-    """
-    contents, pushed = waiting(configuration), 0
-    if not contents:
-        return
-    branch = publisher.for_branch(BRANCH)
-    for folder in contents:
-        if pushed >= AT_ONCE_BYTES:
-            return
-        parts = {part.name: part.read_bytes() for part in folder.iterdir()}
-        words = f"Publish the content {folder.name[:12]}\n"
-        branch.publish(partial(_parts, parts), words, sign=signer.sign_commit)
-        shutil.rmtree(folder)
-        pushed += sum(map(len, parts.values()))
-    branch.discard()
-
-
-def _parts(parts: Files, _existing: Files, _own: Files) -> Files:
-    return parts
+VAIN_TRIES = 3  # after which the organizer is told
 
 
 def push(publisher: Publisher, cycle: Cycle, *, last: str | None) -> Published:
@@ -133,7 +89,11 @@ def message(site: Site, before: Files, after: Files) -> str:
             counted = set().union(*triggers)
             facts = f"{count_of(len(counted), 'submission')} counted" if counted else "the entries changed"
             counts.append(f"{name}: {facts}")
-    for path, words in ((commitments.PATH, "Publish a commitment"), (receipts.PATH, "Publish receipts")):
+    for path, words in (
+        (commitments.PATH, "Publish a commitment"),
+        (receipts.PATH, "Publish receipts"),
+        (FILES_PATH, "Name the published files"),
+    ):
         if before.get(path) != after.get(path):
             counts.append(words)
     subject, *others = [*decisions, *counts] or ["Update the page"]
@@ -171,7 +131,7 @@ def record_push(
 def last_commit(tx: Transaction, configuration: Configuration) -> str | None:
     """Return the commit that was last pushed to the configured branch; None if none was, or another branch is configured now."""
     last = tx.document(_LAST_COMMIT)
-    return last.get("commit") if last.get("place") == _place(configuration) else None
+    return last.get("commit") if last.get("place") == place(configuration) else None
 
 
 def _record_commit(
@@ -197,14 +157,15 @@ def _record_commit(
             now=now,
         )
     for alert in tx.alerts():
-        if alert.key in (OVERWRITTEN, REWRITTEN) and alert.seen_at <= now - LASTS:
+        if alert.code in (OVERWRITTEN, REWRITTEN) and alert.seen_at <= now - LASTS:
             tx.resolve_alert(alert.key)
     if published.changed or published.rewritten:
-        pushed = {"place": _place(configuration), "commit": published.commit}
+        pushed = {"place": place(configuration), "commit": published.commit}
         tx.set_fact(_LAST_COMMIT, json.dumps(pushed))
 
 
-def _place(configuration: Configuration) -> str:
+def place(configuration: Configuration) -> str:
+    """Return a hash of where the configuration says to push, which a record of what was pushed there names."""
     address = f"{configuration.repository_url}\0{configuration.leaderboard.branch}"
     return hashlib.sha256(address.encode()).hexdigest()
 

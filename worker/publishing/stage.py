@@ -1,8 +1,8 @@
 """The publishing stage: decide whether boards are made or pushed next.
 
 A publish cycle has two acts. The first makes the boards from the database and stores them there, so the history is the database's and not
-the repository's. The second pushes the stored boards, so a push that was lost or interrupted is simply made again. Neither act ever
-delays scoring.
+the repository's. The second pushes the stored boards, so a push that was lost or interrupted is simply made again. Parts of published
+files that their branch lacks are pushed between two cycles. None of these acts ever delays scoring.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from worker.challenge.context import Context, seconds
 from worker.challenge.setups import alert_key, read_record
 from worker.evalai import Retry
 from worker.fairness import receipts
+from worker.fairness.disclosure import BRANCH
 from worker.fairness.register import RegisterFold
+from worker.publishing import files_branch
 from worker.publishing.boards import (
     BoardHistory,
     Cycle,
@@ -25,11 +27,10 @@ from worker.publishing.boards import (
     keep_boards,
     make_boards,
 )
-from worker.publishing.pushing import last_commit, publisher_settings, push, push_contents, record_push
+from worker.publishing.files_branch import PushPart
+from worker.publishing.pushing import VAIN_TRIES, last_commit, publisher_settings, push, record_push
 from worker.runtime import Act, Result, Runner
 from worker.state import State, Transaction
-
-VAIN_TRIES = 3  # after which the organizer is told
 
 
 class PublishAct(Act[Publisher, Result]):
@@ -94,7 +95,7 @@ class MakeBoards(PublishAct[Cycle]):
         self.kept = keep_boards(tx, result)
 
 
-class PushBoard(PublishAct[Published]):
+class PushBoard(PublishAct[tuple[Published, str | None]]):
     """Push the stored boards to the repository.
 
     Args:
@@ -113,22 +114,27 @@ class PushBoard(PublishAct[Published]):
         self._cycle = cycle
 
     def intent(self, tx: Transaction, now: datetime) -> None:
-        """Look up the commit that was pushed last."""
+        """Look up the commit that was pushed last, and whether files were published."""
         self._last = last_commit(tx, self._context.configuration)
+        self._has_files = files_branch.known(tx, self._context.configuration).commit is not None
 
-    def perform(self, resource: Publisher) -> Published:
-        """Render the site on the tip of the branch and push it, after the waiting contents."""
-        push_contents(resource, self._context.configuration, self._cycle.signer)
-        return push(resource, self._cycle, last=self._last)
+    def perform(self, resource: Publisher) -> tuple[Published, str | None]:
+        """Render the site on the tip of the branch and push it; look where the branch of the published files is."""
+        tip = resource.tip_of(BRANCH) if self._has_files else None
+        return push(resource, self._cycle, last=self._last), tip
 
-    def outcome(self, tx: Transaction, result: Published, now: datetime) -> None:
+    def outcome(self, tx: Transaction, result: tuple[Published, str | None], now: datetime) -> None:
         """Record that the repository shows the boards."""
-        record_push(tx, self._context.configuration, self._cycle, result, now=now)
+        published, tip = result
+        record_push(tx, self._context.configuration, self._cycle, published, now=now)
+        if self._has_files:
+            files_branch.compare(tx, self._context.configuration, tip, now=now)
 
-    def recorded(self, result: Published, now: datetime) -> None:
+    def recorded(self, result: tuple[Published, str | None], now: datetime) -> None:
         """Say what the repository shows now."""
-        if result.changed:
-            self._context.log.info("Board pushed.", event_key="board.pushed", commit=result.commit)
+        published, _ = result
+        if published.changed:
+            self._context.log.info("Board pushed.", event_key="board.pushed", commit=published.commit)
 
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Add to the state what it lacks of the public log; report every other failure."""
@@ -162,6 +168,7 @@ class Publishing:
         self._pending: Cycle | None = None  # its boards are stored, but not pushed yet
         self._retry = Retry()
         self._begun_at: datetime | None = None  # the last cycle, unless the next one may begin at once
+        self._files_retry = Retry()
         self.last_error: NeucoError | None = None  # of the cycles since the last push
 
     @property
@@ -172,7 +179,7 @@ class Publishing:
     def due(self) -> bool:
         """Return whether the repository may be behind."""
         with self._context.store.read() as tx:
-            return self._is_behind(tx)
+            return self._is_behind(tx) or bool(files_branch.missing(tx, self._context.configuration))
 
     def collect(self, now: datetime) -> bool:
         """Process the boards that were made, or the result of a push."""
@@ -181,7 +188,9 @@ class Publishing:
             return False
         if ended.given_up:  # its thread may still use the old publisher, which accepts no more work
             self._publisher = Publisher(self._settings)
-        if ended.error is not None:
+        if isinstance(ended.act, PushPart):
+            self._part_ended(ended.error, now)
+        elif ended.error is not None:
             self._failed(ended.error, now)
         elif isinstance(ended.act, MakeBoards):
             if ended.act.kept:
@@ -205,10 +214,15 @@ class Publishing:
         self._runner.start(act, self._publisher, now)
         return True
 
-    def next_act(self, now: datetime) -> PublishAct[Any] | None:
+    def next_act(self, now: datetime) -> Act[Publisher, Any] | None:
         """Return the next act, None if nothing is due."""
         if self._pending is not None:
             return PushBoard(self._context, self._pending, tries=self._retry.tries)
+        if self._files_retry.due(now):
+            with self._context.store.read() as tx:
+                parts = files_branch.missing(tx, self._context.configuration)
+            if parts:
+                return PushPart(self._context, parts[0], last=len(parts) == 1, tries=self._files_retry.tries)
         if not self._retry.due(now):
             return None
         with self._context.store.read() as tx:
@@ -239,6 +253,15 @@ class Publishing:
     def _is_behind(self, tx: Transaction) -> bool:
         behind = tx.requested_publish() > tx.completed_publish().generation
         return behind or bool(tx.submissions([State.POSTED]))
+
+    def _part_ended(self, error: NeucoError | None, now: datetime) -> None:
+        """Schedule the next part; boards do not wait for one that cannot be pushed."""
+        if error is None:
+            self._files_retry.clear()
+            return
+        again_at = self._context.retry_at(now, self._files_retry.tries)
+        self._files_retry.failed(now, again_at=again_at)
+        self._context.log.warning(error.sentence, event_key=error.code, tries=self._files_retry.tries)
 
     def _failed(self, error: NeucoError, now: datetime) -> None:
         """Schedule the next cycle: later, or at once if the public log had lines that the state lacked."""

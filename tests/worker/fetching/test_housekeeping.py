@@ -55,8 +55,7 @@ def test_files_that_may_be_published_are_kept_until_the_reveal(
         (None, False, True, False),
         ("baselines", False, True, False),
         ("top:1", False, True, True),
-        ("all", False, True, True),
-        ("all", False, False, False),
+        ("top:1", False, False, False),
     ],
 )
 def test_every_published_submission_was_expected_to_be_due(

@@ -16,7 +16,7 @@ from leaderboard.rendering import BEGIN, END, PhaseDocument, markdown, render
 from scoring.printable import name_some
 from worker.fairness import commitments, receipts
 from worker.fairness.decisions import public_decisions
-from worker.fairness.disclosure import reveal_path
+from worker.fairness.disclosure import FILES_PATH, reveal_path
 from worker.fairness.documents import read
 from worker.fairness.verify.commits import HISTORY
 from worker.fairness.verify.public import PublicRepository
@@ -191,11 +191,11 @@ def _around(readme: bytes, title: str) -> str:
 def _strangers(
     repository: PublicRepository, ours: set[str], revealed: Mapping[str, RevealedPhase]
 ) -> list[str]:
-    checked = {*ours, commitments.PATH, receipts.PATH}
+    checked = {*ours, commitments.PATH, receipts.PATH, FILES_PATH}
     checked |= {list_path(name) for name in repository.phases}
     for name, phase in revealed.items():
         folder = reveal_path(name).rpartition("/")[0]
-        checked |= {reveal_path(name), f"{folder}/ids.txt", f"{folder}/files.json"}
+        checked |= {reveal_path(name), f"{folder}/ids.txt"}
         checked |= {f"{folder}/labels/{file}" for file in phase.labels}
         checked |= {f"{folder}/{part.name}" for part in phase.document.parts}
     return sorted(repository.files.keys() - checked)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from leaderboard.git import Blob, Clone, Repository, cloned, plain_folder
 from scoring.errors import InfrastructureError, OrganizerError
 from worker.fairness import commitments, receipts
-from worker.fairness.disclosure import BRANCH, PART_BYTES
-from worker.fairness.documents import Malformed, check_format
+from worker.fairness.disclosure import BRANCH, FILES_PATH, PART_BYTES, FilesReference
+from worker.fairness.documents import Malformed, check_format, read
 from worker.fairness.manifests import Commitment
 from worker.fairness.receipts import Line
 from worker.fairness.verify.commits import (
@@ -53,26 +53,8 @@ class History:
     changed_by: tuple[Step, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Contents:
-    """The published contents, which are read part by part.
-
-    Attributes:
-        part: Returns a part by its name; None if it is missing.
-        complete: Whether everything that was published must be here; if not, nobody is blamed for a missing part.
-        pushed: Whether git brought it here; if not, a wrong part may be the fault of this copy.
-    """
-
-    part: Callable[[str], bytes | None]
-    complete: bool = False
-    pushed: bool = False
-
-    def after(self, first: Contents) -> Contents:
-        """Return these contents with others that are read first; a wrong part among those may be the fault of the person who copied it."""
-        return Contents(part=lambda name: first.part(name) or self.part(name), complete=self.complete)
-
-
-NO_CONTENTS = Contents(part=dict[str, bytes]().get)
+Contents = Callable[[str], bytes]
+"""Returns a part of a published content by its name; empty if it is missing or is not such a part."""
 
 
 def contents_in(folder: Path) -> Contents:
@@ -87,11 +69,17 @@ def contents_in(folder: Path) -> Contents:
             cure=f"Name a folder with a copy of the branch `{BRANCH}`.",
             code="verify.files",
         )
-    return Contents(part=lambda name: _from_folder(folder / Path(name).name))
+
+    def part(name: str) -> bytes:
+        path = folder / Path(name).name
+        return path.read_bytes() if path.is_file() and path.stat().st_size <= PART_BYTES else b""
+
+    return part
 
 
-def _from_folder(path: Path) -> bytes | None:
-    return path.read_bytes() if path.is_file() and path.stat().st_size <= PART_BYTES else None
+def no_contents(_name: str) -> bytes:
+    """Return that no published content is here."""
+    return b""
 
 
 class CommitFiles(Mapping[str, bytes]):
@@ -137,7 +125,7 @@ class PublicRepository:
         commit: The commit that was read: the newest one that the challenge has signed, otherwise the tip. None for a plain folder.
         history: The history; None for a plain folder.
         strangers: Files that a worker does not publish, which are not read.
-        contents: The files of the branch `files`; usable while the repository is open.
+        contents: The published contents in the commit that `reveal/files.json` names; usable while the repository is open.
     """
 
     files: Mapping[str, bytes]
@@ -146,7 +134,7 @@ class PublicRepository:
     commit: Step | None = None
     history: History | None = None
     strangers: tuple[str, ...] = ()
-    contents: Contents = NO_CONTENTS
+    contents: Contents = field(default=no_contents)
 
     @cached_property
     def commitments(self) -> list[Commitment]:
@@ -203,12 +191,12 @@ def opened(place: str) -> Iterator[PublicRepository]:
         yield public
         return
     with cloned(place) as clone:
-        public = _public_repository(clone, complete=not (Path(place).expanduser() / ".git").exists())
+        public = _public_repository(clone)
         check_format(public.files.get(commitments.PATH))
         yield public
 
 
-def _public_repository(clone: Clone, *, complete: bool) -> PublicRepository:
+def _public_repository(clone: Clone) -> PublicRepository:
     repository, tip = clone.repository, clone.tip
     blobs, steps = Blobs(repository), walk(repository, tip)
     own = own_commits(blobs, steps)
@@ -231,20 +219,22 @@ def _public_repository(clone: Clone, *, complete: bool) -> PublicRepository:
             changed_by=_changed_by(repository, checked.commit, changed, steps),
         ),
         strangers=strangers,
-        contents=_contents(repository, clone.contents, complete=complete),
+        contents=_contents(repository, files.get(FILES_PATH)),
     )
 
 
-def _contents(repository: Repository, commit: str | None, *, complete: bool) -> Contents:
-    """Return the contents on their branch; what is there, but is not a file of the right size, is an empty part."""
-    blobs = {} if commit is None else repository.files(commit)
+def _contents(repository: Repository, document: bytes | None) -> Contents:
+    """Return the contents in the commit that this document names."""
+    try:
+        blobs = repository.files(read(FilesReference, document or b"", FILES_PATH).commit)
+    except (Malformed, OrganizerError):  # the commit is gone, or was never fetched
+        return no_contents
 
-    def part(name: str) -> bytes | None:
-        if name not in blobs:
-            return None
-        return repository.content(blobs[name].name) if blobs[name].size <= PART_BYTES else b""
+    def part(name: str) -> bytes:
+        readable = name in blobs and blobs[name].size <= PART_BYTES
+        return repository.content(blobs[name].name) if readable else b""
 
-    return Contents(part=part, complete=complete, pushed=True)
+    return part
 
 
 def _changed_by(

@@ -6,7 +6,7 @@ Published contents are recomputed one at a time on all cores, so that only one i
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from scoring.inputs.tables import read_submission
 from scoring.printable import count_of
 from scoring.tasks import Task, TaskType, make_task
 from worker.fairness import disclosure
-from worker.fairness.disclosure import Files, PublishedFile
+from worker.fairness.disclosure import FilesReference
 from worker.fairness.documents import read
 from worker.fairness.events import ScoreEvent
 from worker.fairness.verify.facts import largest_difference
@@ -29,7 +29,6 @@ from worker.fairness.verify.verdict import (
     Verdict,
     Worth,
     believed,
-    contradicted,
     judged,
     must,
 )
@@ -47,25 +46,27 @@ def published_verdicts(
     recompute: bool = True,
     progress: Progress = lambda _done, _of: None,
 ) -> Iterator[Verdict]:
-    """Check what the reveals published of submissions, and recompute all of it.
+    """Recompute the scores of the submissions whose files are published.
 
     Args:
         repository: The public files, open.
         engine: ``default`` or ``pytorch`` (the engine ``torch``).
-        recompute: False to check only that everything promised is there.
+        recompute: False to recompute nothing.
         progress: Called with the number of folds done since the last call, and the total.
     """
     phases = read_reveals(repository).phases
-    files: dict[str, list[PublishedFile]] = {name: [] for name in phases}
+    if disclosure.FILES_PATH in repository.files:
+        yield from judged(CHECK, _reference, repository)
+    due: dict[str, dict[str, list[int]]] = {name: {} for name in phases}
     for name, phase in phases.items():
-        yield from judged(CHECK, _promised, phase, files[name], phase=name)
-    of = sum(len(files[name]) * _folds(phase) for name, phase in phases.items())
+        yield from judged(CHECK, _add_due, phase, due[name], phase=name)
+    of = sum(len(due[name]) * _folds(phase) for name, phase in phases.items())
     for name, phase in phases.items():
-        if files[name] and not recompute:
-            sentence = f"the scores of {count_of(len(files[name]), 'published file')} were not recomputed, because of --no-recompute"
+        if due[name] and not recompute:
+            sentence = "no score was recomputed from a published file, because of --no-recompute"
             yield from judged(CHECK, believed, sentence, phase=name)
-        elif files[name]:
-            what = files[name], repository.contents, engine, lambda done: progress(done, of)
+        elif due[name]:
+            what = due[name], repository.contents, engine, lambda done: progress(done, of)
             yield from judged(CHECK, _of_contents, phase, *what, phase=name)
 
 
@@ -74,50 +75,47 @@ def _folds(phase: RevealedPhase) -> int:
     return len(phase.manifest.tasks) * phase.protocol.folds
 
 
-def _promised(phase: RevealedPhase, good: list[PublishedFile]) -> Iterator[Verdict]:
-    """Compare the list of published contents with the committed rule and with the register; add the good ones to a list."""
-    repository, path = phase.repository, disclosure.files_path(phase.name)
-    rule = disclosure.rule_of(repository.commitments, phase.name)
+def _reference(repository: PublicRepository) -> None:
+    """Check that the file that names the published contents can be read; where it leads decides nothing."""
+    read(FilesReference, repository.files[disclosure.FILES_PATH], disclosure.FILES_PATH)
+
+
+def _add_due(phase: RevealedPhase, contents: dict[str, list[int]]) -> None:
+    """Add the contents that the committed rule names, each with its submissions on the last board."""
+    rule = disclosure.rule_of(phase.repository.commitments, phase.name)
     if phase.fold.unknown_phase is not None:  # so the order of the board is not known
         rule = disclosure.BASELINES
-    listed = read(Files, repository.files.get(path, b""), path)
-    left_out = {file.submission: file.reason for file in listed.left_out}
     rows = [(row.submission, row.baseline) for row in phase.boards[-1].standings] if phase.boards else []
-    published = {file.submission: file for file in listed.files}
     for submission in disclosure.due(rule, rows):
-        who = f"{'baseline, ' if (submission, True) in rows else ''}submission {submission}"
-        if submission in left_out and submission not in published:
-            yield believed(
-                f"the file of {who}, is not published, and its scores are taken on trust: {left_out[submission]}"
-            )
-        elif submission not in published:
-            yield contradicted(f"the file of {who}, should have been published ({rule}), but is missing")
-    for file in published.values():
-        if file.content in {record.content for record in phase.records.get(file.submission, [])}:
-            good.append(file)
-        else:
-            yield contradicted(
-                f"the file published for submission {file.submission} is not the one in the register"
-            )
+        for content in {record.content for record in phase.records.get(submission, [])}:
+            contents.setdefault(content, []).append(submission)
 
 
 def _of_contents(
     phase: RevealedPhase,
-    files: Sequence[PublishedFile],
+    due: Mapping[str, Sequence[int]],
     contents: Contents,
     engine: str,
     progress: Callable[[int], None],
 ) -> Iterator[Verdict]:
-    submissions, worst, tasks = set[int](), 0.0, published_tasks(phase)
-    for file in files:
+    submissions, missing, worst, tasks = set[int](), list[int](), 0.0, published_tasks(phase)
+    for content, named in due.items():
         try:
-            embeddings = _embeddings(phase, file, contents)
+            embeddings = _embeddings(phase, content, contents)
+            if embeddings is None:
+                missing += named
+                progress(_folds(phase))
+                continue
             ours, difference = _recomputed(phase, embeddings, tasks, engine, progress)
         except Fault as fault:
-            yield replace(fault.verdict, sentence=f"submission {file.submission}: {fault}")
+            who = ", ".join(map(str, named))
+            yield replace(fault.verdict, sentence=f"submission {who}: {fault}")
             continue
         submissions.update(ours)
         worst = max(worst, difference)
+    if missing:
+        who = f"submission{'s' if len(missing) > 1 else ''} {', '.join(map(str, sorted(missing)))}"
+        yield believed(f"no file is published now of {who}, so the scores are taken on trust")
     if submissions:
         yield Verdict(
             worth=Worth.RECOMPUTED,
@@ -127,33 +125,18 @@ def _of_contents(
         )
 
 
-def _embeddings(phase: RevealedPhase, file: PublishedFile, contents: Contents) -> Embeddings:
-    """Join a content from its parts, and read it.
+def _embeddings(phase: RevealedPhase, content: str, contents: Contents) -> Embeddings | None:
+    """Join a content from its parts, and read it; None if a part is missing, or not a part of it.
 
     Raises:
-        Fault: If a part is missing or wrong, which counts against the organizers only if everything that they published is here.
+        Fault: If it is not the embeddings of a submission to this phase.
     """
-    content, size = b"", canonical_bytes(phase.ids, phase.protocol.embedding_dim)
-    for part in file.parts:
-        piece, what = contents.part(part.name), f"part {part.name} of its file"
-        if piece is None and contents.complete:
-            raise Fault(f"{what} is not in the repository's branch {disclosure.BRANCH}")
-        if piece is None:
-            raise Fault(
-                f"its file is not in this copy, so its scores are taken on trust; the branch {disclosure.BRANCH} has it (--files"
-                " DIR)",
-                Worth.BELIEVED,
-            )
-        if hashlib.sha256(piece).hexdigest() != part.sha256:
-            raise Fault(f"{what} has another hash", Worth.CONTRADICTED if contents.pushed else Worth.BELIEVED)
-        content += piece
-        must(len(content) <= size, "its published file is too large")
-    must(
-        hashlib.sha256(content).hexdigest() == file.content,
-        "its published file is not the one in the register",
-    )
+    size = canonical_bytes(phase.ids, phase.protocol.embedding_dim)
+    joined = b"".join(map(contents, disclosure.part_names(content, size)))
+    if hashlib.sha256(joined).hexdigest() != content:
+        return None
     try:
-        return Embeddings.from_canonical(content, phase.ids, phase.protocol.embedding_dim)
+        return Embeddings.from_canonical(joined, phase.ids, phase.protocol.embedding_dim)
     except ValueError as error:
         raise Fault(f"its file cannot be scored ({error})") from None
 

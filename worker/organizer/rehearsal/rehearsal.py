@@ -23,7 +23,7 @@ from worker.fairness.verify import Worth, make_report, verdicts
 from worker.fairness.verify.public import opened
 from worker.fairness.verify.recompute import published_verdicts
 from worker.organizer.board_by_hand import freeze, publish_now
-from worker.organizer.disclosure import disclose
+from worker.organizer.disclosure import lay_out
 from worker.organizer.rehearsal.entries import Entries, Entry
 from worker.organizer.rehearsal.folder import RehearsalFolder, prepare
 from worker.organizer.rehearsal.practice_draw import practised
@@ -221,8 +221,8 @@ def _end(
         tell("Closing and revealing the phases, and checking the repository with `verify` …")
         with open_session(folder.configuration) as session:
             publish_now(session, tell=tell)
-            contents = disclose(session, phases, tell=tell)
-            reveal(session, phases, labels=True, contents=contents)
+            lay_out(session, phases, tell=tell)
+            reveal(session, phases, labels=True)
             publish_now(session, tell=tell)
         with opened(str(folder.repository)) as public:
             report = make_report(public, [*verdicts(public), *published_verdicts(public)])

@@ -1,0 +1,112 @@
+"""The branch of the published files: it follows the signed tree, and is restored when others change or remove it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.leaderboard.harness.git_server import git
+from tests.worker.harness.harness import Harness, StepWorker, embeddings
+from worker.fairness.disclosure import FILES_PATH
+from worker.state import State
+
+FIRST, SECOND = "aa.0", "bb.0"
+
+
+def lay_out(harness: Harness, *names: str) -> None:
+    """Let files of the phase dev wait for their branch."""
+    for name in names:
+        part = harness.state / "published" / "dev" / name.partition(".")[0] / name
+        part.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(f"content of {name}")
+
+
+def revealed(worker: StepWorker) -> None:
+    """Record that dev is revealed."""
+    with worker.store.write() as tx:
+        tx.add_reveal("dev", {})
+
+
+def branch(harness: Harness) -> dict[str, str]:
+    """Return the files of the branch."""
+    names = git("ls-tree", "--name-only", "files", at=harness.board).split()
+    return {name: git("show", f"files:{name}", at=harness.board) for name in names}
+
+
+def named(harness: Harness) -> str:
+    """Return the commit that the signed tree names."""
+    return str(json.loads(git("show", f"main:{FILES_PATH}", at=harness.board))["commit"])
+
+
+CONTENTS = {name: f"content of {name}" for name in (FIRST, SECOND)}
+
+
+def delete(board: Path, clone: Path) -> None:
+    """Delete the branch."""
+    git("branch", "-D", "files", at=board)
+
+
+def change(board: Path, clone: Path) -> None:
+    """Push a commit that changes one file, removes the other and adds a third."""
+    git("clone", "--quiet", "--branch=files", str(board), str(clone), at=board)
+    (clone / FIRST).write_text("other")
+    (clone / SECOND).unlink()
+    (clone / "note").write_text("hello")
+    git("add", "--all", at=clone)
+    git("commit", "--quiet", "--message=mine", at=clone)
+    git("push", "--quiet", "origin", "HEAD:files", at=clone)
+
+
+def rewrite(board: Path, clone: Path) -> None:
+    """Replace the branch by force with a history of its own."""
+    git("init", "--quiet", str(clone), at=board)
+    git("commit", "--quiet", "--allow-empty", "--message=mine", at=clone)
+    git("push", "--quiet", "--force", str(board), "HEAD:files", at=clone)
+
+
+def test_files_wait_for_the_reveal(harness: Harness, worker: StepWorker) -> None:
+    """Before it, nothing is pushed; after it, the branch has the files, and the signed tree names its commit."""
+    lay_out(harness, FIRST, SECOND)
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    assert "files" not in git("branch", "--list", "files", at=harness.board)
+    revealed(worker)
+    worker.drive()
+    assert branch(harness) == CONTENTS
+    assert named(harness) == git("rev-parse", "files", at=harness.board).strip()
+
+
+@pytest.mark.parametrize("others", [delete, change, rewrite])
+def test_the_branch_is_restored_at_the_next_push(
+    harness: Harness, worker: StepWorker, tmp_path: Path, others: Callable[[Path, Path], None]
+) -> None:
+    """The organizer is told; the files are there again, those of others stay, and the signed tree names the new commit."""
+    lay_out(harness, FIRST, SECOND)
+    revealed(worker)
+    worker.drive()
+    others(harness.board, tmp_path / "clone")
+    harness.submit("A", embeddings(1))
+    worker.drive()
+    assert CONTENTS.items() <= branch(harness).items()
+    assert named(harness) == git("rev-parse", "files", at=harness.board).strip()
+    assert worker.alerts() == {"leaderboard.overwritten"}
+
+
+def test_boards_do_not_wait_for_files_that_cannot_be_pushed(harness: Harness, worker: StepWorker) -> None:
+    """The organizer is told, and the files follow once the branch accepts them."""
+    hook = harness.board / "hooks" / "update"
+    hook.write_text(
+        '#!/bin/sh\nif test "$1" = refs/heads/files; then echo protected branch >&2; exit 1; fi\n'
+    )
+    hook.chmod(0o755)
+    lay_out(harness, FIRST, SECOND)
+    revealed(worker)
+    pk = harness.submit("A", embeddings(1))
+    worker.drive(lambda: worker.states().get(pk) == State.PUBLISHED)
+    assert worker.alerts() == {"leaderboard.push_refused"}
+    hook.unlink()
+    worker.drive(lambda: worker.alerts() == set())
+    assert branch(harness) == CONTENTS

@@ -195,11 +195,11 @@ class Client(Transport):
         answer = self._read(path, f"read dataset split {pk}")
         return parse(DatasetSplit, answer, "dataset split")
 
-    def labels(self) -> dict[tuple[int, str], frozenset[str]]:
-        """Read the labels that results must have, by phase pk and split codename, in one call and one more per dataset split."""
-        splits = self.phase_splits()
-        codenames = {pk: self.dataset_split(pk).codename for pk in {s.dataset_split_pk for s in splits}}
-        return {(s.phase_pk, codenames[s.dataset_split_pk]): frozenset(s.labels) for s in splits}
+    def splits(self) -> dict[tuple[int, str], PhaseSplit]:
+        """Read the phases' splits by phase pk and split codename, in one call and one more per dataset split."""
+        listed = self.phase_splits()
+        codenames = {pk: self.dataset_split(pk).codename for pk in {s.dataset_split_pk for s in listed}}
+        return {(split.phase_pk, codenames[split.dataset_split_pk]): split for split in listed}
 
     # Writing ----------------------------------------------------------------------------------
 

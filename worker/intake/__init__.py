@@ -6,4 +6,4 @@ decides how its row changes.
 
 from worker.intake.stage import Intake
 
-__all__ = ["Intake", "hosts", "queue", "reading"]
+__all__ = ["Intake", "hosts", "queue", "reading", "session"]

@@ -18,7 +18,7 @@ from worker.fetching import uploads
 from worker.intake import facts
 from worker.intake.answering import defer
 from worker.intake.calls import Call
-from worker.intake.session import Remote, Session, check_phases, read_remote
+from worker.intake.session import Remote, Session, phase_faults, read_remote
 from worker.state import ACTIVE, AT_EVALAI, OutboxKind, SubmissionRow, Transaction
 
 RECONCILE = Job("reconcile", lambda configuration: configuration.evalai.reconcile_every)
@@ -89,7 +89,8 @@ class Connect(Call[Remote]):
             OrganizerError: If the configuration names a phase that EvalAI does not have.
         """
         tx.set_fact(AT_EVALAI, result.terms)  # the next push publishes it
-        check_phases(self._context.configuration, result.phases)
+        for fault in phase_faults(self._context.configuration, result.phases):
+            raise fault
 
     def recorded(self, result: Remote, now: datetime) -> None:
         """Keep the phases in the session."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from scoring.errors import OrganizerError
 from worker.challenge.configuration import Configuration
-from worker.evalai import Client, Phase
+from worker.evalai import Client, Phase, PhaseSplit
 from worker.state import SubmissionRow
 
 # How long new submissions are collected for one listing while others are worked on.
@@ -87,7 +87,8 @@ def read_remote(client: Client, configuration: Configuration) -> Remote:
         )
     listed = client.phases()
     phases = {phase.pk: phase.codename for phase in listed}
-    check_splits(configuration, phases, client.labels())
+    for fault in split_faults(configuration, phases, client.splits()):
+        raise fault
     return Remote(
         phases=phases,
         silent=frozenset(phase.pk for phase in listed if phase.disable_logs),
@@ -106,43 +107,47 @@ def _terms(phase: Phase) -> dict[str, Any]:
     return limited if phase.end_date is None else {**limited, "ends_at": phase.end_date.isoformat()}
 
 
-def check_splits(
-    configuration: Configuration, phases: Mapping[int, str], labels: Mapping[tuple[int, str], frozenset[str]]
-) -> None:
-    """Check before the first result that EvalAI will neither refuse it nor show "#" instead of a score.
+def split_faults(
+    configuration: Configuration, phases: Mapping[int, str], splits: Mapping[tuple[int, str], PhaseSplit]
+) -> Iterator[OrganizerError]:
+    """Yield why EvalAI would refuse a result of a phase, or show "#" instead of its score.
 
-    Raises:
-        OrganizerError: If a split or its metric is not the configured one.
+    Args:
+        configuration: Names a split and its metric for each phase.
+        phases: EvalAI's phases, number to codename.
+        splits: EvalAI's splits, by the phase's number and the split's codename.
     """
     for pk, codename in phases.items():
         settings = configuration.phases.get(codename)
         if settings is None:
             continue
-        metrics = {split: names for (phase, split), names in labels.items() if phase == pk}
+        metrics = {name: split.labels for (phase, name), split in splits.items() if phase == pk}
         if settings.split not in metrics:
-            raise OrganizerError(
-                f"EvalAI's phase {codename} has no split {settings.split!r}.",
-                cure=f"Set phases.{codename}.split to one of: {', '.join(sorted(metrics)) or 'none is defined'}.",
+            yield OrganizerError(
+                f"Phase {codename} has no dataset split {settings.split} on EvalAI; it has {', '.join(sorted(metrics)) or 'none'}.",
+                cure=f"Correct phases.{codename}.split.",
                 code="evalai.split_unknown",
             )
-        if metrics[settings.split] != {settings.metric}:
-            raise OrganizerError(
-                f"EvalAI's leaderboard for {codename} has the metrics {', '.join(sorted(metrics[settings.split]))}.",
-                cure=f"It must have exactly one metric, and phases.{codename}.metric must name it (now {settings.metric}).",
+        elif metrics[settings.split] != (settings.metric,):
+            yield OrganizerError(
+                f"The leaderboard of phase {codename} has the metrics {', '.join(metrics[settings.split])}, but the worker posts"
+                f" {settings.metric}.",
+                cure=f"Correct phases.{codename}.metric, or the schema of the bundle: labels: [{settings.metric}].",
                 code="evalai.metric_differs",
             )
 
 
-def check_phases(configuration: Configuration, phases: Mapping[int, str]) -> None:
-    """Check that EvalAI has the configured phases.
+def phase_faults(configuration: Configuration, phases: Mapping[int, str]) -> Iterator[OrganizerError]:
+    """Yield the configured phases that EvalAI lacks.
 
-    Raises:
-        OrganizerError: If it does not; with the names that it has.
+    Args:
+        configuration: Has the phases.
+        phases: EvalAI's phases, number to codename.
     """
-    if unknown := set(configuration.phases) - set(phases.values()):
-        listed = ", ".join(sorted(phases.values())) or "none"
-        raise OrganizerError(
-            f"EvalAI's challenge has no phase {', '.join(sorted(unknown))}; its phases are: {listed}.",
-            cure="Use EvalAI's phase codenames as the keys under `phases`.",
+    listed = ", ".join(sorted(phases.values())) or "none"
+    for codename in sorted(configuration.phases.keys() - set(phases.values())):
+        yield OrganizerError(
+            f"EvalAI has no phase with the codename {codename}; it has {listed}.",
+            cure="Under `phases`, use the codenames of the challenge bundle.",
             code="evalai.phase_unknown",
         )

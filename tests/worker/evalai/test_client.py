@@ -140,7 +140,7 @@ def test_what_was_read_stays_read_when_a_later_call_fails(sandbox: Sandbox, clie
     def starts() -> bool:
         try:
             with client.keeping():
-                client.challenge(), client.phases(), client.labels()
+                client.challenge(), client.phases(), client.splits()
         except Unreachable:
             return False
         return True

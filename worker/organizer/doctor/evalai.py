@@ -12,6 +12,7 @@ from scoring.errors import OrganizerError
 from scoring.printable import count_of
 from worker.evalai.records import integer, text
 from worker.fetching.download import check_address
+from worker.intake.session import phase_faults, split_faults
 from worker.organizer.bundle_check import CONCURRENT, LIMITS, stated_phases
 from worker.organizer.doctor.check import Finding, Level, fail, note, skipped, warn
 from worker.organizer.doctor.subjects import Challenge, EvalAI
@@ -227,30 +228,19 @@ def storage(evalai: EvalAI) -> Iterator[Finding]:
 def phases(evalai: EvalAI) -> Iterator[Finding]:
     """Compare codenames, dataset splits and metrics."""
     configured = evalai.configuration.phases
-    for codename in configured.keys() - evalai.phases.keys():
-        yield fail(
-            f"EvalAI has no phase with the codename {codename}; it has {', '.join(sorted(evalai.phases)) or 'none'}.",
-            "Under `phases`, use the codenames of the challenge bundle.",
+    listed = {phase.pk: codename for codename, phase in evalai.phases.items()}
+    yield from (
+        fail(fault.sentence, fault.cure)
+        for fault in (
+            *phase_faults(evalai.configuration, listed),
+            *split_faults(evalai.configuration, listed, evalai.splits),
         )
+    )
     for codename in sorted(evalai.phases.keys() - configured.keys()):
         yield warn(
             f"EvalAI has a phase {codename} that is not configured. Its submissions would be put on hold.",
             f"Add phases.{codename} to the configuration, or remove the phase at EvalAI.",
         )
-    for phase in (evalai.phases[codename] for codename in evalai.configured):
-        name, metric = configured[phase.codename].split, configured[phase.codename].metric
-        split = evalai.splits.get((phase.pk, name))
-        if split is None:
-            existing = sorted(name for pk, name in evalai.splits if pk == phase.pk)
-            yield fail(
-                f"Phase {phase.codename} has no dataset split {name} on EvalAI; it has {', '.join(existing) or 'none'}.",
-                f"Correct phases.{phase.codename}.split.",
-            )
-        elif split.labels != (metric,):
-            yield fail(
-                f"The leaderboard of phase {phase.codename} has the metrics {', '.join(split.labels)}, but the worker posts {metric}.",
-                f"Correct phases.{phase.codename}.metric, or the schema of the bundle: labels: [{metric}].",
-            )
 
 
 PHASE = (

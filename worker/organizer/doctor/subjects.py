@@ -186,10 +186,13 @@ class EvalAI:
     @cached_property
     def splits(self) -> Mapping[tuple[int, str], PhaseSplit]:
         """Phase splits by the phase's number and the dataset split's codename."""
-        splits = self.ask(self.client.phase_splits)
-        pks = {split.dataset_split_pk for split in splits}
-        names = {pk: self.ask(self.client.dataset_split, pk).codename for pk in pks}
-        return {(split.phase_pk, names[split.dataset_split_pk]): split for split in splits}
+
+        def read() -> Mapping[tuple[int, str], PhaseSplit]:
+            """Continue where the last try was throttled."""
+            with self.client.keeping():
+                return self.client.splits()
+
+        return self.ask(read)
 
     def split_settings(self, pk: int) -> Mapping[str, Any]:
         """Return what only hosts see of a phase split."""

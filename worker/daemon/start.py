@@ -177,13 +177,10 @@ def _secrets(configuration: Configuration) -> list[str]:
     """
     secret = configuration.path(configuration.challenge.secret)
     read_challenge_secret(secret)
-    references = [
-        (configuration.evalai.token, "evalai.token"),
-        (configuration.leaderboard.token, "leaderboard.token"),
-        (configuration.alerts.webhook, "alerts.webhook"),
-    ]
     values = [
-        configuration.secret(reference, key).get_secret_value() for reference, key in references if reference
+        configuration.secret(reference, key).get_secret_value()
+        for key, reference in configuration.references().items()
+        if key != "leaderboard.ssh_key"  # only ssh reads that file
     ]
     if configuration.database_file is None and (password := urlsplit(configuration.state).password):
         values += [password, unquote(password)]

@@ -114,7 +114,7 @@ def ask(session: requests.Session, server: str, chain: Chain, number: int | str)
         return None
 
 
-NEAR, LATEST = timedelta(minutes=15), timedelta(minutes=1)
+NEAR, OVERDUE = timedelta(minutes=15), timedelta(minutes=1)
 DRAWS = Job("draws", lambda _: 20)
 """Looks for draws to which a command has committed meanwhile."""
 PUBLIC_SINCE = "commitments_public_since"
@@ -144,7 +144,7 @@ class BeaconFetcher:
 
     def is_near(self, now: datetime) -> bool:
         """Return whether an awaited value is due soon, so that it is worth waiting for."""
-        return self.awaited is not None and now - LATEST < self.awaited < now + NEAR
+        return self.awaited is not None and now - OVERDUE < self.awaited < now + NEAR
 
     def step(self, now: datetime) -> bool:
         """Fetch the next value that is due; return whether anything moved."""

@@ -1,11 +1,12 @@
-"""Documents from outside: read YAML, and say in one sentence what is wrong with a document or an address.
+"""Documents: read YAML, say in one sentence what is wrong with a document or an address, and write JSON that is hashed.
 
-All such texts are read here, so that every fault is a ``yaml.YAMLError``; PyYAML itself raises other errors for an impossible date and for
-very deep nesting.
+All YAML from outside is read here, so that every fault is a ``yaml.YAMLError``; PyYAML itself raises other errors for an impossible date
+and for very deep nesting.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -97,6 +98,17 @@ def checked(
         cure="Correct the value.",
         code=code,
     )
+
+
+def canonical(document: Any) -> bytes:
+    """Write a JSON value in its one canonical form: sorted keys, no spaces, ASCII; floats in their shortest exact form.
+
+    Raises:
+        ValueError: For NaN and infinities, which JSON does not have.
+    """
+    return json.dumps(
+        document, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+    ).encode()
 
 
 def is_loopback(host: str | None) -> bool:

@@ -8,8 +8,9 @@ library versions).
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import asdict, dataclass
+
+from scoring.documents import canonical
 
 # How seeds follow from the secret, see randomness/seeds.py; scores of another version get cells of their own.
 DERIVATION_VERSION = 1
@@ -54,8 +55,7 @@ class Protocol:
     @property
     def hash(self) -> str:
         """SHA-256 (hex) of the canonical JSON of all fields."""
-        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return hashlib.sha256(canonical(asdict(self))).hexdigest()
 
 
 def ids_hash(ids: tuple[str, ...]) -> str:

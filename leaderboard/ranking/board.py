@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -20,6 +19,7 @@ from pydantic import TypeAdapter
 from leaderboard.ranking.assessment import Assessment, Contender, Order, assess, counted
 from leaderboard.ranking.uncertainty import REPLICATES
 from leaderboard.snapshot import Board, MoveKind, PhaseSnapshot, Rounding, Standing
+from scoring.documents import canonical
 
 _BOARD = TypeAdapter(Board)
 
@@ -198,8 +198,7 @@ def append_board(history: list[Board], board: Board) -> None:
 
 def to_json(board: Board) -> str:
     """Return a board as one line of JSON with sorted keys; floats are restored exactly."""
-    document = _BOARD.dump_python(board, mode="json")
-    return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return canonical(_BOARD.dump_python(board, mode="json")).decode()
 
 
 def from_json(text: str) -> Board:

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer
+from pydantic import AwareDatetime, ConfigDict, Field, PlainSerializer
 
+from leaderboard.documents import Document, Number, Positive
 from leaderboard.snapshot import Decision, MoveKind, Selection, Terms
 
 
@@ -32,28 +33,18 @@ def printed(q_mean: float, decimals: int, step: float | None) -> str:
 
 
 Second = Annotated[AwareDatetime, PlainSerializer(stamp, when_used="json")]
-Number = Annotated[int, Field(ge=0)]
-Place = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 WebAddress = Annotated[str, Field(pattern=r"^([Hh][Tt][Tt][Pp][Ss]?://.*)?$")]
-
-
-class Document(BaseModel):
-    """A published document, or a part of one: no key may be missing or unknown."""
-
-    model_config = ConfigDict(
-        extra="forbid", strict=True, frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
-    )
 
 
 class HistoryRow(Document):
     """A row of a board, without the groups, which come from random replicates."""
 
-    position: Place
+    position: Positive
     """Line on the board."""
-    rank: Place | None
+    rank: Positive | None
     """Official dynamic rank; ties share the better rank. Null for baselines and entries out of competition, which have only a position."""
-    rank_by_mean: Place | None
+    rank_by_mean: Positive | None
     """Rank by mean Q; null where rank is null."""
     team: Annotated[str, Field(min_length=1)]
     """Team name as shown: one line, no invisible characters, shortened."""
@@ -115,7 +106,7 @@ class WaitingEntry(Document):
     """A team whose value is not shown yet."""
 
     team: str
-    submissions: Place
+    submissions: Positive
     last_submission: Second
 
 
@@ -148,7 +139,7 @@ class Intervals(Document):
     """The uncertainty of the board, from resamplings of the folds."""
 
     level: float
-    replicates: Place
+    replicates: Positive
     entries: tuple[Interval, ...]
 
 
@@ -217,8 +208,7 @@ class PhaseDocument(Document):
 
     def to_bytes(self) -> bytes:
         """Write it."""
-        document = self.model_dump(mode="json", by_alias=True)
-        return (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode()
+        return self.file_text().encode()
 
 
 class HistoryLine(Document):
@@ -226,7 +216,7 @@ class HistoryLine(Document):
 
     version: Literal[1]
     phase: str
-    sequence: Place
+    sequence: Positive
     made_at: Second
     triggers: tuple[Number, ...]
     """Submissions that count from this board on."""

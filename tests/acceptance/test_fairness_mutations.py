@@ -13,9 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from scoring.documents import canonical
 from tests.acceptance.fair_challenge import REVEAL, Fair, changed, named, revealed, to, with_file, with_reveal
-from worker.challenge.canonical import canonical, digest
 from worker.fairness import commitments, events, receipts, signing
+from worker.fairness.documents import digest
 from worker.fairness.manifests import commitment_of
 from worker.fairness.signing import Signer
 from worker.fairness.verify import Worth, make_report, receipt_verdicts, verdicts

@@ -5,7 +5,6 @@ configuration and the database.
 """
 
 __all__ = [
-    "canonical",
     "configuration",
     "context",
     "files",

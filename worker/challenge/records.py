@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from leaderboard import Rules, Selection
+from scoring.documents import canonical
 from scoring.errors import InfrastructureError
 from scoring.protocol import Protocol, Recipe
 from scoring.tasks import Task, TaskType
-from worker.challenge.canonical import canonical
 
 KEPT = 8  # records in the cache
 

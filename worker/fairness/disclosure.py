@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from worker.fairness.documents import FORMAT, Document, Hash, Moment, Number
+from leaderboard.documents import Document, Number
+from worker.fairness.documents import FORMAT, Hash, Moment
 from worker.fairness.manifests import Commitment, Manifest
 
 if TYPE_CHECKING:  # a child process imports this module, and must not load a database

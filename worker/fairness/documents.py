@@ -1,18 +1,17 @@
-"""Published documents: strict models with which they are both written and read, so that writer and reader cannot differ.
+"""How published documents are read, and how they are hashed.
 
 A missing, unknown or repeated key and an impossible value are errors. Nothing has a default, and an absent value is written as null.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PlainSerializer,
     TypeAdapter,
@@ -31,25 +30,20 @@ def _moment(value: object) -> datetime:
 
 Moment = Annotated[datetime, BeforeValidator(_moment), PlainSerializer(lambda moment: moment.isoformat())]
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-Number = Annotated[int, Field(ge=0)]
-Count = Annotated[int, Field(ge=1)]
 Signature = Annotated[str, Field(pattern="^[0-9a-f]{128}$")]
 
 T = TypeVar("T")
 
 
-class Document(BaseModel):
-    """A published document, or a part of one."""
+NONCE_BYTES = 32
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return it as it is published, hashed and signed."""
-        return self.model_dump(mode="json")
-
-    def file_text(self) -> str:
-        """Return the text of its file."""
-        return json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n"
+def digest(domain: str, *parts: bytes) -> str:
+    """Hash length-prefixed parts under a domain, so that no two kinds of commitment have the same input; SHA-256 in hex."""
+    result = hashlib.sha256()
+    for part in (f"neuco-worker/{domain}".encode(), *parts):
+        result.update(len(part).to_bytes(8, "big") + part)
+    return result.hexdigest()
 
 
 class Malformed(ValueError):

@@ -17,8 +17,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from leaderboard.documents import Document, Number, Positive
 from scoring.errors import OrganizerError
-from worker.fairness.documents import Count, Document, Hash, Malformed, Number, read
+from worker.fairness.documents import Hash, Malformed, read
 
 DOMAIN = b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_NUL_"
 PUBLIC_KEY_BYTES, SIGNATURE_BYTES = 96, 48
@@ -40,7 +41,7 @@ class Chain(Document):
     hash: Hash
     public_key: Annotated[str, Field(pattern="^[0-9a-f]{192}$")]
     genesis: Number
-    period_s: Count
+    period_s: Positive
 
     def round_after(self, moment: datetime) -> int:
         """Return the first round that is made at a moment or later."""

@@ -15,10 +15,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainSerializer, PlainValidator, TypeAdapter
 
+from leaderboard.documents import Document, Number
+from scoring.documents import canonical
 from scoring.scorecard import folds_from_json, folds_to_json
-from worker.challenge.canonical import canonical, digest
 from worker.challenge.records import PhaseRules
-from worker.fairness.documents import Document, Hash, Moment, Number
+from worker.fairness.documents import Hash, Moment, digest
 
 SUBMISSION = "submission"
 """The facts about a submission that decide whether and how it is on a board; a new event follows each change."""

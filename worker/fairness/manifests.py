@@ -14,19 +14,20 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from leaderboard.documents import Document, Number, Positive
+from scoring.documents import canonical
 from scoring.protocol import Protocol, Recipe
 from scoring.tasks import TaskType
-from worker.challenge.canonical import NONCE_BYTES, canonical, digest
 from worker.challenge.records import PhaseRecord
-from worker.fairness.documents import Count, Document, Hash, Moment, Number, Signature
+from worker.fairness.documents import NONCE_BYTES, Hash, Moment, Signature, digest
 from worker.fairness.drand import Chain
 
 
 class AnnouncedRecipe(Document):
     """How probes are trained and scored; :class:`scoring.protocol.Recipe` describes the fields."""
 
-    epochs: Count
-    batch_size: Count
+    epochs: Positive
+    batch_size: Positive
     learning_rate: Annotated[float, Field(gt=0)]
     test_size: Annotated[float, Field(gt=0, lt=1)]
     standardize_embeddings: bool
@@ -41,11 +42,11 @@ class AnnouncedPhase(Document):
     :class:`scoring.protocol.Protocol` describes the other fields.
     """
 
-    folds: Count
-    embedding_dim: Count
+    folds: Positive
+    embedding_dim: Positive
     ids_hash: Hash
     recipe: AnnouncedRecipe
-    derivation: Count
+    derivation: Positive
     manifest: Hash
 
 
@@ -63,7 +64,7 @@ class CommittedTask(Document):
 
     identifier: str
     type: Literal["regr", "cls"]
-    package: Count
+    package: Positive
     version: Hash
     salt: Hash
     labels: Hash
@@ -96,7 +97,7 @@ class AnnouncedRound(Document):
     """A round of drand whose value will be mixed into a phase's splits."""
 
     chain: Chain
-    round: Count
+    round: Positive
 
     @property
     def at(self) -> datetime:
@@ -122,7 +123,7 @@ class CommitmentBody(Document):
     """
 
     format: Literal[1]
-    sequence: Count
+    sequence: Positive
     made_at: Moment
     reason: str
     draws: dict[str, AnnouncedRound]

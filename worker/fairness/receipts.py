@@ -14,20 +14,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
+from leaderboard.documents import Document, Number, Positive
+from scoring.documents import canonical
 from scoring.errors import InfrastructureError
-from worker.challenge.canonical import NONCE_BYTES, canonical, digest
 from worker.fairness import events
-from worker.fairness.documents import (
-    FORMAT,
-    Count,
-    Document,
-    Hash,
-    Malformed,
-    Moment,
-    Number,
-    Signature,
-    read,
-)
+from worker.fairness.documents import FORMAT, NONCE_BYTES, Hash, Malformed, Moment, Signature, digest, read
 from worker.fairness.manifests import Commitment
 from worker.fairness.membership import ShownValue
 from worker.fairness.register import note
@@ -45,7 +36,7 @@ _GAP = "restored_lines"  # what the next line says about lines that a restored s
 class Gap(Document):
     """The lines that a restored state lacks; none if the last one is before the first."""
 
-    first: Count
+    first: Positive
     last: Number
 
 
@@ -68,7 +59,7 @@ class LineBody(Document):
     """
 
     format: Literal[1]
-    sequence: Count
+    sequence: Positive
     made_at: Moment
     restored: Gap | None
     previous: Hash

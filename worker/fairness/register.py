@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from worker.challenge.canonical import NONCE_BYTES, canonical, digest
+from scoring.documents import canonical
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import intact_record
 from worker.fairness import events
+from worker.fairness.documents import NONCE_BYTES, digest
 from worker.fairness.events import (
     ChallengeEvent,
     Event,

@@ -22,7 +22,7 @@ from typing import Any
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from worker.challenge.canonical import canonical
+from scoring.documents import canonical
 from worker.state import Transaction
 
 _FACT = "signing_key"

@@ -18,7 +18,7 @@ from itertools import islice, takewhile
 from typing import Any
 
 from leaderboard.git import OWN_FILES, OWN_FOLDERS, Repository, without_signature
-from worker.challenge.canonical import canonical
+from scoring.documents import canonical
 from worker.fairness import commitments, receipts, signing
 from worker.fairness.signing import is_signed, signing_key
 from worker.fairness.verify.verdict import UNREADABLE

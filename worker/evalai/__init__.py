@@ -49,5 +49,6 @@ __all__ = [
     "Unreachable",
     "backoff",
     "pacing",
+    "records",
     "token_expiry",
 ]

@@ -41,7 +41,7 @@ class DecisionKind(StrEnum):
 
     RESCORE = "rescore"  # the tasks or the protocol
     RULE = "rule"  # the rules of the board
-    ENTRY = "entry"  # a submission: taken off the board, put back, marked as a baseline
+    ENTRY = "entry"  # a submission or a team: taken off the board, put back, marked as a baseline
     OTHER = "other"  # a name, the close of the board, an event of the whole challenge
 
 

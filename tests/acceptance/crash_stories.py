@@ -19,6 +19,7 @@ from tests.worker.harness.gate import hanging
 from tests.worker.harness.harness import NEW, Harness, Killed, StepWorker, embeddings
 from tests.worker.harness.webhook import Hook
 from worker.evaluation.act import ScoreSubmission
+from worker.fairness.register import register_team
 from worker.fetching.act import FetchFile
 from worker.organizer.rehearsal.practice_draw import practice_chain, served
 from worker.runtime import Act
@@ -73,6 +74,7 @@ class Theatre:
     Attributes:
         ahead: Points to which no worker has come yet.
         actions: What happens when a worker comes to a point, once.
+        disqualified: The team that was disqualified; empty if none was.
     """
 
     def __init__(self, harness: Harness, points: set[str]) -> None:
@@ -81,6 +83,7 @@ class Theatre:
         self.clock = harness.clock or ManualClock()
         self.ahead = set(points)
         self.actions: dict[str, Callable[[], Any]] = {}
+        self.disqualified = ""
         self.worker: StepWorker | None = None
         self._killed = False
         self._count = 0
@@ -204,6 +207,18 @@ def arrive(theatre: Theatre, _: int) -> None:
     theatre.finish()
     for _count in range(3):
         theatre.submit()
+
+
+def arrive_disqualified(theatre: Theatre, _: int) -> None:
+    """Disqualify a team after its first answer; what it sends later is answered, too."""
+    arrive(theatre, 0)
+    if not theatre.disqualified:
+        theatre.disqualified = "E"
+        number = next(team.pk for team in theatre.evalai.world.teams.values() if team.name == "E")
+        with closing(theatre.harness.store()) as store, store.write() as tx:
+            now = theatre.evalai.world.clock.now()
+            register_team(tx, number, disqualified=True, reason="a test", now=now)
+            tx.request_publish()
 
 
 def cancel(theatre: Theatre, pk: int) -> None:
@@ -359,7 +374,7 @@ STORIES: dict[str, tuple[Story, ...]] = {
                 *both("child fetch", "child evaluate"),
                 *("before message taken", "during child fetch", "during child evaluate"),
             ),
-            event=arrive,
+            event=arrive_disqualified,
         ),
         Story(
             points=both("scoring>rejected", "rejected>failed"),

@@ -59,6 +59,7 @@ class Told:
     line: int | None = None
     whole: bool = True
     left_out: bool = False
+    only_in: str | None = None
 
     @property
     def at(self) -> datetime:
@@ -197,7 +198,11 @@ class Story:
         included = [
             event for event in self.events if not event.left_out and (until is None or event.at <= until)
         ]
-        return ChallengeFold(events.parse(_readable_fields(event)) for event in included)
+        fold = ChallengeFold()
+        for event in included:
+            taking = fold if event.only_in is None else fold[event.only_in]
+            taking.take(events.parse(_readable_fields(event)))
+        return fold
 
     def boards(self, phase: str, until: datetime | None = None) -> list[Board]:
         """Make the boards of a phase as the worker does: at every event, until the phase is closed."""
@@ -262,7 +267,11 @@ class Story:
 
     def _reveal(self, phase: str, history: list[Board]) -> dict[str, Any]:
         opened_ = [
-            event for event in self.events if event.fields["phase"] in (phase, None) and not event.left_out
+            event
+            for event in self.events
+            if event.fields["phase"] in (phase, None)
+            and event.only_in in (phase, None)
+            and not event.left_out
         ]
         return {
             **self.reveals[phase],

@@ -90,6 +90,33 @@ def take_off(**changes: Any) -> Tell:
     return lambda story: _decide(story, events.SUBMISSION, _facts(story, "A"), **changes)
 
 
+def disqualify(team: str, **told: Any) -> Tell:
+    """Disqualify a team ten minutes before the board of phase dev was closed."""
+
+    def tell(story: Story) -> None:
+        close, number = story.of(events.PHASE)[-1], _facts(story, team).fields["team_key"]
+        decision = {"kind": events.TEAM, "phase": None, "team_key": number, "disqualified": True}
+        story.add({**decision, "reason": "too late"}, close.at - timedelta(minutes=10), **told)
+
+    return tell
+
+
+def _shown_nevertheless(story: Story) -> None:
+    made_before = story.boards("dev")
+    disqualify("A")(story)
+    story.on_boards = lambda made: made_before if made and made[0].phase == "dev" else made
+
+
+def _named_otherwise(story: Story) -> None:
+    disqualify("A")(story)
+
+    def files(before: dict[str, bytes]) -> dict[str, bytes]:
+        words = b"eam A was disqualified", b"eam C was disqualified"
+        return {path: content.replace(*words) for path, content in before.items()}
+
+    story.on_files = files
+
+
 def _set_folds(change: Callable[[list[Any]], list[Any]]) -> Tell:
     def tell(story: Story) -> None:
         cell = score(story, "C").fields["cells"]["alpha"]
@@ -396,6 +423,14 @@ LIES: dict[str, Lie] = {
         "dev: scores",
     ),
     "a team left out of the reveal": Lie(_leave_out("C"), "register"),
+    "a disqualified team on the board": Lie(
+        _shown_nevertheless, "dev: boards", "the last board is not the one that follows from the register"
+    ),
+    "a disqualification that is dropped": Lie(disqualify("C", left_out=True), "register"),
+    "a disqualification in another phase only": Lie(
+        disqualify("A", only_in="eval"), "register", "was revealed with phase eval, but not with phase dev"
+    ),
+    "another team named as disqualified": Lie(_named_otherwise, "page"),
     "lines of another format, which nobody opens": Lie(_in_another_format, "receipts"),
     "a restore of lines long ago": Lie(lambda story: _restored(story, later=2), "receipts"),
     "a reveal without its register": Lie(_without_register, "dev: reveal"),
@@ -462,6 +497,11 @@ LIES: dict[str, Lie] = {
     "the winner is disqualified": Lie(
         take_off(removed="too late"),
         words="of A was disqualified on 2023-09-1",
+        receipt="it was disqualified (too late)",
+    ),
+    "the winner's team is disqualified": Lie(
+        disqualify("A"),
+        words="team A was disqualified with all its submissions on 2023-09-1",
         receipt="it was disqualified (too late)",
     ),
     "the winner is flagged": Lie(take_off(flagged=True), words=": it was flagged at EvalAI"),

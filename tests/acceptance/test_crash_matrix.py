@@ -17,8 +17,11 @@ QUICK = {"evalai": {"poll_every": 0.3, "reconcile_every": 600}}
 REDELIVERED = {"visibility_timeout_s": 1.0}
 
 
-def check(harness: Harness) -> None:
-    """Check the invariants against the sandbox's journal and the repository: the board has each team's last public finished submission."""
+def check(harness: Harness, disqualified: str = "") -> None:
+    """Check the invariants against the sandbox's journal and the repository.
+
+    The board has the last public finished submission of each team that is not disqualified.
+    """
     names = {team.pk: team.name for team in harness.evalai.world.teams.values()}
     rows: dict[str, int] = {}
     for row in sorted(
@@ -27,6 +30,7 @@ def check(harness: Harness) -> None:
         assert row["status"] in ("finished", "failed", "cancelled"), row
         if row["status"] == "finished" and row["is_public"] and not row["is_flagged"]:
             rows[names[row["participant_team"]]] = row["id"]
+    assert not disqualified or rows.pop(disqualified)
     assert {row["team"]: row["submission"] for row in harness.boards()} == rows
     for pk in harness.evalai.journal.posts():
         posts = harness.posts(pk)
@@ -56,7 +60,7 @@ def test_a_kill_at_any_point_loses_and_repeats_nothing(name: str, tmp_path: Path
                     story.play(theatre)
             assert not theatre.ahead.intersection(story.points)
         theatre.leave()
-        check(harness)
+        check(harness, disqualified=theatre.disqualified)
 
 
 def test_real_kills_lose_and_repeat_nothing(tmp_path: Path, cells: Path, fork_server: ForkServer) -> None:

@@ -57,6 +57,7 @@ REASONS = (
     "(as announced)",
     "(without ground)",
     "(a complaint)",
+    "(two accounts)",
     "the state was restored from a backup",
     "The history of the leaderboard's branch was rewritten",
 )
@@ -186,7 +187,7 @@ def changes_its_tasks(challenge: Challenge) -> None:
 
 
 def decides(challenge: Challenge) -> None:
-    """Hosts rerun submissions; some are disqualified, and one is reinstated; the rules change."""
+    """Hosts rerun submissions; some are disqualified, and one is reinstated; the rules change; a team is disqualified, and sends again."""
     harness, pks = challenge.harness, challenge.pks
     for name in ("A1", "C1"):
         pks[f"{name} again"] = harness.evalai.rerun(pks[name])
@@ -198,6 +199,12 @@ def decides(challenge: Challenge) -> None:
     harness.configure({"phases": {"dev": {"selection": "best"}}, "leaderboard": rules})
     message = harness.decide("challenge", "apply", "--reason", "announced on 1 June")
     assert all(name in message for name in ("selection", *rules))
+    challenge.submit("H in dev", "H", embeddings(5, noise=0.1))
+    challenge.work()
+    number = str(harness.evalai.world.submissions[pks["H in dev"]]["participant_team"])
+    harness.decide("challenge", "disqualify", "--team", number, "--reason", "two accounts")
+    challenge.submit("H in eval", "H", embeddings(5, noise=0.1), phase="eval")
+    challenge.removed |= {pks["H in dev"], pks["H in eval"]}
     challenge.work()
 
 
@@ -301,7 +308,7 @@ def test_an_honest_challenge_is_never_contradicted(
             answer = challenge.answer(name)
             assert words in answer.sentence, name
             assert answer.worth is (Worth.BELIEVED if name in BELIEVED else Worth.CONSISTENT), name
-        for name in ("C1", "C1 again"):
+        for name in ("C1", "C1 again", "H in dev", "H in eval"):
             assert challenge.answer(name).worth is Worth.CONTRADICTED
             assert "it was disqualified (" in challenge.answer(name).sentence
         last = challenge.clones[-1]

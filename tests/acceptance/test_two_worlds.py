@@ -27,6 +27,7 @@ from tests.scoring.inputs.reading_tables import as_npz, zipped
 from tests.worker.harness.gate import hanging, scoring_hangs
 from tests.worker.harness.harness import DIM, IDS, embeddings, score_ahead
 from worker.evaluation import answers
+from worker.fairness.register import register_team
 from worker.state import State
 
 Leak = Callable[[pytest.MonkeyPatch, World], None]
@@ -119,6 +120,14 @@ def tell(worker: WorldPlay) -> dict[str, int]:
     worker.drive()
     sent["run again"] = harness.evalai.rerun(sent["gzip"])
     worker.drive()
+    with worker.store.write() as tx:
+        number = worker.row(sent["other phase"]).team_key or 0
+        register_team(tx, number, disqualified=True, reason="a test", now=worker.clock.now())
+        tx.request_publish()
+    worker.drive()
+    for phase in ("dev", "eval"):
+        sent[f"disqualified in {phase}"] = harness.submit("team 0", embeddings(2), phase=phase)
+    worker.drive()
     for name in ("large upload", "broken off"):
         sent[name] = upload_begun(worker, name)
     harness.evalai.finish_upload(sent["large upload"], embeddings(6))
@@ -143,6 +152,7 @@ def test_the_same_story_looks_the_same_over_other_tasks(tmp_path: Path, cells: d
         ended[name]
         for name in (*GOOD, "private", "baseline", "trial", "other phase", "run again", "large upload")
     } <= {"finished", "cancelled"}
+    assert {ended[f"disqualified in {phase}"] for phase in ("dev", "eval")} == {"finished"}
     assert {ended[name] for name in (*REFUSED, "too large", "broken off")} == {"failed"}
     assert (ended["cancelled"], ended["wrong phase"]) == ("cancelled", "submitted")
     assert len(left["commits"]) > len(GOOD)

@@ -31,7 +31,18 @@ FOLD_COST_S = 0.25  # per fold of a task, on the worlds' clock; the scoring time
 FOLDS = 4
 AHEAD_S = 3.5  # a submission is read again this long before its answer is posted
 
-ALLOWED = ("q_mean", "rank", "rank_by_mean", "group", "move", "move_kind", "position", "reliable", "why")
+ALLOWED = (
+    "q_mean",
+    "rank",
+    "rank_by_mean",
+    "group",
+    "move",
+    "move_kind",
+    "position",
+    "reliable",
+    "why",
+    "effect",
+)
 """Fields of the board that may differ: mean Q and values computed from it. Hashes, nonces and times of day may differ too."""
 
 
@@ -334,6 +345,7 @@ def _masked_files(files: Mapping[str, str]) -> dict[str, Any]:
             document["entries"] = sorted(
                 (_allowed(entry) for entry in document["entries"]), key=lambda entry: entry["submission"]
             )
+            document["decisions"] = [_allowed(decision) for decision in document["decisions"]]
             masked[path] = _untimed({key: value for key, value in document.items() if key != "link"})
         else:
             masked[path] = _TIME.sub("TIME", re.sub(r"\b(?:[0-9a-f]{64}){1,2}\b", "HASH", text))

@@ -23,6 +23,8 @@ SCORES = "Scores, and who counts"
 WORKER = "The worker"
 COPIES = "Copies"
 
+ADDED_MEANWHILE = "the tasks that were added meanwhile: run `neuco-worker challenge apply --reason TEXT`."
+
 Pk = Annotated[int, typer.Argument(help="EvalAI's submission number.", show_default=False)]
 
 
@@ -77,41 +79,82 @@ def apply(
 
 @challenge.command(rich_help_panel=SCORES)
 def disqualify(
-    pk: Pk,
+    pk: Annotated[int | None, typer.Argument(help="EvalAI's submission number.", show_default=False)] = None,
     *,
     config: ConfigOption,
+    team: Annotated[
+        int | None,
+        typer.Option(
+            help="EvalAI's number of a team: all its submissions, later ones too.", metavar="NUMBER"
+        ),
+    ] = None,
     reason: ReasonOption = "",
     undo: Annotated[bool, typer.Option("--undo", help="Let it count again.")] = False,
     yes: YesOption = False,
 ) -> None:
-    """Take a submission off the board. It stays on EvalAI's own leaderboard.
+    """Take a submission off the board, or a team with all its submissions off the boards of all phases.
+
+    A disqualified team can still submit, and gets answers. EvalAI's own leaderboard does not change. A team goes by its number, because
+    names change, and two teams may have the same.
 
     Next: `neuco-worker board show` after the next push.
 
     Example: `neuco-worker challenge disqualify 123 --reason "used test data" --yes --config challenge.yaml`
+
+    Example: `neuco-worker challenge disqualify --team 45 --reason "several accounts" --yes --config challenge.yaml`
     """
+    if (pk is None) is (team is None):
+        raise typer.BadParameter(
+            "Write either the number of a submission, or --team with the number of a team."
+        )
+    with open_session(config) as session:
+        if team is not None:
+            _disqualify_team(session, team, reason, undo=undo, yes=yes)
+        elif pk is not None:
+            _disqualify_submission(session, pk, reason, undo=undo, yes=yes)
+
+
+def _disqualify_submission(session: OrganizerSession, pk: int, reason: str, *, undo: bool, yes: bool) -> None:
+    """Take a submission off the board, or let it count again."""
     from worker.organizer import decisions
 
-    with open_session(config) as session:
-        row = decisions.submission(session, pk)
-        if (row.excluded is None) is undo:
-            print(f"Submission {pk} {'is not' if undo else 'is already'} disqualified; nothing was done.")
-            return
-        phases = session.configuration.phases
-        later = [
-            f"Phase {name} ranks only teams that have a score in phase {row.phase}, so the team's rank there may change, too."
-            for name, phase in phases.items()
-            if phase.eligible_if_scored_in == row.phase
-        ]
-        first = f"Submission {pk}{_named(row)} {'counts again' if undo else 'no longer counts'}."
-        reason = confirm("\n".join([first, *later]), reason=reason, yes=yes)
-        complete = decisions.disqualify(session, pk, reason, undo=undo)
-        closed = _closed(session, row.phase)
-    print(f"Submission {pk} {'counts again' if undo else 'no longer counts'} from now on.{closed}")
+    row = decisions.submission(session, pk)
+    if (row.excluded is None) is undo:
+        print(f"Submission {pk} {'is not' if undo else 'is already'} disqualified; nothing was done.")
+        return
+    phases = session.configuration.phases
+    later = [
+        f"Phase {name} ranks only teams that have a score in phase {row.phase}, so the team's rank there may change, too."
+        for name, phase in phases.items()
+        if phase.eligible_if_scored_in == row.phase
+    ]
+    first = f"Submission {pk}{_named(row)} {'counts again' if undo else 'no longer counts'}."
+    reason = confirm("\n".join([first, *later]), reason=reason, yes=yes)
+    complete = decisions.disqualify(session, pk, reason, undo=undo)
+    print(
+        f"Submission {pk} {'counts again' if undo else 'no longer counts'} from now on.{_closed(session, row.phase)}"
+    )
     if undo and not complete:
-        print(
-            "It has no scores on the tasks that were added meanwhile: run `neuco-worker challenge apply --reason TEXT`."
-        )
+        print(f"It has no scores on {ADDED_MEANWHILE}")
+
+
+def _disqualify_team(session: OrganizerSession, team: int, reason: str, *, undo: bool, yes: bool) -> None:
+    """Take all submissions of a team off the boards, or let them count again."""
+    from worker.organizer import decisions
+
+    rows, disqualified = decisions.team(session, team)
+    if disqualified is not undo:
+        print(f"Team {team} {'is not' if undo else 'is already'} disqualified; nothing was done.")
+        return
+    does = "counts again" if undo else "no longer counts"
+    named = f"Team {team} ({printable(rows[-1].team or 'unknown name')})"
+    sent = f"{count_of(len(rows), 'submission')} until now, and all later ones, in all phases"
+    reason = confirm(f"{named} {does}: {sent}.", reason=reason, yes=yes)
+    complete = decisions.disqualify_team(session, team, reason, undo=undo)
+    closed = [_closed(session, name) for name in session.configuration.phases]
+    print(f"Team {team} {does} from now on.{''.join(closed)}")
+    if undo and not complete:
+        print(f"Not all its submissions have scores on {ADDED_MEANWHILE}")
 
 
 def _named(row: SubmissionRow) -> str:

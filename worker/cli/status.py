@@ -308,12 +308,13 @@ def _table(rows: Sequence[ListedSubmission]) -> Table:
         )
     for listed in rows:
         row = listed.row
+        team = "–" if row.team_key is None else f"{row.team or '–'} (team {row.team_key})"
         table.add_row(
             str(row.pk),
             Text(row.phase or "–"),
             "–" if row.submitted_at is None else f"{row.submitted_at:%Y-%m-%d %H:%M}",
             str(row.state),
             f"{listed.shown}{' *' if listed.counts else '  '}",
-            Text("\n".join(text for text in (row.team or "–", row.method, listed.kind) if text)),
+            Text("\n".join(text for text in (team, row.method, listed.kind) if text)),
         )
     return table

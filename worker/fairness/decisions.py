@@ -44,7 +44,7 @@ def decisions(fold: PhaseFold, public: Collection[str] | None = None) -> tuple[D
         public: The entries that decisions about all entries may depend on; None for all that are open.
     """
     entries = fold.submissions.keys() if public is None else public
-    listed = [*_changes(fold, entries), *_entries(fold, entries), *_notes(fold)]
+    listed = [*_changes(fold, entries), *_entries(fold, entries), *_teams(fold, entries), *_notes(fold)]
     return tuple(sorted(listed, key=lambda decision: (decision.at, decision.text)))
 
 
@@ -92,7 +92,7 @@ def _close(earlier: PhaseEvent, later: PhaseEvent) -> str:
 
 def _entries(fold: PhaseFold, entries: Collection[str]) -> Iterator[Decision]:
     renamed: dict[tuple[str, str], Decision] = {}
-    for entry, history in fold.submissions.items():
+    for entry, history in fold.registered.items():
         for earlier, later in pairwise([None, *history.events]):
             if later is None:
                 continue
@@ -105,6 +105,17 @@ def _entries(fold: PhaseFold, entries: Collection[str]) -> Iterator[Decision]:
                 text = f"team {before} is now called {team}"
                 renamed.setdefault((before, team), _decision(later.at, DecisionKind.OTHER, text))
     yield from renamed.values()
+
+
+def _teams(fold: PhaseFold, entries: Collection[str]) -> Iterator[Decision]:
+    """Yield the decisions about whole teams, by name only if the team had sent one of the entries before."""
+    for team, history in fold.teams.items():
+        for event in history.events:
+            sent = (fold.registered[entry].at(event.at) for entry in fold.registered if entry in entries)
+            names = [_team(facts) for facts in sent if facts is not None and facts.team_key == team]
+            what = "was disqualified with all its" if event.disqualified else "was reinstated with all its"
+            text = f"team {names[-1] if names else f'number {team}'} {what} submissions"
+            yield _decision(event.at, DecisionKind.ENTRY, text, event.reason)
 
 
 def _team(facts: SubmissionEvent) -> str:

@@ -27,6 +27,8 @@ SCORE = "score"
 """The scores of a submission."""
 PHASE = "phase"
 """A phase's record, rules and decisions; a new event follows each change."""
+TEAM = "team"
+"""A team's disqualification, which covers all its submissions in all phases, later ones too; a new event follows each change."""
 CHALLENGE = "challenge"
 """An event of the whole challenge, such as a restored backup."""
 RESTORED, REWRITTEN = "restored", "rewritten"  # what happened to the whole challenge
@@ -162,6 +164,23 @@ class PhaseEvent(PhaseFacts):
     reason: str
 
 
+class TeamEvent(Document):
+    """A decision of the organizers about a team.
+
+    Attributes:
+        team_key: EvalAI's number of the team.
+        disqualified: Whether it is disqualified from now on.
+        reason: Why.
+    """
+
+    kind: Literal["team"]
+    phase: None
+    at: Moment
+    team_key: Number
+    disqualified: bool
+    reason: str
+
+
 class ChallengeEvent(Document):
     """Something that happened to the whole challenge.
 
@@ -177,7 +196,7 @@ class ChallengeEvent(Document):
     text: str
 
 
-Event = ClosedEvent | QualifyingEvent | SubmissionEvent | ScoreEvent | PhaseEvent | ChallengeEvent
+Event = ClosedEvent | QualifyingEvent | SubmissionEvent | ScoreEvent | PhaseEvent | TeamEvent | ChallengeEvent
 
 
 def parse(fields: Fields) -> Event:
@@ -190,7 +209,7 @@ def parse(fields: Fields) -> Event:
 
 
 def _model(fields: Fields) -> type[Event]:
-    kinds: Mapping[str, type[Event]] = {PHASE: PhaseEvent, CHALLENGE: ChallengeEvent}
+    kinds: Mapping[str, type[Event]] = {PHASE: PhaseEvent, TEAM: TeamEvent, CHALLENGE: ChallengeEvent}
     if fields["kind"] in kinds:
         return kinds[fields["kind"]]
     if "submission" in fields:

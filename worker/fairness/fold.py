@@ -25,10 +25,11 @@ from worker.fairness.events import (
     QualifyingEvent,
     ScoreEvent,
     SubmissionEvent,
+    TeamEvent,
 )
 from worker.fairness.membership import AFTER_THE_CLOSE, Rung, ShownValue, climbs, ladders
 
-Dated = TypeVar("Dated", ClosedEvent, QualifyingEvent, SubmissionEvent, ScoreEvent, PhaseEvent)
+Dated = TypeVar("Dated", ClosedEvent, QualifyingEvent, SubmissionEvent, ScoreEvent, PhaseEvent, TeamEvent)
 LAST_PLACE = 2**62  # on a ladder: a submission that is being scored for the first time comes after all others
 
 
@@ -69,7 +70,9 @@ class PhaseFold:
 
     Attributes:
         decisions: The phase's own events.
-        submissions: Entry to the facts about a submission.
+        registered: Entry to the facts about a submission, as they were registered.
+        submissions: The same with the decisions about teams: while a team is disqualified, each of its submissions is.
+        teams: EvalAI's number of a team to the decisions about it.
         scores: Entry to its scores, in the order of the first ones.
         end: The moment of the newest event that was opened completely.
         private: The entries that were opened only in part.
@@ -79,7 +82,9 @@ class PhaseFold:
     def __init__(self, name: str, others: Mapping[str, PhaseFold]) -> None:
         self.name = name
         self.decisions: History[PhaseEvent] = History()
+        self.registered: dict[str, History[SubmissionEvent]] = {}
         self.submissions: dict[str, History[SubmissionEvent]] = {}
+        self.teams: dict[int, History[TeamEvent]] = {}
         self.scores: dict[str, History[ScoreEvent]] = {}
         self.end = datetime.min.replace(tzinfo=UTC)
         self.private: set[str] = set()
@@ -99,15 +104,18 @@ class PhaseFold:
         Raises:
             ValueError: If it is earlier than the one before about the same subject.
         """
-        if isinstance(event, PhaseEvent | SubmissionEvent | ScoreEvent):
+        if isinstance(event, PhaseEvent | TeamEvent | SubmissionEvent | ScoreEvent):
             self.end = max(self.end, event.at)
         match event:
             case ChallengeEvent():
                 self.notes.append(event)
             case PhaseEvent():
                 self.decisions.add(event)
+            case TeamEvent():
+                self._decide(event)
             case SubmissionEvent():
-                self.submissions.setdefault(event.entry, History()).add(event)
+                self.registered.setdefault(event.entry, History()).add(event)
+                self.submissions.setdefault(event.entry, History()).add(self._decided(event, event.at))
                 self._entry_of.setdefault(event.submission, event.entry)
                 if event.answered:
                     self._answered_at.setdefault(event.entry, event.at)
@@ -122,6 +130,24 @@ class PhaseFold:
                 self._qualifying.setdefault(event.entry, History()).add(event)
             case _:
                 self.private.add(event.entry)
+
+    def _decide(self, event: TeamEvent) -> None:
+        """Let a decision about a team change each of its submissions."""
+        self.teams.setdefault(event.team_key, History()).add(event)
+        for entry, history in self.registered.items():
+            if history.events[-1].team_key == event.team_key:
+                self.submissions[entry].add(self._decided(history.events[-1], event.at))
+
+    def _decided(self, facts: SubmissionEvent, moment: datetime) -> SubmissionEvent:
+        """Return the facts about a submission as the decision about its team makes them from a moment on."""
+        removed = facts.removed or self.disqualified(facts.team_key, moment)
+        unchanged = (removed, moment) == (facts.removed, facts.at)
+        return facts if unchanged else facts.model_copy(update={"removed": removed, "at": moment})
+
+    def disqualified(self, team: int | None, moment: datetime) -> str | None:
+        """Return why a team is disqualified at a moment; None if it is not."""
+        decision = self.teams[team].at(moment) if team is not None and team in self.teams else None
+        return decision.reason if decision is not None and decision.disqualified else None
 
     @property
     def frozen_at(self) -> datetime | None:
@@ -175,13 +201,14 @@ class PhaseFold:
                 return score
         return None
 
-    def teams(self, moment: datetime) -> frozenset[int | None]:
+    def qualified(self, moment: datetime) -> frozenset[int | None]:
         """Return the teams with a submission that counts at a moment."""
         newest: list[SubmissionEvent | QualifyingEvent | None] = [
             *(history.at(moment) for history in self.submissions.values()),
             *(history.at(moment) for history in self._qualifying.values()),
         ]
-        return frozenset(facts.team_key for facts in newest if facts is not None and membership.stands(facts))
+        teams = {facts.team_key for facts in newest if facts is not None and membership.stands(facts)}
+        return frozenset(team for team in teams if self.disqualified(team, moment) is None)
 
     def snapshot(self, moment: datetime) -> PhaseSnapshot | None:
         """Return everything that decides the board of a moment; None before the phase was recorded.
@@ -192,7 +219,7 @@ class PhaseFold:
         if decided is None:
             return None
         needed = self._others.get(decided.rules.eligible_if_scored_in or "")
-        eligible = None if needed is None else needed.teams(moment)
+        eligible = None if needed is None else needed.qualified(moment)
         counting = self._counting(decided, moment)
         entries: list[Entry] = []
         newest: ScoreEvent | None = None
@@ -237,7 +264,7 @@ class PhaseFold:
     def _rungs(self, entries: Iterable[str], decided: PhaseEvent, moment: datetime) -> Iterator[Rung]:
         """Yield the answered ones of these entries as rungs of their ladders at a moment."""
         for name in entries:
-            facts = self.submissions[name].at(moment) if name in self.submissions else None
+            facts = self.registered[name].at(moment) if name in self.registered else None
             answered_at, first = self._answered_at.get(name), self.scores[name].at(moment)
             if (
                 facts is None
@@ -290,7 +317,7 @@ class PhaseFold:
         Raises:
             LookupError: If the submission or the phase was not registered by then.
         """
-        decided, facts = self.decisions.at(moment), self.submissions[score.entry].at(moment)
+        decided, facts = self.decisions.at(moment), self.registered[score.entry].at(moment)
         if decided is None or facts is None:
             raise LookupError("a score from before its submission or its phase")
         rules = decided.rules
@@ -321,15 +348,16 @@ class ChallengeFold(dict[str, PhaseFold]):
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         super().__init__()
-        self._notes: list[ChallengeEvent] = []
+        self._everywhere: list[TeamEvent | ChallengeEvent] = []
         for event in events:
             self.take(event)
 
     def __missing__(self, name: str) -> PhaseFold:
         """Make an empty phase."""
-        self[name] = PhaseFold(name, self)
-        self[name].notes += self._notes
-        return self[name]
+        phase = self[name] = PhaseFold(name, self)
+        for event in self._everywhere:
+            phase.take(event)
+        return phase
 
     def take(self, event: Event) -> None:
         """Add the next event.
@@ -337,8 +365,8 @@ class ChallengeFold(dict[str, PhaseFold]):
         Raises:
             ValueError: If it is earlier than the one before about the same subject.
         """
-        if isinstance(event, ChallengeEvent):
-            self._notes.append(event)
+        if isinstance(event, TeamEvent | ChallengeEvent):
+            self._everywhere.append(event)
             for phase in self.values():
                 phase.take(event)
         else:

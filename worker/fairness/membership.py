@@ -6,7 +6,8 @@ The Ladder (Blum and Hardt, 2015): a submission counts and is shown its own valu
 Otherwise the team is shown its earlier value again, so that many submissions reveal hardly more than one. Each team has one ladder in a
 phase for its public submissions, and another one for its private ones, which nobody can check. Equal content is the same rung: it has the
 place of the first file with that content, and the same answer. What the organizers take off the board is on no ladder. What a team deletes
-or cancels itself stays on it; otherwise a team could climb again and again.
+or cancels itself stays on it; otherwise a team could climb again and again. A disqualified team stays on its ladder, too: it gets the
+answers that it would get anyway, and no board shows it.
 """
 
 from __future__ import annotations

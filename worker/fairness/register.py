@@ -24,6 +24,7 @@ from worker.fairness.events import (
     ScoreEvent,
     SubmissionEvent,
     SubmissionFacts,
+    TeamEvent,
 )
 from worker.fairness.fold import ChallengeFold
 from worker.fairness.membership import ShownValue
@@ -135,6 +136,25 @@ def note(tx: Transaction, what: str, text: str, *, now: datetime) -> None:
         }
     )
     _add(tx, "challenge", event, "")
+
+
+def register_team(tx: Transaction, team_key: int, *, disqualified: bool, reason: str, now: datetime) -> None:
+    """Register that a team is disqualified from now on, or no longer is."""
+    event = TeamEvent(
+        kind="team",
+        phase=None,
+        at=tx.attestation_time(now),
+        team_key=team_key,
+        disqualified=disqualified,
+        reason=reason,
+    )
+    _add(tx, f"team {team_key}", event, "")
+
+
+def disqualified_teams(tx: Transaction) -> dict[int, str]:
+    """Return the teams that are disqualified now: EvalAI's number of the team to the reason."""
+    newest = {row.fields["team_key"]: row.fields for row in tx.events(kind=events.TEAM)}
+    return {team: fields["reason"] for team, fields in newest.items() if fields["disqualified"]}
 
 
 def _register_phases(tx: Transaction, records: Mapping[str, PhaseRecord], at: datetime, reason: str) -> None:

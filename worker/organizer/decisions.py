@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 from scoring.errors import OrganizerError
-from worker.fairness.register import register
+from worker.fairness.register import disqualified_teams, register, register_team
 from worker.organizer.session import OrganizerSession
 from worker.state import ACTIVE, State, SubmissionRow, Transaction
 
@@ -43,12 +43,55 @@ def disqualify(session: OrganizerSession, pk: int, reason: str, *, undo: bool = 
         row = _submission(tx, pk)
         with decided(session, tx, reason):
             tx.note(pk, excluded=None if undo else reason)
-        record = tx.phase_record(row.phase or "")
-        return (
-            record is None
-            or row.content_hash is None
-            or not tx.missing_tasks(row.content_hash, record.protocol_hash, record.tasks)
+        return _is_complete(tx, row)
+
+
+def team(session: OrganizerSession, number: int) -> tuple[list[SubmissionRow], bool]:
+    """Return the submissions of a team, oldest first, and whether it is disqualified.
+
+    Raises:
+        OrganizerError: If it has none.
+    """
+    with session.store.read() as tx:
+        return _sent_by(tx, number), number in disqualified_teams(tx)
+
+
+def disqualify_team(session: OrganizerSession, number: int, reason: str, *, undo: bool = False) -> bool:
+    """Take all submissions of a team off the boards of all phases, later ones too, or let them count again.
+
+    Returns:
+        Whether those that it has sent have a score for every task.
+
+    Raises:
+        OrganizerError: If it has none.
+    """
+    with session.store.write() as tx:
+        rows = _sent_by(tx, number)
+        register(tx, session.clock())  # earlier changes come before the decision
+        register_team(tx, number, disqualified=not undo, reason=reason, now=session.clock())
+        tx.request_publish()
+        return all(_is_complete(tx, row) for row in rows)
+
+
+def _sent_by(tx: Transaction, number: int) -> list[SubmissionRow]:
+    rows = [row for row in tx.submissions() if row.team_key == number]
+    if not rows:
+        raise OrganizerError(
+            f"There is no submission of a team with the number {number} here.",
+            cure="`neuco-worker submissions --json` lists all with the number of their team.",
+            code="team.unknown",
         )
+    return rows
+
+
+def _is_complete(tx: Transaction, row: SubmissionRow) -> bool:
+    """Return whether a submission has a score for every task, if it was scored at all."""
+    record = tx.phase_record(row.phase or "")
+    return (
+        record is None
+        or row.content_hash is None
+        or not tx.missing_tasks(row.content_hash, record.protocol_hash, record.tasks)
+    )
 
 
 @contextmanager

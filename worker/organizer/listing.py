@@ -15,7 +15,7 @@ from scoring.printable import count_of
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import not_recorded, read_record
 from worker.evaluation.answers import Answer
-from worker.fairness.register import LATEST, RegisterFold
+from worker.fairness.register import LATEST, RegisterFold, disqualified_teams
 from worker.organizer.session import OrganizerSession
 from worker.state import State, SubmissionRow, Transaction
 
@@ -30,11 +30,13 @@ class ListedSubmission:
         row: What is known of it; the names of team and method are untrusted text.
         shown: The value that its team was shown, or would be shown now, as boards print it; empty before it is scored.
         counts: Whether the last board shows it.
+        disqualified: Why it is disqualified, or its team; None if neither is.
     """
 
     row: SubmissionRow
     shown: str
     counts: bool
+    disqualified: str | None
 
     @property
     def kind(self) -> str | None:
@@ -51,8 +53,8 @@ class ListedSubmission:
             notes.append(f"held: {row.hold_reason or row.hold} ({row.hold})")
         if row.tries and row.not_before is not None:
             notes.append(f"{count_of(row.tries, 'failed attempt')}, next at {row.not_before:%H:%M:%S} UTC")
-        if row.excluded is not None:
-            notes.append(f"disqualified: {row.excluded}")
+        if self.disqualified is not None:
+            notes.append(f"disqualified: {self.disqualified}")
         if row.superseded_by is not None:
             notes.append(f"re-run as {row.superseded_by}")
         return tuple(notes)
@@ -79,7 +81,7 @@ class ListedSubmission:
             "hold_reason": row.hold_reason,
             "next_try_at": row.not_before.isoformat() if row.tries and row.not_before else None,
             "tries": row.tries,
-            "disqualified": row.excluded,
+            "disqualified": self.disqualified,
             "rerun_as": row.superseded_by,
         }
 
@@ -109,10 +111,13 @@ def submissions(
         phases = session.configuration.phases
         boards = [from_json(text) for name in phases if (text := tx.newest_board(name)) is not None]
         counted = {standing.submission for board in boards for standing in board.standings}
-        records = {name: read_record(tx, name) for name in phases}
+        records, teams = {name: read_record(tx, name) for name in phases}, disqualified_teams(tx)
         return [
             ListedSubmission(
-                row=row, shown=_shown(row, records.get(row.phase or "")), counts=row.pk in counted
+                row=row,
+                shown=_shown(row, records.get(row.phase or "")),
+                counts=row.pk in counted,
+                disqualified=row.excluded or teams.get(row.team_key or 0),
             )
             for row in tx.submissions(states, phase=phase)
             if (state != HELD or row.hold is not None) and (team is None or _is_of(row, team))

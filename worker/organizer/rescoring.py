@@ -23,7 +23,7 @@ from worker.evaluation.answers import correct_phase
 from worker.evaluation.stored import FillRow
 from worker.fairness import commitments
 from worker.fairness.membership import taken_off
-from worker.fairness.register import RegisterFold, submission_facts
+from worker.fairness.register import RegisterFold, disqualified_teams, submission_facts
 from worker.organizer.decisions import decided
 from worker.organizer.session import OrganizerSession
 from worker.runtime.child_acts import ChildAct, ChildRunner, OverLimit
@@ -42,12 +42,14 @@ class IncompleteRow:
         submissions: The submissions with this content.
         tasks: Tasks without a cell.
         files: The stored files with it; none if they no longer exist.
+        stands: Whether nothing takes one of the submissions off the board; otherwise the cells are not needed.
     """
 
     content_hash: str
     submissions: tuple[SubmissionRow, ...]
     tasks: tuple[str, ...]
     files: tuple[Path, ...]
+    stands: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +114,7 @@ def with_rules_of(record: PhaseRecord, setup: PhaseSetup) -> PhaseSetup:
 
 def _missing(session: OrganizerSession, tx: Transaction, setup: PhaseSetup) -> tuple[IncompleteRow, ...]:
     """Return the contents that were scored in a phase, but not on all of its tasks."""
+    disqualified = disqualified_teams(tx)
     contents: dict[str, list[SubmissionRow]] = {}
     for row in tx.submissions(COUNTED | {State.SCORED}, phase=setup.record.codename):
         if row.content_hash is not None:
@@ -121,21 +124,21 @@ def _missing(session: OrganizerSession, tx: Transaction, setup: PhaseSetup) -> t
         tasks = tx.missing_tasks(content_hash, setup.record.protocol.hash, setup.record.versions)
         stored = (session.files.find(row.file_hash) for row in submissions if row.file_hash)
         files = tuple(path for path in stored if path is not None)
-        if tasks and (files or any(map(_stands, submissions))):
+        stands = any(
+            taken_off(submission_facts(row)) is None and row.team_key not in disqualified
+            for row in submissions
+        )
+        if tasks and (files or stands):
             incomplete.append(
                 IncompleteRow(
                     content_hash=content_hash,
                     submissions=tuple(submissions),
                     tasks=tuple(tasks),
                     files=files,
+                    stands=stands,
                 )
             )
     return tuple(incomplete)
-
-
-def _stands(row: SubmissionRow) -> bool:
-    """Return whether nothing takes a submission off the board; otherwise its cells are not needed."""
-    return taken_off(submission_facts(row)) is None
 
 
 def _check_files(missing: Sequence[IncompleteRow]) -> None:
@@ -183,7 +186,7 @@ def carry_out(
             try:
                 fill(session, setup, row)
             except (ParticipantError, OverLimit) as error:
-                if any(map(_stands, row.submissions)):
+                if row.stands:
                     raise _unscorable(row, error) from error
                 unscorable.add(row.content_hash)
             done += 1

@@ -191,7 +191,7 @@ def _register(tx: Transaction, phase: str, stood: Collection[int]) -> Iterator[s
     qualifying = _qualifying(tx, phase)
     for event in tx.events(phase):
         nonce = bytes.fromhex(event.nonce)
-        if event.kind in (events.PHASE, events.CHALLENGE) or event.subject in shown:
+        if event.kind in (events.PHASE, events.TEAM, events.CHALLENGE) or event.subject in shown:
             opening = events.opened(event.fields, nonce)
         elif event.kind == events.SUBMISSION and event.fields["team_key"] in qualifying:
             opening = events.opened_in_part(event.fields, nonce, events.QUALIFYING_FIELDS)

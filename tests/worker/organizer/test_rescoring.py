@@ -181,7 +181,7 @@ def test_what_stops_a_rescore_is_named_and_nothing_is_applied_in_part(
     assert refused(r"Submission \d+ .*submission.deadline") == "rescore.unscorable"
     harness.configure({"submission": {"deadline": LIMIT_S}})
     assert refused(f"Submission {bad} cannot") == "rescore.unscorable"
-    harness.decide("challenge", "disqualify", str(bad), "--reason", "diverges")
+    harness.decide("challenge", "disqualify", "--team", str(worker.row(bad).team_key), "--reason", "diverges")
     assert harness.rescore() == 1
     harness.rescore("eval")
     worker.reload()

@@ -19,7 +19,7 @@ from scoring.protocol import ids_hash
 from scoring.tasks import TaskType
 from worker.fairness import membership
 from worker.fairness.decisions import minute
-from worker.fairness.events import ChallengeEvent, ScoreEvent
+from worker.fairness.events import ScoreEvent
 from worker.fairness.membership import ShownValue
 from worker.fairness.verify.revealed import RevealedPhase
 from worker.fairness.verify.timeline import CLOCK_SLACK
@@ -78,7 +78,7 @@ def _check_openings(phase: RevealedPhase) -> None:
     fold = phase.fold
     for _, event in phase.events:
         must(
-            isinstance(event, ChallengeEvent) or event.phase == phase.name,
+            event.phase in (None, phase.name),
             f"the event {event.kind} of {event.at.isoformat()} is of another phase",
         )
     both = sorted(fold.private & {*fold.submissions, *fold.scores})

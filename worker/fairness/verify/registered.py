@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
+from itertools import permutations
 from typing import Any
 
 from leaderboard.ranking import board as boards
@@ -70,7 +71,9 @@ def private(phase: RevealedPhase) -> Verdict:
 
 
 def nothing_left_out(repository: PublicRepository, revealed: Collection[RevealedPhase]) -> Iterator[Verdict]:
-    """Check that the whole log was opened, once every phase is revealed."""
+    """Check that the whole log was opened, once every phase is revealed, and what concerns all phases in each of them."""
+    for phase, other in permutations(revealed, 2):
+        _check_everywhere(phase, other)
     log = repository.log
     if lost := sorted(receipts.lost_lines(log)):
         yield believed(
@@ -96,6 +99,22 @@ def nothing_left_out(repository: PublicRepository, revealed: Collection[Revealed
         yield not_revealed(f"{sentence}: not all phases have been revealed, and some entries may be padding")
     else:
         raise Fault(f"{sentence}, although every phase has been revealed")
+
+
+def _check_everywhere(phase: RevealedPhase, other: RevealedPhase) -> None:
+    """Check that a phase's register has the events of the whole challenge that another one has, such as a team's disqualification."""
+    opened = {commitment for commitment, _ in phase.events}
+    lost_until = phase.fold.restored_at  # a restored state may lack what was revealed before
+    for commitment, event in other.events:
+        if (
+            event.phase is None
+            and event.at <= phase.revealed_at
+            and (lost_until is None or event.at >= lost_until)
+        ):
+            must(
+                commitment in opened,
+                f"the event {event.kind} of {event.at.isoformat()} was revealed with phase {other.name}, but not with phase {phase.name}",
+            )
 
 
 def _unopened(log: Sequence[Line], revealed: Collection[RevealedPhase]) -> dict[int, int]:

@@ -49,20 +49,22 @@ def configuration() -> str:
 def tables() -> Iterator[str]:
     """Yield a table for each section."""
     schema = Configuration.model_json_schema()
+    defined = schema["$defs"]
     for name, part in schema["properties"].items():
         kinds = [part, *part.get("patternProperties", {}).values()]
-        sections = [schema["$defs"][kind["$ref"].rpartition("/")[2]] for kind in kinds if "$ref" in kind]
+        sections = [defined[kind["$ref"].rpartition("/")[2]] for kind in kinds if "$ref" in kind]
         title = f"{name}.<codename>" if "patternProperties" in part else name
         for section in sections:
-            yield f"## `{title}`\n\n{section['description']}\n\n{table(section)}\n"
+            yield f"## `{title}`\n\n{section['description']}\n\n{table(section, defined)}\n"
         if not sections:
             yield f"## `{title}`\n\n{part['description']} The default is {default(part)}.\n\n"
 
 
-def table(section: dict[str, Any]) -> str:
-    """Return a table of the keys of a section."""
+def table(section: dict[str, Any], defined: dict[str, Any]) -> str:
+    """Return a table of the keys of a section; the types of some are defined elsewhere in the schema."""
     lines = ["| key | value | default | meaning |", "|---|---|---|---|"]
-    for key, part in section["properties"].items():
+    for key, own in section["properties"].items():
+        part = defined.get(own.get("$ref", "").rpartition("/")[2], {}) | own
         lines.append(f"| `{key}` | {value(part)} | {default(part)} | {part['description']} |")
     return "\n".join(lines) + "\n"
 

@@ -1,5 +1,6 @@
 """Turn the score matrix and facts about submissions into standings and published files."""
 
+from leaderboard.rules import PhaseRules, Rounding, Selection, Shown, StatedRules
 from leaderboard.snapshot import (
     Board,
     Decision,
@@ -9,8 +10,6 @@ from leaderboard.snapshot import (
     MoveKind,
     PhaseSite,
     PhaseSnapshot,
-    Rules,
-    Selection,
     Site,
     Standing,
     Terms,
@@ -24,12 +23,15 @@ __all__ = [
     "Entry",
     "Method",
     "MoveKind",
+    "PhaseRules",
     "PhaseSite",
     "PhaseSnapshot",
-    "Rules",
+    "Rounding",
     "Selection",
+    "Shown",
     "Site",
     "Standing",
+    "StatedRules",
     "Terms",
     "WaitingTeam",
 ]

@@ -13,18 +13,11 @@ from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
 
-from scoring.metrics import shown
+from leaderboard.rules import PhaseRules, Rounding
+from scoring.protocol import Recipe
 
 RowKey = tuple[int, str]
 """Team key and, for baselines only, the method: the identity of a row throughout the history."""
-
-
-class Selection(StrEnum):
-    """How the one submission that counts is selected from a team's scored public ones."""
-
-    LAST = "last"  # the greatest (submitted_at, pk)
-    BEST = "best"  # the highest unrounded mean Q, or the earlier one on a tie
-    LADDER = "ladder"  # the last one that beat the team's previous value by a step (Blum and Hardt, 2015)
 
 
 class MoveKind(StrEnum):
@@ -110,44 +103,22 @@ class Entry:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rounding:
-    """How mean Q is shown."""
-
-    decimals: int = 3
-    ladder_step: float | None = None  # values are shown as multiples of this step
-
-    def value(self, q_mean: float) -> float:
-        """Return mean Q as it is shown."""
-        return shown(q_mean, self.decimals, self.ladder_step)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rules(Rounding):
-    """The organizer's settings that decide a board."""
-
-    selection: Selection = Selection.LAST
-    epsilon: float = 0.02
-    baselines_weigh: bool = True
-    ghost_task: float = 0.0
-    eligible_if_scored_in: str | None = None
-    replicates: int = 2000  # of the bootstrap
-
-
-@dataclass(frozen=True, kw_only=True)
 class PhaseSnapshot:
     """Everything that decides the current board of a phase.
 
     Attributes:
         codename: EvalAI phase codename; names the files.
-        rules: The organizer's settings.
+        rules: Its rules.
         row_sets: Task identifier to row-set hash; tasks with equal hashes share splits. Its keys are the phase's tasks.
         entries: Scored submissions with complete rows, any order, private ones included.
+        epsilon: The protocol's epsilon, for the quality scores.
     """
 
     codename: str
-    rules: Rules
+    rules: PhaseRules
     row_sets: Mapping[str, str]
     entries: tuple[Entry, ...]
+    epsilon: float = Recipe.epsilon
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)  # slots, because a daemon keeps those of every board
@@ -230,14 +201,12 @@ class Figures:
 
     Attributes:
         weights: Task to weight, sorted by task.
-        replicates: Number of bootstrap replicates.
         rows: In board order.
         leave_one_out: Submission to the pairs (ahead, behind) of submissions whose order reverses when it is left out of weights and task
             ranks, if there are any.
     """
 
     weights: Mapping[str, float]
-    replicates: int
     rows: tuple[RowFigures, ...]
     leave_one_out: Mapping[int, tuple[tuple[int, int], ...]]
 
@@ -333,7 +302,7 @@ class PhaseSite:
     """
 
     codename: str
-    rules: Rules
+    rules: PhaseRules
     history: tuple[Board, ...]
     waiting: tuple[WaitingTeam, ...] | None = None
     revealed: bool = False

@@ -19,7 +19,8 @@ from pydantic import FiniteFloat, TypeAdapter, ValidationError
 from leaderboard.exchange.table import rank_table
 from leaderboard.ranking import next_board
 from leaderboard.rendering import markdown, render
-from leaderboard.snapshot import Entry, PhaseSite, PhaseSnapshot, Rules, Site
+from leaderboard.rules import PhaseRules
+from leaderboard.snapshot import Entry, PhaseSite, PhaseSnapshot, Site
 from scoring.errors import OrganizerError
 
 Normalizer = Mapping[str, tuple[float, float]]
@@ -156,7 +157,7 @@ def board_files(
     fewest = {dataset: min(len(of[dataset]) for of in scores.values()) for dataset in datasets}
     snapshot = PhaseSnapshot(
         codename=PHASE,
-        rules=Rules(),
+        rules=PhaseRules(),
         row_sets={dataset: dataset for dataset in datasets},
         entries=tuple(
             Entry(
@@ -175,7 +176,7 @@ def board_files(
     board = next_board(snapshot, (), at=at)
     phase = PhaseSite(
         codename=PHASE,
-        rules=Rules(),
+        rules=PhaseRules(),
         history=() if board is None else (board,),
         revealed=True,
     )

@@ -24,11 +24,10 @@ from leaderboard.ranking.board import (
 )
 from leaderboard.ranking.comparison import Comparison, Difference, TaskPair, compare
 from leaderboard.ranking.dynamic_rank import LARGEST, Ranking, rank, task_weights
-from leaderboard.ranking.uncertainty import REPLICATES, FoldTable, standard_errors
+from leaderboard.ranking.uncertainty import FoldTable, standard_errors
 
 __all__ = [
     "LARGEST",
-    "REPLICATES",
     "Assessment",
     "Comparison",
     "Difference",

@@ -16,15 +16,14 @@ from numpy.typing import NDArray
 
 import scoring.metrics
 from leaderboard.ranking.dynamic_rank import Ranking, leave_one_out, rank
-from leaderboard.ranking.uncertainty import REPLICATES, FoldTable, Uncertainty, bootstrap, tie_groups
+from leaderboard.ranking.uncertainty import FoldTable, Uncertainty, bootstrap, tie_groups
+from leaderboard.rules import PhaseRules, Selection
 from leaderboard.snapshot import (
     Entry,
     Figures,
     PhaseSnapshot,
     RowFigures,
     RowKey,
-    Rules,
-    Selection,
     WaitingTeam,
 )
 from scoring.errors import OrganizerError
@@ -58,7 +57,7 @@ class Contender:
         """Whether it competes, as an eligible team."""
         return self.entry.eligible and not self.entry.baseline
 
-    def weighs(self, rules: Rules) -> bool:
+    def weighs(self, rules: PhaseRules) -> bool:
         """Return whether it counts in weights and per-task ranks, like teams in competition, and baselines if the rules say so."""
         return rules.baselines_weigh if self.entry.baseline else self.entry.eligible
 
@@ -69,7 +68,7 @@ def row_key(entry: Entry) -> RowKey:
 
 
 def counts(entry: Entry, phase: PhaseSnapshot) -> bool:
-    """Return whether an entry may be on the board: it is public and has every score."""
+    """Return whether an entry may be on the board: it is public, and has every score."""
     return entry.public and complete(entry, phase)
 
 
@@ -137,7 +136,7 @@ def _select(entries: Sequence[Entry], phase: PhaseSnapshot) -> Entry | None:
         return None
     if rules.selection in (Selection.BEST, Selection.LADDER):
         # On a tie, max() keeps the first, which is the earlier submission.
-        return max(by_time, key=lambda entry: mean_quality(entry, tuple(phase.row_sets), rules.epsilon))
+        return max(by_time, key=lambda entry: mean_quality(entry, tuple(phase.row_sets), phase.epsilon))
     return by_time[-1]
 
 
@@ -184,7 +183,7 @@ def order(phase: PhaseSnapshot) -> Order | None:
     return Order(tasks=tasks, contenders=contenders, quality=table, ranking=ranking)
 
 
-def assess(phase: PhaseSnapshot, *, replicates: int = REPLICATES) -> Assessment | None:
+def assess(phase: PhaseSnapshot) -> Assessment | None:
     """Select, rank and resample a phase; None if it has no contenders.
 
     Raises:
@@ -198,17 +197,16 @@ def assess(phase: PhaseSnapshot, *, replicates: int = REPLICATES) -> Assessment 
     numbered = np.array([contender.numbered for contender in contenders])
     luck = bootstrap(
         fold_table(phase, ordered.tasks, contenders),
-        epsilon=rules.epsilon,
+        epsilon=phase.epsilon,
         weighs=weighs,
         numbered=numbered,
         ghost_task=rules.ghost_task,
-        replicates=replicates,
+        replicates=rules.replicates,
     )
     reversals = leave_one_out(ordered.quality, weighs=weighs, numbered=numbered, ghost_task=rules.ghost_task)
     pks = [contender.entry.submission for contender in contenders]
     figures = Figures(
         weights=dict(zip(ordered.tasks, ranking.weights, strict=True)),
-        replicates=replicates,
         rows=tuple(_row(ordered, luck, index) for index in range(len(contenders))),
         leave_one_out={
             pks[left]: tuple((pks[ahead], pks[behind]) for ahead, behind in pairs)
@@ -262,7 +260,7 @@ def fold_table(phase: PhaseSnapshot, tasks: Sequence[str], contenders: Sequence[
 def _ranked(
     phase: PhaseSnapshot, tasks: Sequence[str], contenders: Sequence[Contender]
 ) -> tuple[NDArray[np.float64], Ranking]:
-    epsilon = phase.rules.epsilon
+    epsilon = phase.epsilon
     scores = [quality_scores(contender.entry, tasks, epsilon) for contender in contenders]
     table = np.array(scores, np.float64)
     ranking = rank(

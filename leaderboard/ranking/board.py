@@ -17,16 +17,14 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from leaderboard.ranking.assessment import Assessment, Contender, Order, assess, counted
-from leaderboard.ranking.uncertainty import REPLICATES
-from leaderboard.snapshot import Board, MoveKind, PhaseSnapshot, Rounding, Standing
+from leaderboard.rules import Rounding
+from leaderboard.snapshot import Board, MoveKind, PhaseSnapshot, Standing
 from scoring.documents import canonical
 
 _BOARD = TypeAdapter(Board)
 
 
-def next_board(
-    phase: PhaseSnapshot, history: Sequence[Board], *, at: datetime, replicates: int = REPLICATES
-) -> Board | None:
+def next_board(phase: PhaseSnapshot, history: Sequence[Board], *, at: datetime) -> Board | None:
     """Return the board that follows ``history``, or None if no public row changed.
 
     The function is pure: equal arguments give equal boards, in any order of the entries. It is cheap if nothing changed.
@@ -35,20 +33,19 @@ def next_board(
         phase: Everything that decides the board now.
         history: The phase's boards so far, oldest first; only the last one is read.
         at: Time of the new board, with a time zone.
-        replicates: Number of bootstrap replicates for intervals and tie groups.
 
     Raises:
         OrganizerError: If the entries cannot be compared, see :func:`leaderboard.ranking.assessment.assess`.
     """
     before = history[-1] if history else None
     contenders = counted(phase)
-    content = fingerprint(phase, contenders, replicates)
+    content = fingerprint(phase, contenders)
     if before is not None and before.fingerprint == content and _has_names(before, contenders):
         return None
-    order = assess(phase, replicates=replicates)
-    board = following_board(phase, order, before, at=at, replicates=replicates)
-    unchanged = () if before is None else _content(before.standings, phase.rules)
-    return None if _content(board.standings, phase.rules) == unchanged else board
+    order = assess(phase)
+    board = following_board(phase, order, before, at=at)
+    unchanged = () if before is None else _content(before.standings, phase.rules.rounding)
+    return None if _content(board.standings, phase.rules.rounding) == unchanged else board
 
 
 def following_board(
@@ -57,7 +54,6 @@ def following_board(
     before: Board | None,
     *,
     at: datetime,
-    replicates: int,
 ) -> Board:
     """Return the board of a moment, whether or not anything changed since the one before.
 
@@ -66,7 +62,6 @@ def following_board(
         order: Its assessment, or only its order; the board then has neither groups nor figures.
         before: The board before it.
         at: Its time.
-        replicates: Number of bootstrap replicates.
     """
     standings = () if order is None else _standings(order, before)
     contenders = (
@@ -79,8 +74,8 @@ def following_board(
         made_at=at,
         triggers=tuple(sorted({standing.submission for standing in standings} - earlier)),
         standings=standings,
-        rounding=Rounding(decimals=phase.rules.decimals, ladder_step=phase.rules.ladder_step),
-        fingerprint=fingerprint(phase, contenders, replicates),
+        rounding=phase.rules.rounding,
+        fingerprint=fingerprint(phase, contenders),
         figures=order.figures if isinstance(order, Assessment) else None,
     )
 
@@ -153,11 +148,10 @@ def _has_names(board: Board, contenders: tuple[Contender, ...]) -> bool:
     return names == {standing.key: standing.team for standing in board.standings}
 
 
-def fingerprint(phase: PhaseSnapshot, contenders: tuple[Contender, ...], replicates: int) -> str:
-    """Hash everything that decides a board, except for names, which may be removed from it later."""
-    rules, row_sets = phase.rules, sorted(phase.row_sets.items())
-    decided = (phase.codename, replicates, rules.epsilon, rules.baselines_weigh, rules.ghost_task)
-    shown = (rules.decimals, rules.ladder_step)
+def fingerprint(phase: PhaseSnapshot, contenders: tuple[Contender, ...]) -> str:
+    """Hash everything that decides a board, all its rules among it, except for the teams' names."""
+    row_sets = sorted(phase.row_sets.items())
+    decided = (phase.codename, phase.epsilon, phase.rules.model_dump_json())
     rows = [
         (
             row.key,
@@ -172,7 +166,7 @@ def fingerprint(phase: PhaseSnapshot, contenders: tuple[Contender, ...], replica
         )
         for row in contenders
     ]
-    digest = hashlib.sha256(repr((decided, shown, row_sets, rows)).encode("utf-8", "backslashreplace"))
+    digest = hashlib.sha256(repr((decided, row_sets, rows)).encode("utf-8", "backslashreplace"))
     for row, (task, _) in itertools.product(contenders, row_sets):
         digest.update(np.asarray(row.entry.scores[task], "<f8").tobytes())
     return digest.hexdigest()

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leaderboard.ranking.dynamic_rank import Floats
-from leaderboard.ranking.uncertainty import REPLICATES, studentized
+from leaderboard.ranking.uncertainty import studentized
+from leaderboard.rules import REPLICATES
 from scoring.metrics import quality_of_moments
 
 

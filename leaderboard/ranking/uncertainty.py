@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from leaderboard.ranking.dynamic_rank import Floats, final_ranks, task_ranks, task_weights, weighted_ranks
 from scoring.metrics import quality_of_moments
 
-REPLICATES = 2000
 CHUNK = 100  # most replicates at a time; 100 teams x 20 tasks x 200 folds then take less than 200 MB
 # OpenBLAS uses several threads for products of at least this size. Boards are made while scoring keeps every core busy, and waiting for a
 # thread without a core cost ten times what it saved, so products are cut to stay below.
@@ -80,7 +79,7 @@ def bootstrap(
     weighs: NDArray[np.bool_],
     numbered: NDArray[np.bool_],
     ghost_task: float = 0.0,
-    replicates: int = REPLICATES,
+    replicates: int,
 ) -> Uncertainty:
     """Resample folds and rank every replicate; every cell needs a finite score."""
     row_sets = _row_sets(table)

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, ConfigDict, Field, PlainSerializer
+from pydantic import AwareDatetime, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
 from leaderboard.documents import Document, Number, Positive
-from leaderboard.snapshot import Decision, MoveKind, Selection, Terms
+from leaderboard.rules import StatedRules
+from leaderboard.snapshot import Decision, MoveKind, Terms
 
 
 def stamp(moment: datetime) -> str:
@@ -32,7 +33,11 @@ def printed(q_mean: float, decimals: int, step: float | None) -> str:
     return f"{'' if step is None else '≈ '}{rounded(q_mean, decimals)}"
 
 
-Second = Annotated[AwareDatetime, PlainSerializer(stamp, when_used="json")]
+Second = Annotated[
+    AwareDatetime,
+    PlainSerializer(stamp, when_used="json"),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
+]
 Share = Annotated[float, Field(ge=0, le=1)]
 WebAddress = Annotated[str, Field(pattern=r"^([Hh][Tt][Tt][Pp][Ss]?://.*)?$")]
 
@@ -110,18 +115,6 @@ class WaitingEntry(Document):
     last_submission: Second
 
 
-class PublishedRules(Document):
-    """The rules by which boards are made."""
-
-    selection: Selection
-    baselines_weigh: bool
-    decimals: Number
-    """Decimals of q_mean."""
-    eligible_if_scored_in: str | None
-    ladder_step: Annotated[float, Field(gt=0)] | None
-    """With the selection ladder: a submission counts only if its mean Q is higher by more than this; values are multiples of it."""
-
-
 class Interval(Document):
     """The uncertainty of one entry's figures."""
 
@@ -139,7 +132,6 @@ class Intervals(Document):
     """The uncertainty of the board, from resamplings of the folds."""
 
     level: float
-    replicates: Positive
     entries: tuple[Interval, ...]
 
 
@@ -185,7 +177,7 @@ class PhaseDocument(Document):
     """Number of the board within the phase; 0 while it is empty."""
     triggers: tuple[Number, ...]
     """Submissions that count from this board on."""
-    rules: PublishedRules
+    rules: StatedRules
     entries: tuple[Entry, ...]
     waiting: tuple[WaitingEntry, ...] | None
     """The teams with a scored submission, by name, as long as values are kept back until the phase is closed."""
@@ -236,4 +228,6 @@ MODELS: Mapping[str, type[Document]] = {"history-v1.json": HistoryLine, "phase-v
 
 def schema(model: type[Document]) -> bytes:
     """Return a document's schema."""
-    return (json.dumps(model.model_json_schema(), indent=1, ensure_ascii=False) + "\n").encode()
+    return (
+        json.dumps(model.model_json_schema(mode="serialization"), indent=1, ensure_ascii=False) + "\n"
+    ).encode()

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 
 from leaderboard.rendering.documents import Entry, Row, printed, rounded
 from leaderboard.rendering.names import distinct_names, shown_method
+from leaderboard.rules import Rounding
 from leaderboard.snapshot import (
     Board,
     Decision,
@@ -20,7 +21,6 @@ from leaderboard.snapshot import (
     Method,
     MoveKind,
     PhaseSite,
-    Rounding,
     RowKey,
     Standing,
 )

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from leaderboard.rendering.charts import Evolution, evolution
-from leaderboard.rendering.documents import PhaseDocument, PublishedRules, WaitingEntry
+from leaderboard.rendering.documents import PhaseDocument, WaitingEntry
 from leaderboard.rendering.names import distinct_names
 from leaderboard.rendering.rows import minute, public_rows, published_decisions
 from leaderboard.rendering.unlocked import unlocked
-from leaderboard.snapshot import PhaseSite, Selection, Site, Terms, WaitingTeam
+from leaderboard.rules import Selection
+from leaderboard.snapshot import PhaseSite, Site, Terms, WaitingTeam
 from scoring.printable import count_of
 
 
@@ -112,7 +113,7 @@ def _document(site: Site, phase: PhaseSite) -> PhaseDocument:
     """Return what is published of a phase."""
     board = phase.history[-1] if phase.history and phase.history[-1].standings else None
     decisions = published_decisions(phase)
-    rows = public_rows(board, phase.rules, phase.methods, decisions) if board else ()
+    rows = public_rows(board, phase.rules.rounding, phase.methods, decisions) if board else ()
     return PhaseDocument(
         schema_="schema/phase-v1.json",
         version=1,
@@ -125,7 +126,7 @@ def _document(site: Site, phase: PhaseSite) -> PhaseDocument:
         made_at=board.made_at if board else None,
         sequence=board.sequence if board else 0,
         triggers=board.triggers if board else (),
-        rules=PublishedRules.model_validate(phase.rules, from_attributes=True),
+        rules=phase.rules,
         entries=rows,
         waiting=None if phase.waiting is None or board else _waiting(phase.waiting),
         terms=phase.terms,
@@ -154,7 +155,6 @@ def rule_lines(document: PhaseDocument) -> tuple[str, ...]:
         f"{rules.ladder_step or 0:g} above the value shown before (the Ladder)."
         f" Values are rounded to multiples of {rules.ladder_step or 0:g}, which the sign ≈ says.",
     }[rules.selection]
-    visible = "A submission is public if its author made it public when submitting."
     elsewhere = rules.eligible_if_scored_in
     eligible = f" Teams without a score in the phase {elsewhere} are out of competition." if elsewhere else ""
     weigh = "affect ranks and weights" if rules.baselines_weigh else "do not affect ranks or weights"
@@ -171,7 +171,7 @@ def rule_lines(document: PhaseDocument) -> tuple[str, ...]:
             "On every hidden task, the entries are ranked by their quality score Q. The dynamic rank orders them by the weighted average"
             f" of these ranks. A task weighs more if the entries differ more on it. Baselines {weigh}."
         ),
-        f"{counted} {visible}{eligible}",
+        f"{counted} A submission is public if its author made it public when submitting.{eligible}",
         (
             "A move is “own” if another submission of the team counts, and “passive” if something else caused it: the submissions of"
             " others, for example, change task ranks and weights. A group's first entry does not beat any other entry of the group with"

@@ -16,7 +16,8 @@ from leaderboard.rendering.documents import (
     Row,
     rounded,
 )
-from leaderboard.snapshot import Board, Figures, PhaseSite, Rounding, RowFigures
+from leaderboard.rules import Rounding
+from leaderboard.snapshot import Board, Figures, PhaseSite, RowFigures
 
 LOCKED = dict.fromkeys(("intervals", "leave_one_out", "tasks", "weighted_ranks"))
 
@@ -26,9 +27,9 @@ def unlocked(phase: PhaseSite, board: Board | None, rows: Sequence[Row]) -> dict
     figures = None if board is None else board.figures
     if figures is None or not phase.revealed:
         return dict(LOCKED)
-    entries = tuple(_interval(row, phase.rules) for row in figures.rows)
+    entries = tuple(_interval(row, phase.rules.rounding) for row in figures.rows)
     return {
-        "intervals": Intervals(level=0.95, replicates=figures.replicates, entries=entries),
+        "intervals": Intervals(level=0.95, entries=entries),
         "leave_one_out": _flips(figures, rows),
         "tasks": _tasks(figures),
         "weighted_ranks": tuple(row.weighted_rank for row in figures.rows),

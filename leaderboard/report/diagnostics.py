@@ -83,7 +83,7 @@ class Activity:
 def diagnose_tasks(phase: PhaseSnapshot, assessment: Assessment) -> tuple[TaskDiagnosis, ...]:
     """Return for each task how many teams it separates, and whether a single baseline inflates its weight (paper A.3)."""
     table = fold_table(phase, assessment.tasks, assessment.contenders)
-    errors = standard_errors(table, phase.rules.epsilon)
+    errors = standard_errors(table, phase.epsilon)
     teams = [index for index, contender in enumerate(assessment.contenders) if contender.numbered]
     without = _weights_without(phase, assessment)
     result = []
@@ -143,7 +143,7 @@ def activity(phase: PhaseSnapshot) -> tuple[Activity, ...]:
 
 def _activity(phase: PhaseSnapshot, entries: Sequence[Entry]) -> Activity:
     tasks = tuple(sorted(phase.row_sets))
-    epsilon = phase.rules.epsilon
+    epsilon = phase.epsilon
     seen: set[str] = set()
     repeats = steps = tiny = 0
     previous: float | None = None
@@ -174,7 +174,7 @@ def _error_of_mean(phase: PhaseSnapshot, entry: Entry, tasks: Sequence[str]) -> 
         folds=tuple(np.array([entry.scores[task]], np.float64) for task in tasks),
         seed=phase.codename,
     )
-    return float(np.sqrt((standard_errors(table, phase.rules.epsilon) ** 2).sum()) / len(tasks))
+    return float(np.sqrt((standard_errors(table, phase.epsilon) ** 2).sum()) / len(tasks))
 
 
 def _moment(entry: Entry) -> tuple[datetime, int]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leaderboard.ranking import REPLICATES, Assessment, assess
+from leaderboard.ranking import Assessment, assess
 from leaderboard.rendering import Row, public_rows, templates
 from leaderboard.report.diagnostics import activity, diagnose_tasks, duplicates
 from leaderboard.report.likeness import names_alike, near_copies
@@ -57,7 +57,6 @@ def report(
     made_at: datetime,
     packages: Sequence[TaskPackage] = (),
     alike: Mapping[int, NDArray[np.float32]] | None = None,
-    replicates: int = REPLICATES,
 ) -> Document:
     """Make the private report of a phase; if nobody is on the board, it has no standings and no tasks.
 
@@ -67,12 +66,11 @@ def report(
         made_at: Time of the report, with a time zone.
         packages: Task packages, for groups of tasks and the ceilings of mean scores; those of other phases are ignored.
         alike: Submission to its :func:`leaderboard.report.likeness.similarities_of_rows`, for those that are compared; None if none are.
-        replicates: Number of bootstrap replicates.
 
     Returns:
         A JSON-ready document.
     """
-    assessment = assess(phase, replicates=replicates)
+    assessment = assess(phase)
     entries = {entry.submission: entry for entry in phase.entries}
     teams = {entry.team_key: entry.team for entry in phase.entries}
     copies = [
@@ -82,7 +80,7 @@ def report(
     return {
         "phase": phase.codename,
         "made_at": made_at.isoformat(),
-        "rules": asdict(phase.rules),
+        "rules": phase.rules.model_dump(mode="json"),
         "awards": "" if board is None else awards(public_rows(board, board.rounding)),
         "standings": [],
         **({} if assessment is None else _figures(phase, assessment, packages)),
@@ -132,7 +130,6 @@ def _figures(phase: PhaseSnapshot, assessment: Assessment, packages: Sequence[Ta
             for index, (contender, row) in enumerate(zip(assessment.contenders, figures.rows, strict=True))
         ],
         "weights": figures.weights,
-        "replicates": figures.replicates,
         "leave_one_out": figures.leave_one_out,
         "tasks": [asdict(task) for task in diagnose_tasks(phase, assessment)],
         # The Q of a perfect model with equal scores on all folds.

@@ -39,7 +39,7 @@ from worker.fairness.verify.public import PublicRepository, opened
 BEGUN = datetime.fromisoformat("2023-09-15T12:00:00+00:00")
 """An hour after the round of drand in liar_draws.py."""
 EVERY = timedelta(hours=1)
-REPLICATES = 20  # of the bootstrap; few, for speed
+REPLICATES = 100  # of the bootstrap; few, for speed
 
 
 @dataclass
@@ -216,8 +216,7 @@ class Story:
             snapshot = fold.snapshot(moment)
             if snapshot is None:
                 continue
-            replicates = snapshot.rules.replicates
-            following = boards.next_board(snapshot, history[-1:], at=moment, replicates=replicates)
+            following = boards.next_board(snapshot, history[-1:], at=moment)
             history += [] if following is None else [following]
         return self.on_boards(history)
 

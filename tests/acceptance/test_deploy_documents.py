@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
 from pathlib import Path
 
-from worker.challenge.records import PhaseRules
 from worker.state import ALERT_CODES, State, alert_code
 
 ROOT = Path(__file__).parents[2]
@@ -25,13 +23,6 @@ def test_an_alert_without_a_heading_is_unexpected() -> None:
     assert alert_code("evalai.rejected") == "evalai.rejected"
     assert alert_code("leaderboard.anything") == "leaderboard.anything"
     assert alert_code("evalai.anything") == alert_code("nothing") == "unexpected"
-
-
-def test_every_rule_of_a_board_says_when_a_change_takes_effect() -> None:
-    """The table in the page on the configuration names each."""
-    page = (ROOT / "docs" / "configuration.md").read_text().partition("## When a change takes effect")[2]
-    by_key = [field.name for field in fields(PhaseRules) if field.name != "replicates"]  # which no key sets
-    assert [name for name in by_key if f"`{name}`" not in page] == []
 
 
 def test_every_state_and_folder_is_documented() -> None:

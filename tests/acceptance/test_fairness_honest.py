@@ -196,7 +196,7 @@ def decides(challenge: Challenge) -> None:
     challenge.work()
     harness.decide(*disqualify, "--undo", "--reason", "without ground")
     rules = {"decimals": 2, "ghost_task": 0.5, "baselines_weigh": False}
-    harness.configure({"phases": {"dev": {"selection": "best"}}, "leaderboard": rules})
+    harness.configure({"phases": {"dev": {"selection": "best", **rules}}})
     message = harness.decide("challenge", "apply", "--reason", "announced on 1 June")
     assert all(name in message for name in ("selection", *rules))
     challenge.submit("H in dev", "H", embeddings(5, noise=0.1))
@@ -292,7 +292,7 @@ def test_an_honest_challenge_is_never_contradicted(
     os.environ.setdefault("NUMBA_CACHE_DIR", str(WARM_CACHE))
     changes = {
         "evalai": {"poll_every": 1},
-        "leaderboard": {"baselines": [BASELINE]},
+        "phases": {"dev": {"baselines": [BASELINE]}},
         "fairness": {"publish_files": "top:1"},
     }
     clock, dev_cells = ManualClock(datetime.now(UTC)), tmp_path / "cells.pickle"

@@ -25,7 +25,8 @@ from hypothesis.extra import numpy as npst
 from leaderboard.ranking import next_board
 from leaderboard.ranking.dynamic_rank import rank
 from leaderboard.rendering import public_rows
-from leaderboard.snapshot import Board, Entry, Figures, PhaseSnapshot, Rules
+from leaderboard.rules import PhaseRules
+from leaderboard.snapshot import Board, Entry, Figures, PhaseSnapshot
 from scoring.evaluate import score_embeddings
 from scoring.inputs.embeddings import Embeddings
 from scoring.protocol import Protocol, Recipe, ids_hash
@@ -253,7 +254,7 @@ def grouped(beats: np.ndarray, numbered: np.ndarray) -> list[int]:
 # The product's boards
 
 
-def check_board(snapshot: PhaseSnapshot, board: Board, replicates: int, before: Board | None = None) -> None:
+def check_board(snapshot: PhaseSnapshot, board: Board, before: Board | None = None) -> None:
     """Compare every number of a board with the page's formulas, given the fold scores of the rows' submissions."""
     rules, tasks = snapshot.rules, sorted(snapshot.row_sets)
     of = {entry.submission: entry for entry in snapshot.entries}
@@ -280,7 +281,7 @@ def check_board(snapshot: PhaseSnapshot, board: Board, replicates: int, before: 
     printed = [
         f"{shown(mean, rules.decimals, rules.ladder_step):.{rules.decimals}f}" for mean in means.tolist()
     ]
-    assert [row.q_text.removeprefix("≈ ") for row in public_rows(board, rules)] == printed
+    assert [row.q_text.removeprefix("≈ ") for row in public_rows(board, rules.rounding)] == printed
     figures = board.figures
     assert figures is not None
     assert [list(row.q.values()) for row in figures.rows] == table.tolist()
@@ -306,7 +307,7 @@ def check_board(snapshot: PhaseSnapshot, board: Board, replicates: int, before: 
         folds,
         [snapshot.row_sets[task] for task in tasks],
         snapshot.codename,
-        number=replicates,
+        number=rules.replicates,
         weigh=weigh,
         numbered=numbered,
         ghost=rules.ghost_task,
@@ -321,7 +322,6 @@ def check_bootstrap(
     """Compare intervals, shares of replicates and groups."""
     weighted, ranks = drawn.weighted[1:], drawn.ranks[1:]
     beats = (weighted[:, :, None] < weighted[:, None, :]).mean(axis=0)
-    assert figures.replicates == len(ranks)
     assert [row.group for row in board.standings] == grouped(beats, numbered)
     for index, row in enumerate(figures.rows):
         expected = interval(drawn.means[:, index], drawn.errors[:, index], fewest[index])
@@ -411,20 +411,22 @@ def test_boards_with_ties_failed_folds_and_rows_out_of_competition(seed: int) ->
             scores = dict.fromkeys(tasks, np.full(number, 0.7))
         entries.append(entry(pk, pk, scores, baseline=pk == 3, eligible=pk != 4))
     entries.append(replace(entries[0], submission=7, team_key=7))
-    rules = Rules(
+    rules = PhaseRules(
+        selection="ladder" if seed % 2 else "last",
         baselines_weigh=bool(seed % 2),
         ghost_task=float(seed % 3),
         decimals=2,
-        ladder_step=0.3 if seed % 2 else None,
+        ladder_step=0.3,
+        replicates=200,
     )
     entries.append(replace(entries[1], submission=8, team_key=6, submitted_at=START + timedelta(hours=8)))
     snapshot = PhaseSnapshot(codename="dev", rules=rules, row_sets=tasks, entries=tuple(entries))
     earlier = replace(snapshot, entries=tuple(entries[1:7]))
-    before = next_board(earlier, (), at=START + timedelta(days=1), replicates=10)
+    before = next_board(earlier, (), at=START + timedelta(days=1))
     assert before is not None
-    board = next_board(snapshot, [before], at=START + timedelta(days=2), replicates=200)
+    board = next_board(snapshot, [before], at=START + timedelta(days=2))
     assert board is not None
-    check_board(snapshot, board, 200, before)
+    check_board(snapshot, board, before)
 
 
 # Quarters, so that ties are frequent

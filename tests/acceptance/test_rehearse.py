@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import yaml
 
+from leaderboard import Rounding
 from tests.worker.harness.harness import ROOT, clean_environment
 from tests.worker.organizer.doctor_faults import PHASES, ROWS, label_rows, public_ids, write_healthy
 from worker.cli import guarded
@@ -160,8 +161,7 @@ def report(*submissions: RehearsedSubmission, board: tuple[str, ...] = ("A",)) -
         codename="dev",
         folds=2,
         configured_folds=4,
-        decimals=3,
-        ladder_step=None,
+        rounding=Rounding(),
         submissions=submissions or (GOOD, REFUSED, PRIVATE),
         entries=tuple({"team": team, "rank": 1, "q_mean": 1.0} for team in board),
     )

@@ -69,7 +69,7 @@ def large_site(teams: int, boards: int) -> Site:
     """
     random = np.random.default_rng(0)
     skill = random.random(teams)
-    phase = PlayedPhase(TASKS, replicates=2)
+    phase = PlayedPhase(TASKS)
     joined = sent = 0
     for step in range(boards):
         before, late = joined, max(step + 11 - boards, 1)

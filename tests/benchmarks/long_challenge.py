@@ -38,7 +38,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 PHASE, TITLE, SECRET = "dev", "Benchmark", bytes(range(32))
 IDS = tuple(f"image_{number:04d}" for number in range(200))
 SIGNER = Signer(bytes(32))
-REPLICATES = 8  # of the bootstrap; verification recomputes the one of the last board
+REPLICATES = 100  # of the bootstrap; verification recomputes the one of the last board
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,11 +87,10 @@ def make_repository(folder: Path, size: Size) -> Path:
     }
     public = commitments.signed(public, SIGNER)
     story = _story(record, size)
-    rules = record.rules.for_board(epsilon=record.protocol.recipe.epsilon)
     history = tuple(story.boards)
     site = Site(
         title=TITLE,
-        phases=(PhaseSite(codename=PHASE, rules=rules, history=history, revealed=True),),
+        phases=(PhaseSite(codename=PHASE, rules=record.rules, history=history, revealed=True),),
         committed=True,
     )
     reveal = {
@@ -186,7 +185,7 @@ def _story(record: PhaseRecord, size: Size) -> Story:
         made_at = START + timedelta(hours=number, minutes=1)
         snapshot = fold[PHASE].snapshot(made_at)
         assert snapshot is not None
-        board = next_board(snapshot, story.boards[-1:], at=made_at, replicates=REPLICATES)
+        board = next_board(snapshot, story.boards[-1:], at=made_at)
         assert board is not None
         append_board(story.boards, board)
         _publish(story, happened, random, made_at=made_at + timedelta(minutes=1))

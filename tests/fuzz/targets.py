@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from leaderboard import PhaseSite, Rules, Site
+from leaderboard import PhaseRules, PhaseSite, Site
 from leaderboard.rendering import update_history
 from leaderboard.rendering.files import update_readme
 from leaderboard.rendering.shown import shown_phases
@@ -151,7 +151,7 @@ def settings(data: bytes) -> None:
 
 @cache
 def _site() -> Site:
-    phase = PhaseSite(codename="dev", rules=Rules(), history=())
+    phase = PhaseSite(codename="dev", rules=PhaseRules(), history=())
     return Site(title="Fuzz", phases=(phase,))
 
 

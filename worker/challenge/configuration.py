@@ -116,11 +116,6 @@ class Configuration(Section):
                 )
             if any(name != key and name.casefold() == key.casefold() for key in self.phases):
                 raise ValueError(f"phases.{name} differs from another phase only in case")
-            finest = 10.0**-self.leaderboard.decimals
-            if phase.selection == "ladder" and phase.ladder_step < finest:
-                raise ValueError(
-                    f"phases.{name}.ladder_step is {phase.ladder_step:g}, and leaderboard.decimals shows nothing finer than {finest:g}"
-                )
         return self
 
     def path(self, relative: Path) -> Path:

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-from leaderboard.ranking import REPLICATES
 from scoring.errors import OrganizerError
 from scoring.inputs.identifiers import read_ids
 from scoring.protocol import Protocol, ids_hash
 from scoring.randomness import secret_commitment
 from scoring.tasks import load_tasks
 from worker.challenge.configuration import Configuration
-from worker.challenge.records import PhaseRecord, PhaseRules
+from worker.challenge.records import PhaseRecord
 from worker.challenge.secrets import public_value, read_challenge_secret, split_key
 from worker.challenge.setups import PhaseSetup, has_scores, recorded
 from worker.runtime.storage import check_memory
@@ -64,7 +63,7 @@ def read_phase(
             recipe=configuration.scoring.recipe(),
         ),
         engine=configuration.scoring.engine,
-        rules=rules_of(configuration, codename),
+        rules=settings.rules,
     )
     return PhaseSetup(record=record, key=key)
 
@@ -73,22 +72,6 @@ def read_phases(configuration: Configuration) -> dict[str, PhaseSetup]:
     """Read all phases, in the order of the configuration, as :func:`read_phase` does."""
     secret = read_secret(configuration)
     return {codename: read_phase(configuration, codename, secret) for codename in configuration.phases}
-
-
-def rules_of(configuration: Configuration, codename: str) -> PhaseRules:
-    """Return the settings that decide a phase's board, as they are in the configuration now."""
-    leaderboard, settings = configuration.leaderboard, configuration.phases[codename]
-    return PhaseRules(
-        selection=settings.selection,
-        eligible_if_scored_in=settings.eligible_if_scored_in,
-        baselines=tuple(sorted(set(leaderboard.baselines))),
-        baselines_weigh=leaderboard.baselines_weigh,
-        ghost_task=leaderboard.ghost_task,
-        decimals=leaderboard.decimals,
-        ladder_step=settings.ladder_step if settings.selection == "ladder" else None,
-        shown=settings.shown,
-        replicates=REPLICATES,
-    )
 
 
 DOCTOR = "neuco-worker doctor"
@@ -168,6 +151,5 @@ def _settings(tx: Transaction, configuration: Configuration, record: PhaseRecord
 
 def _rules(configuration: Configuration, record: PhaseRecord) -> list[str]:
     """Return the changed keys that decide a board."""
-    phase, of_phase = record.codename, type(configuration.phases[record.codename]).model_fields
-    changed = record.rules.changed(rules_of(configuration, phase))
-    return [f"phases.{phase}.{name}" if name in of_phase else f"leaderboard.{name}" for name in changed]
+    phase = record.codename
+    return [f"phases.{phase}.{name}" for name in record.rules.changed(configuration.phases[phase].rules)]

@@ -11,55 +11,19 @@ import hashlib
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
-from leaderboard import Rules, Selection
+from leaderboard import PhaseRules
 from scoring.documents import canonical
 from scoring.errors import InfrastructureError
 from scoring.protocol import Protocol, Recipe
 from scoring.tasks import Task, TaskType
 
 KEPT = 8  # records in the cache
-
-
-@dataclass(frozen=True, kw_only=True)
-class PhaseRules:
-    """What decides a phase's board and how a score is shown: settings of the configuration, and the bootstrap's number of replicates."""
-
-    __pydantic_config__ = {"extra": "forbid"}
-
-    selection: str
-    eligible_if_scored_in: str | None
-    baselines: tuple[str, ...]
-    baselines_weigh: bool
-    ghost_task: float
-    decimals: int
-    ladder_step: float | None
-    shown: str
-    replicates: int
-
-    def changed(self, other: PhaseRules) -> tuple[str, ...]:
-        """Return the names of the rules that differ from another set of rules."""
-        return tuple(
-            field.name for field in fields(self) if getattr(self, field.name) != getattr(other, field.name)
-        )
-
-    def for_board(self, *, epsilon: float) -> Rules:
-        """Return the rules in the leaderboard's form; epsilon is the protocol's."""
-        return Rules(
-            selection=Selection(self.selection),
-            epsilon=epsilon,
-            baselines_weigh=self.baselines_weigh,
-            ghost_task=self.ghost_task,
-            decimals=self.decimals,
-            eligible_if_scored_in=self.eligible_if_scored_in,
-            ladder_step=self.ladder_step,
-            replicates=self.replicates,
-        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -115,7 +79,7 @@ class PhaseRecord:
                 ],
                 "protocol": asdict(self.protocol),
                 "engine": self.engine,
-                "rules": asdict(self.rules),
+                "rules": self.rules.model_dump(mode="json"),
             }
         )
 
@@ -167,7 +131,7 @@ def unpack(packed: bytes, name: str) -> PhaseRecord:
 def _parse(document: Mapping[str, Any]) -> PhaseRecord:
     ids = tuple(document["ids"])
     rows = {name: tuple(ids[row] for row in positions) for name, positions in document["row_sets"].items()}
-    protocol, rules = dict(document["protocol"]), dict(document["rules"])
+    protocol = dict(document["protocol"])
     return PhaseRecord(
         ids=ids,
         tasks=tuple(
@@ -184,5 +148,5 @@ def _parse(document: Mapping[str, Any]) -> PhaseRecord:
         ),
         protocol=Protocol(**{**protocol, "recipe": Recipe(**protocol["recipe"])}),
         engine=document["engine"],
-        rules=PhaseRules(**{**rules, "baselines": tuple(rules["baselines"])}),
+        rules=PhaseRules.model_validate_json(json.dumps(document["rules"])),
     )

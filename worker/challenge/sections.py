@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from leaderboard import PhaseRules
 from scoring.documents import is_loopback
 from scoring.engines import CHUNK
 from scoring.protocol import Recipe
@@ -81,8 +82,8 @@ class EvalAI(Section):
         return value.rstrip("/")
 
 
-class Phase(Section):
-    """A phase: its hidden tasks and rules. `<codename>` is its codename at EvalAI."""
+class PhaseTasks(Section):
+    """What a phase's submissions are scored on, and what EvalAI calls it."""
 
     split: str = Field(
         f"{CODENAME}_split", min_length=1, description="Codename of the dataset split at EvalAI."
@@ -99,25 +100,10 @@ class Phase(Section):
         description="Public ids, one per line; a submission must have a row for each.",
     )
     folds: int = Field(40, ge=1, description="Folds (random train/test splits) per task.")
-    selection: Literal["last", "best", "ladder"] = Field(
-        "last",
-        description="Which of a team's public submissions counts: the `last`, the `best`, or, with `ladder`, the last whose mean Q"
-        " exceeded the value shown before by more than `ladder_step`; a team that improves by less sees its previous value again.",
-    )
-    ladder_step: float = Field(
-        0.5,
-        gt=0,
-        description="With `selection: ladder`: the step; values are rounded to multiples of it.",
-    )
-    shown: Literal["at_once", "at_end"] = Field(
-        "at_once",
-        description="When values and ranks are shown: with each answer (`at_once`), or after `board freeze` (`at_end`); until then, answers"
-        " only say that the file was scored, and the board lists the teams.",
-    )
-    eligible_if_scored_in: str | None = Field(
-        None,
-        description="Only teams with a score in this other phase get a rank; others are shown out of competition.",
-    )
+
+
+class Phase(PhaseRules, PhaseTasks):
+    """A phase: its hidden tasks and rules. `<codename>` is its codename at EvalAI."""
 
     def named(self, codename: str) -> Phase:
         """Return the phase with its codename in those of its keys that contain it by default."""
@@ -127,13 +113,10 @@ class Phase(Section):
         paths = {key: Path(texts[key]) for key in ("tasks", "ids")}
         return self.model_copy(update=texts | paths)
 
-    @model_validator(mode="after")
-    def _ladder_holds(self) -> Phase:
-        if self.selection == "ladder" and self.shown == "at_end":
-            raise ValueError(
-                "selection: ladder is of no use with shown: at_end, which shows no values to climb by"
-            )
-        return self
+    @property
+    def rules(self) -> PhaseRules:
+        """The phase's rules alone."""
+        return PhaseRules(**{name: getattr(self, name) for name in PhaseRules.model_fields})
 
 
 class Submission(Section):
@@ -231,7 +214,7 @@ class Scoring(Section):
 
 
 class Leaderboard(Section):
-    """Where the board is published, and its rules."""
+    """Where and when the board is published."""
 
     repository: str = Field(min_length=1, description="Git URL, or path of a local bare repository.")
     page: str = Field(
@@ -264,20 +247,6 @@ class Leaderboard(Section):
         le=86400,
         description="Seconds between lines of the public log, `receipts.jsonl`; fixed by the first commitment.",
     )
-    baselines: list[str] = Field(
-        ["Baseline mean embeddings", "Baseline random embeddings"],
-        description="Method names that make a submission of the hosts a baseline.",
-    )
-    baselines_weigh: bool = Field(
-        True,
-        description="Whether baselines count in task weights and ranks per task.",
-    )
-    ghost_task: float = Field(
-        0,
-        ge=0,
-        description="δ0 in the weights of the dynamic rank (Eq. 8 of the NeuCo-Bench paper).",
-    )
-    decimals: int = Field(3, ge=0, le=12, description="Decimal places of mean Q, on the board and at EvalAI.")
 
 
 class Fairness(Section):

@@ -136,7 +136,7 @@ def _show_phase(console: Console, phase: PhaseReport) -> None:
 def _value(q_mean: float | None, phase: PhaseReport) -> str:
     from leaderboard.rendering import printed
 
-    return "" if q_mean is None else printed(q_mean, phase.decimals, phase.ladder_step)
+    return "" if q_mean is None else printed(q_mean, phase.rounding.decimals, phase.rounding.ladder_step)
 
 
 def _number(value: float | None, decimals: int = 0) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator
-from dataclasses import asdict
 from datetime import datetime
 from functools import partial
 from itertools import pairwise
@@ -70,7 +69,7 @@ def _changes(fold: PhaseFold, entries: Collection[str]) -> Iterator[Decision]:
 
 def _rules(earlier: PhaseEvent, later: PhaseEvent) -> str:
     names = earlier.rules.changed(later.rules)
-    before, after = asdict(earlier.rules), asdict(later.rules)
+    before, after = (event.rules.model_dump(mode="json") for event in (earlier, later))
     values = [f"{name}: {json.dumps(before[name])} to {json.dumps(after[name])}" for name in names]
     return f"the rules changed ({', '.join(values)})" if values else ""
 

@@ -6,19 +6,18 @@ entry can be shown to exist without showing whose it is. All salts follow from o
 
 from __future__ import annotations
 
-import json
 import math
 from array import array
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PlainSerializer, PlainValidator, TypeAdapter
+from pydantic import Field, PlainSerializer, PlainValidator
 
+from leaderboard import StatedRules
 from leaderboard.documents import Document, Number
 from scoring.documents import canonical
 from scoring.scorecard import folds_from_json, folds_to_json
-from worker.challenge.records import PhaseRules
 from worker.fairness.documents import Hash, Moment, digest
 
 SUBMISSION = "submission"
@@ -40,8 +39,6 @@ QUALIFYING_FIELDS = (*PUBLIC_FIELDS, "team_key", "answered", "removed", "deleted
 Fields = Mapping[str, Any]
 """An event as JSON: what is stored, hashed and published."""
 
-_RULES = TypeAdapter(PhaseRules)
-
 
 def _folds(value: object) -> array[float]:
     """Store folds compactly, because a list takes four times the memory."""
@@ -54,14 +51,7 @@ def _folds(value: object) -> array[float]:
     return array("d", folds_from_json(list(value)))
 
 
-def _rules(value: object) -> PhaseRules:
-    return value if isinstance(value, PhaseRules) else _RULES.validate_json(json.dumps(value), strict=True)
-
-
 Folds = Annotated[Any, PlainValidator(_folds), PlainSerializer(lambda folds: folds_to_json(tuple(folds)))]
-Rules = Annotated[
-    PhaseRules, PlainValidator(_rules), PlainSerializer(lambda rules: json.loads(_RULES.dump_json(rules)))
-]
 
 
 class ClosedEvent(Document):
@@ -151,7 +141,7 @@ class PhaseFacts(Document):
     protocol: Hash
     epsilon: Annotated[float, Field(gt=0)]
     tasks: dict[str, Hash]
-    rules: Rules
+    rules: StatedRules
     frozen_at: Moment | None
 
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
-from leaderboard import Entry, PhaseSnapshot
+from leaderboard import Entry, PhaseRules, PhaseSnapshot, Shown
 from scoring.metrics import mean_quality, quality, shown
-from worker.challenge.records import PhaseRules
 from worker.fairness import membership
 from worker.fairness.events import (
     RESTORED,
@@ -235,7 +234,8 @@ class PhaseFold:
                 newest = score
         return PhaseSnapshot(
             codename=self.name,
-            rules=decided.rules.for_board(epsilon=decided.epsilon),
+            rules=decided.rules,
+            epsilon=decided.epsilon,
             row_sets={task: cell.row_set for task, cell in newest.cells.items()} if newest else {},
             entries=tuple(entries),
         )
@@ -296,7 +296,7 @@ class PhaseFold:
     def withholds(self, moment: datetime) -> bool:
         """Return whether values are withheld at a moment: where the rules say so, until the phase is closed for the first time."""
         rules = self.rules(moment)
-        if rules is None or rules.shown != "at_end":
+        if rules is None or rules.shown is not Shown.AT_END:
             return False
         return all(event.frozen_at is None for event in self.decisions.until(moment))
 

@@ -16,9 +16,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from leaderboard import Entry
+from leaderboard import Entry, PhaseRules
 from scoring.metrics import shown
-from worker.challenge.records import PhaseRules
 from worker.fairness.events import QualifyingEvent, SubmissionFacts
 
 

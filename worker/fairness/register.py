@@ -236,14 +236,14 @@ def _hash_of_facts(row: SubmissionRow) -> str:
 
 
 def _add(tx: Transaction, subject: str, event: Event, facts: str) -> tuple[str, str]:
-    fields, nonce = event.model_dump(), secrets.token_bytes(NONCE_BYTES)
+    fields, nonce = event.to_json(), secrets.token_bytes(NONCE_BYTES)
     commitment = events.commitment_of(fields, nonce)
     tx.add_event(subject=subject, facts=facts, fields=fields, nonce=nonce.hex(), commitment=commitment)
     return nonce.hex(), commitment
 
 
 def _hashed(facts: SubmissionFacts | PhaseFacts) -> str:
-    return digest("facts", canonical(facts.model_dump()))
+    return digest("facts", canonical(facts.to_json()))
 
 
 def subject_of(row: SubmissionRow) -> str:

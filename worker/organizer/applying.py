@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from leaderboard import Shown
 from scoring.errors import OrganizerError
 from scoring.printable import count_of
-from worker.challenge.files import differences, read_secret, rules_of
+from worker.challenge.files import differences, read_secret
 from worker.challenge.setups import has_scores, put_on_record, recorded
 from worker.fairness import commitments
 from worker.fairness.recording import name_draw
@@ -57,7 +58,7 @@ def read_change(session: OrganizerSession, codename: str) -> Change:
         if row.frozen_at is None and not has_scores(tx, codename):
             found = differences(tx, configuration, codename, secret)
             return Change(phase=codename, differing=tuple(difference.sentence for difference in found))
-        rules = rules_of(configuration, codename)
+        rules = configuration.phases[codename].rules
         changed = () if row.frozen_at else recorded(tx, codename).rules.changed(rules)
     plan = make_plan(session, session.phase(codename))
     complete = plan.recorded and not plan.missing
@@ -126,11 +127,11 @@ def apply_rules(session: OrganizerSession, change: Change, *, reason: str) -> No
         OrganizerError: If they withhold values that were already shown.
         InfrastructureError: If the phase's record is damaged.
     """
-    phase, rules = change.phase, rules_of(session.configuration, change.phase)
+    phase, rules = change.phase, session.configuration.phases[change.phase].rules
     with session.store.write() as tx:
         before, row = recorded(tx, phase), tx.phase_record(phase)
         changed = before.rules.changed(rules)
-        if "shown" in changed and rules.shown == "at_end" and has_scores(tx, phase):
+        if "shown" in changed and rules.shown is Shown.AT_END and has_scores(tx, phase):
             raise OrganizerError(
                 f"Values of phase {phase} were already shown, so they cannot be withheld now.",
                 cure=f"Set phases.{phase}.shown: at_once.",

@@ -12,7 +12,6 @@ from leaderboard import Board, Method, PhaseSite, PhaseSnapshot, Site, Terms
 from leaderboard.ranking import board as boards
 from leaderboard.ranking import waiting_teams
 from worker.challenge.configuration import Configuration, web_address
-from worker.challenge.files import rules_of
 from worker.evaluation.answers import AT_ONCE, correct_phase
 from worker.fairness import commitments, disclosure, id_lists, receipts
 from worker.fairness.decisions import public_decisions
@@ -137,11 +136,10 @@ def _phase_site(
     """Return what is published of a phase so far, with what decides its board now; that is None before the phase is recorded."""
     name, snapshot = phase.name, phase.snapshot(LATEST)
     withheld = phase.withholds(LATEST) and not closing
-    before_record = rules_of(configuration, name).for_board(epsilon=configuration.scoring.epsilon)
     decisions, only_if_shown = public_decisions(phase)
     site = PhaseSite(
         codename=name,
-        rules=snapshot.rules if snapshot else before_record,
+        rules=snapshot.rules if snapshot else configuration.phases[name].rules,
         history=history.read(tx, name),
         waiting=waiting_teams(snapshot) if snapshot and withheld else None,
         frozen_at=phase.frozen_at,
@@ -206,8 +204,7 @@ def make_boards(cycle: Cycle) -> Cycle:
     for site in cycle.site.phases:
         snapshot = cycle.snapshots.get(site.codename)
         if snapshot is not None:
-            replicates = snapshot.rules.replicates
-            new[site.codename] = boards.next_board(snapshot, site.history, at=cycle.at, replicates=replicates)
+            new[site.codename] = boards.next_board(snapshot, site.history, at=cycle.at)
     made = {name: board for name, board in new.items() if board is not None}
     sites = (
         replace(site, history=(*site.history, made[site.codename])) if site.codename in made else site

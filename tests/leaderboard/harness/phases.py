@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from leaderboard.snapshot import Entry, PhaseSnapshot, Rules
+from leaderboard.rules import PhaseRules
+from leaderboard.snapshot import Entry, PhaseSnapshot
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
@@ -31,12 +33,12 @@ def steady(pk: int, team_key: int, *qualities: float, **facts: object) -> Entry:
     return entry(pk, team_key, scores, **facts)
 
 
-def phase(*entries: Entry, row_sets: Mapping[str, str] | None = None, **rules: object) -> PhaseSnapshot:
+def phase(*entries: Entry, row_sets: Mapping[str, str] | None = None, **rules: Any) -> PhaseSnapshot:
     """Return a phase whose tasks are those of the first entry, each on its own row set."""
     tasks = entries[0].scores if entries else ()
     return PhaseSnapshot(
         codename="dev",
-        rules=Rules(**rules),  # type: ignore[arg-type]
+        rules=PhaseRules(**{"replicates": 100, **rules}),
         row_sets=row_sets or {task: f"rows of {task}" for task in tasks},
         entries=entries,
     )

@@ -7,7 +7,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from leaderboard.ranking import next_board
-from leaderboard.snapshot import Board, Entry, PhaseSite, PhaseSnapshot, Rules, Site
+from leaderboard.rules import PhaseRules
+from leaderboard.snapshot import Board, Entry, PhaseSite, PhaseSnapshot, Site
 
 
 class PlayedPhase:
@@ -15,7 +16,6 @@ class PlayedPhase:
 
     Args:
         tasks: Its tasks, all on the same samples.
-        replicates: Number of the bootstrap's replicates for each board.
         codename: Its codename.
 
     Attributes:
@@ -27,13 +27,11 @@ class PlayedPhase:
         self,
         tasks: Iterable[str],
         *,
-        replicates: int,
         codename: str = "eval",
     ) -> None:
-        self._replicates = replicates
         self.snapshot = PhaseSnapshot(
             codename=codename,
-            rules=Rules(),
+            rules=PhaseRules(replicates=100),
             row_sets=dict.fromkeys(tasks, "rows"),
             entries=(),
         )
@@ -45,7 +43,7 @@ class PlayedPhase:
 
     def make_board(self, at: datetime) -> None:
         """Make the next board, if anything changed."""
-        board = next_board(self.snapshot, self.history, at=at, replicates=self._replicates)
+        board = next_board(self.snapshot, self.history, at=at)
         if board is not None:
             self.history.append(board)
 

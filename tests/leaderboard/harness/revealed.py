@@ -37,7 +37,7 @@ def small_phase() -> PlayedPhase:
     """Return a phase with a few teams at its end."""
     random = np.random.default_rng(3)
     names = (*TEAMS, *BASELINES)
-    phase = PlayedPhase(TASKS, replicates=500)
+    phase = PlayedPhase(TASKS)
     for step in range(34):
         team = step if step < len(names) else int(random.integers(0, len(TEAMS)))
         skill = -0.02 if team == len(names) - 1 else (len(names) - 1 - team) * 0.022 + 0.0024 * step
@@ -76,7 +76,7 @@ def crowded_phase(teams: int = 100, tasks: int = 12) -> PlayedPhase:
         7: "W" * 40,
         11: BASELINES[0],
     }
-    phase = PlayedPhase(identifiers, replicates=20)
+    phase = PlayedPhase(identifiers)
     for step in range(teams + 4):
         team = step if step < teams else 7 * (step - teams + 2)
         skill = -0.3 if team == teams - 1 else 0.6 - 0.5 * team / teams + 0.03 * (step >= teams)

@@ -8,12 +8,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from leaderboard.snapshot import Board, Figures, Method, MoveKind, PhaseSite, Rounding, Rules, Site, Standing
+from leaderboard.rules import PhaseRules, Rounding
+from leaderboard.snapshot import Board, Figures, Method, MoveKind, PhaseSite, Site, Standing
 from tests.leaderboard.harness.phases import START, steady
 from tests.leaderboard.harness.played import PlayedPhase
 
 DATA = Path(__file__).parents[1] / "data"
-SECRET = Figures(weights={"secret_task": 0.25}, replicates=7, rows=(), leave_one_out={})
+SECRET = Figures(weights={"secret_task": 0.25}, rows=(), leave_one_out={})
 
 
 def standing(rank: int, team: str | None = None, **facts: object) -> Standing:
@@ -54,7 +55,7 @@ def phase_site(*boards: Board, codename: str = "dev", **facts: object) -> PhaseS
     """Return a phase with the given boards as its history."""
     values: dict[str, object] = {
         "codename": codename,
-        "rules": Rules(),
+        "rules": PhaseRules(),
         "history": tuple(boards),
     }
     return PhaseSite(**(values | facts))  # type: ignore[arg-type]
@@ -68,7 +69,7 @@ def simple_site(names: Sequence[str] = ("Alpha", "Beta", "Gamma", "Delta"), **fa
 
 def moving_site(updates: int = 12) -> Site:
     """Return a site whose teams overtake each other, with own and passive moves, a baseline and a negative score."""
-    phase = PlayedPhase("ab", replicates=2, codename="dev")
+    phase = PlayedPhase("ab", codename="dev")
     for update in range(updates):
         team, at = update * 5 % 6, START + timedelta(hours=7 * update)
         facts = {"team": f"Team_{team}", "method": "", "submitted_at": at, "baseline": team == 4}
@@ -97,7 +98,7 @@ def embed2scale_site() -> Site:
         title="Embed2Scale 2025",
         link="https://eval.ai/web/challenges/challenge-page/2465/overview",
         phases=tuple(
-            PhaseSite(codename=phase, rules=Rules(), history=_boards_2025(phase, tables, keys))
+            PhaseSite(codename=phase, rules=PhaseRules(), history=_boards_2025(phase, tables, keys))
             for phase in ("dev", "test")
         ),
     )

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from leaderboard.ranking.board import from_json, next_board, to_json
 from leaderboard.rendering import public_rows
 from leaderboard.report.private_report import awards
-from leaderboard.snapshot import Board, Entry, MoveKind, PhaseSnapshot, Rules, Selection
+from leaderboard.rules import Selection
+from leaderboard.snapshot import Board, Entry, MoveKind, PhaseSnapshot
 from scoring.errors import OrganizerError
 from tests.leaderboard.harness.phases import START, entry, phase, steady
 
@@ -23,7 +24,7 @@ AT = START + timedelta(days=10)
 
 def made(snapshot: PhaseSnapshot, *history: Board, at: datetime = AT) -> Board | None:
     """Make the next board with few replicates."""
-    return next_board(snapshot, history, at=at, replicates=100)
+    return next_board(snapshot, history, at=at)
 
 
 def first_board(snapshot: PhaseSnapshot) -> Board:
@@ -185,7 +186,7 @@ def test_rows_of_different_fold_numbers_are_not_compared() -> None:
 
 def announced(of: Board) -> str:
     """Return the awards of a board."""
-    return awards(public_rows(of, Rules()))
+    return awards(public_rows(of, of.rounding))
 
 
 def test_awards_go_to_teams_in_competition() -> None:

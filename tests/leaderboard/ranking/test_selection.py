@@ -10,7 +10,8 @@ from datetime import timedelta
 import pytest
 
 from leaderboard.ranking.assessment import counted, waiting_teams
-from leaderboard.snapshot import Entry, Selection
+from leaderboard.rules import Selection
+from leaderboard.snapshot import Entry
 from tests.leaderboard.harness.phases import START, phase, steady
 
 EARLY = steady(9, 1, 10, submitted_at=START)

@@ -33,7 +33,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def drawn(phase: PhaseSite) -> Evolution:
     """Return the bump chart of a phase."""
-    return evolution(phase.history, public_rows(phase.history[-1], phase.rules))
+    return evolution(phase.history, public_rows(phase.history[-1], phase.rules.rounding))
 
 
 def moves(path: str) -> int:

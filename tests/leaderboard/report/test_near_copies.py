@@ -69,13 +69,13 @@ def test_the_report_names_near_copies_and_names_alike() -> None:
         steady(3, 3, 30, team="Others", content_hash="aa"),
     ]
     alike = {number: similarities_of_rows(method(1)) for number in (1, 2, 3)}
-    made = report(phase(*entries), None, made_at=START, alike=alike, replicates=2)
+    made = report(phase(*entries), None, made_at=START, alike=alike)
     pairs = [[sent["submission"] for sent in copy["submissions"]] for copy in made["near_copies"]]
     assert pairs == [[1, 2], [2, 3]]
     assert [[sent["submission"] for sent in same["submissions"]] for same in made["duplicates"]] == [[1, 3]]
     assert [[team["team_key"] for team in group] for group in made["names_alike"]] == [[1, 2]]
     assert "similarity 1.0000" in report_page(made)
     assert "Team names that look alike" in report_page(made)
-    unasked = report(phase(*entries), None, made_at=START, replicates=2)
+    unasked = report(phase(*entries), None, made_at=START)
     assert "What teams sent was not compared." in report_page(unasked)
     assert unasked["near_copies"] == []

@@ -46,7 +46,7 @@ def world(seed: int = 0) -> PhaseSnapshot:
 def test_task_diagnostics() -> None:
     """A task of noise separates no teams, a task that a baseline fails names the baseline, and a clear task separates all."""
     snapshot = world()
-    assessment = assess(snapshot, replicates=50)
+    assessment = assess(snapshot)
     assert assessment is not None
     tasks = {task.task: task for task in diagnose_tasks(snapshot, assessment)}
     assert tasks["clear"].separated == 1.0
@@ -89,7 +89,7 @@ def test_many_tiny_steps_are_reported_as_probing() -> None:
 def test_the_page_is_safe_and_self_contained() -> None:
     """Names are text on the page, also of a team that decides the order of others; nothing is loaded and nothing runs."""
     three = (steady(1, 1, 30, 10, team=HOSTILE), steady(2, 2, 12, 25), steady(3, 3, 11, 60))
-    made = report(phase(*three), None, made_at=START.replace(microsecond=1), replicates=20)
+    made = report(phase(*three), None, made_at=START.replace(microsecond=1))
     assert made["leave_one_out"] == {3: ((2, 1),)}
     page = report_page(made)
     assert "Without Team 3: &lt;/td&gt;" in page
@@ -115,16 +115,16 @@ def test_the_page_is_safe_and_self_contained() -> None:
 def test_the_document_has_all_figures() -> None:
     """The JSON has awards, standings, and figures per task; equal input gives equal bytes."""
     snapshot = world()
-    board = next_board(snapshot, (), at=START, replicates=50)
+    board = next_board(snapshot, (), at=START)
     assert board is not None
     assert board.figures is not None
-    made = report(snapshot, board, made_at=START, replicates=50)
+    made = report(snapshot, board, made_at=START)
     document = json.loads(json.dumps(made, allow_nan=False))
     assert document["awards"].startswith("Award for the dynamic rank: ")
     assert [row["numbered"] for row in document["standings"]] == [True, True, True, False]
     assert [row["q_mean"] for row in document["standings"]] == [row.q_mean for row in board.standings]
     assert document["weights"] == board.figures.weights
-    again = report(snapshot, board, made_at=START, replicates=50)
+    again = report(snapshot, board, made_at=START)
     assert (again, report_page(again)) == (made, report_page(made))
 
 
@@ -139,7 +139,7 @@ def test_an_empty_phase_has_a_report() -> None:
 def test_the_report_has_groups_and_ceilings() -> None:
     """It has mean scores by task and by group, plain and as shares of their ceilings; packages of other phases are ignored."""
     scores = {"trees": (0.4, 0.6, 0.4, 0.6), "crops": (0.3, 0.3, 0.3, 0.3)}
-    made = report(phase(entry(1, 1, scores)), None, made_at=START, packages=PACKAGES, replicates=20)
+    made = report(phase(entry(1, 1, scores)), None, made_at=START, packages=PACKAGES)
     groups = {group["group"]: group for group in made["groups"]}
     assert list(groups) == ["", "land", "land/<b>forest"]
     assert groups["land"]["scores"] == pytest.approx([0.4])
@@ -153,5 +153,5 @@ def test_the_report_has_groups_and_ceilings() -> None:
     assert "Groups of tasks" in page
     assert "0.300 / 60" in page
     assert "<b>forest" not in page
-    plain = report(phase(entry(1, 1, scores)), None, made_at=START, replicates=20)
+    plain = report(phase(entry(1, 1, scores)), None, made_at=START)
     assert "Groups of tasks" not in report_page(plain)

@@ -11,7 +11,6 @@ from pydantic import ValidationError
 from scoring.errors import OrganizerError
 from worker.challenge.configuration import Configuration, load
 from worker.challenge.faults import FORMS
-from worker.challenge.files import rules_of
 from worker.challenge.sections import Phase
 
 VALID = """\
@@ -90,5 +89,5 @@ def test_only_changed_rules_are_named(tmp_path: Path) -> None:
     """The step of the Ladder belongs to the rules only if the phase uses it."""
     (tmp_path / "plain.yaml").write_text(VALID)
     (tmp_path / "ladder.yaml").write_text(VALID.replace("folds: 3", "selection: ladder"))
-    plain, ladder = (rules_of(load(tmp_path / name), "dev") for name in ("plain.yaml", "ladder.yaml"))
+    plain, ladder = (load(tmp_path / name).phases["dev"].rules for name in ("plain.yaml", "ladder.yaml"))
     assert plain.changed(ladder) == ("selection", "ladder_step")

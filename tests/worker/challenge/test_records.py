@@ -99,7 +99,7 @@ def test_rules_change_by_a_command_with_a_reason(harness: Harness, worker: StepW
     head, *rows = file.read_text().splitlines()
     file.write_text("\n".join([head, *reversed(rows)]) + "\n\n")
     assert "Nothing needs attention" in harness.command("status").stdout  # only the content counts
-    harness.configure({"leaderboard": {"baselines_weigh": False, "decimals": 0}})
+    harness.configure({"phases": {"dev": {"baselines_weigh": False, "decimals": 0}}})
     harness.add_task("late__regr", seed=1)
     worker.reload()
     harness.rescore()
@@ -108,7 +108,7 @@ def test_rules_change_by_a_command_with_a_reason(harness: Harness, worker: StepW
     assert set(harness.teams()) == {"A", "B", "C"}
     assert harness.stdout(late)["q_mean"] != round(harness.stdout(late)["q_mean"])
     message = harness.command("status").stdout
-    assert "leaderboard.baselines_weigh, leaderboard.decimals changed" in message
+    assert "phases.dev.baselines_weigh, phases.dev.decimals changed" in message
     assert "dev: now uses the new baselines_weigh, decimals." in rules(harness)
     assert "dev: nothing to do." in rules(harness)
     after = harness.submit("D", embeddings(4))
@@ -125,14 +125,14 @@ def test_rules_change_by_a_command_with_a_reason(harness: Harness, worker: StepW
 
 def test_rules_change_until_the_board_is_closed(harness: Harness) -> None:
     """A closed board keeps them; an answer that was shown with fewer decimals than the board is no contradiction."""
-    harness.configure({"leaderboard": {"decimals": 0}})
+    harness.configure({"phases": {"dev": {"decimals": 0}}})
     with harness.worker() as worker:
         pk = harness.submit("A", embeddings(1))
         worker.drive()
-        harness.configure({"leaderboard": {"decimals": 3}})
+        harness.configure({"phases": {"dev": {"decimals": 3}}})
         assert "dev: now uses the new decimals." in rules(harness)
         harness.decide("board", "freeze", "--phase", "dev", "--now")
-        harness.configure({"leaderboard": {"decimals": 1}})
+        harness.configure({"phases": {"dev": {"decimals": 1}}})
         assert "dev: nothing to do. The board of dev is closed" in rules(harness)
         assert recorded(worker).rules.decimals == 3
     harness.decide("challenge", "reveal", "--phase", "dev")
@@ -147,7 +147,7 @@ def test_a_phase_without_scores_follows_its_files(tmp_path: Path) -> None:
         first = recorded(worker).hash
         worker.restart()
         assert recorded(worker).hash == first
-        harness.configure({"leaderboard": {"decimals": 2}, "phases": {"dev": {"folds": 5}}})
+        harness.configure({"phases": {"dev": {"decimals": 2, "folds": 5}}})
         worker.reload()
         assert (recorded(worker).rules.decimals, recorded(worker).protocol.folds) == (2, 5)
         harness.add_task("late__regr", seed=1)

@@ -87,7 +87,7 @@ def test_a_decision_needs_a_yes_and_a_reason(
     """In a script, each says what follows and does nothing without `--yes` and `--reason`, or for no score; a terminal asks for both."""
     pk = harness.submit("A", embeddings(1))
     worker.drive()
-    harness.configure({"leaderboard": {"decimals": 2}})
+    harness.configure({"phases": {"dev": {"decimals": 2}}})
     with worker.store.read() as tx:
         before = len(list(tx.events())), len(tx.commitments())
     for words, consequence in (

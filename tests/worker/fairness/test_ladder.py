@@ -54,7 +54,7 @@ def test_a_value_that_is_exactly_a_step_higher_does_not_count() -> None:
         Rung(submission=place, team=(1, True), content=str(place), place=place, q_mean=value)
         for place, value in enumerate((10.0, 10.5, 10.5625))
     ]
-    shown = ladders(submissions, replace(RULES, ladder_step=0.5))
+    shown = ladders(submissions, phase_rules(selection="ladder", ladder_step=0.5))
     assert [shown[place].counts for place in range(3)] == [True, False, True]
 
 

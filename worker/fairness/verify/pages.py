@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from leaderboard import Method, PhaseSite, Rules, Site
+from leaderboard import Method, PhaseSite, Site
 from leaderboard.rendering import BEGIN, END, PhaseDocument, markdown, render
 from scoring.printable import name_some
 from worker.fairness import commitments, receipts
@@ -95,9 +95,8 @@ def _shown(repository: PublicRepository, stem: str, revealed: Mapping[str, Revea
     document = read(PhaseDocument, repository.files[path], path)
     name, phase = document.phase, revealed.get(document.phase)
     if phase is None:
-        rules = Rules(**dict(document.rules))
         nothing = not (document.entries or document.decisions) and document.waiting is None
-        site = PhaseSite(codename=name, rules=rules, history=(), terms=document.terms)
+        site = PhaseSite(codename=name, rules=document.rules, history=(), terms=document.terms)
         return ShownPhase(document=document, site=site, complete=nothing)
     decisions, only_if_shown = public_decisions(phase.fold)
     site = replace(

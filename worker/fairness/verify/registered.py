@@ -177,9 +177,7 @@ def _complete(phase: RevealedPhase) -> Verdict:
         )
     fold, lost = phase.fold, len(phase.history) - len(phase.published)
     snapshot = fold.snapshot(fold.closed_at)
-    if snapshot is not None and boards.next_board(
-        snapshot, phase.boards[-1:], at=fold.closed_at, replicates=snapshot.rules.replicates
-    ):
+    if snapshot is not None and boards.next_board(snapshot, phase.boards[-1:], at=fold.closed_at):
         must(fold.frozen_at is None, "the last board is not the one that follows from the register")
         return not_revealed(
             f"another board follows from what was registered until {fold.closed_at.isoformat()[:16]}; it was not published before the"

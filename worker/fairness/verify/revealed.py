@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import Any
 
-from leaderboard import Board, PhaseSite, Rules
+from leaderboard import Board, PhaseRules, PhaseSite
 from leaderboard.ranking import append_board, assess, following_board, order
 from leaderboard.rendering import HistoryLine, Row, public_rows
 from scoring.errors import OrganizerError
@@ -161,7 +161,7 @@ class RevealedPhase:
         return each_opening(self.repository, self.document)
 
     @cached_property
-    def rules(self) -> Rules:
+    def rules(self) -> PhaseRules:
         """The last registered rules of boards.
 
         Raises:
@@ -186,15 +186,12 @@ class RevealedPhase:
             snapshot = self.fold.snapshot(moment)
             if snapshot is None:
                 raise LookupError(f"board {number} is from before the rules")
-            replicates = snapshot.rules.replicates
             try:
-                ranked = (
-                    assess(snapshot, replicates=replicates) if number == len(moments) else order(snapshot)
-                )
+                ranked = assess(snapshot) if number == len(moments) else order(snapshot)
             except OrganizerError as error:
                 raise ValueError(error.sentence) from None
             before = boards[-1] if boards else None
-            append_board(boards, following_board(snapshot, ranked, before, at=moment, replicates=replicates))
+            append_board(boards, following_board(snapshot, ranked, before, at=moment))
         return tuple(boards)
 
     @cached_property
@@ -203,8 +200,8 @@ class RevealedPhase:
         snapshot = self.fold.snapshot(self.fold.closed_at)
         if snapshot is None:
             return ()
-        board = following_board(snapshot, order(snapshot), None, at=self.fold.closed_at, replicates=0)
-        return public_rows(board, self.rules)
+        board = following_board(snapshot, order(snapshot), None, at=self.fold.closed_at)
+        return public_rows(board, self.rules.rounding)
 
     @cached_property
     def history(self) -> list[tuple[HistoryLine, bytes]]:

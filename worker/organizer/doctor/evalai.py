@@ -356,7 +356,7 @@ LEADERBOARD = (
 
 def leaderboards(evalai: EvalAI) -> Iterator[Finding]:
     """Compare EvalAI's leaderboards with the published board."""
-    configured, decimals = evalai.configuration.phases, evalai.configuration.leaderboard.decimals
+    configured = evalai.configuration.phases
     splits = {
         codename: split
         for codename in evalai.configured
@@ -371,7 +371,12 @@ def leaderboards(evalai: EvalAI) -> Iterator[Finding]:
         yield from each([_public(evalai.configured[codename], board)])
     for codename, board in boards.items():
         hosts = Told(board.name, evalai.split_settings(splits[codename].pk))
-        yield from each([_order(board, hosts, configured[codename].metric), _precision(hosts, decimals)])
+        yield from each(
+            [
+                _order(board, hosts, configured[codename].metric),
+                _precision(hosts, configured[codename].decimals),
+            ]
+        )
 
 
 def _public(phase: Told, board: Told) -> Iterator[Finding]:
@@ -401,5 +406,5 @@ def _precision(hosts: Told, decimals: int) -> Iterator[Finding]:
         yield warn(
             f"{hosts.name} shows {shown} decimals (leaderboard_decimal_precision), the published board {decimals}. Teams that differ there"
             " could look equal.",
-            "Set leaderboard_decimal_precision on EvalAI, or lower leaderboard.decimals.",
+            "Set leaderboard_decimal_precision on EvalAI, or lower the phase's decimals in the configuration.",
         )

@@ -254,8 +254,7 @@ def _phases(
             codename=codename,
             folds=rehearsed.phases[codename].folds,
             configured_folds=settings.folds,
-            decimals=configuration.leaderboard.decimals,
-            ladder_step=settings.ladder_step if settings.selection == "ladder" else None,
+            rounding=settings.rounding,
             submissions=tuple(
                 _rehearsed(evalai, pk, phase, entry)
                 for pk, (phase, entry) in submitted.items()

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from leaderboard import Rounding
 from worker.challenge.sections import Beacon
 from worker.fairness.draws import CHOOSE_DRAND, WITHOUT
 from worker.organizer.rehearsal.entries import RANDOM, Entry
@@ -42,16 +43,14 @@ class PhaseReport:
     Attributes:
         folds: Number of trained folds.
         configured_folds: Number of folds in the configuration.
-        decimals: Number of decimals with which mean Q is shown.
-        ladder_step: The step to which the Ladder rounds mean Q, if it selects.
+        rounding: How mean Q is shown.
         entries: The published board, as in ``leaderboard/<phase>.json``.
     """
 
     codename: str
     folds: int
     configured_folds: int
-    decimals: int
-    ladder_step: float | None
+    rounding: Rounding
     submissions: tuple[RehearsedSubmission, ...]
     entries: tuple[Mapping[str, Any], ...]
 

@@ -72,7 +72,7 @@ class Entry:
         method: Method name; hostile text.
         submitted_at: Aware UTC.
         public: Whether it was public when it was first seen.
-        baseline: Whether EvalAI flags it as a baseline, or the organizers sent a method that the configuration lists as one.
+        baseline: Whether the organizers sent it, under a name that the rules list.
         eligible: False shows it as out of competition.
         climbed: False if the Ladder selects and it did not beat its team's previous value.
         scores: Task identifier to K fold scores, NaN for a failed fold. A complete row has every task of the phase.
@@ -219,7 +219,7 @@ class Board:
         phase: Phase codename.
         sequence: 1, 2, 3 … within the phase.
         made_at: When it was made, in UTC with a time zone.
-        triggers: Pks of public submissions that count since this board; empty if only a rule, name or flag changed.
+        triggers: Pks of public submissions that count since this board; empty if only a rule, a name or a decision changed.
         standings: In board order.
         rounding: How its values are shown.
         fingerprint: Hash of everything that decided it.

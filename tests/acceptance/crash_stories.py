@@ -424,11 +424,6 @@ STORIES: dict[str, tuple[Story, ...]] = {
         Story(points=both("failed>rejected"), state=State.FAILED, content=BAD, event=reset),
         Story(points=both("posted>scored"), state=State.POSTED, event=reset),
         Story(points=both("published>scored"), state=State.PUBLISHED, event=reset),
-        Story(
-            points=both("published>posted"),
-            state=State.PUBLISHED,
-            event=lambda theatre, pk: theatre.evalai.edit(pk, is_flagged=True),
-        ),
         Story(points=both("call reconnect"), event=reload),
         Story(points=both("call alert"), event=alert),
         Story(points=both("call drand"), event=draw),

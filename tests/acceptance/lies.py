@@ -16,7 +16,7 @@ from typing import Any
 from leaderboard import Board
 from scoring.metrics import mean_quality, quality, shown
 from scoring.scorecard import folds_from_json
-from tests.acceptance.fair_challenge import REVEAL
+from tests.acceptance.fair_challenge import BASELINE, REVEAL
 from tests.acceptance.liar import EVERY, Story, Told
 from worker.fairness import events
 
@@ -190,7 +190,7 @@ def _other_rows(story: Story) -> None:
 
 
 def _half_open(story: Story) -> None:
-    _decide(story, events.SUBMISSION, _facts(story, "C"), flagged=True).whole = False
+    _decide(story, events.SUBMISSION, _facts(story, "C"), method="another").whole = False
 
 
 def _leave_out(team: str) -> Tell:
@@ -504,7 +504,6 @@ LIES: dict[str, Lie] = {
         words="team A was disqualified with all its submissions on 2023-09-1",
         receipt="it was disqualified (too late)",
     ),
-    "the winner is flagged": Lie(take_off(flagged=True), words=": it was flagged at EvalAI"),
     "the winner's answer is taken back": Lie(
         take_off(answered=False),
         words=": its answer was taken back",
@@ -515,7 +514,9 @@ LIES: dict[str, Lie] = {
         words=": it is taken for a trial",
         receipt="it is taken for a trial of the organizers",
     ),
-    "the winner becomes a baseline": Lie(take_off(baseline=True), words="of A was marked as a baseline on"),
+    "the winner becomes a baseline": Lie(
+        take_off(own=True, method=BASELINE), words="of A became a baseline on"
+    ),
     "the friend takes the winner's name": Lie(_swap_names_at_the_end, words="team A is now called C on"),
     "another selection at the end": Lie(
         lambda story: _change_rules(story, selection="best"),

@@ -37,7 +37,7 @@ ANSWERS = {
     "A2": "counts on the final board at rank",
     "B1": "does not count: submission",
     "B3": "counts on the final board at rank",
-    "B2": "it was deleted at EvalAI",
+    "B2": "does not count: submission",
     "D1": "is private, and was revealed as private",
     "hidden": "is private, and was revealed as private",
     "lost": "was lost when the state was restored from a backup",
@@ -50,7 +50,7 @@ ANSWERS = {
     "too late": "is on no board: the board was closed on",
 }
 """Words of the verdict on each receipt after the end."""
-BELIEVED = {"B2", "lost", "lost too"}
+BELIEVED = {"lost", "lost too"}
 REASONS = (
     "(a wrong label)",
     "(announced on 1 June)",

@@ -11,7 +11,7 @@ import pytest
 from tests.acceptance.fair_challenge import FILES, HOSTS, PHASES, Fair, lies, named
 from tests.acceptance.liar import BEGUN, EVERY, Git, Story, honest
 from tests.acceptance.liar_draws import DRAWS
-from tests.acceptance.lies import LIES, raise_score, score, take_off, with_ladder
+from tests.acceptance.lies import LIES, raise_score, score, with_ladder
 from worker.fairness import commitments, events
 from worker.fairness.verify import Worth, make_report, older_verdicts, receipt_verdicts, verdicts
 from worker.fairness.verify.recompute import published_verdicts, submission_verdicts
@@ -72,17 +72,6 @@ def test_every_lie_is_found(happened: Story, story: Story, name: str) -> None:
             if verdict.worth is Worth.CONTRADICTED
         ]
         assert [verdict for verdict in contradictions if lie.receipt.lower() in verdict.sentence.lower()]
-
-
-@pytest.mark.parametrize("fact", ["flagged", "deleted", "cancelled"])
-def test_what_a_participant_can_do_at_evalai_contradicts_nobody(story: Story, fact: str) -> None:
-    """The receipt of a submission that its own team flagged, deleted or canceled says so; only EvalAI can show more."""
-    receipt = story.receipt(story.sent_by("A")[-1])
-    take_off(**{fact: True})(story)
-    on_receipt = list(receipt_verdicts(story.publish(), receipt))
-    assert [verdict for verdict in on_receipt if verdict.worth is Worth.CONTRADICTED] == []
-    assert on_receipt[-1].worth is Worth.BELIEVED
-    assert "at EvalAI; only EvalAI can show" in on_receipt[-1].sentence
 
 
 def test_nothing_is_said_of_no_scores(story: Story) -> None:

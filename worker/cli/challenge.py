@@ -164,7 +164,7 @@ def _named(row: SubmissionRow) -> str:
 
 @challenge.command(rich_help_panel=SCORES)
 def retry(pk: Pk, *, config: ConfigOption) -> None:
-    """Let a submission that is on hold or waiting for its next attempt continue.
+    """Let a submission that is on hold, waits for its next attempt, or was cancelled or deleted at EvalAI before its answer, continue.
 
     Fix the cause first. A running worker continues within a minute. To score an answered submission again, re-run it at EvalAI as a host.
 
@@ -176,7 +176,9 @@ def retry(pk: Pk, *, config: ConfigOption) -> None:
 
     with open_session(config) as session:
         row = decisions.retry(session, pk)
-    if row.disputed:
+    if row.state == "cancelled":
+        print(f"Submission {pk} is scored and answered, whatever EvalAI shows.")
+    elif row.disputed:
         print(
             f"Submission {pk} is on hold: {row.hold_reason} The worker asks EvalAI again, and continues with the"
             " submission if the problem is solved."

@@ -218,9 +218,8 @@ def _stays(fold: PhaseFold, row: SubmissionRow, answer: Answer, record: PhaseRec
 
 def _answer_again(tx: Transaction, row: SubmissionRow, answer: Answer, q_mean: float, now: datetime) -> None:
     values = {"answer": answer.to_json(), "q_mean": q_mean}
-    # EvalAI takes no answer for it; it stays as it is until its re-run is answered.
-    rerun = row.deleted or row.remote_status == "cancelled"
-    if row.state is State.SCORED or rerun:
+    # One that is run again at EvalAI stays as it is until its re-run is answered.
+    if row.state is State.SCORED or row.superseded_by is not None:
         tx.note(row.pk, **values)
     elif tx.move(row.pk, row.state, State.SCORED, **values):
         tx.owe(OutboxKind.POST, row.pk, now=now)

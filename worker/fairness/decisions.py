@@ -135,8 +135,11 @@ def _moved(
             yield "was disqualified", later.removed
         else:
             yield f"was taken off the board: {reason}", ""
-    if earlier is not None and later.baseline and not earlier.baseline:
-        yield "was marked as a baseline", later.reason
+    rules = fold.rules(later.at)
+    if earlier is None or rules is None:
+        return
+    if membership.is_baseline(later, rules) and not membership.is_baseline(earlier, rules):
+        yield "became a baseline", later.reason
 
 
 def _kept_off(fold: PhaseFold, facts: SubmissionEvent) -> str | None:

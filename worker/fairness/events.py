@@ -33,7 +33,7 @@ CHALLENGE = "challenge"
 RESTORED, REWRITTEN = "restored", "rewritten"  # what happened to the whole challenge
 PUBLIC_FIELDS = ("kind", "phase", "at", "entry")
 """The fields that are opened of a private event."""
-QUALIFYING_FIELDS = (*PUBLIC_FIELDS, "team_key", "answered", "removed", "deleted", "cancelled", "flagged")
+QUALIFYING_FIELDS = (*PUBLIC_FIELDS, "team_key", "answered", "removed")
 """The fields that are opened of a private submission whose team may compete in another phase because of it."""
 
 Fields = Mapping[str, Any]
@@ -70,29 +70,24 @@ class QualifyingEvent(ClosedEvent):
     team_key: Number | None
     answered: bool
     removed: str | None
-    deleted: bool
-    cancelled: bool
-    flagged: bool
 
 
 class SubmissionFacts(Document):
-    """What decides, besides its scores, whether and how a submission is on a board."""
+    """What decides, besides its scores, whether and how a submission is on a board: what was seen first, and what was decided since."""
 
     submission: Number
     team_key: Number | None
     team: str | None
     method: str | None
+    project_url: str | None
+    publication_url: str | None
     submitted_at: Moment | None
     file: Hash | None
     content: Hash | None
     public_at_first: bool | None
-    baseline: bool
     own: bool
     answered: bool
     refused: bool
-    cancelled: bool
-    deleted: bool
-    flagged: bool
     removed: str | None
     superseded_by: Number | None
 

@@ -327,7 +327,7 @@ class PhaseFold:
             return AFTER_THE_CLOSE
         q_mean = q_mean_of(score, decided.epsilon)
         plain = ShownValue(value=shown(q_mean, rules.decimals, rules.ladder_step))
-        if rules.ladder_step is None or facts.own or facts.baseline:
+        if rules.ladder_step is None or facts.own:
             return plain
         if not climbs(facts):  # taken off by the organizers: its answer stays as it was
             before = self._before(score, moment)

@@ -5,9 +5,9 @@ The worker makes its answers and boards with these functions, and `verify` appli
 The Ladder (Blum and Hardt, 2015): a submission counts and is shown its own value only if it is better than the team's value by a step.
 Otherwise the team is shown its earlier value again, so that many submissions reveal hardly more than one. Each team has one ladder in a
 phase for its public submissions, and another one for its private ones, which nobody can check. Equal content is the same rung: it has the
-place of the first file with that content, and the same answer. What the organizers take off the board is on no ladder. What a team deletes
-or cancels itself stays on it; otherwise a team could climb again and again. A disqualified team stays on its ladder, too: it gets the
-answers that it would get anyway, and no board shows it.
+place of the first file with that content, and the same answer. What the organizers take off the board is on no ladder. A disqualified team
+stays on its ladder: it gets the answers that it would get anyway, and no board shows it. What anybody writes at EvalAI later (a flag, a
+baseline mark, a deletion, a cancellation) changes neither a ladder nor a board.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ AFTER_THE_CLOSE = ShownValue(value=None, counts=False)
 
 def climbs(facts: SubmissionFacts) -> bool:
     """Return whether a submission is on a ladder by its facts: it is a participant's and was not taken off by the organizers."""
-    return not (facts.own or facts.baseline or facts.flagged) and facts.removed is None
+    return not facts.own and facts.removed is None
 
 
 def ladders(rungs: Iterable[Rung], rules: PhaseRules) -> dict[int, ShownValue]:
@@ -102,21 +102,7 @@ PRIVATE = "it is private"
 
 def taken_off(facts: SubmissionFacts | QualifyingEvent) -> str | None:
     """Return what takes a scored submission off the board; None if nothing does."""
-    if facts.removed is not None:
-        return f"it was disqualified ({facts.removed})"
-    return next((sentence for fact, sentence in _TAKES_OFF.items() if getattr(facts, fact)), None)
-
-
-def is_off_by_evalai(facts: SubmissionFacts) -> bool:
-    """Return whether a submission is off the board because of what EvalAI says of it: its own team can have brought that about."""
-    return facts.removed is None and taken_off(facts) is not None
-
-
-_TAKES_OFF = {
-    "deleted": "it was deleted at EvalAI",
-    "cancelled": "it was canceled at EvalAI",
-    "flagged": "it was flagged at EvalAI",
-}
+    return None if facts.removed is None else f"it was disqualified ({facts.removed})"
 
 
 def kept_off(facts: SubmissionFacts, rules: PhaseRules) -> str | None:
@@ -138,8 +124,8 @@ def stands(facts: SubmissionFacts | QualifyingEvent) -> bool:
 
 
 def is_baseline(facts: SubmissionFacts, rules: PhaseRules) -> bool:
-    """Return whether a submission is a baseline: marked at EvalAI, or the organizers' own under a name that the rules list."""
-    return bool(facts.baseline or (facts.own and facts.method in rules.baselines))
+    """Return whether a submission is a baseline: the organizers' own, under a name that the rules list."""
+    return facts.own and facts.method in rules.baselines
 
 
 def entry(
@@ -168,8 +154,7 @@ def entry(
         submission=facts.submission,
         team_key=facts.team_key,
         team=facts.team or "",
-        # A participant's submission stays a row under the team's name, even if marked as a baseline at EvalAI.
-        method=(facts.method or "") if facts.own or not baseline else "",
+        method=facts.method or "",
         submitted_at=facts.submitted_at,
         public=bool(facts.public_at_first),
         baseline=baseline,

@@ -44,7 +44,7 @@ def _promised(tx: Transaction) -> set[str | None]:
         if row.phase in rules
         and disclosure.may_be_due(
             rules[row.phase],
-            baseline=row.baseline or row.own,
+            baseline=row.own,
             public=bool(row.public_at_first),
         )
     }

@@ -71,13 +71,13 @@ class PostAnswer(Call[None]):
         row, status = self._row, self._answer.status
         accepted = {
             "read_at": self.began_at,
-            "remote_status": status,
             "posted": row.answer,
         }
         tx.note_owed(self._owed.id, done_at=now)
         current = tx.get(row.pk)
         if current is None:
             return
+        accepted["evalai_shows"] = current.showing(status=status)
         if current.answer != row.answer:
             tx.note(row.pk, **accepted)
             tx.owe(OutboxKind.POST, row.pk, now=now)

@@ -1,7 +1,7 @@
 """Update rows and states from what EvalAI says about submissions.
 
-The database decides. What a participant can edit at EvalAI (status, phase, input file, visibility) is recorded when the submission is
-first seen; later readings are compared with it.
+The database decides. What EvalAI says is recorded when a submission is first seen. A later change is told (see
+:mod:`worker.intake.changes`), and decides nothing but this: a submission that is not answered yet is not scored while it is cancelled.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from scoring.errors import OrganizerError
 from scoring.printable import count_of, name_some
 from worker.evalai import Message, Submission
 from worker.fetching import uploads
+from worker.intake import changes
 from worker.state import ACTIVE, ANSWERED, COUNTED, RESTORED, OutboxKind, State, SubmissionRow, Transaction
 
 WAITING = frozenset({"submitted", "queued", "running", "resuming"})
@@ -22,11 +23,6 @@ ANSWERED_REMOTELY = frozenset({"finished", "failed"})
 
 EDITED = (
     "Someone may have edited the submission: ask the team to undo this. Until then, the submission waits."
-)
-
-KEPT = (
-    "It was already answered, and stays with the team for which it was sent. If that team did not send it, run"
-    " `neuco-worker challenge disqualify` with its number and this reason."
 )
 
 _FILE_PLACE = re.compile(r"/challenge_(\d+)/phase_(\d+)/submission_(\d+)/")
@@ -78,32 +74,30 @@ def take_facts(
         row = tx.get(facts.pk)
     if row is None or row.state is State.SUPERSEDED:
         return
-    if row.input_file is None:
+    if row.evalai_shows is None:
         record_first_sight(tx, facts, phases)
     else:
         _seen_again(tx, row, facts, phases)
-    tx.note(
-        facts.pk,
-        method=facts.method_name,
-        project_url=facts.project_url,
-        publication_url=facts.publication_url,
-        baseline=facts.is_baseline,
-        flagged=facts.is_flagged,
-        deleted=facts.ignored,
-        remote_status=facts.status,
-        read_at=asked_at,
-    )
+    tx.note(facts.pk, evalai_shows=changes.shown(facts), read_at=asked_at)
     fresh = _record_sender(tx, tx.get(facts.pk) or row, facts)
-    if fresh.posted is not None:
-        _compare_sender(tx, fresh, facts, now=now)
     if fresh.state in ANSWERED:
-        _follow_answered(tx, row, fresh, now=now)
+        _follow_answered(tx, fresh, facts, now=now)
     else:
         _follow_open(tx, fresh, facts, challenge=challenge, now=now)
+    changes.tell(tx, facts.pk, now=now)
+
+
+def follow_absence(tx: Transaction, row: SubmissionRow, *, now: datetime) -> None:
+    """Follow that EvalAI does not have a submission any more: it is scored no further, and one that was answered stays."""
+    if row.evalai_shows is not None:
+        tx.note(row.pk, evalai_shows=row.showing(deleted=True))
+    if row.state in ACTIVE and row.posted is None:
+        cancel(tx, row, now=now)
+    changes.tell(tx, row.pk, now=now)
 
 
 def record_first_sight(tx: Transaction, facts: Submission, phases: Mapping[int, str]) -> None:
-    """Record the facts that participants can edit later at EvalAI, because only their first values count."""
+    """Record the facts that anybody may edit later at EvalAI, because only their first values count."""
     tx.note(
         facts.pk,
         phase_pk=facts.phase_pk,
@@ -112,6 +106,9 @@ def record_first_sight(tx: Transaction, facts: Submission, phases: Mapping[int, 
         submitted_at=facts.submitted_at,
         input_file=facts.input_file,
         public_at_first=facts.is_public,
+        method=facts.method_name,
+        project_url=facts.project_url,
+        publication_url=facts.publication_url,
     )
     link_rerun(tx, facts)
 
@@ -131,16 +128,6 @@ def _record_sender(tx: Transaction, row: SubmissionRow, facts: Submission) -> Su
     return tx.get(row.pk) or row
 
 
-def _compare_sender(tx: Transaction, row: SubmissionRow, facts: Submission, *, now: datetime) -> None:
-    """Report that an answered submission has another team or author at EvalAI now; the recorded ones stay on every board."""
-    error = other_sender(row, facts)
-    if error is None:
-        tx.resolve_alert(f"sender:{row.pk}")
-    else:
-        tx.raise_alert(f"sender:{row.pk}", error.code, f"{error.sentence} {KEPT}", now=now)
-        tx.note(row.pk, read_at=None)  # so that the next listing is compared even if the change was undone
-
-
 def _seen_again(tx: Transaction, row: SubmissionRow, facts: Submission, phases: Mapping[int, str]) -> None:
     """Update what may change: the phase until the submission is accepted, and the signature of its file's address."""
     accepted = row.state is not State.RECEIVED
@@ -148,8 +135,9 @@ def _seen_again(tx: Transaction, row: SubmissionRow, facts: Submission, phases: 
     tx.note(facts.pk, phase=phases.get(phase_pk))
     if not accepted:
         tx.note(facts.pk, phase_pk=phase_pk)  # the edit that caused the hold may be undone
-    if facts.input_file and _without_query(facts.input_file) == _without_query(row.input_file):
-        tx.note(facts.pk, input_file=facts.input_file)
+    address = facts.input_file
+    if address and changes.path(row.input_file) in ("", changes.path(address)):
+        tx.note(facts.pk, input_file=address)
 
 
 def count_lost(tx: Transaction, listed: Iterable[Submission], *, now: datetime) -> None:
@@ -199,7 +187,8 @@ def is_news(row: SubmissionRow | None, facts: Submission, *, phases: Mapping[int
         row.state in ACTIVE
         or row.read_at is None
         or row.input_file != facts.input_file
-        or _differs(row, facts, phases)
+        or row.evalai_shows != changes.shown(facts)
+        or row.phase != phases.get(row.phase_pk or 0)
     )
 
 
@@ -213,39 +202,10 @@ def is_unchanged(row: SubmissionRow, facts: Submission, *, challenge: int, phase
         row.state in (State.ACKNOWLEDGED, State.FETCHED)
         and row.read_at is not None
         and row.hold is None
-        and facts.status in WAITING
-        and not facts.ignored
-        and not _differs(row, facts, phases)
-        and disagreement(row, facts, challenge=challenge) is None
-    )
-
-
-def _differs(row: SubmissionRow, facts: Submission, phases: Mapping[int, str]) -> bool:
-    """Return whether EvalAI shows a change since the last reading, the file's address aside."""
-    return (
-        row.remote_status,
-        row.deleted,
-        row.flagged,
-        row.baseline,
-        row.team_key,
-        row.team,
-        row.method,
-        row.project_url,
-        row.publication_url,
-        row.phase,
-        row.created_by,
-    ) != (
-        facts.status,
-        facts.ignored,
-        facts.is_flagged,
-        facts.is_baseline,
-        facts.team_pk,
-        facts.team_name,
-        facts.method_name,
-        facts.project_url,
-        facts.publication_url,
-        phases.get(row.phase_pk or 0),
-        row.created_by if facts.created_by is None else facts.created_by,
+        and row.evalai_shows == changes.shown(facts)
+        and changes.path(row.input_file) == changes.path(facts.input_file)
+        and row.phase == phases.get(row.phase_pk or 0)
+        and disagreement(row, challenge=challenge) is None
     )
 
 
@@ -257,15 +217,17 @@ def _follow_open(
         if facts.status in WAITING and not facts.ignored:
             tx.move(row.pk, State.CANCELLED, State.ACKNOWLEDGED, running_at=None, answer=None)
         return
-    if facts.ignored or facts.status == "cancelled":
+    gone = (facts.ignored or facts.status == "cancelled") and not row.insisted
+    answered = facts.status in ANSWERED_REMOTELY
+    if row.posted is not None and row.answer is not None:
+        if row.posted == row.answer and (gone or answered):
+            _no_repost(tx, row, facts, gone=gone, now=now)
+        if gone or answered:
+            return  # otherwise a rescore has changed the answer, and the new one replaces it
+    elif gone:
         cancel(tx, row, now=now)
         return
-    if facts.status in ANSWERED_REMOTELY and row.posted is not None:
-        if row.posted == row.answer:
-            _no_repost(tx, row, facts, now=now)
-        if row.answer is not None:
-            return  # otherwise a rescore has changed the answer, and the new one replaces it
-    elif facts.status in ANSWERED_REMOTELY and not _perhaps_ours(tx, row):
+    elif answered and row.posted is None and not (row.insisted or _perhaps_ours(tx, row)):
         if row.state is not State.RECEIVED and tx.fact(RESTORED) is None:
             text = (
                 f"Submission {row.pk} was answered ({facts.status}) by another program while this worker processed it. The worker"
@@ -274,7 +236,7 @@ def _follow_open(
             tx.raise_alert(f"elsewhere:{row.pk}", "submission.answered_elsewhere", text, now=now)
         cancel(tx, row, now=now)
         return
-    fault = disagreement(row, facts, challenge=challenge)
+    fault = disagreement(row, challenge=challenge)
     if fault is not None:
         hold(tx, row, fault, now=now)
         return
@@ -285,15 +247,11 @@ def _follow_open(
         tx.move(row.pk, State.RECEIVED, State.ACKNOWLEDGED)
 
 
-def _follow_answered(tx: Transaction, before: SubmissionRow, row: SubmissionRow, *, now: datetime) -> None:
-    """Update an answered submission: the board may change, or somebody may have reset it at EvalAI."""
+def _follow_answered(tx: Transaction, row: SubmissionRow, facts: Submission, *, now: datetime) -> None:
+    """Update an answered submission that somebody may have reset at EvalAI."""
     expected = "failed" if row.state is State.FAILED else "finished"
-    state = row.state
-    if state is State.PUBLISHED and before.board_facts != row.board_facts:
-        state = State.POSTED
-        tx.move(row.pk, State.PUBLISHED, state)
-    status = row.remote_status or ""
-    if status in (expected, "cancelled") or row.deleted:
+    state, status = row.state, facts.status
+    if status in (expected, "cancelled") or facts.ignored:
         return
     if row.state is State.FAILED and status == "resuming":
         tx.move(row.pk, State.FAILED, State.ACKNOWLEDGED, running_at=None, answer=None, file_hash=None)
@@ -309,12 +267,16 @@ def _follow_answered(tx: Transaction, before: SubmissionRow, row: SubmissionRow,
         tx.owe(OutboxKind.POST, row.pk, now=now)
 
 
-def _no_repost(tx: Transaction, row: SubmissionRow, facts: Submission, *, now: datetime) -> None:
-    """Drop a repost that is no longer needed, because EvalAI shows our answer again."""
+def _no_repost(tx: Transaction, row: SubmissionRow, facts: Submission, *, gone: bool, now: datetime) -> None:
+    """Drop a repost that is no longer needed, because EvalAI shows our answer again, or takes none."""
     expected, answered = (
         ("failed", State.FAILED) if row.state is State.REJECTED else ("finished", State.POSTED)
     )
-    if facts.status == expected and not _perhaps_ours(tx, row) and tx.move(row.pk, row.state, answered):
+    if (
+        (gone or facts.status == expected)
+        and not _perhaps_ours(tx, row)
+        and tx.move(row.pk, row.state, answered)
+    ):
         tx.settle_all(OutboxKind.POST, row.pk, now=now)
 
 
@@ -339,42 +301,28 @@ def link_rerun(tx: Transaction, facts: Submission) -> None:
         tx.note(old, superseded_by=facts.pk)
 
 
-def disagreement(row: SubmissionRow, facts: Submission, *, challenge: int) -> OrganizerError | None:
-    """Return the contradiction in the facts of a submission that is to be scored, if there is one."""
+def disagreement(row: SubmissionRow, *, challenge: int) -> OrganizerError | None:
+    """Return the contradiction in what was first seen of a submission that is to be scored, if there is one."""
     if row.phase is None:
         return OrganizerError(
             f"Submission {row.pk} is for EvalAI phase {row.phase_pk}, which is not in the configuration.",
             cure="Add the phase under `phases` and reload the worker. Until then, the submission waits.",
             code="facts.phase_unconfigured",
         )
-    if row.posted is None and (error := other_sender(row, facts)) is not None:
-        return error
     if row.posted is None and row.by_member is False:
         return stranger(row)
-    if facts.phase_pk != row.phase_pk:
-        return OrganizerError(
-            f"Submission {row.pk} was sent to phase {row.phase_pk}, but EvalAI now says phase {facts.phase_pk}.",
-            cure=EDITED,
-            code="facts.phase_differs",
-        )
     if row.message_phase not in (None, row.phase_pk):
         return OrganizerError(
             f"Submission {row.pk} was sent to phase {row.phase_pk}, but its message in EvalAI's queue says phase {row.message_phase}.",
             cure=EDITED,
             code="facts.phase_differs",
         )
-    place = _FILE_PLACE.search(facts.input_file or "")
+    place = _FILE_PLACE.search(row.input_file or "")
     if place is None or int(place.group(1)) != challenge or int(place.group(2)) != row.phase_pk:
         return OrganizerError(
             f"The input file of submission {row.pk} is not in the folder of phase {row.phase_pk}.",
             cure=EDITED,
             code="facts.file_elsewhere",
-        )
-    if _without_query(facts.input_file) != _without_query(row.input_file):
-        return OrganizerError(
-            f"The input file of submission {row.pk} was replaced at EvalAI after it was submitted.",
-            cure=EDITED,
-            code="facts.file_replaced",
         )
     return None
 
@@ -386,32 +334,6 @@ def stranger(row: SubmissionRow) -> OrganizerError:
         cure="Ask the team. If it did not send the submission, cancel it at EvalAI. If it did, a member must send the file again.",
         code="facts.author_not_in_team",
     )
-
-
-def other_sender(row: SubmissionRow, facts: Submission) -> OrganizerError | None:
-    """Return the contradiction between the recorded team and author of a submission and those that EvalAI shows now, if there is one.
-
-    Participants can put any team and any user there. The record was made with the first reading, shortly after the upload. Teams are
-    compared by number, because a team may change its name.
-    """
-    if facts.team_pk != row.team_key:
-        sentence = (
-            f"Submission {row.pk} was sent for team {row.team!r} (number {row.team_key}), but EvalAI now says team {facts.team_name!r}"
-            f" (number {facts.team_pk})."
-        )
-        code = "facts.team_differs"
-    elif facts.created_by is not None and facts.created_by != row.created_by:
-        sentence = f"Submission {row.pk} of team {row.team!r} came from user {row.created_by}, but EvalAI now says user {facts.created_by}."
-        code = "facts.author_differs"
-    else:
-        return None
-    delay = row.first_seen_at - (row.submitted_at or row.first_seen_at)
-    seen = f" The worker recorded this {max(0, round(delay.total_seconds())):,} s after the upload."
-    return OrganizerError(sentence + seen, cure=EDITED, code=code)
-
-
-def _without_query(url: str | None) -> str:
-    return (url or "").split("?", 1)[0]
 
 
 def cancel(tx: Transaction, row: SubmissionRow, *, now: datetime) -> None:
@@ -432,3 +354,4 @@ def supersede_older(tx: Transaction, pk: int) -> None:
     """Retire the submission of which this one is a re-run, now that this one is answered."""
     for row in tx.submissions(COUNTED | {State.FAILED, State.CANCELLED}, superseded_by=pk):
         tx.move(row.pk, row.state, State.SUPERSEDED)
+        tx.resolve_alert(f"changed:{row.pk}")

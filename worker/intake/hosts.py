@@ -197,10 +197,11 @@ class FindAuthors(HostsCall["dict[int, Author]"]):
 def _compare_team(tx: Transaction, row: SubmissionRow, author: Author, *, now: datetime) -> None:
     """Record whether a submission's author belongs to its team: if not, it is put on hold, or taken off the board once it was answered.
 
-    If EvalAI lists it under another team by now, nothing follows from that team's members.
+    If EvalAI lists it under another team by now, nothing follows from that team's members: it is believed, and the change is told.
     """
     if author.team != row.team:
-        tx.note(row.pk, read_at=None)
+        moved = row.at_evalai.get("team") != row.team_key
+        tx.note(row.pk, **{"by_member": True} if moved else {"read_at": None})  # it may only have a new name
         return
     tx.note(row.pk, by_member=author.is_member)
     fresh = tx.get(row.pk)

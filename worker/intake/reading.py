@@ -19,7 +19,7 @@ from worker.intake import facts
 from worker.intake.answering import defer
 from worker.intake.calls import Call
 from worker.intake.session import Remote, Session, phase_faults, read_remote
-from worker.state import ACTIVE, AT_EVALAI, OutboxKind, SubmissionRow, Transaction
+from worker.state import AT_EVALAI, OutboxKind, SubmissionRow, Transaction
 
 RECONCILE = Job("reconcile", lambda configuration: configuration.evalai.reconcile_every)
 PORTION = 200  # listed submissions to compare with the database at a time
@@ -154,10 +154,9 @@ class ReadSubmission(Call[Submission]):
     def failure(self, tx: Transaction, error: NeucoError, now: datetime) -> None:
         """Delay the submission and its answer; a submission that EvalAI no longer has is cancelled."""
         if error.code == "evalai.not_found":
-            tx.note(self.pk, deleted=True, read_at=self.began_at)
-            row = tx.get(self.pk)
-            if row is not None and row.state in ACTIVE:
-                facts.cancel(tx, row, now=now)
+            tx.note(self.pk, read_at=self.began_at)
+            if (row := tx.get(self.pk)) is not None:
+                facts.follow_absence(tx, row, now=now)
             return
         defer(self._context, tx, self.pk, error, now)
         for owed in tx.owed(OutboxKind.POST, self.pk):

@@ -91,7 +91,8 @@ class SetRunning(Call[Submission]):
 
     def outcome(self, tx: Transaction, result: Submission, now: datetime) -> None:
         """Move the submission to scoring."""
-        tx.note(self.pk, remote_status=result.status)
+        if (row := tx.get(self.pk)) is not None:
+            tx.note(self.pk, evalai_shows=row.showing(status=result.status))
         tx.resolve_alert(f"read:{self.pk}")
         tx.move(self.pk, State.FETCHED, State.SCORING, running_at=now)
 

@@ -107,7 +107,8 @@ def retry(session: OrganizerSession, pk: int) -> SubmissionRow:
     """Let a submission that waits for another try continue at once; return it as it was before.
 
     After a fault of the network, the machine or the configuration, the running worker tries it again. If EvalAI's facts contradict each
-    other, EvalAI is asked again, and the hold ends if that settles it. This is safe while a worker runs, because its state does not change.
+    other, EvalAI is asked again, and the hold ends if that settles it. One that was cancelled or deleted at EvalAI before its answer is
+    scored and answered after all. All of this is safe while a worker runs.
 
     Raises:
         OrganizerError: If it is unknown, or nothing is owed to its author.
@@ -120,6 +121,10 @@ def retry(session: OrganizerSession, pk: int) -> SubmissionRow:
                 cure="Wait until it has ended. `neuco-worker submissions` shows whether it is tried again.",
                 code="submission.running",
             )
+        if row.state is State.CANCELLED and row.evalai_shows is not None:
+            tx.note(pk, insisted=True, read_at=None)
+            tx.move(pk, State.CANCELLED, State.ACKNOWLEDGED, running_at=None, answer=None)
+            return row
         if row.state not in ACTIVE:
             raise OrganizerError(
                 f"Submission {pk} is {row.state}, so it does not need to be scored.",

@@ -30,19 +30,21 @@ class ListedSubmission:
         row: What is known of it; the names of team and method are untrusted text.
         shown: The value that its team was shown, or would be shown now, as boards print it; empty before it is scored.
         counts: Whether the last board shows it.
+        baseline: Whether it is the organizers' own, under a name that the rules list.
         disqualified: Why it is disqualified, or its team; None if neither is.
     """
 
     row: SubmissionRow
     shown: str
     counts: bool
+    baseline: bool
     disqualified: str | None
 
     @property
     def kind(self) -> str | None:
         """What sets it apart from a public submission of a participant."""
-        if self.row.baseline or self.row.own:
-            return "baseline" if self.row.baseline else "the organizers' own"
+        if self.row.own:
+            return "baseline" if self.baseline else "the organizers' own"
         return "private" if self.row.public_at_first is False else None
 
     @property
@@ -76,7 +78,7 @@ class ListedSubmission:
             "shown": self.shown,
             "counts": self.counts,
             "own": row.own,
-            "baseline": row.baseline,
+            "baseline": self.baseline,
             "hold": row.hold,
             "hold_reason": row.hold_reason,
             "next_try_at": row.not_before.isoformat() if row.tries and row.not_before else None,
@@ -117,6 +119,7 @@ def submissions(
                 row=row,
                 shown=_shown(row, records.get(row.phase or "")),
                 counts=row.pk in counted,
+                baseline=_is_baseline(row, records.get(row.phase or "")),
                 disqualified=row.excluded or teams.get(row.team_key or 0),
             )
             for row in tx.submissions(states, phase=phase)
@@ -187,6 +190,10 @@ def _states(state: str | None) -> list[State] | None:
             cure=f"The states are: {', '.join([*State, HELD])}.",
             code="submission.state",
         ) from None
+
+
+def _is_baseline(row: SubmissionRow, record: PhaseRecord | None) -> bool:
+    return record is not None and row.own and row.method in record.rules.baselines
 
 
 def _is_of(row: SubmissionRow, team: str) -> bool:

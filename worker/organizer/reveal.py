@@ -183,10 +183,13 @@ def _register(tx: Transaction, phase: str, stood: Collection[int]) -> Iterator[s
     scored = {event.subject for event in tx.events(phase) if event.kind == events.SCORE}
     answered = {f"submission {row.pk}" for row in tx.submissions(phase=phase) if row.posted is not None}
     newest = {event.subject: event.fields for event in tx.events(phase) if event.kind == events.SUBMISSION}
+    baselines = [
+        event.fields["rules"]["baselines"] for event in tx.events(phase) if event.kind == events.PHASE
+    ][-1]
     shown = {
         subject
         for subject, fields in newest.items()
-        if _is_shown(fields, stood, answered=subject in answered & scored)
+        if _is_shown(fields, stood, baselines, answered=subject in answered & scored)
     }
     qualifying = _qualifying(tx, phase)
     for event in tx.events(phase):
@@ -216,8 +219,10 @@ def _qualifying(tx: Transaction, phase: str) -> frozenset[int]:
     )
 
 
-def _is_shown(fields: events.Fields, stood: Collection[int], *, answered: bool) -> bool:
+def _is_shown(
+    fields: events.Fields, stood: Collection[int], baselines: Collection[str], *, answered: bool
+) -> bool:
     """Return whether an entry is public: its score was shown and it was sent as public, or it was on a board at some time."""
     public = answered and fields["public_at_first"]
-    trial = fields["own"] and not fields["baseline"]
+    trial = fields["own"] and fields["method"] not in baselines
     return fields["submission"] in stood or bool(public and not trial)

@@ -114,10 +114,7 @@ def record_push(
     """Record that the repository shows a cycle."""
     _record_commit(tx, configuration, published, now=now)
     for row in cycle.posted:
-        current = tx.get(row.pk)
-        # A change that came during the push is not on the board yet.
-        if current is not None and current.board_facts == row.board_facts:
-            tx.move(row.pk, State.POSTED, State.PUBLISHED)
+        tx.move(row.pk, State.POSTED, State.PUBLISHED)
     receipts.went_on(tx, now=now)
     tx.set_fact("pushed_at", now.isoformat())
     since, public = json.loads(tx.fact(PUBLIC_SINCE) or "[]"), cycle.attestations.get(commitments.PATH, b"[]")

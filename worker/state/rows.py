@@ -5,6 +5,7 @@ Times are aware UTC, stored as ISO 8601 text with microseconds, so that they sor
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -55,7 +56,7 @@ class SubmissionRow:
     pk: int = field(metadata={**KEY, "autoincrement": False})
     state: State = field(metadata=INDEXED)
     first_seen_at: datetime
-    # EvalAI's facts when it was first seen; participants can edit some of them later
+    # EvalAI's facts when it was first seen, which stay: anybody may edit them there later
     message_phase: int | None  # None if it was first seen in the listing
     phase_pk: int | None
     phase: Name | None  # codename
@@ -68,15 +69,12 @@ class SubmissionRow:
     by_member: bool | None = field(
         metadata=INDEXED
     )  # whether its author belonged to its team; None while unknown
-    # EvalAI's facts now
-    team: str | None  # name of the team with the number team_key
     method: str | None
     project_url: str | None
     publication_url: str | None
-    baseline: bool = False
-    flagged: bool = False
-    deleted: bool = False
-    remote_status: Annotated[str, sa.String(24)] | None
+    # EvalAI's facts now
+    team: str | None  # name of the team with the number team_key
+    evalai_shows: str | None  # JSON, to notice changes: nothing is decided by it after the answer
     read_at: datetime | None  # when EvalAI was last asked
     # our own state
     not_before: datetime | None
@@ -92,6 +90,7 @@ class SubmissionRow:
     reposts: int = 0
     superseded_by: int | None  # pk of the re-run; this submission counts until the re-run is answered
     excluded: str | None  # reason of a disqualification
+    insisted: bool = False  # the organizer has it scored although it was cancelled or deleted at EvalAI
 
     @property
     def own(self) -> bool:
@@ -99,19 +98,18 @@ class SubmissionRow:
         return is_host_team(self.team) if self.by_host is None else self.by_host
 
     @property
-    def board_facts(self) -> tuple[object, ...]:
-        """What decides, besides its scores, how a scored submission is shown on the board."""
-        return (
-            self.team,
-            self.method,
-            self.project_url,
-            self.publication_url,
-            self.own,
-            self.baseline,
-            self.flagged,
-            self.deleted,
-            self.remote_status == "cancelled",
-        )
+    def at_evalai(self) -> dict[str, Any]:
+        """What EvalAI showed last; empty before the first reading."""
+        return dict(json.loads(self.evalai_shows or "{}"))
+
+    @property
+    def remote_status(self) -> str | None:
+        """The status that EvalAI showed last."""
+        return self.at_evalai.get("status")
+
+    def showing(self, **changes: object) -> str:
+        """Return what EvalAI shows after changes by us, as stored."""
+        return json.dumps({**self.at_evalai, **changes}, sort_keys=True)
 
     @property
     def disputed(self) -> bool:

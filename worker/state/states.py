@@ -62,7 +62,7 @@ TRANSITIONS: dict[State, frozenset[State]] = {
     ),
     State.SCORED: frozenset({State.POSTED, State.CANCELLED, State.SUPERSEDED}),
     State.POSTED: frozenset({State.PUBLISHED, State.SCORED, State.SUPERSEDED}),
-    State.PUBLISHED: frozenset({State.SCORED, State.POSTED, State.SUPERSEDED}),
+    State.PUBLISHED: frozenset({State.SCORED, State.SUPERSEDED}),
     State.REJECTED: frozenset({State.FAILED, State.CANCELLED, State.SUPERSEDED}),
     State.FAILED: frozenset({State.ACKNOWLEDGED, State.REJECTED, State.SUPERSEDED}),
     State.CANCELLED: frozenset({State.ACKNOWLEDGED, State.SUPERSEDED}),
@@ -74,7 +74,7 @@ These transitions go backwards on purpose: scoring → fetched (the attempt died
 posted or published → scored and failed → rejected (somebody reset the submission at EvalAI, so the same answer is posted once more, or
 the answer itself has changed); failed or cancelled → acknowledged (a host resumed it, or its upload was finished after all);
 acknowledged → failed (the upload was not finished after all); uploading → acknowledged (its message came, or it is time to look at the
-file again); published → posted (its name or flag changed, so the board must be updated).
+file again).
 """
 
 ACTIVE = frozenset(

@@ -28,7 +28,6 @@ _AUTHORS_UNKNOWN = (
         submissions.c.created_by.is_not(None),
         submissions.c.phase.is_not(None),
         submissions.c.read_at.is_not(None),
-        submissions.c.deleted.is_(False),
     )
     .order_by(submissions.c.pk)
 )

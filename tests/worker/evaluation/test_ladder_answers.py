@@ -69,17 +69,17 @@ def test_only_submissions_that_beat_the_earlier_value_count(harness: Harness, wo
 
 
 def test_disqualified_submissions_are_on_no_ladder(harness: Harness, worker: StepWorker) -> None:
-    """Later answers are corrected; a submission that its own team deletes stays on the ladder."""
+    """Later answers are corrected; a submission that its own team deletes stays on the ladder and on the board."""
     pks = []
     for content in (BAD, GOOD, NEAR):
         pks.append(harness.submit("A", content))
         worker.drive()
-    first, good, near = pks
+    _, good, near = pks
     assert not answer(harness, near)[1]
     harness.evalai.edit(good, ignore_submission=True)
     worker.advance(700)
     assert not answer(harness, near)[1]
-    assert [row["submission"] for row in harness.boards()] == [first]
+    assert [row["submission"] for row in harness.boards()] == [good]
     harness.decide("challenge", "disqualify", str(good), "--reason", "a test")
     worker.drive()
     assert answer(harness, near)[1]

@@ -92,8 +92,8 @@ def test_equal_content_has_an_equal_score(harness: Harness, worker: StepWorker) 
     assert len({worker.row(pk).file_hash for pk in pks}) == 3
 
 
-def test_edited_submissions_wait_until_the_edit_is_undone(harness: Harness, worker: StepWorker) -> None:
-    """A phase that contradicts the message or, without one, the path of the file, and a file that was exchanged after first sight."""
+def test_a_phase_that_was_edited_before_first_sight_waits(harness: Harness, worker: StepWorker) -> None:
+    """It contradicts the message or, without one, the path of the file; a file that is exchanged after first sight changes nothing."""
     harness.configure({"submission": {"disk_reserve_gigabytes": 10**9}})  # nothing is fetched yet
     worker.restart()
     worker.drive(lambda: worker.daemon.intake.drained)  # compared with the listing: messages bring the next
@@ -113,20 +113,22 @@ def test_edited_submissions_wait_until_the_edit_is_undone(harness: Harness, work
     assert [worker.row(pk).hold for pk in (lost, messaged, replaced)] == [
         "facts.file_elsewhere",
         "facts.phase_differs",
-        "facts.file_replaced",
+        None,
     ]
+    assert worker.alerts() >= {"facts.changed"}
     for pk in (lost, messaged):
         harness.evalai.edit(pk, phase="dev")
     harness.configure({"submission": {"disk_reserve_gigabytes": 0}})
     worker.reload()
-    worker.finish(lost, messaged)
-    assert (worker.alerts(), harness.posts(replaced)) == ({"facts.file_replaced"}, [])
+    worker.finish(lost, messaged, replaced)
+    assert worker.alerts() == {"facts.changed"}
+    assert worker.row(replaced).content_hash == worker.row(lost).content_hash
 
 
-def test_what_changes_after_scoring_keeps_the_answer_from_leaving(
+def test_a_cancellation_after_scoring_keeps_the_answer_from_leaving(
     harness: Harness, worker: StepWorker
 ) -> None:
-    """Facts are read again before the answer: it waits for an edit to be undone, and is dropped after a cancellation or another answer."""
+    """Facts are read again before the answer: another phase does not matter, and it is dropped after a cancellation or another answer."""
     harness.configure({"submission": {"answer_grid": 60}})
     worker.restart()
     pks = edited, answered, cancelled, deleted = [harness.submit(team, embeddings(1)) for team in "ABCD"]
@@ -136,11 +138,9 @@ def test_what_changes_after_scoring_keeps_the_answer_from_leaving(
     harness.evalai.edit(cancelled, status="cancelled")
     harness.evalai.edit(deleted, ignore_submission=True)
     worker.wait(130)
-    assert [worker.state(pk) for pk in pks] == [State.SCORED] + [State.CANCELLED] * 3
-    assert worker.alerts() == {"facts.phase_differs", "submission.answered_elsewhere"}
-    assert [harness.posts(pk) for pk in pks] == [[]] * 4
-    harness.evalai.edit(edited, phase="dev")
-    worker.finish(edited)
+    assert [worker.state(pk) for pk in pks] == [State.PUBLISHED] + [State.CANCELLED] * 3
+    assert worker.alerts() == {"facts.changed", "submission.answered_elsewhere"}
+    assert [len(harness.posts(pk)) for pk in pks] == [1, 0, 0, 0]
 
 
 def test_a_phase_nobody_configured_is_held_until_a_reload_names_it(
@@ -156,7 +156,7 @@ def test_a_phase_nobody_configured_is_held_until_a_reload_names_it(
     worker.reload()
     with worker.store.write() as tx:
         tx.move(pk, State.FETCHED, State.SCORING, running_at=worker.clock.now())
-        tx.note(pk, remote_status="running", read_at=worker.clock.now())
+        tx.note(pk, evalai_shows=worker.row(pk).showing(status="running"), read_at=worker.clock.now())
     assert harness.command("challenge", "pause", "--undo").returncode == 0
     worker.drive(lambda: worker.row(pk).hold is not None)
     assert (worker.row(pk).hold, worker.outcomes(pk)) == ("facts.phase_unconfigured", [])
@@ -190,23 +190,6 @@ def test_a_submission_stays_public_or_private_as_it_was_sent(harness: Harness, w
     worker.drive()
     assert harness.teams() == ["B"]
     assert (harness.published("README.md"), harness.boards()) == before
-
-
-def test_a_flag_a_deletion_and_a_cancellation_take_a_row_off_the_board(
-    harness: Harness, worker: StepWorker
-) -> None:
-    """The listing brings the change; after it is undone, the row comes back."""
-    pks = {team: harness.submit(team, embeddings(seed)) for seed, team in enumerate("ABCD")}
-    worker.drive()
-    assert set(harness.teams()) == set("ABCD")
-    harness.evalai.edit(pks["A"], is_flagged=True)
-    harness.evalai.edit(pks["B"], ignore_submission=True)
-    harness.evalai.edit(pks["C"], status="cancelled")
-    worker.drive()
-    assert harness.teams() == ["D"]
-    harness.evalai.edit(pks["A"], is_flagged=False)
-    worker.drive()
-    assert set(harness.teams()) == {"A", "D"}
 
 
 def test_the_listing_finds_submissions_with_a_lost_message(harness: Harness, worker: StepWorker) -> None:

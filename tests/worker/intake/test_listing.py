@@ -91,6 +91,8 @@ def test_recording_an_unchanged_submission_equals_processing_it(store: Store, st
         {"project_url": "https://git.example/code"},
         {"publication_url": "https://arxiv.org/abs/1"},
         {"phase_pk": 8},
+        {"created_by": 32},
+        {"is_public": False},
         {"input_file": ADDRESS.replace("file.csv", "other.csv")},
         {"input_file": None},
     ],

@@ -87,10 +87,7 @@ def _counting(phase: RevealedPhase, facts: SubmissionEvent, who: str) -> Verdict
         return consistent(f"{who} counts on the final board {_at(rows[facts.submission])}")
     rules = fold.decisions.events[-1].rules
     reason = membership.kept_off(facts, rules)
-    if reason not in (None, membership.PRIVATE):
-        sentence = f"{who} is not on the final board: {reason}"
-        must(membership.is_off_by_evalai(facts), sentence)
-        return believed(f"{sentence}; only EvalAI can show whether that is so")
+    must(reason in (None, membership.PRIVATE), f"{who} is not on the final board: {reason}")
     snapshot = fold.snapshot(fold.closed_at)
     entries = () if snapshot is None else snapshot.entries
     ours = next((entry for entry in entries if entry.submission == facts.submission), None)

@@ -1,0 +1,108 @@
+"""Whatever a participant, or a stranger with a challenge of their own, writes into an EvalAI row changes nothing that is published."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import requests
+
+from tests.worker.harness.harness import Harness, StepWorker, embeddings
+from worker.sandbox.writable import FILES, FLAGS, MOMENTS, STATUSES
+from worker.state import State
+
+BASELINE = "Baseline mean embeddings"
+DECISIVE = (
+    "status",
+    *FLAGS[:3],
+    "ignore_submission",
+    "participant_team",
+    "created_by",
+    "challenge_phase",
+    "input_file",
+    "method_name",
+)
+"""Fields of which a change after the answer is told, if it was not repaired."""
+TOLD = {"facts.changed", "submission.set_back"}
+
+
+def write(harness: Harness, user: str, pk: int, **body: Any) -> None:
+    """Write into a submission in the address of the user's own challenge."""
+    own = harness.evalai.world.elsewhere.pk if user == "otherhost" else harness.evalai.challenge
+    address = f"{harness.evalai.url}/api/jobs/challenges/{own}/submissions/{pk}/update_submission_meta/"
+    headers = {"Authorization": f"Bearer {harness.evalai.token(user)}"}
+    answer = requests.patch(address, headers=headers, timeout=60, **body)
+    assert answer.status_code == 200, answer.text
+
+
+def writes(harness: Harness, rival: int) -> list[dict[str, Any]]:
+    """Return a request for each field and value that can be written."""
+    other = harness.evalai.world.submissions[rival]
+    host = next(user.pk for user in harness.evalai.world.users.values() if user.name == "host")
+    values: list[tuple[str, Any]] = [
+        *(("status", status) for status in STATUSES),
+        *((flag, value) for flag in FLAGS for value in (True, False)),
+        *((moment, "2020-01-01T00:00:00Z") for moment in MOMENTS),
+        *(("created_by", user) for user in (other["created_by"], host)),
+        ("challenge_phase", harness.evalai.phase_pk("eval")),
+        ("method_name", BASELINE),
+        *((link, "https://forged.example") for link in ("project_url", "publication_url")),
+    ]
+    forged = ("forged.csv", embeddings(0, noise=0.01))
+    return [
+        *({"json": {name: value}} for name, value in values),
+        *({"files": {name: forged}} for name in FILES[:-1]),
+        {"json": {"participant_team": other["participant_team"]}},  # the last one that its team may write
+    ]
+
+
+def seen(harness: Harness, *pks: int) -> dict[str, Any]:
+    """Return what is published, and how often and with what each submission was answered."""
+    page = {"board": harness.boards(), "readme": harness.published("README.md")}
+    answered = {(post["status"], post["stdout"]) for pk in pks for post in harness.posts(pk)}
+    return {**page, "answers": answered}
+
+
+@pytest.mark.parametrize("user", ["member", "otherhost"])
+def test_nothing_that_anybody_writes_changes_what_is_published(
+    harness: Harness, worker: StepWorker, user: str
+) -> None:
+    """Each change is told or repaired, before the answer and after it; rivals are answered as if nothing had happened."""
+    harness.evalai.add_team("Written", ("member",))
+    rival = harness.submit("Rival", embeddings(1, noise=1.0))
+    worker.drive()
+    pk = harness.submit("Written", embeddings(2, noise=1.0))
+    worker.drive(lambda: worker.states().get(pk) not in (None, State.RECEIVED))
+    first = dict(harness.evalai.world.submissions[pk])
+    requested = writes(harness, rival)
+    stops = (
+        {"status": "cancelled"},
+        {"status": "failed"},
+        {"status": "finished"},
+        {"ignore_submission": True},
+    )
+    for request in requested:
+        if request.get("json") not in stops:
+            write(harness, user, pk, **request)
+    harness.evalai.edit(pk, status="submitted")
+    late = harness.submit("Late", embeddings(3, noise=1.0))
+    worker.drive()
+    assert "facts.changed" in worker.alerts()
+    harness.evalai.edit(pk, **{name: value for name, value in first.items() if name != "status"})
+    worker.drive()
+    assert worker.alerts() == set()
+    before = seen(harness, rival, late, pk)
+    assert {(row["team"], row["baseline"]) for row in before["board"]} == {
+        (team, False) for team in ("Rival", "Written", "Late")
+    }
+    answered = dict(harness.evalai.world.submissions[pk])
+    for request in requested:
+        write(harness, user, pk, **request)
+        worker.drive()
+        assert seen(harness, rival, late, pk) == before, request
+        now = harness.evalai.world.submissions[pk]
+        differs = {name for name in DECISIVE if now[name] != answered[name]}
+        assert not differs or worker.alerts() & TOLD, request
+        harness.evalai.edit(pk, **answered)
+        worker.drive()
+        assert "facts.changed" not in worker.alerts(), request

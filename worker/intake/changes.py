@@ -1,0 +1,115 @@
+"""What EvalAI shows of a submission now, compared with what was seen first.
+
+Its team can write nearly everything there, and so can others. So a difference changes nothing: the organizer is told, and may follow it.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+from scoring.printable import printable
+from worker.evalai import Submission
+from worker.state import State, SubmissionRow, Transaction
+
+CODE = "facts.changed"
+NOT_FOLLOWED = (
+    "The worker goes on with what it saw first. If this submission is to be withdrawn, or its team did not send it, run `neuco-worker"
+    " challenge disqualify` with its number and the reason."
+)
+STOPPED = "The worker has stopped scoring it. To have it scored and answered after all, run `neuco-worker challenge retry {pk}`."
+
+
+def path(address: str | None) -> str:
+    """Return a file's address without its signature."""
+    return (address or "").split("?", 1)[0]
+
+
+def shown(facts: Submission) -> str:
+    """Return what EvalAI shows of a submission, as it is stored."""
+    now = {
+        "status": facts.status,
+        "cancelled": facts.status == "cancelled",
+        "deleted": facts.ignored,
+        "flagged": facts.is_flagged,
+        "baseline": facts.is_baseline,
+        "team": facts.team_pk,
+        "team_name": facts.team_name,
+        "author": facts.created_by,
+        "phase": facts.phase_pk,
+        "file": path(facts.input_file),
+        "public": facts.is_public,
+        "method": facts.method_name,
+        "project_url": facts.project_url,
+        "publication_url": facts.publication_url,
+    }
+    return json.dumps(now, sort_keys=True)
+
+
+def differences(row: SubmissionRow) -> dict[str, tuple[Any, Any]]:
+    """Return what EvalAI shows otherwise than at first sight: what was seen first, and what EvalAI shows now."""
+    now = row.at_evalai
+    first = {
+        "cancelled": False,
+        "deleted": False,
+        "flagged": False,
+        "baseline": False,
+        "team": row.team_key,
+        "author": row.created_by,
+        "phase": row.phase_pk,
+        "file": path(row.input_file),
+        "public": row.public_at_first,
+        "method": row.method,
+        "project_url": row.project_url,
+        "publication_url": row.publication_url,
+    }
+    settled = {"baseline"} if row.own else set()  # EvalAI lists hosts' submissions only with this mark
+    if now.get("author") is None:
+        settled.add("author")  # it was not said
+    if row.insisted or row.excluded is not None:
+        settled |= {"cancelled", "deleted"}
+    if row.superseded_by is not None:
+        settled.add("cancelled")  # as EvalAI does with what is run again
+    return {
+        name: (value, now[name])
+        for name, value in first.items()
+        if name in now and name not in settled and now[name] != value
+    }
+
+
+def tell(tx: Transaction, pk: int, *, now: datetime) -> None:
+    """Raise an alert about a submission that EvalAI shows otherwise than at first sight; resolve it once nothing differs."""
+    row, key = tx.get(pk), f"changed:{pk}"
+    found = {} if row is None or row.state is State.SUPERSEDED else differences(row)
+    if row is None or not found:
+        tx.resolve_alert(key)
+        return
+    told = "; ".join(_sentence(row, name, *values) for name, values in found.items())
+    advice = STOPPED.format(pk=pk) if row.state is State.CANCELLED else NOT_FOLLOWED
+    text = f"Submission {pk} of team {printable(row.team or '')!r} was changed at EvalAI: {told}. {advice}"
+    tx.raise_alert(key, CODE, text, now=now)
+
+
+def _sentence(row: SubmissionRow, name: str, first: object, now: object) -> str:
+    match name:
+        case "cancelled" | "deleted" | "flagged":
+            return f"it was {name.replace('cancelled', 'canceled')}"
+        case "baseline":
+            return "it was marked as a baseline"
+        case "public":
+            return f"it was {_visibility(first)} and is now {_visibility(now)}"
+        case "team":
+            return f"team {row.team!r} (number {first}) became team {row.at_evalai.get('team_name')!r} (number {now})"
+        case _:
+            label = {
+                "author": "author (user number)",
+                "phase": "phase (number)",
+                "project_url": "link to the code",
+            }
+            label["publication_url"] = "link to the paper"
+            return f"{label.get(name, name)} {first or 'none'!r} became {now or 'none'!r}"
+
+
+def _visibility(public: object) -> str:
+    return "public" if public else "private"

@@ -403,7 +403,7 @@ LIES: dict[str, Lie] = {
         _other_fact(submitted_at="2023-09-14T00:00:00+00:00"), "dev: facts"
     ),
     "a submission that changes its team": Lie(_other_fact(team_key=99), "dev: facts"),
-    "a submission that was never public": Lie(_other_fact(public_at_first=False), "dev: facts"),
+    "a submission that was never public": Lie(_other_fact(public_at_first=False, public=False), "dev: facts"),
     "another file in its place": Lie(_other_fact(file="ab" * 32), "dev: facts"),
     "one submission as two": Lie(_twice_registered, "dev: facts"),
     "other rows of a task": Lie(_other_rows, "dev: facts"),

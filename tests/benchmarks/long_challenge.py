@@ -236,6 +236,7 @@ def _happened(
         "file": f"{number:064x}",
         "content": None,
         "public_at_first": True,
+        "public": True,
         "own": False,
         "answered": False,
         "refused": False,

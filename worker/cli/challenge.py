@@ -114,6 +114,40 @@ def disqualify(
             _disqualify_submission(session, pk, reason, undo=undo, yes=yes)
 
 
+@challenge.command(rich_help_panel=SCORES)
+def follow(pk: Pk, *, config: ConfigOption, reason: ReasonOption = "", yes: YesOption = False) -> None:
+    """Take over what EvalAI shows of a submission now, if that differs from what the worker saw first.
+
+    This covers a deletion or cancellation (the submission then no longer counts, as after `challenge disqualify`, whose `--undo` takes it
+    back), whether it is public, its method and its links. It does not cover team, author, phase and file: their team must submit again.
+
+    Next: `neuco-worker board show` after the next push.
+
+    Example: `neuco-worker challenge follow 123 --reason "the team withdrew it" --yes --config challenge.yaml`
+    """
+    from worker.intake import changes
+    from worker.organizer import decisions
+
+    with open_session(config) as session:
+        row, found = decisions.changed(session, pk)
+        taken = {name: values for name, values in found.items() if name in changes.FOLLOWED}
+        left = {name: values for name, values in found.items() if name not in changes.FOLLOWED}
+        if left:
+            print(
+                f"Not taken over: {printable(changes.described(row, left))}. If the team did not send the submission, disqualify it;"
+                " otherwise the team must submit again."
+            )
+        if not taken:
+            print(f"EvalAI shows nothing of submission {pk} that can be taken over; nothing was done.")
+            return
+        first = f"Submission {pk}{_named(row)}: {printable(changes.described(row, taken))}."
+        if not taken.keys().isdisjoint(("cancelled", "deleted")):
+            first += " It no longer counts."
+        reason = confirm(first, reason=reason, yes=yes)
+        decisions.follow(session, pk, reason)
+        print(f"This holds for submission {pk} from now on.{_closed(session, row.phase)}")
+
+
 def _disqualify_submission(session: OrganizerSession, pk: int, reason: str, *, undo: bool, yes: bool) -> None:
     """Take a submission off the board, or let it count again."""
     from worker.organizer import decisions

@@ -18,6 +18,8 @@ from worker.fairness import membership
 from worker.fairness.events import PhaseEvent, SubmissionEvent
 from worker.fairness.fold import PhaseFold
 
+DESCRIBED = ("method", "project_url", "publication_url")
+
 
 def public_decisions(fold: PhaseFold) -> tuple[tuple[Decision, ...], frozenset[int]]:
     """Return the decisions that are published at once, and the submissions of which they are only published if a board ever had these.
@@ -29,7 +31,7 @@ def public_decisions(fold: PhaseFold) -> tuple[tuple[Decision, ...], frozenset[i
     public = {
         entry
         for entry, facts in newest.items()
-        if facts.public_at_first and facts.answered and not facts.own and entry in fold.scores
+        if facts.public and facts.answered and not facts.own and entry in fold.scores
     }
     others = frozenset(facts.submission for entry, facts in newest.items() if entry not in public)
     return decisions(fold, public), others
@@ -133,10 +135,16 @@ def _moved(
     if reason and (had_place or membership.taken_off(later) not in (None, before)):
         if later.removed is not None:
             yield "was disqualified", later.removed
-        else:
+        elif reason != membership.PRIVATE:
             yield f"was taken off the board: {reason}", ""
+    if earlier is None:
+        return
+    if earlier.public != later.public:
+        yield f"was made {'public' if later.public else 'private'}", later.reason
+    if any(getattr(earlier, name) != getattr(later, name) for name in DESCRIBED):
+        yield "has another method or other links", later.reason
     rules = fold.rules(later.at)
-    if earlier is None or rules is None:
+    if rules is None:
         return
     if membership.is_baseline(later, rules) and not membership.is_baseline(earlier, rules):
         yield "became a baseline", later.reason

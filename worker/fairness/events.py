@@ -85,6 +85,7 @@ class SubmissionFacts(Document):
     file: Hash | None
     content: Hash | None
     public_at_first: bool | None
+    public: bool | None
     own: bool
     answered: bool
     refused: bool

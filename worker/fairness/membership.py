@@ -115,7 +115,7 @@ def kept_off(facts: SubmissionFacts, rules: PhaseRules) -> str | None:
         return "its answer was taken back"
     if facts.own and not is_baseline(facts, rules):
         return "it is taken for a trial of the organizers"
-    return None if facts.public_at_first else PRIVATE
+    return None if facts.public else PRIVATE
 
 
 def stands(facts: SubmissionFacts | QualifyingEvent) -> bool:
@@ -156,7 +156,7 @@ def entry(
         team=facts.team or "",
         method=facts.method or "",
         submitted_at=facts.submitted_at,
-        public=bool(facts.public_at_first),
+        public=bool(facts.public),
         baseline=baseline,
         scores=dict(scores),
         eligible=eligible,

@@ -219,6 +219,7 @@ def submission_facts(row: SubmissionRow) -> SubmissionFacts:
         file=row.file_hash,
         content=row.content_hash,
         public_at_first=row.public_at_first,
+        public=row.public,
         own=row.own,
         answered=row.state in COUNTED | {State.SCORED} and row.posted is not None,
         refused=row.state in (State.REJECTED, State.FAILED),

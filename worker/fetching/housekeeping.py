@@ -45,7 +45,7 @@ def _promised(tx: Transaction) -> set[str | None]:
         and disclosure.may_be_due(
             rules[row.phase],
             baseline=row.own,
-            public=bool(row.public_at_first),
+            public=bool(row.public),
         )
     }
 

@@ -6,6 +6,7 @@ Its team can write nearly everything there, and so can others. So a difference c
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +14,10 @@ from scoring.printable import printable
 from worker.evalai import Submission
 from worker.state import State, SubmissionRow, Transaction
 
+FOLLOWED = frozenset({"deleted", "cancelled", "public", "method", "project_url", "publication_url"})
+"""The differences that `challenge follow` takes over."""
 CODE = "facts.changed"
+FOLLOW = " To take over what EvalAI shows now, run `neuco-worker challenge follow {pk} --reason TEXT`."
 NOT_FOLLOWED = (
     "The worker goes on with what it saw first. If this submission is to be withdrawn, or its team did not send it, run `neuco-worker"
     " challenge disqualify` with its number and the reason."
@@ -59,7 +63,7 @@ def differences(row: SubmissionRow) -> dict[str, tuple[Any, Any]]:
         "author": row.created_by,
         "phase": row.phase_pk,
         "file": path(row.input_file),
-        "public": row.public_at_first,
+        "public": row.public,
         "method": row.method,
         "project_url": row.project_url,
         "publication_url": row.publication_url,
@@ -85,10 +89,16 @@ def tell(tx: Transaction, pk: int, *, now: datetime) -> None:
     if row is None or not found:
         tx.resolve_alert(key)
         return
-    told = "; ".join(_sentence(row, name, *values) for name, values in found.items())
     advice = STOPPED.format(pk=pk) if row.state is State.CANCELLED else NOT_FOLLOWED
-    text = f"Submission {pk} of team {printable(row.team or '')!r} was changed at EvalAI: {told}. {advice}"
+    if not FOLLOWED.isdisjoint(found):
+        advice += FOLLOW.format(pk=pk)
+    text = f"Submission {pk} of team {printable(row.team or '')!r} was changed at EvalAI: {described(row, found)}. {advice}"
     tx.raise_alert(key, CODE, text, now=now)
+
+
+def described(row: SubmissionRow, found: Mapping[str, tuple[Any, Any]]) -> str:
+    """Describe differences in words."""
+    return "; ".join(_sentence(row, name, *values) for name, values in found.items())
 
 
 def _sentence(row: SubmissionRow, name: str, first: object, now: object) -> str:

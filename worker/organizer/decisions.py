@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal
+from typing import Any, Literal
 
 from scoring.errors import OrganizerError
 from worker.fairness.register import disqualified_teams, register, register_team
+from worker.intake import changes
 from worker.organizer.session import OrganizerSession
 from worker.state import ACTIVE, State, SubmissionRow, Transaction
 
@@ -44,6 +45,34 @@ def disqualify(session: OrganizerSession, pk: int, reason: str, *, undo: bool = 
         with decided(session, tx, reason):
             tx.note(pk, excluded=None if undo else reason)
         return _is_complete(tx, row)
+
+
+def changed(session: OrganizerSession, pk: int) -> tuple[SubmissionRow, dict[str, tuple[Any, Any]]]:
+    """Return a submission, and what EvalAI shows of it otherwise than it was recorded: the recorded value, and EvalAI's.
+
+    Raises:
+        OrganizerError: If it is unknown.
+    """
+    row = submission(session, pk)
+    return row, changes.differences(row)
+
+
+def follow(session: OrganizerSession, pk: int, reason: str) -> None:
+    """Take over what EvalAI shows of a submission now: a withdrawal, whether it is public, its method and its links.
+
+    Raises:
+        OrganizerError: If it is unknown.
+    """
+    with session.store.write() as tx:
+        found = {
+            name: now
+            for name, (_, now) in changes.differences(_submission(tx, pk)).items()
+            if name in changes.FOLLOWED
+        }
+        withdrawn = [found.pop(name) for name in ("cancelled", "deleted") if name in found]
+        with decided(session, tx, reason):
+            tx.note(pk, **found, **({"excluded": reason} if withdrawn else {}))
+        changes.tell(tx, pk, now=session.clock())
 
 
 def team(session: OrganizerSession, number: int) -> tuple[list[SubmissionRow], bool]:

@@ -45,7 +45,7 @@ class ListedSubmission:
         """What sets it apart from a public submission of a participant."""
         if self.row.own:
             return "baseline" if self.baseline else "the organizers' own"
-        return "private" if self.row.public_at_first is False else None
+        return "private" if self.row.public is False else None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ class ListedSubmission:
             "submitted_at": None if row.submitted_at is None else row.submitted_at.isoformat(),
             "state": str(row.state),
             "at_evalai": row.remote_status,
-            "public": row.public_at_first,
+            "public": row.public,
             "q_mean": row.q_mean,
             "shown": self.shown,
             "counts": self.counts,

@@ -223,6 +223,6 @@ def _is_shown(
     fields: events.Fields, stood: Collection[int], baselines: Collection[str], *, answered: bool
 ) -> bool:
     """Return whether an entry is public: its score was shown and it was sent as public, or it was on a board at some time."""
-    public = answered and fields["public_at_first"]
+    public = answered and (fields["public_at_first"] or fields["public"])
     trial = fields["own"] and fields["method"] not in baselines
     return fields["submission"] in stood or bool(public and not trial)

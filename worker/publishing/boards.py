@@ -181,7 +181,7 @@ def methods(tx: Transaction, codename: str) -> dict[int, Method]:
             publication_url=row.publication_url or "",
         )
         for row in tx.submissions(COUNTED | {State.SCORED}, phase=codename)
-        if row.public_at_first
+        if row.public
     }
 
 

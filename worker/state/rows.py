@@ -72,6 +72,7 @@ class SubmissionRow:
     method: str | None
     project_url: str | None
     publication_url: str | None
+    public: bool | None  # as `public_at_first`, or as the organizers decided later
     # EvalAI's facts now
     team: str | None  # name of the team with the number team_key
     evalai_shows: str | None  # JSON, to notice changes: nothing is decided by it after the answer

@@ -178,3 +178,38 @@ def test_a_test_alert(harness: Harness, capsys: pytest.CaptureFixture[str]) -> N
         assert "answered 404" in printed(harness, capsys, "doctor", "--alert", status=1)
     finally:
         hook.close()
+
+
+def test_what_evalai_shows_now_is_followed_on_demand(
+    harness: Harness, worker: StepWorker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A withdrawal, another visibility and other words change the board only then, as decisions that `verify` lists."""
+    withdrawn, private, public = [
+        harness.submit(team, embeddings(seed), is_public=team != "C") for seed, team in enumerate("ABC")
+    ]
+    worker.drive()
+    harness.evalai.edit(withdrawn, ignore_submission=True)
+    harness.evalai.edit(private, is_public=False, is_flagged=True)
+    harness.evalai.edit(public, is_public=True, method_name="corrected")
+    worker.drive()
+    assert (set(harness.teams()), worker.alerts()) == ({"A", "B"}, {"facts.changed"})
+    decided = ("--yes", "--reason", "the team asked for it")
+    for pk, sentences in (
+        (withdrawn, ("it was deleted. It no longer counts.",)),
+        (private, ("Not taken over: it was flagged.", "it was public and is now private")),
+        (public, ("it was private and is now public", "became 'corrected'")),
+    ):
+        text = printed(harness, capsys, "challenge", "follow", str(pk), *decided)
+        assert all(sentence in text for sentence in sentences), text
+        assert "nothing was done" in printed(harness, capsys, "challenge", "follow", str(pk), *decided)
+    harness.evalai.edit(private, is_flagged=False)
+    worker.drive()
+    assert [(row["team"], row["method"]) for row in harness.boards()] == [("C", "corrected")]
+    assert worker.alerts() == set()
+    harness.decide("challenge", "disqualify", str(withdrawn), "--undo", "--reason", "a mistake")
+    worker.drive()
+    assert set(harness.teams()) == {"A", "C"}
+    harness.decide("board", "freeze", "--phase", "dev", "--now", "--reason", "the end")
+    harness.decide("challenge", "reveal")
+    assert harness.contradictions() == []
+    assert any("was made public" in verdict.sentence for verdict in harness.verdicts())

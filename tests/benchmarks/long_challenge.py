@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
@@ -216,7 +216,7 @@ def _decided(record: PhaseRecord) -> dict[str, Any]:
         "protocol": record.protocol.hash,
         "epsilon": record.protocol.recipe.epsilon,
         "tasks": dict(record.versions),
-        "rules": json.loads(json.dumps(asdict(record.rules))),
+        "rules": record.rules.model_dump(mode="json"),
         "frozen_at": None,
         "reason": "",
     }

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Collection, Mapping
 from contextlib import closing
 from datetime import datetime
+from logging import WARNING
 from random import SystemRandom
+
+import structlog
 
 from leaderboard.rendering import render
 from scoring.errors import InfrastructureError, OrganizerError
@@ -69,6 +73,10 @@ def _publish_leading(session: OrganizerSession, generation: int) -> None:
         wake=wake.set,
         started_at=session.now,
         timetable=Timetable(()),
+        # A command tells its result itself, perhaps as JSON on its standard output.
+        log=structlog.wrap_logger(
+            structlog.PrintLogger(sys.stderr), wrapper_class=structlog.make_filtering_bound_logger(WARNING)
+        ),
     )
     stage = Publishing(context, RegisterFold())
     with session.store.lead(session.clock()):

@@ -119,7 +119,7 @@ def test_a_commit_says_what_it_changes(harness: Harness, worker: StepWorker) -> 
         for decide in (freeze, thaw, freeze):
             decide(then, "dev")
             worker.drive()
-        reveal(then, ["dev"], labels=True, contents={})
+        reveal(then, ["dev"], labels=True)
     worker.drive()
     assert messages(harness) == [
         "Publish a commitment",

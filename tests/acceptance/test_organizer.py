@@ -323,6 +323,7 @@ def _administer(organizer: Organizer, answered: dict[tuple[str, str], int]) -> N
     for what in (pk, f"--team {number}"):
         for line in (f"challenge disqualify {what}", f"challenge disqualify {what} --undo"):
             organizer.type(line, "--yes", "--reason", "asked")
+    assert "nothing was done" in organizer.type(f"challenge follow {pk}")
     for line in ("challenge pause", "challenge pause --finish", "challenge pause --undo"):
         organizer.type(line)
     organizer.type("challenge backup saved.zip")

@@ -482,9 +482,10 @@ class StepWorker:
         return self.daemon.step(self.clock.now())
 
     def _mark_jobs(self, now: datetime) -> None:
-        """Mark each job whose interval has passed."""
+        """Mark each job whose interval has passed, or all if the clock was set back."""
         for job, interval in intervals(self.daemon.context.configuration).items():
-            if self._marked_at.setdefault(job, now) + interval <= now:
+            last = self._marked_at.setdefault(job, now)
+            if not last <= now < last + interval:
                 self.daemon.context.timetable.mark(job)
                 self._marked_at[job] = now
 

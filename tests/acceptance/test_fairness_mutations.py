@@ -30,7 +30,6 @@ FILES = "reveal/files.json"
 SIGNED = ("previous", "head", "commitment", "signature")  # made again for each forgery
 Mutant = tuple[str, PublicRepository]
 HARMLESS: dict[str, str] = {
-    r"submission\.method altered .": "a participant's words, which decide nothing",
     r"submission\.superseded_by altered .": "a re-run replaces only a submission without an answer",
     r"submission\.reason altered .": "the organizers' words, which are shown with the decision that they explain",
     r"score\.file altered 1": "the stored file may be gone when a score is registered; its content is bound",

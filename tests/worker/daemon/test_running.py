@@ -234,7 +234,7 @@ BAD_INPUTS = {
             {"phases": {"test": {"split": "x", "tasks": "./tasks/dev", "ids": "./ids.txt"}}}
         ),
         2,
-        "no phase test; its phases are: dev, eval",
+        "no phase with the codename test; it has dev, eval",
     ),
     "empty tasks": (
         lambda live: [path.unlink() for path in (live.folder / "tasks" / "dev").iterdir()],

@@ -119,11 +119,11 @@ def test_the_end_of_one_child_does_not_affect_the_others(harness: Harness) -> No
         held.child_of[killed].kill()
         worker.drive(lambda: worker.outcomes(killed)[0] is not None)
         assert scored in held.pks
-        assert worker.alerts() == {"evaluate.died"}
+        assert worker.alerts() == {"evaluate.died", "facts.changed"}
         assert harness.posts(killed) == []
         held.let_go()
         worker.drive()
         outcomes = [worker.outcomes(pk) for pk in (cancelled, killed, scored)]
         assert outcomes == [["cancelled"], ["signal", "done"], ["done"]]
         assert [len(harness.posts(pk)) for pk in (cancelled, killed, scored)] == [0, 1, 1]
-        assert (worker.alerts(), harness.leftovers) == (set(), [])
+        assert (worker.alerts(), harness.leftovers) == ({"facts.changed"}, [])

@@ -148,5 +148,5 @@ def _parse(document: Mapping[str, Any]) -> PhaseRecord:
         ),
         protocol=Protocol(**{**protocol, "recipe": Recipe(**protocol["recipe"])}),
         engine=document["engine"],
-        rules=PhaseRules.model_validate_json(json.dumps(document["rules"])),
+        rules=PhaseRules.model_validate(document["rules"]),
     )

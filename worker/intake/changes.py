@@ -16,6 +16,12 @@ from worker.state import State, SubmissionRow, Transaction
 
 FOLLOWED = frozenset({"deleted", "cancelled", "public", "method", "project_url", "publication_url"})
 """The differences that `challenge follow` takes over."""
+LABELS = {
+    "author": "author (user number)",
+    "phase": "phase (number)",
+    "project_url": "link to the code",
+    "publication_url": "link to the paper",
+}
 CODE = "facts.changed"
 FOLLOW = " To take over what EvalAI shows now, run `neuco-worker challenge follow {pk} --reason TEXT`."
 NOT_FOLLOWED = (
@@ -112,13 +118,7 @@ def _sentence(row: SubmissionRow, name: str, first: object, now: object) -> str:
         case "team":
             return f"team {row.team!r} (number {first}) became team {row.at_evalai.get('team_name')!r} (number {now})"
         case _:
-            label = {
-                "author": "author (user number)",
-                "phase": "phase (number)",
-                "project_url": "link to the code",
-            }
-            label["publication_url"] = "link to the paper"
-            return f"{label.get(name, name)} {first or 'none'!r} became {now or 'none'!r}"
+            return f"{LABELS.get(name, name)} {first or 'none'!r} became {now or 'none'!r}"
 
 
 def _visibility(public: object) -> str:

@@ -15,7 +15,8 @@ from scoring.printable import count_of
 from worker.challenge.records import PhaseRecord
 from worker.challenge.setups import not_recorded, read_record
 from worker.evaluation.answers import Answer
-from worker.fairness.register import LATEST, RegisterFold, disqualified_teams
+from worker.fairness.membership import is_baseline
+from worker.fairness.register import LATEST, RegisterFold, disqualified_teams, submission_facts
 from worker.organizer.session import OrganizerSession
 from worker.state import State, SubmissionRow, Transaction
 
@@ -193,7 +194,7 @@ def _states(state: str | None) -> list[State] | None:
 
 
 def _is_baseline(row: SubmissionRow, record: PhaseRecord | None) -> bool:
-    return record is not None and row.own and row.method in record.rules.baselines
+    return record is not None and is_baseline(submission_facts(row), record.rules)
 
 
 def _is_of(row: SubmissionRow, team: str) -> bool:

@@ -42,7 +42,7 @@ demo: install  ## Watch a whole challenge on this machine: submissions, scores, 
 check: $(VENV)/.collected lint  ## Linters, types, and the tests that start no process: for every save (about two minutes).
 	@$(BIN)/python -m pytest -n 4 --quick
 
-test: $(VENV)/.installed  ## Check everything: linters, types, and the whole test suite (about ten minutes).
+test: $(VENV)/.installed  ## Check everything: linters, types, and the whole test suite (ten to twenty minutes).
 	@tests/setup.sh
 	@$(MAKE) -j 2 kernels $(VENV)/.installed-test
 	@$(MAKE) -j 2 suite lint

@@ -51,12 +51,17 @@ class EvalAI(Section):
     token: str = Field(
         "env:EVALAI_TOKEN", description="A host's EvalAI token: `env:NAME`, `file:PATH` or `credential:NAME`."
     )
-    poll_every: float = Field(60, ge=0.1, le=86400, description="Seconds between checks of an empty queue.")
+    poll_every: float = Field(
+        5,
+        ge=0.1,
+        le=86400,
+        description="Seconds between checks of an empty queue. A submission can be edited at EvalAI until the worker reads it.",
+    )
     reconcile_every: float = Field(
         600, ge=0.1, le=86400, description="Seconds between comparisons with EvalAI's list of submissions."
     )
     requests_per_minute: int = Field(
-        50, ge=6, description="Calls to EvalAI per minute; EvalAI allows an account 60 in all."
+        50, ge=6, description="Calls to EvalAI per minute; EvalAI allows an account 60 in all. An idle worker makes about 14."
     )
     media_hosts: list[str] = Field(
         [],

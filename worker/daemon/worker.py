@@ -27,13 +27,13 @@ from worker.fetching.stage import Fetching
 from worker.intake import Intake
 from worker.intake.hosts import HOSTS
 from worker.intake.queue import POLL
-from worker.intake.reading import RECONCILE
+from worker.intake.reading import RECENT, RECONCILE
 from worker.publishing import DRAWS, BeaconFetcher, Publishing
 from worker.runtime import storage
 from worker.runtime.storage import FileStore
 from worker.state import ACTIVE, OutboxKind, Outcome, State, Store, Transaction
 
-JOBS = (POLL, RECONCILE, HOSTS, DRAWS, HOUSEKEEPING)
+JOBS = (POLL, RECENT, RECONCILE, HOSTS, DRAWS, HOUSEKEEPING)
 """The regular jobs."""
 
 

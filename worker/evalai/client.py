@@ -97,20 +97,15 @@ class Client(Transport):
         path = f"/api/jobs/submission/{int(pk)}"
         return parse(Submission, self.call("GET", path, f"read submission {pk}"), "submission")
 
-    def submissions(
-        self, *, status: str | None = None, submitted_after: datetime | None = None
-    ) -> list[Submission]:
+    def submissions(self, *, submitted_after: datetime | None = None) -> list[Submission]:
         """List the submissions of all phases in one call, oldest first, including soft-deleted ones.
 
         GET /api/jobs/challenge/<c>/submission/. This finds everything that the queue or the worker may have lost.
         """
-        query: dict[str, str] = {}
-        if status is not None:
-            query["status"] = status
-        if submitted_after is not None:
-            query["submitted_after"] = submitted_after.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         path = f"/api/jobs/challenge/{self._challenge}/submission/"
-        path += f"?{urlencode(query)}" if query else ""
+        if submitted_after is not None:
+            moment = submitted_after.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            path += f"?{urlencode({'submitted_after': moment})}"
         listed = _items(self.call("GET", path, "list the submissions"))
         submissions = [parse(Submission, item, "submission") for item in listed]
         return sorted(submissions, key=lambda s: (s.submitted_at, s.pk))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import ClassVar
 
 from scoring.errors import NeucoError, OrganizerError
@@ -22,6 +22,8 @@ from worker.intake.session import Remote, Session, phase_faults, read_remote
 from worker.state import AT_EVALAI, OutboxKind, SubmissionRow, Transaction
 
 RECONCILE = Job("reconcile", lambda configuration: configuration.evalai.reconcile_every)
+RECENT = Job("recent", lambda _: 30)  # finds uploads without a message soon, because anybody may edit them
+OVERLAP = timedelta(minutes=1)  # EvalAI may store two submissions in another order than that of their times
 PORTION = 200  # listed submissions to compare with the database at a time
 
 
@@ -170,8 +172,7 @@ class ListSubmissions(Call[list[Submission]]):
         context: The worker's surroundings.
         session: The session with EvalAI.
         expected: The submissions for which it is made, by pk.
-        status: List only those with this status.
-        submitted_after: List only those submitted later.
+        since: List only those submitted later, and shortly before.
         answer: Whether an answer waits for the listing.
         ahead: See :class:`worker.intake.calls.Call`.
     """
@@ -184,22 +185,20 @@ class ListSubmissions(Call[list[Submission]]):
         session: Session,
         *,
         expected: Collection[int] = (),
-        status: str | None = None,
-        submitted_after: datetime | None = None,
+        since: datetime | None = None,
         answer: bool = False,
         ahead: int = 0,
     ) -> None:
         self._context = context
         self._session = session
         self._expected = expected
-        self._status = status
-        self._submitted_after = submitted_after
+        self._since = since
         self.answer = answer
         self.ahead = ahead
 
     def perform(self, resource: Client) -> list[Submission]:
         """Request the listing."""
-        return resource.submissions(status=self._status, submitted_after=self._submitted_after)
+        return resource.submissions(submitted_after=None if self._since is None else self._since - OVERLAP)
 
     def outcome(self, tx: Transaction, result: list[Submission], now: datetime) -> None:
         """Process what has changed; an expected submission that is missing is read by its own address next time."""
@@ -214,6 +213,10 @@ class ListSubmissions(Call[list[Submission]]):
         missing = set(self._expected) - {read.pk for read in result}
         for row in tx.get_many(missing).values():
             tx.note(row.pk, tries=row.tries + 1)
+
+    def recorded(self, result: list[Submission], now: datetime) -> None:
+        """Note that it was done: every listing shows the latest submissions."""
+        self._context.timetable.done(RECENT, now)
 
 
 class Reconcile(ListSubmissions):
@@ -230,4 +233,5 @@ class Reconcile(ListSubmissions):
 
     def recorded(self, result: list[Submission], now: datetime) -> None:
         """Note when it was done."""
+        super().recorded(result, now)
         self._context.timetable.done(RECONCILE, now)

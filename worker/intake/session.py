@@ -14,7 +14,7 @@ from worker.evalai import Client, Phase, PhaseSplit
 from worker.state import SubmissionRow
 
 # How long new submissions are collected for one listing while others are worked on.
-TOGETHER = timedelta(seconds=10)
+TOGETHER = timedelta(seconds=5)
 
 
 @dataclass(kw_only=True)

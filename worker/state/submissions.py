@@ -20,6 +20,7 @@ _UNANNOUNCED = (
     .where(submissions.c.message_phase.is_(None), submissions.c.first_seen_at > sa.bindparam("since"))
     .limit(1)
 )
+_LAST_SUBMITTED_AT = sa.select(sa.func.max(submissions.c.submitted_at))
 _AUTHORS_UNKNOWN = (
     sa.select(submissions)
     .where(
@@ -84,6 +85,11 @@ class Submissions(Tables):
         """
         chosen = None if states is None else tuple(states)
         return self._all(SubmissionRow, _selected(chosen, phase, superseded_by, unread=unread))
+
+    def last_submitted_at(self) -> datetime | None:
+        """Return when the latest of all submissions was sent, by EvalAI's clock."""
+        last: datetime | None = self._connection.execute(_LAST_SUBMITTED_AT).scalar()
+        return last
 
     def unannounced(self, *, since: datetime) -> bool:
         """Return whether some submission first seen since a time is known only from a listing, so that its message is still to come."""
